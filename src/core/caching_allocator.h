@@ -1,0 +1,192 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace rushlight {
+
+/// Memory is reused in stream order, so every stream owns its own pools. The CPU uses stream 0 only.
+using StreamId = int64_t;
+
+/// What the block logic needs from a device. Called with the allocator's lock held.
+class BlockSource {
+ public:
+  /// Opaque marker in a stream's work queue.
+  using Event = uint64_t;
+
+  virtual ~BlockSource() = default;
+  /// nullptr when the device has no such memory left.
+  virtual void* allocate_segment(size_t bytes) = 0;
+  virtual void free_segment(void* address, size_t bytes) noexcept = 0;
+
+  /// A device without asynchronous streams keeps these defaults: every event is complete at once.
+  virtual Event record_event(StreamId) { return 0; }
+  virtual bool query_event(Event) { return true; }
+  virtual void wait_event(Event) {}
+  virtual void release_event(Event) noexcept {}
+
+  /// Human name for error messages ("CPU", "CUDA device 0").
+  virtual std::string name() const = 0;
+};
+
+/// A counter with its peak and running totals, as PyTorch's memory_stats() reports it.
+struct AllocatorStat {
+  int64_t current = 0, peak = 0, allocated = 0, freed = 0;
+
+  void increase(int64_t n) {
+    current += n;
+    allocated += n;
+    if (current > peak) peak = current;
+  }
+  void decrease(int64_t n) {
+    current -= n;
+    freed += n;
+  }
+};
+
+struct AllocatorStats {
+  enum Group { kAll, kSmall, kLarge, kGroups };
+  using Grouped = std::array<AllocatorStat, kGroups>;
+
+  Grouped allocation, segment, active, inactive_split;
+  Grouped allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
+  int64_t num_alloc_retries = 0, num_ooms = 0, num_source_allocations = 0, num_source_frees = 0;
+};
+
+struct BlockInfo {
+  enum State { kFree, kAllocated, kAwaitingEvents };
+  const void* address;
+  size_t size, requested;
+  State state;
+  const char* label;
+};
+
+struct SegmentInfo {
+  const void* address;
+  size_t size;
+  StreamId stream;
+  bool large;
+  std::vector<BlockInfo> blocks;
+};
+
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+  const char* what() const noexcept override { return text_->c_str(); }
+
+ private:
+  std::shared_ptr<const std::string> text_;
+};
+
+struct AllocatorConfig {
+  size_t granule = 512;                  ///< sizes are rounded up to this
+  size_t small_limit = size_t{1} << 20;  ///< requests up to this share small segments
+  size_t small_segment = size_t{2} << 20;
+  size_t large_step_limit = size_t{10} << 20;  ///< below this a large request grows by a whole step
+  size_t large_segment = size_t{20} << 20;
+  size_t large_round = size_t{2} << 20;
+  size_t memory_limit = SIZE_MAX;  ///< bytes of segments that may be held
+  size_t cache_limit = SIZE_MAX;   ///< idle bytes above which empty segments go back at once
+};
+
+/// Note [Block logic]
+/// A segment is what the source hands out; it is cut into blocks that form a doubly linked chain by address.
+/// Blocks are split when the rest is worth keeping and merged with free neighbours when freed, so that a
+/// segment whose blocks are all free is one block again and can be given back. The leftmost Block object of a
+/// chain lives as long as its segment. A block used on other streams is not reusable until an event recorded
+/// on each of them has passed.
+class CachingAllocator {
+ public:
+  explicit CachingAllocator(BlockSource& source, AllocatorConfig config = {});
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  /// nullptr for zero bytes; throws OutOfMemory. The label (static storage) is shown by snapshots and errors.
+  void* allocate(size_t bytes, StreamId stream = 0, const char* label = nullptr);
+  /// Accepts nullptr; any other pointer must come from allocate().
+  void deallocate(void* address);
+  /// States that `stream` also uses the block: freeing it waits, without blocking, for the work queued there.
+  void record_stream(void* address, StreamId stream);
+  /// Gives every unused segment back; returns the bytes released.
+  size_t empty_cache();
+
+  /// Usable bytes of a live allocation (its rounded size).
+  size_t allocation_size(const void* address) const;
+  AllocatorStats stats() const;
+  void reset_peak_stats();
+  void reset_accumulated_stats();
+  std::vector<SegmentInfo> snapshot() const;
+  void set_memory_limit(size_t bytes);
+  void set_cache_limit(size_t bytes);
+
+  /// For pthread_atfork: holds every internal lock across a fork.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
+
+ private:
+  struct Pool;
+  struct Block;
+  struct BySize {
+    bool operator()(const Block* a, const Block* b) const;
+  };
+  struct Pool {
+    StreamId stream;
+    bool large;
+    std::set<Block*, BySize> free;
+  };
+  struct StreamPools {
+    Pool small, large;
+  };
+  struct Pending {
+    BlockSource::Event event;
+    Block* block;
+  };
+
+  Pool& pool_for(size_t size, StreamId stream);
+  Block* find_live(const void* address) const;
+  Block* take_free(Pool& pool, size_t size);
+  Block* grow(Pool& pool, size_t size, bool exact);
+  Block* allocate_slowly(Pool& pool, size_t size, size_t bytes);
+  void split(Block* block, size_t size);
+  Block* absorb_next(Block* block);
+  void return_block(Block* block);
+  void release_segment(Block* block);
+  size_t release_empty_segments();
+  void process_events();
+  void wait_for_events();
+  size_t segment_size(const Pool& pool, size_t size, bool exact) const;
+  bool worth_splitting(const Block* block, size_t size) const;
+  std::string out_of_memory_text(size_t bytes) const;
+  void add(AllocatorStats::Grouped AllocatorStats::* stat, const Pool& pool, size_t n);
+  void subtract(AllocatorStats::Grouped AllocatorStats::* stat, const Pool& pool, size_t n);
+  void count_inactive_split(const Block* block, bool entering);
+  Block* new_block(Pool& pool, char* address, size_t size);
+  void recycle(Block* block);
+
+  BlockSource& source_;
+  AllocatorConfig config_;
+  mutable std::mutex mutex_;
+  std::unordered_map<StreamId, std::unique_ptr<StreamPools>> pools_;
+  std::unordered_map<const void*, Block*> live_;
+  std::map<const void*, Block*> segments_;
+  std::unordered_map<StreamId, std::deque<Pending>> pending_;
+  std::vector<std::unique_ptr<Block>> spare_;
+  AllocatorStats stats_;
+  size_t reserved_ = 0, idle_ = 0;
+};
+
+/// "1.50 GiB", as PyTorch prints sizes.
+std::string format_bytes(size_t bytes);
+
+}  // namespace rushlight
