@@ -1,0 +1,114 @@
+#include "core/host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+namespace rushlight::host {
+
+static std::string_view trim(std::string_view s) {
+  const char* blank = " \t\r\n";
+  const size_t first = s.find_first_not_of(blank);
+  return first == s.npos ? std::string_view{} : s.substr(first, s.find_last_not_of(blank) - first + 1);
+}
+
+static std::optional<long long> parse_integer(std::string_view s) {
+  s = trim(s);
+  long long value = 0;
+  auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
+  if (error != std::errc{} || end != s.data() + s.size()) return std::nullopt;
+  return value;
+}
+
+static std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  return text.str();
+}
+
+std::optional<double> parse_cfs(std::string_view quota, std::string_view period) {
+  auto q = parse_integer(quota), p = parse_integer(period);
+  if (!q || !p || *q <= 0 || *p <= 0) return std::nullopt;
+  return static_cast<double>(*q) / static_cast<double>(*p);
+}
+
+std::optional<double> parse_cpu_max(std::string_view text) {
+  text = trim(text);
+  const size_t blank = text.find(' ');
+  if (blank == text.npos) return std::nullopt;
+  return parse_cfs(text.substr(0, blank), text.substr(blank + 1));
+}
+
+std::optional<std::string> cgroup_path(std::string_view text, std::string_view controller) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    std::string names = "," + std::string(line.substr(first + 1, second - first - 1)) + ",";
+    if (names.find("," + std::string(controller) + ",") != names.npos)
+      return std::string(line.substr(second + 1));
+  }
+  return std::nullopt;
+}
+
+/// The group's folder and those above it up to the mount point: every level may set a limit. Inside a
+/// container the path may not exist below the mount, whose root then is the group itself.
+static std::vector<std::string> cgroup_folders(const std::string& controller) {
+  const std::string root = "/sys/fs/cgroup" + (controller.empty() ? "" : "/" + controller);
+  auto path = cgroup_path(read_file("/proc/self/cgroup"), controller);
+  std::vector<std::string> folders;
+  for (std::string p = path.value_or(""); p.size() > 1; p.resize(p.rfind('/'))) folders.push_back(root + p);
+  folders.push_back(root);
+  return folders;
+}
+
+static double cpu_quota() {
+  double quota = HUGE_VAL;
+  auto lower = [&](std::optional<double> q) { quota = std::min(quota, q.value_or(quota)); };
+  for (auto& folder : cgroup_folders("")) lower(parse_cpu_max(read_file(folder + "/cpu.max")));
+  for (auto& folder : cgroup_folders("cpu"))
+    lower(parse_cfs(read_file(folder + "/cpu.cfs_quota_us"), read_file(folder + "/cpu.cfs_period_us")));
+  return quota;
+}
+
+static int affinity_cores() {
+  // The kernel's mask may be wider than cpu_set_t's 1024 bits.
+  for (int bits = 1024; bits <= 1 << 20; bits *= 2) {
+    cpu_set_t* set = CPU_ALLOC(bits);
+    if (!set) break;
+    const size_t bytes = CPU_ALLOC_SIZE(bits);
+    const bool known = sched_getaffinity(0, bytes, set) == 0;
+    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
+    CPU_FREE(set);
+    if (count > 0) return count;
+  }
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+int usable_cores() {
+  const int cores = affinity_cores();
+  return std::max(1, static_cast<int>(std::min<double>(cores, std::ceil(cpu_quota()))));
+}
+
+size_t usable_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  size_t bytes = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : SIZE_MAX;
+  auto lower = [&](const std::string& file) {
+    auto limit = parse_integer(read_file(file));
+    if (limit && *limit > 0) bytes = std::min(bytes, static_cast<size_t>(*limit));
+  };
+  for (auto& folder : cgroup_folders("")) lower(folder + "/memory.max");
+  for (auto& folder : cgroup_folders("memory")) lower(folder + "/memory.limit_in_bytes");
+  return bytes;
+}
+
+}  // namespace rushlight::host
