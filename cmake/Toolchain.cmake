@@ -1,0 +1,26 @@
+# Compiler flags common to every target (rushlight_flags), with ccache and lld when they are found.
+include(CheckLinkerFlag)
+
+add_library(rushlight_flags INTERFACE)
+target_compile_options(rushlight_flags INTERFACE -Wall -Wextra -fno-semantic-interposition -ffunction-sections
+                                                 -fdata-sections)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
+  message(FATAL_ERROR "g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Rushlight needs g++ 12 or newer.")
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CCACHE_PROGRAM}")
+endif()
+
+check_linker_flag(CXX -fuse-ld=lld RUSHLIGHT_HAVE_LLD)
+if(RUSHLIGHT_HAVE_LLD)
+  add_link_options(-fuse-ld=lld)
+endif()
+
+if(RUSHLIGHT_SANITIZE)
+  add_compile_options(-fsanitize=${RUSHLIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_link_options(-fsanitize=${RUSHLIGHT_SANITIZE})
+endif()

@@ -1,0 +1,41 @@
+# Finds files that PyPI wheels installed: Intel's packages put them under <prefix>/lib and <prefix>/include, which
+# differs between a virtual environment and pip's isolated build environment, so Python is asked where each one lies.
+
+# wheel_file(<out> <distribution> <name>): absolute path of the file of <distribution> whose path ends in /<name>.
+function(wheel_file out distribution name)
+  execute_process(
+    COMMAND "${Python_EXECUTABLE}" -c "
+import importlib.metadata as metadata, sys
+try:
+    files = metadata.files(sys.argv[1]) or []
+except metadata.PackageNotFoundError:
+    sys.exit('the package %s is not installed' % sys.argv[1])
+for file in files:
+    if str(file).endswith('/' + sys.argv[2]):
+        print(file.locate().resolve()); break
+else:
+    sys.exit('the package %s has no file %s' % tuple(sys.argv[1:3]))
+" "${distribution}" "${name}"
+    OUTPUT_VARIABLE path ERROR_VARIABLE problem RESULT_VARIABLE status OUTPUT_STRIP_TRAILING_WHITESPACE
+    ERROR_STRIP_TRAILING_WHITESPACE)
+  if(status)
+    message(FATAL_ERROR "${problem}. `${Python_EXECUTABLE} -m pip install --group build` installs what the build needs; "
+                        "-DRUSHLIGHT_BLAS=none -DRUSHLIGHT_ONEDNN=off -DRUSHLIGHT_TBB=off builds without it.")
+  endif()
+  set(${out} "${path}" PARENT_SCOPE)
+endfunction()
+
+# wheel_include(<out> <distribution> <header>): the folder to add to the include path so that <header> is found.
+function(wheel_include out distribution header)
+  wheel_file(path ${distribution} "include/${header}")
+  string(REGEX REPLACE "/${header}$" "" path "${path}")
+  set(${out} "${path}" PARENT_SCOPE)
+endfunction()
+
+# wheel_library(<target> <distribution> <file>): an imported shared library that also goes into our package.
+function(wheel_library target distribution file)
+  wheel_file(path ${distribution} "${file}")
+  add_library(${target} SHARED IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${path}")
+  set_property(GLOBAL APPEND PROPERTY RUSHLIGHT_BUNDLED "${path}")
+endfunction()
