@@ -1,0 +1,69 @@
+// Storage: a block of bytes on a device that any number of tensors look into.
+#pragma once
+#include <atomic>
+#include <cstddef>
+
+#include "core/device.h"
+#include "core/free_list.h"
+#include "core/ref.h"
+
+namespace rushlight {
+
+// Note [Version counters]
+// A version counts the in-place writes that autograd must notice. It lives in the storage, so every view sees it; a
+// tensor made by `.data` or `set_data` carries a counter of its own (TensorImpl::version_). Saved tensors remember the
+// number at saving and compare it when read.
+struct VersionCounter : RefCounted {
+  std::atomic<uint32_t> value{0};
+  static void destroy(VersionCounter* v) { delete v; }
+};
+
+class StorageImpl final : public RefCounted {
+ public:
+  using Deleter = void (*)(void* context, void* data, size_t nbytes);
+  static constexpr size_t kInlineBytes = 64;  // contents this small live inside the object
+
+  // Uninitialised memory from the device's allocator. Negative or overflowing sizes must be refused before.
+  static Ref<StorageImpl> allocate(size_t nbytes, Device device = {});
+  // Memory that somebody else owns; `deleter(context, data, nbytes)` runs when the storage dies.
+  static Ref<StorageImpl> wrap(void* data, size_t nbytes, Device device, Deleter deleter, void* context,
+                               bool read_only = false);
+  static void destroy(StorageImpl* s);
+
+  std::byte* data() const { return data_; }
+  size_t nbytes() const { return nbytes_; }
+  Device device() const { return device_; }
+  bool read_only() const { return read_only_; }
+  void set_read_only(bool value) { read_only_ = value; }
+  bool resizable() const { return resizable_; }
+  bool owns_memory() const { return deleter_ == nullptr; }
+  // Grows or shrinks, keeping the common bytes. Fails for memory that is borrowed.
+  void resize(size_t nbytes);
+  // Exchanges the contents of two storages; tensors keep pointing at the same objects.
+  void swap_contents(StorageImpl& other);
+
+  std::atomic<uint32_t> version{0};
+  void* pyobj = nullptr;  // the Python UntypedStorage, if one lives (borrowed; owned by src/python)
+
+  static void* operator new(size_t) { return Pool::take(); }
+  static void operator delete(void* memory) { Pool::give(memory); }
+
+ private:
+  StorageImpl() = default;
+  ~StorageImpl() = default;
+  void acquire(size_t nbytes);
+  void free_data();
+  using Pool = FreeList<192, 64>;
+
+  std::byte* data_ = nullptr;
+  size_t nbytes_ = 0;
+  Deleter deleter_ = nullptr;  // null: ours (inline or from the allocator)
+  void* context_ = nullptr;
+  Device device_;
+  bool read_only_ = false;
+  bool resizable_ = true;
+  alignas(64) std::byte inline_[kInlineBytes];
+};
+using Storage = Ref<StorageImpl>;
+
+}  // namespace rushlight

@@ -1,0 +1,160 @@
+// Tensor: a typed, strided window on a storage. Tensor is one pointer to a shared TensorImpl.
+#pragma once
+#include "core/dims.h"
+#include "core/dtype.h"
+#include "core/scalar.h"
+#include "core/storage.h"
+
+namespace rushlight {
+
+class Tensor;
+class TensorImpl;
+
+// Bits of TensorImpl::flags. The low byte is what the gate looks at (dispatch/call.h): one bit per reason to leave the
+// straight path. The others are plain facts.
+enum TensorFlag : uint32_t {
+  kAutograd = 1u << 0,        // requires grad: a leaf that asks for it, or a result of one
+  kPythonDispatch = 1u << 1,  // a subclass with __torch_dispatch__
+  kVmap = 1u << 2,
+  kForwardGrad = 1u << 3,
+  kTraced = 1u << 4,
+  kNotCpu = 1u << 7,
+  kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
+  kInference = 1u << 9,      // made under inference_mode: no version, no autograd
+  kContiguous = 1u << 10,
+  kNoGradView = 1u << 11,     // a view taken under no_grad of a tensor that requires grad
+  kMultiView = 1u << 12,      // one of several views made by one operator (split, unbind): no in-place under autograd
+  kConjugate = 1u << 13,      // reserved
+  kPythonSubclass = 1u << 14,  // its Python type is not exactly Tensor or Parameter (__torch_function__ may apply)
+  kParameter = 1u << 15,
+};
+constexpr uint32_t kDispatchBits = 0xff;
+
+// What autograd knows of a tensor; defined in autograd/meta.h. Tensors outside any graph have none.
+struct AutogradMeta;
+
+class TensorImpl final : public RefCounted {
+ public:
+  TensorImpl(Storage storage, int64_t offset, DType dtype, Device device)
+      : storage(std::move(storage)), offset(offset), dtype(dtype), device(device),
+        flags(device.is_cpu() ? kContiguous : kContiguous | kNotCpu) {}
+  ~TensorImpl();
+  static void destroy(TensorImpl* t);
+
+  // Sets sizes and strides (in elements, may be negative) and what follows from them.
+  void set_layout(IntList new_sizes, IntList new_strides);
+  void set_contiguous(IntList new_sizes);
+  void* data() const { return storage ? storage->data() + offset * static_cast<int64_t>(element_size(dtype)) : nullptr; }
+
+  Storage storage;
+  int64_t offset = 0;  // in elements
+  int64_t numel = 1;
+  Dims sizes, strides;
+  DType dtype;
+  Device device;
+  uint32_t flags;
+  AutogradMeta* autograd = nullptr;  // owned; freed through free_autograd_meta
+  Ref<TensorImpl> view_base;         // the tensor this is a differentiable view of, if any
+  Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]
+  // The Python wrapper. Note [Python identity] in python/tensor_type.cpp says who owns whom.
+  void* pyobj = nullptr;
+  bool owns_pyobj = false;
+
+  static void* operator new(size_t) { return Pool::take(); }
+  static void operator delete(void* memory) { Pool::give(memory); }
+
+ private:
+  using Pool = FreeList<256, 64>;
+};
+
+// Hooks filled in by the layers above; core only calls them.
+extern void (*free_autograd_meta)(AutogradMeta*);
+extern void (*release_pyobj)(void* pyobj);
+
+class Tensor {
+ public:
+  Tensor() noexcept = default;
+  explicit Tensor(Ref<TensorImpl> impl) noexcept : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const = delete;  // ask defined() or item()
+  TensorImpl* impl() const { return impl_.get(); }
+  TensorImpl* operator->() const { return impl_.get(); }
+  TensorImpl* detach_impl() { return impl_.detach(); }
+  bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
+  void reset() { impl_.reset(); }
+
+  IntList sizes() const { return impl_->sizes; }
+  IntList strides() const { return impl_->strides; }
+  int64_t size(int64_t dim) const { return impl_->sizes[wrap_dim(dim, this->dim(), false)]; }
+  int64_t stride(int64_t dim) const { return impl_->strides[wrap_dim(dim, this->dim(), false)]; }
+  int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
+  int64_t numel() const { return impl_->numel; }
+  int64_t storage_offset() const { return impl_->offset; }
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  size_t itemsize() const { return element_size(impl_->dtype); }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
+  bool is_contiguous() const { return impl_->flags & kContiguous; }
+  bool is_contiguous(MemoryFormat format) const;
+  bool is_wrapped_number() const { return impl_->flags & kWrappedNumber; }
+  bool is_cpu() const { return impl_->device.is_cpu(); }
+  bool requires_grad_flag() const { return impl_->flags & kAutograd; }
+
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(impl_->data());
+  }
+  void* data_ptr() const { return impl_->data(); }
+
+  uint32_t version() const;
+  void bump_version() const;
+  // Refuses writes to read-only memory, naming the operator.
+  void check_writable(std::string_view op) const;
+
+ private:
+  Ref<TensorImpl> impl_;
+};
+static_assert(sizeof(Tensor) == sizeof(void*));  // boxed calls pass TensorImpl* where Tensor is expected
+
+// Uninitialised tensors.
+Tensor empty_tensor(IntList sizes, DType dtype, Device device = {});
+Tensor empty_strided_tensor(IntList sizes, IntList strides, DType dtype, Device device = {});
+Tensor empty_tensor(IntList sizes, DType dtype, Device device, MemoryFormat format);
+// Same shape, dtype and device; keeps a dense layout (channels-last, transposed), as MemoryFormat::Preserve says.
+Tensor empty_like_tensor(const Tensor& like, DType dtype);
+// A 0-dim tensor holding `value`.
+Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device = {});
+// As above, marked as a Python number for type promotion.
+Tensor wrapped_number(const Scalar& value);
+// A tensor on the same storage. `differentiable` records it as a view for autograd (Note [Views] in autograd/view.h).
+Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset, bool differentiable = true);
+// The value of a one-element tensor, without autograd.
+Scalar read_scalar(const Tensor& t, int64_t element_offset = 0);
+// Changes shape in place, growing the storage when needed; contiguous afterwards. Used by out= and resize_.
+void resize_tensor(const Tensor& t, IntList sizes);
+
+bool is_channels_last(const Tensor& t);            // strides as NHWC / NDHWC and not plain contiguous
+bool is_non_overlapping_and_dense(const Tensor& t);
+enum class Overlap : uint8_t { No, Full, Partial };
+Overlap memory_overlap(const Tensor& a, const Tensor& b);  // conservative: Partial when unsure
+bool has_internal_overlap(const Tensor& t);                // two elements at one address (expanded)
+
+// What type promotion sees of one operand, and the promoted result of several; PyTorch's rules
+// (dimensioned tensors before 0-dim tensors before Python numbers, within a category).
+class Promotion {
+ public:
+  void add(const Tensor& t);
+  void add(const Scalar& s);
+  DType result() const;
+
+ private:
+  void add(DType dtype, int priority);
+  DType best_[3] = {};
+  bool seen_[3] = {};
+};
+DType result_type(const Tensor& a, const Tensor& b);
+
+std::string describe(const Tensor& t);  // "float32[2, 3] on cpu" for error messages
+
+}  // namespace rushlight

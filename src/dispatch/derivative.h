@@ -1,0 +1,143 @@
+// Derivative: one lambda written with public operators. The kinds of its parameters say what is saved.
+//   [](Grad g, Out<0> y) { return sigmoid_backward(g, y); }
+//   [](Grad g, In<0> a, In<1> b, Needs need) { return Grads{...}; }
+// Grad / GradOf<k>: gradient of output 0 / k (undefined when nothing flowed).  In<k>: tensor parameter k, saved.
+// Out<k>: output k, saved.  InList<k>: Tensor[] parameter k, saved.  Attr<k, T>: non-tensor parameter k as T.
+// Shape<k>: sizes and dtype of tensor parameter k, nothing saved.  Needs: which parameters want a gradient.
+// Parameters are counted over the whole schema, self being 0. A Tensor result is the gradient of the first
+// differentiable parameter; Grads lists one entry per Tensor parameter in order (a Tensor[] takes as many as it has elements).
+// Gradients of broadcast inputs are summed to the input's shape, and cast to its dtype, by the engine.
+#pragma once
+#include "dispatch/value.h"
+
+namespace rushlight {
+
+struct Op;
+
+struct InputMeta {
+  Dims sizes;
+  DType dtype = DType::Float32;
+  Device device;
+};
+
+class Grads {
+ public:
+  Grads() = default;
+  Grads(Tensor t) { list_.push_back(std::move(t)); }
+  Grads(std::initializer_list<Tensor> l) : list_(l) {}
+  Grads(std::vector<Tensor> l) : list_(std::move(l)) {}
+  void push_back(Tensor t) { list_.push_back(std::move(t)); }
+  size_t size() const { return list_.size(); }
+  Tensor& operator[](size_t i) { return list_[i]; }
+
+ private:
+  std::vector<Tensor> list_;
+};
+
+// What a recorded operation offers its derivative. Implemented by the autograd node.
+class BackwardContext {
+ public:
+  virtual Tensor grad(int output) const = 0;                 // undefined when nothing flowed into it
+  virtual Tensor input(int parameter) const = 0;             // unpacked saved tensor
+  virtual std::vector<Tensor> input_list(int parameter) const = 0;
+  virtual Tensor output(int index) const = 0;
+  virtual Value attribute(int parameter) const = 0;
+  virtual const InputMeta& meta(int parameter) const = 0;
+  virtual std::vector<InputMeta> meta_list(int parameter) const = 0;
+  virtual bool needs(int parameter, int element = 0) const = 0;
+
+ protected:
+  ~BackwardContext() = default;
+};
+
+template <int K> struct GradOf : Tensor {};
+using Grad = GradOf<0>;
+template <int K> struct In : Tensor {};
+template <int K> struct Out : Tensor {};
+template <int K> struct InList : std::vector<Tensor> { operator TensorList() const { return TensorList(*this); } };
+template <int K, class T> struct Attr {
+  T value;
+  operator const T&() const { return value; }
+  const T* operator->() const { return &value; }
+  const T& operator*() const { return value; }
+};
+template <int K> struct Shape {
+  const InputMeta& meta;
+  IntList sizes() const { return meta.sizes; }
+  DType dtype() const { return meta.dtype; }
+  int64_t dim() const { return static_cast<int64_t>(meta.sizes.size()); }
+  int64_t size(int64_t d) const { return meta.sizes[wrap_dim(d, dim(), false)]; }
+  operator IntList() const { return meta.sizes; }
+};
+template <int K> struct ShapeList : std::vector<InputMeta> {};
+class Needs {
+ public:
+  explicit Needs(const BackwardContext& c) : context_(c) {}
+  bool operator[](int parameter) const { return context_.needs(parameter); }
+  bool operator()(int parameter, int element) const { return context_.needs(parameter, element); }
+
+ private:
+  const BackwardContext& context_;
+};
+
+struct Derivative {
+  Grads (*apply)(const BackwardContext&) = nullptr;
+  uint64_t saved_inputs = 0;   // bit per parameter (In, InList)
+  uint64_t saved_shapes = 0;   // bit per parameter (Shape, ShapeList)
+  uint32_t saved_outputs = 0;  // bit per output
+  uint32_t used_grads = 0;     // bit per output gradient read
+  explicit operator bool() const { return apply != nullptr; }
+};
+
+namespace detail {
+template <class T> struct RuleArg;
+template <int K> struct RuleArg<GradOf<K>> {
+  static void note(Derivative& d) { d.used_grads |= 1u << K; }
+  static GradOf<K> get(const BackwardContext& c) { return {c.grad(K)}; }
+};
+template <int K> struct RuleArg<In<K>> {
+  static void note(Derivative& d) { d.saved_inputs |= 1ull << K; }
+  static In<K> get(const BackwardContext& c) { return {c.input(K)}; }
+};
+template <int K> struct RuleArg<InList<K>> {
+  static void note(Derivative& d) { d.saved_inputs |= 1ull << K; }
+  static InList<K> get(const BackwardContext& c) { return {c.input_list(K)}; }
+};
+template <int K> struct RuleArg<Out<K>> {
+  static void note(Derivative& d) { d.saved_outputs |= 1u << K; }
+  static Out<K> get(const BackwardContext& c) { return {c.output(K)}; }
+};
+template <int K, class T> struct RuleArg<Attr<K, T>> {
+  static void note(Derivative&) {}
+  static Attr<K, T> get(const BackwardContext& c) { return {c.attribute(K).template as<T>()}; }
+};
+template <int K> struct RuleArg<Shape<K>> {
+  static void note(Derivative& d) { d.saved_shapes |= 1ull << K; }
+  static Shape<K> get(const BackwardContext& c) { return {c.meta(K)}; }
+};
+template <int K> struct RuleArg<ShapeList<K>> {
+  static void note(Derivative& d) { d.saved_shapes |= 1ull << K; }
+  static ShapeList<K> get(const BackwardContext& c) { return {c.meta_list(K)}; }
+};
+template <> struct RuleArg<Needs> {
+  static void note(Derivative&) {}
+  static Needs get(const BackwardContext& c) { return Needs(c); }
+};
+
+template <class F, class R, class... A>
+Derivative make_derivative(R (F::*)(A...) const) {
+  Derivative d;
+  (RuleArg<std::remove_cvref_t<A>>::note(d), ...);
+  d.apply = [](const BackwardContext& c) -> Grads { return F{}(RuleArg<std::remove_cvref_t<A>>::get(c)...); };
+  return d;
+}
+}  // namespace detail
+
+// `rule` must capture nothing.
+template <class F>
+Derivative make_derivative(F) {
+  static_assert(std::is_empty_v<F>, "a derivative rule captures nothing");
+  return detail::make_derivative<F>(&F::operator());
+}
+
+}  // namespace rushlight

@@ -1,0 +1,80 @@
+// Table: all operator records, and the builder with which the family files fill it.
+#pragma once
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "dispatch/op.h"
+
+namespace rushlight {
+
+// Fluent access to the record just added.
+class Record {
+ public:
+  explicit Record(Op& op) : op_(op) {}
+  Record& doc(const char* text) { op_.doc = text; return *this; }
+  Record& family(Family f) { op_.family = f; return *this; }
+  template <class F>
+  Record& derivative(F rule) {
+    op_.derivative = make_derivative(rule);
+    return *this;
+  }
+  Record& not_differentiable(const char* reason) {
+    op_.refusal = reason;
+    op_.intercepted &= ~kAutograd;
+    return *this;
+  }
+  Record& inplace() { op_.has_inplace = true; return *this; }          // also `name_`
+  Record& out() { op_.has_out = true; return *this; }                  // also out=
+  Record& function_only() { op_.is_method = false; return *this; }
+  Record& method_only() { op_.is_function = false; return *this; }
+  Record& internal() { op_.is_method = op_.is_function = false; return *this; }  // C++ only
+  Record& cuda(const void* kernel) { op_.kernel[static_cast<int>(DeviceType::CUDA)] = kernel; return *this; }
+  Record& data(const void* family_data) { op_.family_data = family_data; return *this; }
+  Op& op() { return op_; }
+
+ private:
+  Op& op_;
+};
+
+class Table {
+ public:
+  // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without data).
+  template <class R, class... A>
+  Record op(Fn<R(A...)>& handle, const char* schema, std::type_identity_t<R (*)(const Call&, A...)> cpu_kernel) {
+    Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
+    op.kernel[0] = reinterpret_cast<const void*>(cpu_kernel);
+    handle.bind(&op);
+    return Record(op);
+  }
+  // A composite: written in public operators, the same on every device; autograd sees what it calls.
+  template <class R, class... A>
+  Record composite(Fn<R(A...)>& handle, const char* schema, std::type_identity_t<R (*)(const Call&, A...)> body) {
+    Record r = op(handle, schema, body);
+    r.op().kernel.fill(reinterpret_cast<const void*>(body));
+    r.op().intercepted &= ~kAutograd;
+    return r.family(Family::Composite);
+  }
+  // A composite that no C++ code calls by handle.
+  template <class R, class... A>
+  Record composite(const char* schema, R (*body)(const Call&, A...)) {
+    Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
+    op.kernel.fill(reinterpret_cast<const void*>(body));
+    op.intercepted &= ~kAutograd;
+    return Record(op).family(Family::Composite);
+  }
+
+  // All records in registration order; overloads of one name keep that order when arguments are matched.
+  const std::deque<Op>& ops() const { return ops_; }
+  std::vector<const Op*> find(std::string_view space, std::string_view name) const;
+  void freeze();  // fills empty slots with a kernel that raises
+
+ private:
+  Op& add(const char* schema, Op::Trampoline trampoline, size_t parameters);
+  std::deque<Op> ops_;
+};
+
+// The one table; filled on first use by register_all_operators (ops/register.cpp).
+const Table& operator_table();
+
+}  // namespace rushlight

@@ -1,0 +1,15 @@
+#include "ops/register.h"
+
+namespace rushlight {
+
+const Table& operator_table() {
+  static const Table* table = [] {
+    auto* t = new Table;  // lives as long as the process: handles point into it
+    register_view_operators(*t);
+    t->freeze();
+    return t;
+  }();
+  return *table;
+}
+
+}  // namespace rushlight

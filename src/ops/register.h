@@ -1,0 +1,9 @@
+// The families of operators, registered in this order.
+#pragma once
+#include "dispatch/table.h"
+
+namespace rushlight {
+
+void register_view_operators(Table& t);
+
+}  // namespace rushlight
