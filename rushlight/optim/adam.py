@@ -1,0 +1,151 @@
+"""Adam, and its variant with decoupled weight decay, AdamW."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    _check_fused,
+    _check_learning_rate,
+    _check_range,
+    _fused_batches,
+    _new_step,
+    _number,
+    _PerParameter,
+    _wants_fused,
+    _zeros,
+)
+
+__all__ = ["Adam"]
+
+
+class Adam(_PerParameter):
+    """Adam (Kingma and Ba 2015), optionally with AMSGrad and with weight decay apart from the gradient.
+
+    The first and second moments ``m`` and ``v`` are running means of the gradient and of its square; after correcting
+    both for their start at zero the step is ``p -= lr * m / (sqrt(v) + eps)``.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        amsgrad=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+        fused=None,
+        decoupled_weight_decay=False,
+    ):
+        if isinstance(lr, rushlight.Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        if isinstance(betas[0], rushlight.Tensor) != isinstance(betas[1], rushlight.Tensor):
+            raise ValueError("betas must be either both floats or both Tensors")
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+        _check_fused(foreach, fused, differentiable)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name in ("amsgrad", "maximize", "capturable", "differentiable", "decoupled_weight_decay"):
+                group.setdefault(name, False)
+            group.setdefault("foreach", None)
+            group.setdefault("fused", None)
+        for values in self.state.values():
+            if "step" in values and not isinstance(values["step"], rushlight.Tensor):
+                values["step"] = _new_step().fill_(values["step"])
+
+    def _start(self, group, p, state):
+        state["step"] = rushlight.tensor(0.0, dtype=rushlight.float32) if _wants_fused(group) else _new_step()
+        state["exp_avg"] = _zeros(p)
+        state["exp_avg_sq"] = _zeros(p)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = _zeros(p)
+
+    def _step_group(self, group):
+        batches = _fused_batches(group["params"]) if _wants_fused(group) else None
+        if batches is None:
+            super()._step_group(group)
+            return
+        for params, grads in batches:
+            self._step_fused(group, params, grads)
+
+    def _step_fused(self, group, params, grads):
+        states = [self.state[p] for p in params]
+        for p, state in zip(params, states):
+            if not state:
+                self._start(group, p, state)
+        steps = [state["step"] for state in states]
+        amsgrad = group["amsgrad"]
+        beta1, beta2 = group["betas"]
+        rushlight._C._foreach_add_(steps, 1)
+        fused = rushlight._C._fused_adamw_ if group["decoupled_weight_decay"] else rushlight._C._fused_adam_
+        fused(
+            params,
+            grads,
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [state["max_exp_avg_sq"] for state in states] if amsgrad else [],
+            steps,
+            lr=_number(group["lr"]),
+            beta1=_number(beta1),
+            beta2=_number(beta2),
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            amsgrad=amsgrad,
+            maximize=group["maximize"],
+        )
+
+    def _update(self, group, p, grad, state):
+        beta1, beta2 = group["betas"]
+        lr, decay, exp_avg, exp_avg_sq = (
+            group["lr"],
+            group["weight_decay"],
+            state["exp_avg"],
+            state["exp_avg_sq"],
+        )
+        state["step"] += 1
+        if decay != 0:
+            if group["decoupled_weight_decay"]:
+                p.mul_(1 - lr * decay)
+            else:
+                grad = grad.add(p, alpha=decay)
+        exp_avg.lerp_(grad, 1 - beta1)
+        if group["differentiable"] and isinstance(beta2, rushlight.Tensor):
+            exp_avg_sq.mul_(beta2).add_(grad * grad * (1 - beta2))
+        else:
+            exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=_number(1 - beta2))
+
+        step = state["step"] if group["differentiable"] else state["step"].item()
+        correction1, correction2 = 1 - beta1**step, 1 - beta2**step
+        if group["amsgrad"]:
+            largest = rushlight.maximum(state["max_exp_avg_sq"], exp_avg_sq)
+            state["max_exp_avg_sq"].copy_(largest)
+            exp_avg_sq = largest
+        if group["differentiable"]:
+            # Written without in-place steps on what the graph still needs.
+            denominator = exp_avg_sq.sqrt() / correction2**0.5 + group["eps"]
+            p.add_(exp_avg.clone() * (-lr / correction1) / denominator)
+        else:
+            denominator = (exp_avg_sq.sqrt() / correction2**0.5).add_(group["eps"])
+            p.addcdiv_(exp_avg, denominator, value=_number(-lr / correction1))

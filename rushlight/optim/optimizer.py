@@ -1,0 +1,442 @@
+"""What every optimizer shares: parameter groups, state, hooks, saving and loading, and the frame of a step."""
+
+from collections import OrderedDict, defaultdict
+from copy import deepcopy
+from functools import wraps
+from itertools import chain
+
+import rushlight
+from rushlight.utils.hooks import RemovableHandle
+
+__all__ = [
+    "Optimizer",
+    "register_optimizer_step_pre_hook",
+    "register_optimizer_step_post_hook",
+    "required",
+]
+
+
+class _Required:
+    """Stands for a hyperparameter without a default: every group has to give it."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _Required()
+
+_global_pre_hooks = OrderedDict()
+_global_post_hooks = OrderedDict()
+
+
+def _add_hook(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook):
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer."""
+    return _add_hook(_global_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
+    return _add_hook(_global_post_hooks, hook)
+
+
+_HOOK_TABLES = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+
+
+def _use_grad_for_differentiable(step):
+    """Run a step with gradients off, unless the optimizer was built with ``differentiable=True``."""
+
+    @wraps(step)
+    def run(self, *args, **kwargs):
+        before = rushlight.is_grad_enabled()
+        rushlight._C._set_grad_enabled(bool(self.defaults.get("differentiable", False)))
+        try:
+            return step(self, *args, **kwargs)
+        finally:
+            rushlight._C._set_grad_enabled(before)
+
+    return run
+
+
+class Optimizer:
+    """Base class of all optimizers.
+
+    Args:
+        params: tensors, ``(name, tensor)`` pairs, or dicts that each describe a parameter group.
+        defaults: the options used for groups that do not give their own.
+    """
+
+    def __init__(self, params, defaults):
+        self.defaults = defaults
+        self._make_hook_tables()
+        if isinstance(params, rushlight.Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + rushlight.typename(params)
+            )
+        self.state = defaultdict(dict)
+        self.param_groups = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def _make_hook_tables(self):
+        for table in _HOOK_TABLES:
+            if table not in self.__dict__:
+                self.__dict__[table] = OrderedDict()
+        self._patch_step_function()
+
+    def _patch_step_function(self):
+        cls = type(self)
+        if not getattr(cls.step, "hooked", False):
+            cls.step = self.profile_hook_step(cls.step)
+            cls.step.hooked = True
+
+    @staticmethod
+    def profile_hook_step(func):
+        """Wrap a step function so that the registered hooks run around it."""
+
+        @wraps(func)
+        def step(self, *args, **kwargs):
+            if not (
+                self._optimizer_step_pre_hooks
+                or self._optimizer_step_post_hooks
+                or _global_pre_hooks
+                or _global_post_hooks
+            ):
+                return func(self, *args, **kwargs)
+            args = (self, *args)
+            for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                result = hook(self, args, kwargs)
+                if result is None:
+                    continue
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(
+                        f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                args, kwargs = result
+            out = func(*args, **kwargs)
+            for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
+                hook(self, args, kwargs)
+            return out
+
+        return step
+
+    def register_step_pre_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``."""
+        return _add_hook(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return _add_hook(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` before ``state_dict`` collects its values."""
+        return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` on the finished dict; it may return another one."""
+        return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer, state_dict)`` before loading; it may return another dict."""
+        return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """Call ``hook(optimizer)`` after loading."""
+        return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._make_hook_tables()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self):
+        lines = [type(self).__name__ + " ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join(lines) + "\n)"
+
+    def state_dict(self):
+        """The optimizer's state and options as plain values, with parameters replaced by their numbers."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():
+            hook(self)
+        index = {}
+
+        def pack(group):
+            for p in group["params"]:
+                index.setdefault(id(p), len(index))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [index[id(p)] for p in group["params"]]
+            return packed
+
+        groups = [pack(group) for group in self.param_groups]
+        state = {index[id(k)] if isinstance(k, rushlight.Tensor) else k: v for k, v in self.state.items()}
+        result = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():
+            replaced = hook(self, result)
+            if replaced is not None:
+                result = replaced
+        return result
+
+    def load_state_dict(self, state_dict):
+        """Take over the state that ``state_dict`` returned; values move to each parameter's dtype and device."""
+        state_dict = state_dict.copy()
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
+            replaced = hook(self, state_dict)
+            if replaced is not None:
+                state_dict = replaced
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved)):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+
+        params = {}
+        for group, old in zip(groups, saved):
+            params.update(zip(old["params"], ((p, group) for p in group["params"])))
+        state = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                param, group = params[key]
+                state[param] = self._adopt(param, group, value)
+            else:
+                state[key] = value
+        for group, old in zip(groups, saved):
+            old["params"] = group["params"]
+            if "param_names" in group and "param_names" not in old:
+                old["param_names"] = group["param_names"]
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
+            hook(self)
+
+    def _adopt(self, param, group, value, key=None):
+        """Move loaded state to the dtype and device of the parameter it belongs to; containers are copied."""
+        if isinstance(value, rushlight.Tensor):
+            if key == "step":
+                on_device = group.get("capturable") or group.get("fused")
+                return value.to(dtype=rushlight.float32, device=param.device) if on_device else value
+            if param.is_floating_point():
+                return value.to(dtype=param.dtype, device=param.device)
+            return value.to(device=param.device)
+        if isinstance(value, dict):
+            return {k: self._adopt(param, group, v, k) for k, v in value.items()}
+        if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+            return type(value)(self._adopt(param, group, v) for v in value)
+        return value
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients of all parameters, or fill them with zeros when ``set_to_none`` is false."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p.grad = None
+                elif p.grad is not None:
+                    if p.grad.grad_fn is not None:
+                        p.grad.detach_()
+                    else:
+                        p.grad.requires_grad_(False)
+                    p.grad.zero_()
+
+    def step(self, closure=None):
+        """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group):
+        """Add parameters with options of their own, for instance layers that are unfrozen during training."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        self._set_params(param_group, param_group["params"])
+        self._check_params(param_group["params"])
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(
+                    f"parameter group didn't specify a value of required optimization parameter {name}"
+                )
+            param_group.setdefault(name, default)
+
+        params = param_group["params"]
+        if len(params) != len({id(p) for p in params}):
+            import warnings
+
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an "
+                "error; see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        known = {id(p) for group in self.param_groups for p in group["params"]}
+        if any(id(p) in known for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+    def _set_params(self, group, params):
+        """Turn what the user gave under "params" into a list, with "param_names" beside it for named ones."""
+        if isinstance(params, rushlight.Tensor):
+            group["params"] = [params]
+        elif isinstance(params, (set, frozenset)):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                "sets will change between runs. Please use a list instead."
+            )
+        else:
+            group["params"] = list(params)
+        named = [isinstance(p, tuple) for p in group["params"]]
+        if any(named) and not all(named):
+            raise ValueError(
+                "all optimizer params should be with/without names. Some param names are missing"
+            )
+        if named and named[0]:
+            pairs, group["params"] = group["params"], [p for _, p in group["params"]]
+            group["param_names"] = [name for name, _ in pairs]
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            which = "with" if "param_names" in group else "without"
+            raise ValueError(
+                "all optimizer param groups should be with/without names. "
+                f"cannot add param group {which} names to the optimizer"
+            )
+
+    def _check_params(self, params):
+        for p in params:
+            if not isinstance(p, rushlight.Tensor):
+                raise TypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {rushlight.typename(p)}"
+                )
+            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+
+
+class _PerParameter(Optimizer):
+    """An optimizer whose step treats each parameter on its own.
+
+    A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take a whole group
+    at once in ``_step_group``.
+    """
+
+    @_use_grad_for_differentiable
+    def step(self, closure=None):
+        """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
+        loss = None
+        if closure is not None:
+            with rushlight.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            self._step_group(group)
+        return loss
+
+    def _step_group(self, group):
+        for p in group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            if grad.is_sparse:
+                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+            state = self.state[p] if self._keeps_state(group) else {}
+            if not state:
+                self._start(group, p, state)
+            if group.get("maximize"):
+                grad = -grad
+            if p.is_complex():
+                self._update_complex(group, p, grad, state)
+            else:
+                self._update(group, p, grad, state)
+
+    def _update_complex(self, group, p, grad, state):
+        """A complex parameter moves as the pair of its real and imaginary parts."""
+        view = rushlight.view_as_real
+        parts = {
+            k: view(v) if isinstance(v, rushlight.Tensor) and v.is_complex() else v for k, v in state.items()
+        }
+        self._update(group, view(p), view(grad), parts)
+        for key, value in parts.items():
+            if key not in state or value is not None and state[key] is None:
+                whole = isinstance(value, rushlight.Tensor) and value.dim() == p.dim() + 1
+                state[key] = rushlight.view_as_complex(value) if whole else value
+
+    def _keeps_state(self, group):
+        return True
+
+    def _start(self, group, p, state):
+        pass
+
+    def _update(self, group, p, grad, state):
+        raise NotImplementedError
+
+
+def _new_step():
+    """The step counter as it is kept in the state: a 0-dim tensor on the CPU."""
+    wide = rushlight.get_default_dtype() == rushlight.float64
+    return rushlight.tensor(0.0, dtype=rushlight.float64 if wide else rushlight.float32)
+
+
+def _zeros(p):
+    return rushlight.zeros_like(p, memory_format=rushlight.preserve_format)
+
+
+def _check_range(name, value, valid):
+    if not valid:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def _check_learning_rate(lr):
+    if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    _check_range("learning rate", lr, 0.0 <= lr)
+
+
+def _check_fused(foreach, fused, differentiable):
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _wants_fused(group):
+    """One call for the whole group is the default; ``fused=False``, ``foreach=False`` and ``differentiable`` forbid it."""
+    if group["differentiable"]:
+        return False
+    return group["foreach"] is not False if group["fused"] is None else group["fused"]
+
+
+def _fused_batches(params):
+    """The parameters that have gradients, and these, in lists of one dtype; None where the plain loop must do."""
+    batches = {}
+    for p in params:
+        grad = p.grad
+        if grad is None:
+            continue
+        if grad.is_sparse or not p.is_floating_point():
+            return None
+        batch = batches.get(p.dtype)
+        if batch is None:
+            batch = batches[p.dtype] = ([], [])
+        batch[0].append(p)
+        batch[1].append(grad)
+    return batches.values()
+
+
+def _number(value):
+    return value.item() if isinstance(value, rushlight.Tensor) else value

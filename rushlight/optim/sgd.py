@@ -1,0 +1,121 @@
+"""Stochastic gradient descent, with momentum after Polyak or Nesterov."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    _check_fused,
+    _check_learning_rate,
+    _check_range,
+    _fused_batches,
+    _number,
+    _PerParameter,
+    _wants_fused,
+)
+
+__all__ = ["SGD"]
+
+
+class SGD(_PerParameter):
+    """Stochastic gradient descent, optionally with momentum.
+
+    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first gradient; the step is
+    ``p -= lr * b``, or ``p -= lr * (g + momentum * b)`` with ``nesterov``.
+    """
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        momentum=0,
+        dampening=0,
+        weight_decay=0,
+        nesterov=False,
+        *,
+        maximize=False,
+        foreach=None,
+        differentiable=False,
+        fused=None,
+    ):
+        _check_learning_rate(lr)
+        _check_range("momentum value", momentum, momentum >= 0.0)
+        _check_range("weight_decay value", weight_decay, weight_decay >= 0.0)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        _check_fused(foreach, fused, differentiable)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("nesterov", False)
+            group.setdefault("maximize", False)
+            group.setdefault("foreach", None)
+            group.setdefault("differentiable", False)
+            group.setdefault("fused", False)
+
+    def _keeps_state(self, group):
+        return group["momentum"] != 0
+
+    def _step_group(self, group):
+        batches = _fused_batches(group["params"]) if _wants_fused(group) else None
+        if batches is None or not all(self._uniform(group, batch[0]) for batch in batches):
+            super()._step_group(group)
+            return
+        for params, grads in batches:
+            self._step_fused(group, params, grads)
+
+    def _uniform(self, group, params):
+        """Whether the buffers of these parameters are all there or all missing, as the fused kernel wants it."""
+        if group["momentum"] == 0:
+            return True
+        missing = sum(self.state[p].get("momentum_buffer") is None for p in params)
+        return missing in (0, len(params))
+
+    def _step_fused(self, group, params, grads):
+        buffers, first = [], False
+        if group["momentum"] != 0:
+            states = [self.state[p] for p in params]
+            first = states[0].get("momentum_buffer") is None
+            if first:
+                for state, grad in zip(states, grads):
+                    state["momentum_buffer"] = rushlight.empty_like(grad)
+            buffers = [state["momentum_buffer"] for state in states]
+        rushlight._C._fused_sgd_(
+            params,
+            grads,
+            buffers,
+            weight_decay=_number(group["weight_decay"]),
+            momentum=group["momentum"],
+            lr=_number(group["lr"]),
+            dampening=group["dampening"],
+            nesterov=group["nesterov"],
+            maximize=group["maximize"],
+            is_first_step=first,
+        )
+
+    def _update(self, group, p, grad, state):
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        momentum = group["momentum"]
+        if momentum != 0:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = grad.detach().clone()
+            else:
+                buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+            grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+        lr = group["lr"]
+        if isinstance(lr, rushlight.Tensor) and lr.requires_grad:
+            p.addcmul_(grad, lr, value=-1)
+        else:
+            p.add_(grad, alpha=-lr)

@@ -1,0 +1,11 @@
+"""Utilities around training: data loading, hooks, checkpoints. Submodules are loaded on first use."""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+
+def __getattr__(name):
+    full = f"{__name__}.{name}"
+    if name.startswith("__") or find_spec(full) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(full)

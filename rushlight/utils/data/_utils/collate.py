@@ -1,0 +1,139 @@
+"""Collation: from a list of samples to a batch of the same structure."""
+
+import sys
+from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from copy import copy
+
+import rushlight
+
+_BAD_TYPE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+
+
+def _is_text_array(array):
+    return array.dtype.kind in "SUO"
+
+
+def default_convert(data):
+    """Turn the NumPy values inside a structure into tensors; everything else stays."""
+    numpy = sys.modules.get("numpy")
+    if isinstance(data, rushlight.Tensor):
+        return data
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+        return data if _is_text_array(data) else rushlight.as_tensor(data)
+    if isinstance(data, (str, bytes)):
+        return data
+    if isinstance(data, Mapping):
+        return _like_mapping(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(value) for value in data))
+    if isinstance(data, tuple):
+        return [default_convert(value) for value in data]
+    if isinstance(data, Sequence):
+        return _like_sequence(data, [default_convert(value) for value in data])
+    return data
+
+
+def _like_mapping(sample, values):
+    """The values in a mapping of the sample's type, or a plain dict where that type cannot be built so."""
+    try:
+        if isinstance(sample, MutableMapping):
+            # A copy keeps what the type carries besides its items.
+            result = copy(sample)
+            result.update(values)
+            return result
+        return type(sample)(values)
+    except TypeError:
+        return values
+
+
+def _like_sequence(sample, values):
+    try:
+        if isinstance(sample, MutableSequence):
+            result = copy(sample)
+            for i, value in enumerate(values):
+                result[i] = value
+            return result
+        return type(sample)(values)
+    except TypeError:
+        return values
+
+
+def collate(batch, *, collate_fn_map=None):
+    """Collate samples with a function per type of element; mappings and sequences are gone through."""
+    elem = batch[0]
+    kind = type(elem)
+    if collate_fn_map is not None:
+        function = collate_fn_map.get(kind)
+        if function is None:
+            found = (f for types, f in collate_fn_map.items() if isinstance(elem, types))
+            function = next(found, None)
+        if function is None:
+            function = _numpy_collate_fn(elem)
+        if function is not None:
+            return function(batch, collate_fn_map=collate_fn_map)
+
+    def inner(samples):
+        return collate(samples, collate_fn_map=collate_fn_map)
+
+    if isinstance(elem, Mapping):
+        return _like_mapping(elem, {key: inner([d[key] for d in batch]) for key in elem})
+    if isinstance(elem, tuple) and hasattr(elem, "_fields"):
+        return kind(*(inner(samples) for samples in zip(*batch)))
+    if isinstance(elem, Sequence):
+        if any(len(sample) != len(elem) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = [inner(samples) for samples in zip(*batch)]
+        return columns if isinstance(elem, tuple) else _like_sequence(elem, columns)
+    raise TypeError(_BAD_TYPE.format(kind))
+
+
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    return rushlight.stack(batch, 0)
+
+
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    if _is_text_array(batch[0]):
+        raise TypeError(_BAD_TYPE.format(batch[0].dtype))
+    return collate([rushlight.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+    return rushlight.as_tensor(batch)
+
+
+def collate_float_fn(batch, *, collate_fn_map=None):
+    return rushlight.tensor(batch, dtype=rushlight.float64)
+
+
+def collate_int_fn(batch, *, collate_fn_map=None):
+    return rushlight.tensor(batch)
+
+
+def collate_str_fn(batch, *, collate_fn_map=None):
+    return batch
+
+
+def _numpy_collate_fn(elem):
+    """NumPy's types are looked up late, so that loading plain tensors does not import NumPy."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if isinstance(elem, numpy.ndarray):
+        return collate_numpy_array_fn
+    if isinstance(elem, (numpy.bool_, numpy.number, numpy.object_)):
+        return collate_numpy_scalar_fn
+    return None
+
+
+default_collate_fn_map = {
+    rushlight.Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def default_collate(batch):
+    """Stack tensors, arrays and numbers into tensors; keep strings in lists; go through dicts, tuples and lists."""
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -1,0 +1,212 @@
+"""Datasets by index and by iteration, and the ways to join, stack and split them."""
+
+from abc import ABCMeta, abstractmethod
+from bisect import bisect_right
+from itertools import accumulate
+from types import GenericAlias
+
+import rushlight
+
+__all__ = [
+    "Dataset",
+    "IterableDataset",
+    "TensorDataset",
+    "StackDataset",
+    "ConcatDataset",
+    "ChainDataset",
+    "Subset",
+    "random_split",
+]
+
+
+class Dataset:
+    """A collection of samples by index: subclasses give ``__getitem__``, usually ``__len__`` too.
+
+    ``__getitems__(indices)``, where a subclass has it, fetches a whole batch at once.
+    """
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    def __getitem__(self, index):
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset, metaclass=ABCMeta):
+    """A stream of samples: subclasses give ``__iter__``."""
+
+    @abstractmethod
+    def __iter__(self):
+        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Tensors of equal first size; sample ``i`` is the tuple of their rows ``i``."""
+
+    def __init__(self, *tensors):
+        if any(tensors[0].size(0) != t.size(0) for t in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].size(0)
+
+
+class StackDataset(Dataset):
+    """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by name)."""
+
+    def __init__(self, *args, **kwargs):
+        if args and kwargs:
+            raise ValueError(
+                "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, "
+                "but both types are given."
+            )
+        if not (args or kwargs):
+            raise ValueError("At least one dataset should be passed")
+        self.datasets = args or kwargs
+        parts = self._parts()
+        self._length = len(parts[0])
+        if any(len(d) != self._length for d in parts):
+            raise ValueError("Size mismatch between datasets")
+
+    def _parts(self):
+        return list(self.datasets.values()) if isinstance(self.datasets, dict) else list(self.datasets)
+
+    def _pack(self, values):
+        return dict(zip(self.datasets, values)) if isinstance(self.datasets, dict) else tuple(values)
+
+    def __getitem__(self, index):
+        return self._pack(d[index] for d in self._parts())
+
+    def __getitems__(self, indices):
+        columns = [_get_items(d, indices) for d in self._parts()]
+        for column in columns:
+            if len(column) != len(indices):
+                raise ValueError(
+                    f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(column)}"
+                )
+        return [self._pack(row) for row in zip(*columns)]
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset):
+    """Datasets one after the other."""
+
+    @staticmethod
+    def cumsum(sequence):
+        return list(accumulate(len(d) for d in sequence))
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, idx):
+        if idx < 0:
+            if -idx > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            idx += len(self)
+        which = bisect_right(self.cumulative_sizes, idx)
+        return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
+
+    @property
+    def cummulative_sizes(self):
+        import warnings
+
+        warnings.warn(
+            "`cummulative_sizes` attribute is renamed to `cumulative_sizes`", DeprecationWarning, stacklevel=2
+        )
+        return self.cumulative_sizes
+
+
+class ChainDataset(IterableDataset):
+    """Streams one after the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = datasets
+
+    def _checked(self):
+        for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield d
+
+    def __iter__(self):
+        for d in self._checked():
+            yield from d
+
+    def __len__(self):
+        return sum(len(d) for d in self._checked())
+
+
+class Subset(Dataset):
+    """The samples of a dataset at the given indices."""
+
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, idx):
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[i] for i in idx]]
+        return self.dataset[self.indices[idx]]
+
+    def __getitems__(self, indices):
+        return _get_items(self.dataset, [self.indices[i] for i in indices])
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def _get_items(dataset, indices):
+    """Fetch several samples, in one call where the dataset knows how."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        return dataset.__getitems__(indices)
+    return [dataset[i] for i in indices]
+
+
+def _fractions_to_lengths(fractions, total):
+    lengths = []
+    for i, fraction in enumerate(fractions):
+        if fraction < 0 or fraction > 1:
+            raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+        lengths.append(int(total * fraction))
+    for i in range(total - sum(lengths)):
+        lengths[i % len(lengths)] += 1
+    return lengths
+
+
+def random_split(dataset, lengths, generator=None):
+    """Split a dataset at random into parts of the given lengths, or fractions that sum to one."""
+    if abs(sum(lengths) - 1) < 1e-9 and sum(lengths) <= 1 + 1e-9:
+        lengths = _fractions_to_lengths(lengths, len(dataset))
+        for i, length in enumerate(lengths):
+            if length == 0:
+                import warnings
+
+                warnings.warn(
+                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
+                )
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    if generator is None:
+        generator = rushlight.default_generator
+    order = rushlight.randperm(sum(lengths), generator=generator).tolist()
+    return [Subset(dataset, order[end - n : end]) for end, n in zip(accumulate(lengths), lengths)]

@@ -1,0 +1,63 @@
+"""Handles that undo the registration of a hook."""
+
+import weakref
+from collections import OrderedDict
+
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
+
+class RemovableHandle:
+    """Returned by every ``register_*hook``; ``remove()`` takes the hook out again. Also a context manager.
+
+    Only a weak reference to the dictionary of hooks is held, so a handle keeps no module alive.
+    """
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extras = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self.extra_dict_ref = tuple(weakref.ref(d) for d in extras)
+
+    def remove(self):
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self):
+        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
+
+    def __setstate__(self, state):
+        hooks, self.id, *extras = state
+        # The dictionary may be gone: an empty one that nobody else holds stands in for it.
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        extras = extras[0] if extras else ()
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extras)
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.remove()
+
+
+def unserializable_hook(fn):
+    """Mark a hook that pickling a tensor should warn about, since hooks are not saved."""
+    fn.__torch_unserializable__ = True
+    return fn
+
+
+def warn_if_has_hooks(tensor):
+    import warnings
+
+    for hook in (tensor._backward_hooks or {}).values():
+        if hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(
+                f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can "
+                "decorate the function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
