@@ -1,0 +1,162 @@
+#include "core/parallel.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+#include "core/host.h"
+
+#ifdef RUSHLIGHT_WITH_TBB
+#include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
+#include <tbb/parallel_for.h>
+#include <tbb/partitioner.h>
+#include <tbb/task_arena.h>
+#endif
+
+namespace rushlight {
+
+namespace {
+
+// Several tasks for each thread, so that one delayed by other processes does not hold up the rest.
+constexpr int64_t kTasksPerThread = 4;
+constexpr int64_t kMostPieces = 1024;
+
+std::atomic<int> num_threads{0};
+// Set in a child that was forked after the pool had started: its workers do not exist there.
+std::atomic<bool> pool_started{false}, pool_lost{false};
+constinit thread_local bool t_in_parallel = false;
+
+int threads_from(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text ? std::max(0, std::atoi(text))
+              : 0;  // OMP_NUM_THREADS may list one number a level: the first counts
+}
+
+int initial_threads() {
+  for (const char* variable : {"RUSHLIGHT_NUM_THREADS", "OMP_NUM_THREADS"})
+    if (int n = threads_from(variable)) return n;
+  return host::usable_cores();
+}
+
+struct ParallelRegion {
+  bool outer = std::exchange(t_in_parallel, true);
+  ~ParallelRegion() { t_in_parallel = outer; }
+};
+
+bool run_serially() {
+  return t_in_parallel || pool_lost.load(std::memory_order_relaxed) || get_num_threads() == 1;
+}
+
+#ifdef RUSHLIGHT_WITH_TBB
+/// Each calling thread has its own arena, so that callers never wait for each other's slots; workers are
+/// shared.
+struct CallerArena {
+  std::unique_ptr<tbb::task_arena> arena;
+  int threads = 0;
+
+  tbb::task_arena& get(int wanted) {
+    if (threads != wanted) {
+      start_pool();
+      arena = std::make_unique<tbb::task_arena>(wanted);
+      threads = wanted;
+    }
+    return *arena;
+  }
+  static void start_pool();
+};
+
+thread_local CallerArena t_arena;
+
+void CallerArena::start_pool() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    if (!pool_started) return;
+    pool_lost = true;
+    t_arena.arena.release();  // its workers are gone, taking it down could wait for them
+    t_arena.threads = 0;
+  });
+  (void)registered;
+  pool_started = true;
+}
+#endif
+
+}  // namespace
+
+int get_num_threads() {
+  int n = num_threads.load(std::memory_order_relaxed);
+  if (n == 0) {
+    n = initial_threads();
+    int unset = 0;
+    if (!num_threads.compare_exchange_strong(unset, n)) n = unset;
+  }
+  return n;
+}
+
+void set_num_threads(int threads) {
+  if (threads < 1) throw std::invalid_argument("set_num_threads: expected a positive number");
+  num_threads = threads;
+}
+
+bool in_parallel_region() { return t_in_parallel; }
+
+int get_thread_num() {
+#ifdef RUSHLIGHT_WITH_TBB
+  if (t_in_parallel) return std::max(0, tbb::this_task_arena::current_thread_index());
+#endif
+  return 0;
+}
+
+namespace detail {
+
+int64_t reduction_piece(int64_t size, int64_t grain) {
+  grain = std::max<int64_t>(grain, 1);
+  return std::max(grain, (size + kMostPieces - 1) / kMostPieces);
+}
+
+void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
+#ifdef RUSHLIGHT_WITH_TBB
+  if (count > 1 && !run_serially()) {
+    t_arena.get(get_num_threads()).execute([&] {
+      // Isolated: while it waits the caller must not pick up other callers' work, whose locks it may hold.
+      tbb::this_task_arena::isolate([&] {
+        tbb::parallel_for(
+            tbb::blocked_range<int64_t>(0, count, 1),
+            [&](const tbb::blocked_range<int64_t>& range) {
+              ParallelRegion region;
+              for (int64_t i = range.begin(); i != range.end(); i++) f(i);
+            },
+            tbb::simple_partitioner());
+      });
+    });
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < count; i++) f(i);
+}
+
+void parallel_for_slowly(int64_t begin, int64_t end, int64_t grain, RangeFunction f) {
+  if (run_serially()) return f(begin, end);
+  const int64_t size = end - begin, most = get_num_threads() * kTasksPerThread;
+  const int64_t piece = std::max({grain, (size + most - 1) / most, int64_t{1}});
+  parallel_tasks((size + piece - 1) / piece, [&](int64_t i) {
+    const int64_t b = begin + i * piece;
+    f(b, std::min(end, b + piece));
+  });
+}
+
+}  // namespace detail
+
+void run_in_pool(detail::FunctionRef<void()> f) {
+#ifdef RUSHLIGHT_WITH_TBB
+  // Inside a region the arena is the right one already.
+  if (t_in_parallel) return f();
+  t_arena.get(pool_lost ? 1 : get_num_threads()).execute([&] { f(); });
+#else
+  f();
+#endif
+}
+
+}  // namespace rushlight
