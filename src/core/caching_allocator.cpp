@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <stdexcept>
 #include <utility>
 
 namespace rushlight {
@@ -121,7 +120,7 @@ CachingAllocator::Pool& CachingAllocator::pool_for(size_t size, StreamId stream)
 
 CachingAllocator::Block* CachingAllocator::find_live(const void* address) const {
   auto it = live_.find(address);
-  if (it == live_.end()) throw std::logic_error("caching allocator: the pointer is not a live allocation");
+  RL_ASSERT(it != live_.end(), "caching allocator: the pointer is not a live allocation");
   return it->second;
 }
 

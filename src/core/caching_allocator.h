@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "core/error.h"
 
 namespace rushlight {
 
@@ -79,13 +81,9 @@ struct SegmentInfo {
   std::vector<BlockInfo> blocks;
 };
 
-class OutOfMemory : public std::bad_alloc {
+class OutOfMemory : public Error {
  public:
-  explicit OutOfMemory(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
-  const char* what() const noexcept override { return text_->c_str(); }
-
- private:
-  std::shared_ptr<const std::string> text_;
+  explicit OutOfMemory(std::string text) : Error(ErrorKind::OutOfMemory, std::move(text)) {}
 };
 
 struct AllocatorConfig {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "core/host.h"
@@ -165,17 +165,16 @@ TinyCache* this_thread_cache() {
   return t_cache;
 }
 
-[[noreturn]] void throw_out_of_memory(size_t bytes, const char* detail) {
-  throw OutOfMemory(
+[[noreturn]] void fail_allocation(size_t bytes, std::string_view detail) {
+  RL_FAIL(
       "[enforce fail at cpu_allocator.cpp] . DefaultCPUAllocator: can't allocate memory: you tried to "
-      "allocate " +
-      std::to_string(bytes) + " bytes. Error code 12 (Cannot allocate memory)" +
-      (*detail ? std::string("\n") + detail : ""));
+      "allocate ",
+      bytes, " bytes. Error code 12 (Cannot allocate memory)", detail.empty() ? "" : "\n", detail);
 }
 
 void* allocate_aligned(size_t bytes, size_t asked) {
   void* p = nullptr;
-  if (bytes < asked || posix_memalign(&p, kCpuAlignment, bytes) != 0) throw_out_of_memory(asked, "");
+  if (bytes < asked || posix_memalign(&p, kCpuAlignment, bytes) != 0) fail_allocation(asked, "");
   return p;
 }
 
@@ -223,7 +222,7 @@ void* cpu_allocate(size_t bytes) {
   try {
     return CpuMemory::get().blocks.allocate(bytes);
   } catch (const OutOfMemory& e) {
-    throw_out_of_memory(bytes, e.what());
+    fail_allocation(bytes, e.what());
   }
 }
 

@@ -9,7 +9,7 @@ namespace rushlight {
 
 inline constexpr size_t kCpuAlignment = 64;
 
-/// 64-byte aligned memory; nullptr for zero bytes. Throws OutOfMemory with PyTorch's DefaultCPUAllocator
+/// 64-byte aligned memory; nullptr for zero bytes. Fails with PyTorch's DefaultCPUAllocator
 /// text.
 void* cpu_allocate(size_t bytes);
 /// `bytes` must be what was asked for. Any thread may free what another one allocated.

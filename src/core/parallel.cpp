@@ -4,9 +4,9 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 
+#include "core/error.h"
 #include "core/host.h"
 
 #ifdef RUSHLIGHT_WITH_TBB
@@ -96,7 +96,7 @@ int get_num_threads() {
 }
 
 void set_num_threads(int threads) {
-  if (threads < 1) throw std::invalid_argument("set_num_threads: expected a positive number");
+  RL_CHECK(threads >= 1, "set_num_threads expects a positive integer, got ", threads);
   num_threads = threads;
 }
 

@@ -48,7 +48,8 @@ TEST(CpuAllocator, ReportsFailureLikePyTorch) {
     try {
       cpu_allocate(bytes);
       FAIL();
-    } catch (const OutOfMemory& e) {
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::Runtime);
       const std::string expected = "DefaultCPUAllocator: can't allocate memory: you tried to allocate " +
                                    std::to_string(bytes) + " bytes.";
       EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what();
