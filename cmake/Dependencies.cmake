@@ -46,6 +46,7 @@ if(RUSHLIGHT_BLAS STREQUAL "mkl")
     wheel_file(mkl_threads mkl-static libmkl_sequential.a)
   endif()
   wheel_file(mkl_core mkl-static libmkl_core.a)
+  wheel_licence(mkl-static)
   target_include_directories(rushlight_deps SYSTEM INTERFACE "${mkl_include}")
   target_link_libraries(rushlight_deps INTERFACE
     "$<LINK_GROUP:RESCAN,${mkl_interface},${mkl_threads},${mkl_core}>" m)

@@ -38,4 +38,11 @@ function(wheel_library target distribution file)
   add_library(${target} SHARED IMPORTED GLOBAL)
   set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${path}")
   set_property(GLOBAL APPEND PROPERTY RUSHLIGHT_BUNDLED "${path}")
+  wheel_licence(${distribution})
+endfunction()
+
+# wheel_licence(<distribution>): our package carries parts of it, so it carries its licence too.
+function(wheel_licence distribution)
+  wheel_file(path ${distribution} LICENSE.txt)
+  install(FILES "${path}" DESTINATION rushlight/lib/licenses RENAME "${distribution}.txt")
 endfunction()
