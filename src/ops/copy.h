@@ -1,0 +1,25 @@
+// Copies, conversions and fills.
+#pragma once
+#include "dispatch/op.h"
+
+namespace rushlight::ops {
+
+inline Fn<Tensor(const Tensor& self, const Tensor& src, bool non_blocking)> copy_;
+inline Fn<Tensor(const Tensor& self, const Tensor& value)> fill_;  // value is 0-dim
+inline Fn<Tensor(const Tensor& self)> zero_;
+inline Fn<Tensor(const Tensor& self, std::optional<MemoryFormat> memory_format)> clone;
+inline Fn<Tensor(const Tensor& self, MemoryFormat memory_format)> contiguous;
+// A copy in another dtype, device or layout; always copies.
+inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device, std::optional<MemoryFormat> memory_format)> to_copy;
+// The tensor itself when nothing changes, else to_copy.
+inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking, bool copy,
+                 std::optional<MemoryFormat> memory_format)>
+    to;
+
+}  // namespace rushlight::ops
+
+namespace rushlight {
+inline Tensor to_dtype(const Tensor& t, DType dtype) {
+  return t.dtype() == dtype ? t : ops::to_copy(t, dtype, std::nullopt, std::nullopt);
+}
+}  // namespace rushlight
