@@ -1,0 +1,178 @@
+"""The name `torch`: in a program, in its children, and for a virtual environment."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTIONS = """
+import importlib.metadata, importlib.util, sys
+import torch, torch.nn as nn, torch.version
+from torch.utils import data
+import rushlight
+assert torch is rushlight and nn is rushlight.nn and data is rushlight.utils.data
+assert torch.nn is nn and sys.modules["torch"] is torch and sys.modules["torch.nn"] is nn
+assert importlib.util.find_spec("torch") is not None and importlib.util.find_spec("torch.nn") is not None
+assert importlib.util.find_spec("torch.no_such_module") is None
+assert importlib.metadata.version("torch") == "2.13.0", importlib.metadata.version("torch")
+assert "torch" in importlib.metadata.packages_distributions()
+assert nn.__spec__.name == "rushlight.nn"
+"""
+
+
+def run(*command, cwd=None, python=sys.executable, **variables):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    return subprocess.run(
+        [str(python), *map(str, command)],
+        env=environment,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def run_ok(*command, **options):
+    result = run(*command, **options)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="program.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text))
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("environment")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / "bin" / "python"
+
+
+def test_program_sees_rushlight_as_torch(script):
+    run_ok("-m", "rushlight", script(QUESTIONS))
+
+
+def test_program_has_its_own_argv_folder_and_name(script):
+    script("value = 7", "beside.py")
+    program = script("""
+        import sys, beside
+        if __name__ == "__main__":
+            print(sys.argv[1:], beside.value, __file__ == sys.argv[0], sys.modules["__main__"].beside.value)
+        """)
+    assert run_ok("-m", "rushlight", program, "--epochs", "3").split("\n")[0] == "['--epochs', '3'] 7 True 7"
+
+
+def test_module_runs_with_the_alias(script):
+    program = script("import sys, torch; print(torch.__name__, sys.argv[1:])")
+    assert run_ok("-m", "rushlight", "-m", program.stem, "x", cwd=program.parent) == "rushlight ['x']\n"
+
+
+def test_exit_status_and_traceback_are_the_programs(script):
+    assert run("-m", "rushlight", script("raise SystemExit(3)")).returncode == 3
+    result = run("-m", "rushlight", script("def broken():\n    1 / 0\nbroken()"))
+    assert result.returncode == 1 and result.stderr.endswith("ZeroDivisionError: division by zero\n")
+    assert "program.py" in result.stderr
+
+
+def test_children_started_anew_see_the_alias(script, tmp_path):
+    child = script(QUESTIONS, "child.py")
+    program = script(f"""
+        import subprocess, sys
+        subprocess.run([sys.executable, {str(child)!r}], check=True, cwd="/")
+        question = "import torch; assert torch.__name__ == 'rushlight'"
+        subprocess.run([sys.executable, "-S", "-c", question], check=True)
+        """)
+    run_ok("-m", "rushlight", program)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_workers_see_the_alias(script, method):
+    program = script(f"""
+        import multiprocessing
+        def name(_):
+            import torch.nn
+            return torch.nn.__name__
+        if __name__ == "__main__":
+            with multiprocessing.get_context({method!r}).Pool(1) as pool:
+                print(pool.map(name, [0]))
+        """)
+    assert run_ok("-m", "rushlight", program) == "['rushlight.nn']\n"
+
+
+def test_environment_alias(venv):
+    assert run_ok("-m", "rushlight", "alias", "status", python=venv).startswith(
+        "off: `import torch` gives an Imp"
+    )
+    assert run("-c", "import torch", python=venv).returncode == 1
+    assert run_ok("-m", "rushlight", "alias", "on", python=venv).startswith("on: ")
+    try:
+        run_ok("-c", QUESTIONS, python=venv)
+        assert run_ok("-m", "rushlight", "alias", "status", python=venv).startswith("on: ")
+        run_ok("-m", "rushlight", "alias", "on", python=venv)
+    finally:
+        assert run_ok("-m", "rushlight", "alias", "off", python=venv).startswith("off: removed")
+    assert run("-c", "import torch", python=venv).returncode == 1
+    assert run_ok("-m", "rushlight", "alias", "off", python=venv) == "off: it was not on\n"
+
+
+def test_environment_alias_is_refused_beside_pytorch(venv):
+    site = run_ok("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=venv).strip()
+    package = Path(site) / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    try:
+        result = run("-m", "rushlight", "alias", "on", python=venv)
+        assert result.returncode == 1 and result.stderr.count("\n") == 1
+        assert f"PyTorch is installed in {package}" in result.stderr
+        assert str(package) in run_ok("-m", "rushlight", "alias", "status", python=venv)
+    finally:
+        (package / "__init__.py").unlink()
+        package.rmdir()
+
+
+def test_environment_alias_is_refused_outside_an_environment(monkeypatch):
+    from rushlight import _alias
+
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    with pytest.raises(_alias.AliasError, match="not in a virtual environment"):
+        _alias.turn_on()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["no_such_file.py"], "can't open 'no_such_file.py': No such file or directory"),
+        (["-m", "no_such_module"], "no module named 'no_such_module'"),
+        (["-m"], "-m needs a module's name"),
+        (["--no-such-option"], "unknown option '--no-such-option'"),
+    ],
+)
+def test_bad_commands_give_one_line(arguments, message):
+    result = run("-m", "rushlight", *arguments)
+    assert result.returncode == 1 and result.stderr == f"rushlight: {message}\n"
+
+
+def test_help_names_every_command():
+    usage = run_ok("-m", "rushlight", "--help")
+    assert all(word in usage for word in ("SCRIPT", "-m MODULE", "demo", "alias on|off|status"))
+
+
+def test_alias_version_is_the_version_followed():
+    import rushlight
+    from rushlight import _alias
+
+    (folder,) = Path(_alias.TORCH_PATH).glob("torch-*.dist-info")
+    version = folder.name.removeprefix("torch-").removesuffix(".dist-info")
+    assert str(rushlight.__version__).split("+")[0] == version
+    assert f"\nVersion: {version}\n" in (folder / "METADATA").read_text()
