@@ -1,0 +1,85 @@
+// Generator: a source of random numbers with PyTorch's CPU stream, value for value (mt19937).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "core/device.h"
+#include "core/ref.h"
+
+namespace rushlight {
+
+// The 32-bit Mersenne twister, in the variables PyTorch's saved states are made of.
+class Mt19937 {
+ public:
+  static constexpr int kWords = 624;
+  explicit Mt19937(uint64_t seed);
+
+  uint32_t operator()() {
+    if (--left == 0) next_state();
+    return temper(state[next++]);
+  }
+  // As many calls of operator() as `out` is long, in bulk.
+  void fill(std::span<uint32_t> out);
+  bool valid() const { return seeded && left > 0 && left <= kWords && next <= kWords; }
+
+  uint64_t seed;
+  int left = 1;
+  bool seeded = true;
+  uint32_t next = 0;
+  std::array<uint32_t, kWords> state;
+
+ private:
+  void next_state();
+  static uint32_t temper(uint32_t y) {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+  }
+};
+
+// Callers that draw hold mutex(); the functions that seed, save and restore take it themselves.
+class Generator final : public RefCounted {
+ public:
+  static constexpr uint64_t kDefaultSeed = 67280421310721;
+  static constexpr size_t kStateBytes = 5056;
+
+  explicit Generator(Device device = {}, uint64_t seed = kDefaultSeed);
+  static void destroy(Generator* g) { delete g; }
+
+  Device device() const { return device_; }
+  std::mutex& mutex() { return mutex_; }
+
+  void manual_seed(uint64_t seed);
+  uint64_t seed();  // seeds from the system's entropy and returns the new seed
+  uint64_t initial_seed();
+  // The layout of torch.get_rng_state(): states may be exchanged with PyTorch.
+  void get_state(std::span<std::byte, kStateBytes> out);
+  void set_state(std::span<const std::byte> state);
+  Ref<Generator> clone();
+
+  uint32_t random() { return engine_(); }
+  uint64_t random64() {
+    const uint64_t high = engine_();
+    return high << 32 | engine_();
+  }
+  void fill(std::span<uint32_t> out) { engine_.fill(out); }
+  // The second value of a Box-Muller pair waits here for the next single draw.
+  std::optional<float> next_float_normal;
+  std::optional<double> next_double_normal;
+
+ private:
+  Device device_;
+  Mt19937 engine_;
+  std::mutex mutex_;
+};
+
+Generator& default_generator();
+// What an operator got as its generator= argument, or the default one.
+inline Generator& generator_or_default(Generator* g) { return g ? *g : default_generator(); }
+
+}  // namespace rushlight
