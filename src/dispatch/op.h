@@ -39,7 +39,7 @@ struct Op {
   Schema schema;
   const char* doc = "";
   Family family = Family::Kernel;
-  std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...); never null after freeze()
+  std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...)
   Trampoline trampoline = nullptr;                     // one per signature
   Derivative derivative;
   const char* refusal = nullptr;    // why there is no derivative, if there is none
@@ -101,6 +101,8 @@ class GradMode {  // scope: GradMode off(false);
   bool previous_;
 };
 
+// Counts an in-place write on every parameter that the schema marks "(a!)".
+void bump_mutated(const Op& op, const Value* args);
 // Set by the layer that knows copy_: copies `source` into `target` with casting; `recorded` lets autograd see it.
 extern void (*copy_result)(const Tensor& target, const Tensor& source, bool recorded);
 // Shows a warning to the user (Python's warnings.warn once the extension is loaded).
@@ -117,17 +119,6 @@ inline uint32_t flags_of(const TensorList& l) {
   for (const Tensor& t : l) flags |= flags_of(t);
   return flags;
 }
-template <class T> void pick_device(const T&, DeviceType&) {}
-inline void pick_device(const Tensor& t, DeviceType& d) {
-  if (t.defined() && !t.is_cpu()) d = t.device().type;
-}
-inline void pick_device(const TensorList& l, DeviceType& d) {
-  for (const Tensor& t : l) pick_device(t, d);
-}
-inline void pick_device(const OptDevice& o, DeviceType& d) {
-  if (o) d = o->type;
-}
-
 template <class R>
 struct Rebox {  // R from Results
   static void put(R value, Results& r) { r.plain = Value(value); }
@@ -185,10 +176,8 @@ class FnBase {
     const DispatchState& s = dispatch_state;
     if (((s.always | (flags & s.consider)) & op_->intercepted) != 0) [[unlikely]] return call_slow(nullptr, false, args...);
     if (op_->mutated) [[unlikely]] return call_slow(nullptr, false, args...);
-    DeviceType device = DeviceType::CPU;
-    (detail::pick_device(args, device), ...);
-    auto kernel = reinterpret_cast<typename detail::Signature<R, A...>::Kernel>(
-        const_cast<void*>(op_->kernel[static_cast<int>(device)]));
+    if ((flags & kNotCpu) || op_->family == Family::Factory) [[unlikely]] return call_slow(nullptr, false, args...);
+    auto kernel = reinterpret_cast<typename detail::Signature<R, A...>::Kernel>(const_cast<void*>(op_->kernel[0]));
     return kernel(Call{*op_}, args...);
   }
   R call_slow(const Tensor* out, bool inplace, A... args) const {

@@ -67,7 +67,7 @@ class Table {
   // All records in registration order; overloads of one name keep that order when arguments are matched.
   const std::deque<Op>& ops() const { return ops_; }
   std::vector<const Op*> find(std::string_view space, std::string_view name) const;
-  void freeze();  // fills empty slots with a kernel that raises
+  void freeze() const;  // checks that every record is complete
 
  private:
   Op& add(const char* schema, Op::Trampoline trampoline, size_t parameters);

@@ -1,0 +1,298 @@
+#include "core/tensor.h"
+
+#include <cstring>
+
+namespace rushlight {
+
+void (*free_autograd_meta)(AutogradMeta*) = nullptr;
+void (*release_pyobj)(void*) = nullptr;
+
+TensorImpl::~TensorImpl() {
+  if (autograd) free_autograd_meta(autograd);
+}
+
+void TensorImpl::destroy(TensorImpl* t) {
+  if (t->owns_pyobj) [[unlikely]] {
+    t->owns_pyobj = false;
+    release_pyobj(t->pyobj);
+  }
+  delete t;
+}
+
+void TensorImpl::set_contiguous(IntList new_sizes) {
+  numel = checked_numel(new_sizes);
+  sizes.assign(new_sizes.data(), new_sizes.size());
+  strides.resize(new_sizes.size());
+  int64_t step = 1;
+  for (size_t i = new_sizes.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(new_sizes[i], 1);
+  }
+  flags |= kContiguous;
+}
+
+void TensorImpl::set_layout(IntList new_sizes, IntList new_strides) {
+  numel = checked_numel(new_sizes);
+  sizes.assign(new_sizes.data(), new_sizes.size());
+  strides.assign(new_strides.data(), new_strides.size());
+  bool contiguous = true;
+  int64_t step = 1;
+  for (size_t i = sizes.size(); i-- > 0 && contiguous && numel;) {
+    if (sizes[i] == 1) continue;
+    contiguous = strides[i] == step;
+    step *= sizes[i];
+  }
+  flags = contiguous ? flags | kContiguous : flags & ~kContiguous;
+}
+
+namespace {
+
+// Bytes that a layout spans from its first element; strides must not be negative.
+size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
+  int64_t last = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    int64_t reach = 0;
+    RL_CHECK(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last),
+             "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  }
+  size_t bytes = 0;
+  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(last) + 1, itemsize, &bytes) && bytes <= INT64_MAX,
+           "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
+  return bytes;
+}
+
+Tensor dense_tensor(IntList sizes, IntList strides, DType dtype, Device device) {
+  auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
+  impl->set_layout(sizes, strides);
+  impl->storage = StorageImpl::allocate(span_bytes(sizes, strides, element_size(dtype)), device);
+  return Tensor(std::move(impl));
+}
+
+}  // namespace
+
+Tensor empty_tensor(IntList sizes, DType dtype, Device device) {
+  auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
+  impl->set_contiguous(sizes);
+  size_t bytes = 0;
+  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(impl->numel), element_size(dtype), &bytes) && bytes <= INT64_MAX,
+           "Storage size calculation overflowed with sizes=", sizes);
+  impl->storage = StorageImpl::allocate(bytes, device);
+  return Tensor(std::move(impl));
+}
+
+Tensor empty_strided_tensor(IntList sizes, IntList strides, DType dtype, Device device) {
+  RL_CHECK(sizes.size() == strides.size(), "empty_strided: dimensionality of sizes (", sizes.size(),
+           ") must match dimensionality of strides (", strides.size(), ")");
+  for (int64_t s : strides) RL_CHECK(s >= 0, "empty_strided: strides must not be negative, got ", strides);
+  checked_numel(sizes);
+  return dense_tensor(sizes, strides, dtype, device);
+}
+
+Tensor empty_tensor(IntList sizes, DType dtype, Device device, MemoryFormat format) {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return empty_tensor(sizes, dtype, device);
+  const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  RL_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use ", memory_format_name(format).substr(6), " format");
+  checked_numel(sizes);
+  return dense_tensor(sizes, channels_last_strides(sizes), dtype, device);
+}
+
+Tensor empty_like_tensor(const Tensor& like, DType dtype) {
+  if (like.is_contiguous()) return empty_tensor(like.sizes(), dtype, like.device());
+  if (is_non_overlapping_and_dense(like)) {
+    Dims strides = like->strides;
+    for (int64_t& s : strides) s = std::abs(s);
+    return dense_tensor(like.sizes(), strides, dtype, like.device());
+  }
+  // Not dense: a dense layout whose dimensions are ordered as the strides are.
+  const int64_t n = like.dim();
+  Dims order(n), strides(n);
+  for (int64_t i = 0; i < n; ++i) order[i] = n - 1 - i;
+  auto key = [&](int64_t d) { return std::abs(like->strides[d]); };
+  for (int64_t i = 1; i < n; ++i)  // insertion sort keeps the order of equal and expanded (stride 0) dimensions
+    for (int64_t j = i; j > 0 && key(order[j]) && key(order[j - 1]) && key(order[j]) < key(order[j - 1]); --j)
+      std::swap(order[j], order[j - 1]);
+  int64_t step = 1;
+  for (int64_t d : order) {
+    strides[d] = step;
+    step *= std::max<int64_t>(like->sizes[d], 1);
+  }
+  return dense_tensor(like.sizes(), strides, dtype, like.device());
+}
+
+Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device) {
+  Tensor t = empty_tensor(IntList{}, dtype, device);
+  if (device.is_cpu())
+    visit_dtype(StorageTypes{}, dtype, "scalar_tensor", [&](auto tag) {
+      *t.data<decltype(tag)>() = value.to<decltype(tag)>();
+    });
+  return t;
+}
+
+Tensor wrapped_number(const Scalar& value) {
+  const DType dtype = value.is_floating() ? DType::Float64 : value.is_complex() ? DType::Complex128 : value.dtype();
+  Tensor t = scalar_tensor_of(value, dtype);
+  t->flags |= kWrappedNumber;
+  return t;
+}
+
+Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset, bool differentiable) {
+  TensorImpl* source = base.impl();
+  auto impl = Ref<TensorImpl>::adopt(new TensorImpl(source->storage, offset, source->dtype, source->device));
+  impl->set_layout(sizes, strides);
+  impl->version = source->version;
+  impl->flags |= source->flags & kInference;
+  if (differentiable) impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
+  return Tensor(std::move(impl));
+}
+
+Scalar read_scalar(const Tensor& t, int64_t element_offset) {
+  RL_CHECK(!t.device().is_meta(), "Cannot read a value of a meta tensor: it has no data");
+  Scalar result;
+  visit_dtype(StorageTypes{}, t.dtype(), "item", [&](auto tag) {
+    using T = decltype(tag);
+    const T value = t.data<T>()[element_offset];
+    if constexpr (is_complex_v<T>) result = Scalar(complex128(value));
+    else if constexpr (is_floating_v<T>) result = Scalar(static_cast<double>(value));
+    else if constexpr (std::is_same_v<T, bool>) result = Scalar(value);
+    else if constexpr (std::is_same_v<T, uint64_t>) result = Scalar(value);
+    else result = Scalar(static_cast<int64_t>(value));
+  });
+  return result;
+}
+
+void resize_tensor(const Tensor& t, IntList sizes) {
+  const int64_t numel = checked_numel(sizes);
+  if (t.sizes() == sizes) return;
+  size_t end = 0;
+  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(t.storage_offset() + numel), t.itemsize(), &end) && end <= INT64_MAX,
+           "Storage size calculation overflowed with sizes=", sizes);
+  if (numel && t->storage->nbytes() < end) t->storage->resize(end);
+  t->set_contiguous(sizes);
+}
+
+uint32_t Tensor::version() const {
+  RL_CHECK(!(impl_->flags & kInference), "Inference tensors do not track version counter.");
+  return impl_->version ? impl_->version->value.load(std::memory_order_relaxed)
+                        : impl_->storage->version.load(std::memory_order_relaxed);
+}
+
+void Tensor::bump_version() const {
+  if (impl_->version) impl_->version->value.fetch_add(1, std::memory_order_relaxed);
+  else if (impl_->storage) impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Tensor::check_writable(std::string_view op) const {
+  RL_CHECK(!impl_->storage || !impl_->storage->read_only(), op,
+           ": the tensor's memory is read-only (it came from a read-only NumPy array or file mapping); call .clone() first");
+}
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return is_contiguous();
+  if (dim() != (format == MemoryFormat::ChannelsLast ? 4 : 5)) return false;
+  const Dims expected = channels_last_strides(sizes());
+  for (int64_t i = 0; i < dim(); ++i)
+    if (impl_->sizes[i] != 1 && impl_->strides[i] != expected[i] && numel() != 0) return false;
+  return true;
+}
+
+bool is_channels_last(const Tensor& t) {
+  if (t.dim() != 4 && t.dim() != 5) return false;
+  return !t.is_contiguous() && t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+}
+
+bool is_non_overlapping_and_dense(const Tensor& t) {
+  if (t.is_contiguous()) return true;
+  Dims order;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t->sizes[d] != 1) order.push_back(d);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::abs(t->strides[a]) < std::abs(t->strides[b]); });
+  int64_t step = 1;
+  for (int64_t d : order) {
+    if (std::abs(t->strides[d]) != step) return false;
+    step *= t->sizes[d];
+  }
+  return true;
+}
+
+bool has_internal_overlap(const Tensor& t) {
+  if (t.is_contiguous() || t.numel() <= 1) return false;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t->sizes[d] > 1 && t->strides[d] == 0) return true;
+  return false;
+}
+
+namespace {
+// First and last byte that a tensor touches.
+std::pair<const char*, const char*> extent(const Tensor& t) {
+  const auto item = static_cast<int64_t>(t.itemsize());
+  const char* low = t.data<char>();
+  const char* high = low;
+  for (int64_t d = 0; d < t.dim(); ++d) {
+    const int64_t reach = (t->sizes[d] - 1) * t->strides[d] * item;
+    (reach < 0 ? low : high) += reach;
+  }
+  return {low, high + item};
+}
+}  // namespace
+
+Overlap memory_overlap(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return Overlap::Full;
+  if (a.numel() == 0 || b.numel() == 0 || a->storage != b->storage) return Overlap::No;
+  if (a.storage_offset() == b.storage_offset() && a.numel() == b.numel() && a.strides() == b.strides() && a.dtype() == b.dtype())
+    return Overlap::Full;
+  if (!is_non_overlapping_and_dense(a) || !is_non_overlapping_and_dense(b)) return Overlap::No;  // unknown, as in PyTorch
+  const auto [a_low, a_high] = extent(a);
+  const auto [b_low, b_high] = extent(b);
+  return a_low < b_high && b_low < a_high ? Overlap::Partial : Overlap::No;
+}
+
+void Promotion::add(DType dtype, int priority) {
+  best_[priority] = seen_[priority] ? promote_types(best_[priority], dtype) : dtype;
+  seen_[priority] = true;
+}
+void Promotion::add(const Tensor& t) {
+  if (!t.defined()) return;
+  DType dtype = t.dtype();
+  // A Python number counts as the default type of its category.
+  if (t.is_wrapped_number() && is_floating(dtype)) dtype = get_default_dtype();
+  if (t.is_wrapped_number() && is_complex(dtype)) dtype = complex_dtype(get_default_dtype());
+  add(dtype, t.is_wrapped_number() ? 2 : t.dim() == 0 ? 1 : 0);
+}
+void Promotion::add(const Scalar& s) { add(s.dtype(), 2); }
+
+namespace {
+// The stronger operand's type, unless the weaker one is of a higher category.
+DType combine(DType strong, DType weak) {
+  if (category_of(weak) <= category_of(strong)) return strong;
+  // A complex number with floating tensors keeps their precision.
+  if (is_complex(weak) && is_floating(strong)) return complex_dtype(strong);
+  return weak;
+}
+}  // namespace
+
+DType Promotion::result() const {
+  bool any = false;
+  DType type = DType::Bool;
+  for (int p = 0; p < 3; ++p) {
+    if (!seen_[p]) continue;
+    type = any ? combine(type, best_[p]) : best_[p];
+    any = true;
+  }
+  RL_CHECK(any, "result_type: at least one operand is needed");
+  return type;
+}
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && !a.is_wrapped_number() && !b.is_wrapped_number()) return a.dtype();
+  Promotion p;
+  p.add(a);
+  p.add(b);
+  return p.result();
+}
+
+std::string describe(const Tensor& t) {
+  return t.defined() ? str(dtype_name(t.dtype()), t.sizes(), " on ", t.device()) : "undefined tensor";
+}
+
+}  // namespace rushlight

@@ -1,0 +1,167 @@
+#include <bit>
+
+#include "dispatch/op.h"
+
+namespace rushlight {
+
+thread_local DispatchState dispatch_state;
+
+void (*copy_result)(const Tensor&, const Tensor&, bool) = nullptr;
+void (*show_warning)(const std::string&) = [](const std::string&) {};
+
+namespace {
+
+// Outermost first: what a user wraps around a program comes before what a program does to tensors.
+constexpr TensorFlag kOrder[] = {kPythonDispatch, kVmap, kTraced, kForwardGrad, kAutograd};
+Interceptor interceptors[8] = {};
+
+struct Operands {
+  uint32_t flags = 0;
+  DeviceType device = DeviceType::CPU;
+
+  void add(const Tensor& t) {
+    if (!t.defined()) return;
+    flags |= t->flags;
+    if (t->flags & kNotCpu) device = t->device.type;
+  }
+  void add(const Value& v) {
+    if (v.tag() == Tag::Tensor) add(v.tensor());
+    else if (v.tag() == Tag::TensorList)
+      for (const Tensor& t : v.tensors()) add(t);
+  }
+};
+
+Operands collect(const Op& op, const Value* args) {
+  Operands operands;
+  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) operands.add(args[std::countr_zero(bits)]);
+  return operands;
+}
+
+// Factories name their device instead of showing it in an operand.
+DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands) {
+  if (from_operands != DeviceType::CPU) return from_operands;
+  for (size_t i = 0; i < op.schema.parameters.size(); ++i)
+    if (args[i].tag() == Tag::Device) return args[i].device().type;
+  return DeviceType::CPU;
+}
+
+void check_one_device(const Op& op, const Value* args) {
+  const Tensor* first = nullptr;
+  auto check = [&](const Tensor& t) {
+    if (!t.defined() || t.device().is_meta() || (t.dim() == 0 && t.is_cpu())) return;
+    RL_CHECK(!first || first->device() == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
+             first->device(), " and ", t.device(), "! (when calling ", op.name(), " with ", describe(*first), " and ", describe(t),
+             "; move one with .to())");
+    if (!first) first = &t;
+  };
+  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
+    const Value& v = args[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor) check(v.tensor());
+    else
+      for (const Tensor& t : v.tensors()) check(t);
+  }
+}
+
+// A composite is differentiated through what it calls, so only here is out= with autograd noticed.
+void check_out_gradients(const Op& op, const Value* args, const Tensor* out, size_t count) {
+  if (!GradMode::enabled()) return;
+  uint32_t flags = collect(op, args).flags;
+  for (size_t i = 0; i < count; ++i) flags |= detail::flags_of(out[i]);
+  RL_CHECK(!(flags & kAutograd), op.name(),
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+           "requires grad.");
+}
+
+void store(const Frame& frame, const Tensor& result, const Tensor& target, bool recorded) {
+  if (result.is_same(target)) return;
+  prepare_output(frame.op, target, result.sizes(), result.dtype(), frame.inplace);
+  copy_result(target, result, recorded);
+}
+
+void run_kernel(Frame& frame) {
+  const Op& op = frame.op;
+  const Operands operands = collect(op, frame.args);
+  if (operands.flags & kNotCpu) check_one_device(op, frame.args);
+  const DeviceType device = op.family == Family::Factory || operands.device != DeviceType::CPU
+                                ? pick_device(op, frame.args, operands.device)
+                                : DeviceType::CPU;
+  const void* kernel = op.kernel[static_cast<int>(device)];
+  if (!kernel && device == DeviceType::Meta) kernel = op.kernel[0];
+  if (!kernel)
+    RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device ", device_type_name(device),
+                       ": this build has no kernel for it; move the operands with .cpu()");
+  const bool composite = op.family == Family::Composite;
+  const size_t outputs = op.schema.returns.size();
+  if (frame.out) {
+    for (size_t i = 0; i < (frame.inplace ? 1 : outputs); ++i) frame.out[i].check_writable(op.name());
+    if (composite && !frame.inplace) check_out_gradients(op, frame.args, frame.out, outputs);
+  }
+  for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
+    const Value& v = frame.args[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().check_writable(op.name());
+  }
+  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace}, frame.args, frame.results);
+  if (frame.out) {
+    const size_t n = frame.inplace ? 1 : outputs;
+    for (size_t i = 0; i < n; ++i) {
+      const bool recorded = composite && frame.inplace;
+      store(frame, frame.results.tensors[i], frame.out[i], recorded);
+      if (!recorded) frame.out[i].bump_version();  // a recorded copy_ counts itself
+      frame.results.tensors[i] = frame.out[i];
+    }
+  }
+  if (op.mutated && !composite) bump_mutated(op, frame.args);
+}
+
+}  // namespace
+
+void set_interceptor(TensorFlag bit, Interceptor f) { interceptors[std::countr_zero(static_cast<uint32_t>(bit))] = f; }
+
+void Frame::proceed() {
+  for (TensorFlag bit : kOrder) {
+    if (!(pending & bit)) continue;
+    pending &= ~bit;
+    if (Interceptor f = interceptors[std::countr_zero(static_cast<uint32_t>(bit))]) return f(*this);
+  }
+  run_kernel(*this);
+}
+
+void call_boxed(const Op& op, const Value* args, Results& results, const Tensor* out, bool inplace) {
+  uint32_t flags = collect(op, args).flags;
+  if (out)
+    for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i) flags |= detail::flags_of(out[i]);
+  const DispatchState& s = dispatch_state;
+  Frame frame{op, args, out, inplace, (s.always | (flags & s.consider)) & op.intercepted, results};
+  frame.proceed();
+}
+
+void bump_mutated(const Op& op, const Value* args) {
+  for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
+    const Value& v = args[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().bump_version();
+    else if (v.tag() == Tag::TensorList)
+      for (const Tensor& t : v.tensors()) t.bump_version();
+  }
+}
+
+void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
+  RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from), " can't be cast to the desired output type ",
+           legacy_name(out.dtype()), " (", op.name(), ")");
+  if (out.sizes() == sizes) return;
+  RL_CHECK(!inplace, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", sizes);
+  if (out.numel() != 0)
+    show_warning(str("An output with one or more elements was resized since it had shape ", out.sizes(),
+                     ", which does not match the required output shape ", sizes,
+                     ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have "
+                     "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                     "t.resize_(0)."));
+  resize_tensor(out, sizes);
+}
+
+Tensor Call::output(IntList sizes, DType dtype, Device device) const {
+  if (!out || out->dtype() != dtype) return empty_tensor(sizes, dtype, device);
+  prepare_output(op, *out, sizes, dtype, inplace);
+  return *out;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,39 @@
+#include "dispatch/table.h"
+
+namespace rushlight {
+
+Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
+  Op& op = ops_.emplace_back();
+  op.schema = Schema::parse(text);
+  op.trampoline = trampoline;
+  op.id = static_cast<uint32_t>(ops_.size() - 1);
+  const auto& list = op.schema.parameters;
+  RL_ASSERT(list.size() == parameters, "C++ signature and schema differ in length: ", text);
+  RL_ASSERT(list.size() <= 64, "too many parameters: ", text);
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].type == Tag::Tensor || list[i].type == Tag::TensorList) op.tensor_parameters |= 1ull << i;
+    if (list[i].mutated) op.mutated |= 1ull << i;
+  }
+  for (const Return& r : op.schema.returns) op.has_named_returns |= !r.name.empty();
+  // Only torch's operators are methods by default; other name spaces hold functions.
+  op.is_method = op.schema.space.empty() && !list.empty() && list[0].name == "self";
+  // A trailing underscore marks the in-place form, which PyTorch offers as a method.
+  if (op.schema.name.ends_with('_') && !op.schema.name.starts_with('_') && op.is_method) op.is_function = false;
+  return op;
+}
+
+std::vector<const Op*> Table::find(std::string_view space, std::string_view name) const {
+  std::vector<const Op*> found;
+  for (const Op& op : ops_)
+    if (op.schema.space == space && op.schema.name == name) found.push_back(&op);
+  return found;
+}
+
+void Table::freeze() const {
+  for (const Op& op : ops_) {
+    RL_ASSERT(op.kernel[0], "no CPU kernel: ", op.schema.text);
+    RL_ASSERT(op.family == Family::Composite || op.derivative || op.refusal, "neither a derivative nor a refusal: ", op.schema.text);
+  }
+}
+
+}  // namespace rushlight
