@@ -3,6 +3,7 @@
 //   [](Grad g, In<0> a, In<1> b, Needs need) { return Grads{...}; }
 // Grad / GradOf<k>: gradient of output 0 / k (undefined when nothing flowed).  In<k>: tensor parameter k, saved.
 // Out<k>: output k, saved.  InList<k>: Tensor[] parameter k, saved.  Attr<k, T>: non-tensor parameter k as T.
+// GradList: the gradients of all outputs of an operator that returns a list.
 // Shape<k>: sizes and dtype of tensor parameter k, nothing saved.  Needs: which parameters want a gradient.
 // Parameters are counted over the whole schema, self being 0. A Tensor result is the gradient of the first
 // differentiable parameter; Grads lists one entry per Tensor parameter in order (a Tensor[] takes as many as it has elements).
@@ -38,6 +39,7 @@ class Grads {
 class BackwardContext {
  public:
   virtual Tensor grad(int output) const = 0;                 // undefined when nothing flowed into it
+  virtual int output_count() const = 0;
   virtual Tensor input(int parameter) const = 0;             // unpacked saved tensor
   virtual std::vector<Tensor> input_list(int parameter) const = 0;
   virtual Tensor output(int index) const = 0;
@@ -52,6 +54,7 @@ class BackwardContext {
 
 template <int K> struct GradOf : Tensor {};
 using Grad = GradOf<0>;
+struct GradList : std::vector<Tensor> { operator TensorList() const { return TensorList(*this); } };
 template <int K> struct In : Tensor {};
 template <int K> struct Out : Tensor {};
 template <int K> struct InList : std::vector<Tensor> { operator TensorList() const { return TensorList(*this); } };
@@ -94,6 +97,14 @@ template <class T> struct RuleArg;
 template <int K> struct RuleArg<GradOf<K>> {
   static void note(Derivative& d) { d.used_grads |= 1u << K; }
   static GradOf<K> get(const BackwardContext& c) { return {c.grad(K)}; }
+};
+template <> struct RuleArg<GradList> {
+  static void note(Derivative& d) { d.used_grads = ~0u; }
+  static GradList get(const BackwardContext& c) {
+    GradList list;
+    for (int i = 0; i < c.output_count(); ++i) list.push_back(c.grad(i));
+    return list;
+  }
 };
 template <int K> struct RuleArg<In<K>> {
   static void note(Derivative& d) { d.saved_inputs |= 1ull << K; }

@@ -94,10 +94,10 @@ class SchemaParser {
   };
   Type parse_type() {
     Type type{tag_of(word(), schema_.text)};
-    if (accept("(")) {  // "(a!)" or "(a)"
-      word();
-      type.mutated = accept("!");
-      expect(")");
+    if (accept("(")) {  // alias marks: "(a)", "(a!)", "(a -> *)"
+      const size_t end = rest_.find(')');
+      type.mutated = rest_.substr(0, end).find('!') != std::string_view::npos;
+      rest_.remove_prefix(end + 1);
     }
     type.optional = accept("?");
     if (accept("[")) {

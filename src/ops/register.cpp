@@ -6,6 +6,8 @@ const Table& operator_table() {
   static const Table* table = [] {
     auto* t = new Table;  // lives as long as the process: handles point into it
     register_view_operators(*t);
+    register_view_backward_operators(*t);
+    register_shape_operators(*t);
     t->freeze();
     return t;
   }();

@@ -5,5 +5,7 @@
 namespace rushlight {
 
 void register_view_operators(Table& t);
+void register_view_backward_operators(Table& t);
+void register_shape_operators(Table& t);
 
 }  // namespace rushlight

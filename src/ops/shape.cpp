@@ -1,0 +1,305 @@
+// Shape operators written over the views, and the in-place changes of geometry.
+#include "dispatch/table.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+// Contiguous copy that autograd records.
+Tensor dense_clone(const Tensor& t) {
+  Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
+  copy_result(copy, t, true);
+  return copy;
+}
+
+Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
+  const Dims sizes = infer_shape(shape, self.numel());
+  if (view_strides(self, sizes)) return view(self, sizes);
+  return unsafe_view(dense_clone(self), sizes);
+}
+
+Tensor view_as_body(const Call&, const Tensor& self, const Tensor& other) { return view(self, other.sizes()); }
+Tensor reshape_as_body(const Call&, const Tensor& self, const Tensor& other) { return reshape(self, other.sizes()); }
+Tensor expand_as_body(const Call&, const Tensor& self, const Tensor& other) { return expand(self, other.sizes()); }
+Tensor broadcast_to_body(const Call&, const Tensor& self, IntList size) { return expand(self, size); }
+Tensor swap_body(const Call&, const Tensor& self, int64_t a, int64_t b) { return transpose(self, a, b); }
+
+Tensor numpy_t_body(const Call&, const Tensor& self) {
+  if (self.dim() != 2 && self.dim() != 0)
+    show_warning(str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+                     "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+                     "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."));
+  Dims order;
+  for (int64_t d = self.dim(); d-- > 0;) order.push_back(d);
+  return permute(self, order);
+}
+
+Tensor matrix_transpose(const char* name, const Tensor& self) {
+  RL_CHECK(self.dim() >= 2 || self.dim() == 0, "tensor.", name,
+           " is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
+  return self.dim() == 0 ? alias(self) : transpose(self, -2, -1);
+}
+Tensor mt_body(const Call&, const Tensor& self) { return matrix_transpose("mT", self); }
+
+Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {
+  RL_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
+           " dims) should contain the same number of dims as destination (", destination, " dims)");
+  const int64_t n = self.dim();
+  Dims order(n, -1);
+  std::vector<bool> taken(n, false);
+  for (size_t i = 0; i < source.size(); ++i) {
+    const int64_t from = wrap_dim(source[i], n), to = wrap_dim(destination[i], n);
+    RL_CHECK(!taken[from], "movedim: repeated dim in `source` (", source, ")");
+    RL_CHECK(order[to] < 0, "movedim: repeated dim in `destination` (", destination, ")");
+    taken[from] = true;
+    order[to] = from;
+  }
+  int64_t next = 0;
+  for (int64_t& d : order) {
+    if (d >= 0) continue;
+    while (taken[next]) ++next;
+    d = next++;
+  }
+  return permute(self, order);
+}
+Tensor movedim_int_body(const Call& call, const Tensor& self, int64_t source, int64_t destination) {
+  return movedim_body(call, self, IntList{source}, IntList{destination});
+}
+
+Tensor narrow_body(const Call&, const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  RL_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+  RL_CHECK(length >= 0, "narrow(): length must be non-negative.");
+  const int64_t n = self.size(dim);
+  RL_CHECK_INDEX(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  if (start < 0) start += n;
+  RL_CHECK(start <= n - length, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
+  return slice(self, dim, start, start + length, 1);
+}
+Tensor narrow_tensor_body(const Call& call, const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
+  RL_CHECK(start.dim() == 0 && is_integral(start.dtype()), "start must be an 0-dim integral Tensor.");
+  return narrow_body(call, self, dim, read_scalar(start).to_int(), length);
+}
+
+Tensor flatten_body(const Call&, const Tensor& self, int64_t start_dim, int64_t end_dim) {
+  const int64_t first = wrap_dim(start_dim, self.dim()), last = wrap_dim(end_dim, self.dim());
+  RL_CHECK(first <= last, "flatten() has invalid args: start_dim cannot come after end_dim");
+  if (self.dim() == 0) return reshape(self, IntList{1});
+  if (first == last) return self;
+  Dims sizes;
+  int64_t merged = 1;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if (d < first || d > last) sizes.push_back(self->sizes[d]);
+    else merged *= self->sizes[d];
+    if (d == last) sizes.push_back(merged);
+  }
+  return reshape(self, sizes);
+}
+
+Tensor unflatten_body(const Call&, const Tensor& self, int64_t dim, IntList sizes) {
+  dim = wrap_dim(dim, self.dim());
+  RL_CHECK(!sizes.empty(), "unflatten: sizes must be non-empty");
+  Dims pieces = sizes.dims(), shape = self->sizes;
+  int64_t product = 1, inferred = -1;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i] == -1) {
+      RL_CHECK(inferred < 0, "only one dimension can be inferred");
+      inferred = static_cast<int64_t>(i);
+    } else {
+      product *= pieces[i];
+    }
+  }
+  const bool fits = inferred >= 0 ? product != 0 && shape[dim] % product == 0 : product == shape[dim];
+  RL_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", shape[dim], ") in the input tensor");
+  if (inferred >= 0) pieces[inferred] = shape[dim] / product;
+  shape.erase(dim);
+  for (size_t i = 0; i < pieces.size(); ++i) shape.insert(dim + i, pieces[i]);
+  return view(self, shape);
+}
+
+std::vector<Tensor> chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) {
+  RL_CHECK(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
+  RL_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  const int64_t n = self.size(dim), piece = (n + chunks - 1) / chunks;
+  if (n == 0) return split_with_sizes(self, Dims(chunks, 0), dim);
+  return split(self, piece, dim);
+}
+
+std::vector<Tensor> tensor_split_body(const Call&, const Tensor& self, int64_t sections, int64_t dim) {
+  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  RL_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
+  dim = wrap_dim(dim, self.dim());
+  const int64_t n = self->sizes[dim];
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (int64_t i = 0; i < sections; ++i) {
+    const int64_t length = n / sections + (i < n % sections);
+    pieces.push_back(slice(self, dim, start, start + length, 1));
+    start += length;
+  }
+  return pieces;
+}
+
+std::vector<Tensor> tensor_split_indices_body(const Call&, const Tensor& self, IntList indices, int64_t dim) {
+  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  std::vector<Tensor> pieces;
+  int64_t start = 0;
+  for (int64_t end : indices) {
+    pieces.push_back(slice(self, dim, start, end, 1));
+    start = end;
+  }
+  pieces.push_back(slice(self, dim, start, std::nullopt, 1));
+  return pieces;
+}
+
+Tensor reversed(const Tensor& self, IntList dims) {
+  Dims strides = self->strides;
+  int64_t offset = self.storage_offset();
+  std::vector<bool> seen(self.dim() + 1, false);
+  for (int64_t given : dims) {
+    const int64_t d = wrap_dim(given, self.dim());
+    RL_CHECK(!seen[d], "dim ", d, " appears multiple times in the list of dims");
+    seen[d] = true;
+    if (self.dim() == 0 || self->sizes[d] == 0) continue;
+    offset += (self->sizes[d] - 1) * strides[d];
+    strides[d] = -strides[d];
+  }
+  return make_view(self, self.sizes(), strides, offset, false);
+}
+
+// A copy, as PyTorch's flip; x[::-1] is the view.
+Tensor flip_kernel(const Call&, const Tensor& self, IntList dims) {
+  Tensor result = empty_like_tensor(self, self.dtype());
+  copy_result(result, reversed(self, dims), false);
+  return result;
+}
+Tensor fliplr_body(const Call&, const Tensor& self) {
+  RL_CHECK(self.dim() >= 2, "Input must be >= 2-d.");
+  return flip(self, IntList{1});
+}
+Tensor flipud_body(const Call&, const Tensor& self) {
+  RL_CHECK(self.dim() >= 1, "Input must be >= 1-d.");
+  return flip(self, IntList{0});
+}
+
+Tensor rot90_body(const Call&, const Tensor& self, int64_t k, IntList dims) {
+  RL_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
+  RL_CHECK(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
+  RL_CHECK(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(), "expected rotation dims to be different, but got dim0 = ",
+           dims[0], " and dim1 = ", dims[1]);
+  RL_CHECK(dims[0] < self.dim() && dims[0] >= -self.dim(), "Rotation dim0 out of range, dim0 = ", dims[0]);
+  RL_CHECK(dims[1] < self.dim() && dims[1] >= -self.dim(), "Rotation dim1 out of range, dim1 = ", dims[1]);
+  switch ((k % 4 + 4) % 4) {
+    case 1: return transpose(flip(self, IntList{dims[1]}), dims[0], dims[1]);
+    case 2: return flip(self, dims);
+    case 3: return transpose(flip(self, IntList{dims[0]}), dims[0], dims[1]);
+    default: return dense_clone(self);
+  }
+}
+
+Tensor diag_embed_kernel(const Call&, const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+  const int64_t n = self.dim() + 1;
+  RL_CHECK(self.dim() >= 1, "diag_embed: expects at least a 1-dimensional tensor");
+  const int64_t a = wrap_dim(dim1, n), b = wrap_dim(dim2, n);
+  RL_CHECK(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  const int64_t side = self->sizes.back() + std::abs(offset);
+  Dims sizes = self.sizes().slice(0, self.dim() - 1).dims();
+  sizes.insert(std::min(a, b), side);
+  sizes.insert(std::max(a, b), side);
+  return diagonal_backward(self, sizes, offset, a, b);
+}
+
+Tensor diag_body(const Call&, const Tensor& self, int64_t offset) {
+  RL_CHECK(self.dim() == 1 || self.dim() == 2, "diag(): Supports 1D or 2D tensors. Got ", self.dim(), "D");
+  return self.dim() == 1 ? diag_embed(self, offset, 0, 1) : dense_clone(diagonal(self, offset, 0, 1));
+}
+
+// --- in-place changes of geometry: the tensor takes the layout of the view that the functional form would give ---------
+
+Tensor adopt_layout(const Tensor& self, const Tensor& view) {
+  self->offset = view.storage_offset();
+  self->set_layout(view.sizes(), view.strides());
+  return self;
+}
+Tensor squeeze_inplace(const Call&, const Tensor& self) { return adopt_layout(self, squeeze(self)); }
+Tensor squeeze_dim_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, squeeze_dim(self, dim)); }
+Tensor unsqueeze_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, unsqueeze(self, dim)); }
+Tensor t_inplace(const Call&, const Tensor& self) { return adopt_layout(self, ops::t(self)); }
+Tensor transpose_inplace(const Call&, const Tensor& self, int64_t a, int64_t b) { return adopt_layout(self, transpose(self, a, b)); }
+Tensor as_strided_inplace(const Call&, const Tensor& self, IntList size, IntList stride, OptInt offset) {
+  return adopt_layout(self, as_strided(self, size, stride, offset));
+}
+
+Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat> format) {
+  RL_CHECK(!(self->flags & kAutograd), "cannot resize variables that require grad");
+  resize_tensor(self, size);
+  if (format.value_or(MemoryFormat::Contiguous) != MemoryFormat::Contiguous && *format != MemoryFormat::Preserve)
+    self->set_layout(size, channels_last_strides(size));
+  return self;
+}
+
+void register_inplace_geometry(Table& t) {
+  t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace).family(Family::View)
+      .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
+  t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace).family(Family::View)
+      .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
+  t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace).family(Family::View)
+      .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
+  t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace).family(Family::View).derivative([](Grad g) { return ops::t(g); });
+  for (auto [handle, schema] : {std::pair{&transpose_, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"},
+                                {&swapaxes_, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)"},
+                                {&swapdims_, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"}})
+    t.op(*handle, schema, transpose_inplace).family(Family::View)
+        .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
+  t.op(as_strided_, "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)", as_strided_inplace)
+      .family(Family::View).not_differentiable("rewrites the geometry of its input");
+  t.op(resize_, "resize_(Tensor(a!) self, int[1] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", resize_inplace)
+      .not_differentiable("changes the number of elements");
+}
+
+}  // namespace
+
+void register_shape_operators(Table& t) {
+  t.composite(reshape, "reshape(Tensor(a) self, int[1] shape) -> Tensor(a)", reshape_body)
+      .doc("The same elements in another shape: a view where possible, else a copy. One size may be -1.");
+  t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body).method_only();
+  t.composite(reshape_as, "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_as_body).method_only();
+  t.composite(expand_as, "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as_body).method_only();
+  t.composite(broadcast_to, "broadcast_to(Tensor(a) self, int[1] size) -> Tensor(a)", broadcast_to_body);
+  t.composite(swapaxes, "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", swap_body);
+  t.composite(swapdims, "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", swap_body);
+  t.composite(numpy_T, "numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t_body).internal();
+  t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body).internal();
+  t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);
+  t.composite(movedim_int, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", movedim_int_body);
+  t.composite(moveaxis, "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);
+  t.composite(moveaxis_int, "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", movedim_int_body);
+  t.composite(narrow, "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", narrow_body);
+  t.composite(narrow_tensor, "narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", narrow_tensor_body);
+  t.composite(flatten, "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", flatten_body)
+      .doc("Merges the dimensions start_dim to end_dim into one.");
+  t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)",
+              [](const Call&, const Tensor& self) { return reshape(self, IntList{-1}); });
+  t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body);
+  t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body);
+  t.composite(split_sizes, "split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor[]",
+              [](const Call&, const Tensor& self, IntList sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); });
+  t.composite(tensor_split, "tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor[]", tensor_split_body);
+  t.composite(tensor_split_indices, "tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor[]",
+              tensor_split_indices_body);
+  t.op(flip, "flip(Tensor self, int[1] dims) -> Tensor", flip_kernel)
+      .doc("A copy with the order of elements reversed along the dims.")
+      .derivative([](Grad g, Attr<1, IntList> dims) { return flip(g, dims); });
+  t.composite(fliplr, "fliplr(Tensor self) -> Tensor", fliplr_body);
+  t.composite(flipud, "flipud(Tensor self) -> Tensor", flipud_body);
+  t.composite(rot90, "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90_body);
+  t.op(diag_embed, "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed_kernel)
+      .doc("Matrices with the last dimension of the input on a diagonal.")
+      .derivative([](Grad g, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) { return diagonal(g, offset, a, b); });
+  t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body).out();
+  register_inplace_geometry(t);
+}
+
+}  // namespace rushlight
