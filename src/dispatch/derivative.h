@@ -54,10 +54,10 @@ class BackwardContext {
 
 template <int K> struct GradOf : Tensor {};
 using Grad = GradOf<0>;
-struct GradList : std::vector<Tensor> { operator TensorList() const { return TensorList(*this); } };
+struct GradList : std::vector<Tensor> {};
 template <int K> struct In : Tensor {};
 template <int K> struct Out : Tensor {};
-template <int K> struct InList : std::vector<Tensor> { operator TensorList() const { return TensorList(*this); } };
+template <int K> struct InList : std::vector<Tensor> {};
 template <int K, class T> struct Attr {
   T value;
   operator const T&() const { return value; }
