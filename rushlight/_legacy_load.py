@@ -1,0 +1,86 @@
+"""Reads the format that PyTorch wrote before 1.6: pickles one after the other, then the bytes of the storages."""
+
+import struct
+import tarfile
+
+import rushlight
+from rushlight.serialization import MAGIC_NUMBER, PROTOCOL_VERSION, _as_saved, _check_saved_id
+from rushlight.storage import UntypedStorage
+
+
+def load_legacy(file, name, restore, unpickle):
+    start = file.tell()
+    if not file.read(1):
+        raise EOFError(f"load: Ran out of input: {name} is empty")
+    file.seek(start)
+    if tarfile.is_tarfile(file):
+        raise RuntimeError(f"load: {name} is in the tar format of PyTorch 0.1; save it again with a newer version")
+    file.seek(start)
+
+    loaded = {}
+
+    def persistent_load(saved_id):
+        if saved_id and isinstance(saved_id, tuple) and saved_id[0] in ("module", b"module"):
+            return saved_id[1]  # source text of a class came with it; the class itself is what counts
+        _, dtype, key, location, count = _check_saved_id(saved_id, 5, name)
+        if key not in loaded:
+            _check_room(file, count * dtype.itemsize, name)
+            loaded[key] = restore(UntypedStorage(count * dtype.itemsize), location), dtype
+        storage, _ = loaded[key]
+        return _view(storage, saved_id, dtype, name)
+
+    if unpickle(file, persistent_load) != MAGIC_NUMBER:
+        raise RuntimeError(f"load: {name} is not a file that torch.save wrote: Invalid magic number; corrupt file?")
+    version = unpickle(file, persistent_load)
+    if version != PROTOCOL_VERSION:
+        raise RuntimeError(f"load: {name}: Invalid protocol version: {version}")
+    system = unpickle(file, persistent_load)
+    little = system.get("little_endian", True) if isinstance(system, dict) else True
+    result = unpickle(file, persistent_load)
+    keys = unpickle(file, persistent_load)
+    for key in keys:
+        key = key.decode() if isinstance(key, bytes) else key
+        if key not in loaded:
+            raise RuntimeError(f"load: {name}: storage {key!r} is not used by any tensor; the file is damaged")
+        _fill(*loaded[key], file, little, name)
+    return result
+
+
+def _check_room(file, nbytes, name):
+    """A size is believed only if the rest of the file could hold it."""
+    here = file.tell()
+    end = file.seek(0, 2)
+    file.seek(here)
+    if nbytes > end:
+        raise RuntimeError(f"load: {name}: a storage of {nbytes} bytes does not fit the file; it is damaged")
+
+
+def _view(storage, saved_id, dtype, name):
+    view = saved_id[5] if len(saved_id) > 5 else None
+    if view is None:
+        return _as_saved(storage, saved_id[1], dtype)
+    _, offset, size = view
+    item = dtype.itemsize
+    part = UntypedStorage._from_buffer(storage, offset * item, size * item)
+    return _as_saved(part, saved_id[1], dtype)
+
+
+def _fill(storage, dtype, file, little, name):
+    import sys
+
+    head = file.read(8)
+    count = struct.unpack("<q" if little else ">q", head)[0] if len(head) == 8 else -1
+    if count * dtype.itemsize != storage.nbytes():
+        raise RuntimeError(f"load: {name} ends early or is damaged: storage of {storage.nbytes()} bytes, found {count}")
+    data = file.read(storage.nbytes())
+    if len(data) != storage.nbytes():
+        raise RuntimeError(f"load: {name} ends early: unexpected end of file in a storage")
+    if storage.device.type == "cpu":
+        memoryview(storage)[:] = data
+    else:
+        content = UntypedStorage._from_buffer(bytearray(data), 0, len(data))
+        rushlight.empty(0, dtype=rushlight.uint8, device=storage.device).set_(storage).copy_(
+            rushlight.empty(0, dtype=rushlight.uint8).set_(content)
+        )
+    if little != (sys.byteorder == "little"):
+        storage.byteswap(dtype)

@@ -1,0 +1,222 @@
+"""How tensors print."""
+
+import math
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import rushlight
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions"]
+
+PRINT_OPTS = SimpleNamespace(precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=None)
+
+_PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None
+):
+    """Set how tensors print.
+
+    Args:
+        precision: digits after the point.
+        threshold: number of elements from which the middle is left out.
+        edgeitems: elements shown at each end of a dimension then.
+        linewidth: characters in a line.
+        profile: "default", "short" or "full"; the other arguments override it.
+        sci_mode: True or False for or against scientific notation, None to choose by the values.
+    """
+    if profile is not None:
+        vars(PRINT_OPTS).update(_PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    vars(PRINT_OPTS).update((name, value) for name, value in given.items() if value is not None)
+    PRINT_OPTS.sci_mode = sci_mode
+
+
+def get_printoptions():
+    """The current options as a dict."""
+    return dict(vars(PRINT_OPTS))
+
+
+@contextmanager
+def printoptions(**kwargs):
+    """Set options, as ``set_printoptions`` does, within a context."""
+    before = get_printoptions()
+    set_printoptions(**{**before, **kwargs})
+    try:
+        yield
+    finally:
+        vars(PRINT_OPTS).update(before)
+
+
+class _PlainFormatter:
+    """Integers and booleans, aligned to the right."""
+
+    def __init__(self, values):
+        self.width = max((len(str(v)) for v in values), default=1)
+
+    def format(self, value):
+        return str(value).rjust(self.width)
+
+
+class _FloatFormatter:
+    """Real numbers in one style for all: whole, fixed or scientific, as the range of the values asks."""
+
+    def __init__(self, values):
+        self.style, self.width = "whole", 1
+        finite = [v for v in values if v != 0 and math.isfinite(v)]
+        if not finite:
+            return
+        largest, smallest = max(map(abs, finite)), min(map(abs, finite))
+        whole = all(v == math.ceil(v) for v in finite)
+        wide = largest / smallest > 1000.0 or largest > 1e8 or (not whole and smallest < 1e-4)
+        scientific = wide if PRINT_OPTS.sci_mode is None else PRINT_OPTS.sci_mode
+        self.style = "scientific" if scientific else "whole" if whole else "fixed"
+        self.width = max(len(self._text(v)) for v in finite)
+
+    def _text(self, value):
+        if self.style == "scientific":
+            return f"{value:.{PRINT_OPTS.precision}e}"
+        if self.style == "fixed":
+            return f"{value:.{PRINT_OPTS.precision}f}"
+        return f"{value:.0f}." if math.isfinite(value) else f"{value:.0f}"
+
+    def format(self, value):
+        return self._text(value).rjust(self.width)
+
+
+class _ComplexFormatter:
+    """Real and imaginary part, each in the style of its kind."""
+
+    def __init__(self, values):
+        self._real = _FloatFormatter([v.real for v in values])
+        self._imag = _FloatFormatter([v.imag for v in values])
+        self.width = self._real.width + self._imag.width + 1
+
+    def format(self, value):
+        real, imag = self._real.format(value.real).lstrip(), self._imag.format(value.imag).lstrip()
+        return f"{real}{'' if imag[0] in '+-' else '+'}{imag}j"
+
+
+def _shown(tensor, summarize):
+    """The values to print as nested lists, with an Ellipsis where some are left out."""
+    edge = PRINT_OPTS.edgeitems
+    if not summarize or tensor.dim() == 0:
+        return tensor.tolist()
+    n = tensor.size(0)
+    cut = n > 2 * edge
+    if tensor.dim() == 1:
+        return tensor[:edge].tolist() + [...] + tensor[n - edge :].tolist() if cut else tensor.tolist()
+    if not cut:
+        return [_shown(tensor[i], True) for i in range(n)]
+    head, tail = range(edge), range(n - edge, n)
+    return [_shown(tensor[i], True) for i in head] + [...] + [_shown(tensor[i], True) for i in tail]
+
+
+def _leaves(values):
+    if isinstance(values, list):
+        for v in values:
+            yield from _leaves(v)
+    elif values is not ...:
+        yield values
+
+
+def _layout(values, depth, formatter, indent):
+    """Nested lists as lines of text within the line width."""
+    if depth == 0:
+        return formatter.format(values)
+    if depth > 1:
+        parts = ["..." if v is ... else _layout(v, depth - 1, formatter, indent + 1) for v in values]
+        return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
+    texts = [" ..." if v is ... else formatter.format(v) for v in values]
+    per_line = max(1, (PRINT_OPTS.linewidth - indent) // (formatter.width + 2))
+    lines = [", ".join(texts[i : i + per_line]) for i in range(0, len(texts), per_line)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
+
+
+def _contents(tensor, indent):
+    if tensor.numel() == 0:
+        return "[]"
+    summarize = tensor.numel() > PRINT_OPTS.threshold
+    values = _shown(tensor, summarize)
+    leaves = list(_leaves(values))
+    kind = (
+        _ComplexFormatter
+        if tensor.is_complex()
+        else _FloatFormatter
+        if tensor.is_floating_point()
+        else _PlainFormatter
+    )
+    return _layout(values, tensor.dim(), kind(leaves), indent)
+
+
+_COMPLEX_OF = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
+
+
+def _is_default_dtype(dtype):
+    default = rushlight.get_default_dtype()
+    if dtype in (default, rushlight.int64, rushlight.bool):
+        return True
+    return str(dtype).rpartition(".")[2] == _COMPLEX_OF.get(str(default).rpartition(".")[2])
+
+
+def _suffixes(tensor):
+    """What follows the values: whatever is not as one would assume."""
+    suffixes, dtype = [], tensor.dtype
+    if tensor.device.type != "cpu":
+        suffixes.append(f"device='{tensor.device}'")
+    if tensor.is_meta or tensor.numel() == 0:
+        if tensor.is_meta or tensor.dim() != 1:
+            suffixes.append(f"size={tuple(tensor.shape)}")
+        if dtype != rushlight.get_default_dtype():
+            suffixes.append(f"dtype={dtype}")
+    elif not _is_default_dtype(dtype):
+        suffixes.append(f"dtype={dtype}")
+    if tensor.layout != rushlight.strided:
+        suffixes.append(f"layout={tensor.layout}")
+    if tensor.requires_grad:
+        suffixes.append(_grad_suffix(tensor))
+    return suffixes
+
+
+def _grad_suffix(tensor):
+    try:
+        grad_fn = tensor.grad_fn
+    except RuntimeError:  # a view whose base was changed in a forbidden way has no valid node
+        return "grad_fn=<Invalid>"
+    return "requires_grad=True" if grad_fn is None else f"grad_fn=<{type(grad_fn).__name__}>"
+
+
+def _with_suffixes(text, suffixes, indent):
+    length = len(text) - text.rfind("\n") + 1
+    for suffix in suffixes:
+        if length + len(suffix) + 2 > PRINT_OPTS.linewidth:
+            text += ",\n" + " " * indent + suffix
+            length = indent + len(suffix)
+        else:
+            text += ", " + suffix
+            length += len(suffix) + 2
+    return text + ")"
+
+
+def _str(self, *, tensor_contents=None):
+    """The repr of a tensor."""
+    plain = type(self) in (rushlight.Tensor, rushlight.nn.Parameter)
+    prefix = "tensor(" if plain else type(self).__name__ + "("
+    suffixes = _suffixes(self)
+    if tensor_contents is None:
+        with rushlight.no_grad():
+            tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
+    return _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+
+
+def _bare(tensor):
+    """The values as a plain tensor, in a dtype that Python has numbers for."""
+    tensor = tensor.detach()
+    if type(tensor) is not rushlight.Tensor:
+        tensor = tensor.as_subclass(rushlight.Tensor)
+    return tensor.float() if str(tensor.dtype).startswith("torch.float8") else tensor

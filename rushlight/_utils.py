@@ -1,0 +1,176 @@
+"""The functions that pickled tensors name: how a tensor is taken apart for pickling and put together again."""
+
+import threading
+from collections import OrderedDict
+
+import rushlight
+
+_local = threading.local()  # .saver: the file being written by this thread, which may move tensors within it
+
+
+def _extent(size, stride, offset=0):
+    """First and one-past-last element that a tensor of this layout touches; empty for a tensor without elements."""
+    if 0 in size:
+        return offset, offset
+    low = high = offset
+    for n, step in zip(size, stride):
+        if step < 0:
+            low += (n - 1) * step
+        else:
+            high += (n - 1) * step
+    return low, high + 1
+
+
+def _storage_for_pickle(tensor):
+    """The storage to write for a tensor, and the tensor's offset in it.
+
+    Only the bytes that are looked at are written. While a file is being saved, tensors that share memory have to agree
+    on one piece, so the saver decides; a tensor pickled alone takes its own.
+    """
+    from rushlight.storage import TypedStorage
+
+    whole, offset, dtype = tensor.untyped_storage(), tensor.storage_offset(), tensor.dtype
+    saver = getattr(_local, "saver", None)
+    extent = _extent(tensor.size(), tensor.stride(), offset)
+    if saver is not None:
+        start = saver.place(whole, dtype, extent)
+    else:
+        start, end = extent
+        if (end - start) * tensor.element_size() < whole.nbytes():
+            whole = whole[start * tensor.element_size() : end * tensor.element_size()]
+        else:
+            start = 0
+    offset = 0 if 0 in tensor.size() else offset - start
+    return TypedStorage(wrap_storage=whole, dtype=dtype, _internal=True), offset
+
+
+def _reduce_tensor(tensor, protocol=2):
+    """What ``Tensor.__reduce_ex__`` returns: a rebuild function and its arguments."""
+    from rushlight.utils.hooks import warn_if_has_hooks
+
+    state = _get_obj_state(tensor)
+    if type(tensor) is rushlight.Tensor and not state:
+        return _reduce_plain(tensor, warn_if_has_hooks)
+    function, args = _reduce_plain(tensor, warn_if_has_hooks)
+    return _rebuild_from_type_v2, (function, type(tensor), args, state)
+
+
+def _reduce_plain(tensor, check_hooks):
+    check_hooks(tensor)
+    size, stride, requires_grad = tuple(tensor.size()), tuple(tensor.stride()), tensor.requires_grad
+    if tensor.is_meta:
+        return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
+    storage, offset = _storage_for_pickle(tensor)
+    # Hooks are code and stay behind; an empty dict keeps their place.
+    args = (storage, offset, size, stride, requires_grad, OrderedDict())
+    if storage.is_extended:
+        return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
+    return _rebuild_tensor_v2, args
+
+
+def _reduce_parameter(parameter, protocol=2):
+    """What ``Parameter.__reduce_ex__`` returns."""
+    state = _get_obj_state(parameter)
+    args = (parameter.data, parameter.requires_grad, OrderedDict())
+    return (_rebuild_parameter_with_state, (*args, state)) if state else (_rebuild_parameter, args)
+
+
+def _get_obj_state(tensor):
+    """Attributes that a program put on the tensor object."""
+    if hasattr(type(tensor), "__getstate__") and type(tensor).__getstate__ is not _object_getstate:
+        return tensor.__getstate__()
+    return dict(getattr(tensor, "__dict__", None) or {})
+
+
+_object_getstate = getattr(object, "__getstate__", None)
+
+
+def _set_obj_state(obj, state):
+    """Put pickled attributes back: a dict, or a pair of a dict and slot values."""
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        attributes, slots = state
+    else:
+        attributes, slots = state, None
+    for key, value in {**(attributes or {}), **(slots or {})}.items():
+        setattr(obj, key, value)
+    return obj
+
+
+def _check_layout(storage, offset, size, stride, itemsize):
+    """Refuse a layout that reaches outside the storage: a file may say anything."""
+    numbers = (offset, *size, *stride)
+    if len(size) != len(stride) or not all(isinstance(n, int) for n in numbers) or any(n < 0 for n in (offset, *size)):
+        raise RuntimeError(
+            f"rebuild tensor: invalid layout, size {size}, stride {stride}, storage offset {offset}; is the file damaged?"
+        )
+    low, high = _extent(size, stride, offset)
+    if 0 not in size and (low < 0 or high * itemsize > storage.nbytes()):
+        raise RuntimeError(
+            f"rebuild tensor: size {size}, stride {stride} and storage offset {offset} reach outside the storage "
+            f"of {storage.nbytes()} bytes; is the file damaged?"
+        )
+
+
+def _rebuild(storage, dtype, offset, size, stride):
+    size, stride = tuple(size), tuple(stride)
+    if storage.device.type == "meta":
+        return rushlight.empty_strided(size, stride, dtype=dtype, device="meta")
+    tensor = rushlight.empty((0,), dtype=dtype, device=storage.device)
+    _check_layout(storage, offset, size, stride, tensor.element_size())
+    tensor.set_(storage, offset, size, stride)
+    return tensor
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    return _rebuild(storage.untyped(), storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, backward_hooks, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    tensor = _rebuild(storage.untyped(), dtype, storage_offset, size, stride)
+    return _finish(tensor, requires_grad, backward_hooks, metadata)
+
+
+def _finish(tensor, requires_grad, backward_hooks, metadata):
+    tensor.requires_grad = bool(requires_grad)
+    if metadata and metadata.get("conj"):
+        tensor = tensor.conj()
+    if metadata and metadata.get("neg"):
+        tensor = -tensor
+    _restore_hooks(tensor, backward_hooks)
+    return tensor
+
+
+def _restore_hooks(tensor, backward_hooks):
+    if backward_hooks:
+        tensor._backward_hooks = backward_hooks
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    return rushlight.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    parameter = rushlight.nn.Parameter(data, requires_grad)
+    _restore_hooks(parameter, backward_hooks)
+    return parameter
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    tensor = func(*args)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    if getattr(new_type, "__setstate__", None) is not getattr(rushlight.Tensor, "__setstate__", None):
+        tensor.__setstate__(state)
+    else:
+        _set_obj_state(tensor, state)
+    return tensor

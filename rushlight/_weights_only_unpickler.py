@@ -1,0 +1,235 @@
+"""An unpickler that builds tensors and plain containers and nothing else.
+
+It runs the standard library's pickle machine with the instructions that call or change objects replaced: a name must
+be on the closed list (or allowed by the user), only listed callables are called, and only objects made from them are
+given state. So a file cannot run code of its own.
+"""
+
+import pickle
+from collections import Counter, OrderedDict
+from pickle import UnpicklingError
+
+import rushlight
+
+_user_globals = []
+
+
+def _full_name(obj):
+    return f"{obj.__module__}.{getattr(obj, '__qualname__', obj.__name__)}"
+
+
+class safe_globals:
+    """Within this context the given classes and functions may be named by a file. A pair gives the file's name for it."""
+
+    def __init__(self, safe_globals):
+        self.safe_globals = safe_globals
+
+    def __enter__(self):
+        self._before = _user_globals[:]
+        add_safe_globals(self.safe_globals)
+
+    def __exit__(self, *exc):
+        _user_globals[:] = self._before
+
+
+def add_safe_globals(safe_globals):
+    """Allow files to name these classes and functions when loading with ``weights_only=True``."""
+    _user_globals.extend(g for g in list(safe_globals) if g not in _user_globals)
+
+
+def get_safe_globals():
+    return list(_user_globals)
+
+
+def clear_safe_globals():
+    _user_globals.clear()
+
+
+def _user_table():
+    table = {}
+    for entry in _user_globals:
+        obj, name = entry if isinstance(entry, tuple) else (entry, None)
+        if name is None:
+            if not hasattr(obj, "__module__"):
+                raise UnpicklingError(f"add_safe_globals: {obj!r} is neither a class nor a function")
+            name = _full_name(obj)
+        table[name] = obj
+        table[_torch_name(name)] = obj
+    return table
+
+
+def _torch_name(name):
+    return "torch" + name[len("rushlight") :] if name.split(".")[0] == "rushlight" else name
+
+
+_names = {}  # what a file may name
+_callables = set()  # ids of those that it may call as well
+
+
+def _build_closed_list():
+    from rushlight import _utils, storage
+
+    calls = {
+        "collections.OrderedDict": OrderedDict,
+        "collections.Counter": Counter,
+        "_codecs.encode": _encode_bytes,
+        "builtins.set": set,
+        "builtins.complex": complex,
+        "builtins.bytearray": _bytearray,
+        "torch.Size": rushlight.Size,
+        "torch.device": rushlight.device,
+        "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch.serialization._get_layout": _get_layout,
+    }
+    calls.update((f"torch._utils.{n}", getattr(_utils, n)) for n in dir(_utils) if n.startswith("_rebuild_"))
+    calls["torch._utils._rebuild_from_type_v2"] = _rebuild_from_type
+    calls.update([(n.replace("builtins", "__builtin__"), f) for n, f in calls.items() if n.startswith("builtins")])
+    _callables.update(id(f) for f in calls.values())
+    _names.update(calls)
+
+    for name in storage._DTYPE_OF_NAME:
+        _names[f"torch.{name}"] = _names[f"torch.storage.{name}"] = getattr(storage, name)
+    _names["torch.storage.UntypedStorage"] = _names["torch.UntypedStorage"] = storage.UntypedStorage
+    _names["torch.storage.TypedStorage"] = storage.TypedStorage
+    _names["torch.Tensor"] = _names["torch._tensor.Tensor"] = rushlight.Tensor
+    _names["torch.nn.parameter.Parameter"] = rushlight.nn.Parameter
+    plain = (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))
+    _names.update((f"torch.{n}", getattr(rushlight, n)) for n in dir(rushlight) if isinstance(_peek(n), plain))
+
+
+def _peek(name):
+    return vars(rushlight).get(name)
+
+
+def _encode_bytes(text, encoding="latin1"):
+    """How bytes are written by protocol 2."""
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise _Refused(f"_codecs.encode: only latin1 text is decoded, got {type(text)} in {encoding!r}")
+    return text.encode("latin1")
+
+
+def _bytearray(data=b"", encoding="latin1"):
+    """Bytes from content only: a length would let a small file ask for any amount of memory."""
+    return bytearray(data if isinstance(data, (bytes, bytearray)) else _encode_bytes(data, encoding))
+
+
+def _rebuild_from_type(func, new_type, args, state):
+    from rushlight import _utils
+
+    if id(func) not in _callables or not getattr(func, "__name__", "").startswith("_rebuild_"):
+        raise _Refused(f"Trying to rebuild a tensor with {func}")
+    if not (isinstance(new_type, type) and issubclass(new_type, rushlight.Tensor)):
+        raise _Refused(f"Trying to rebuild a tensor as {new_type}")
+    return _utils._rebuild_from_type_v2(func, new_type, args, state)
+
+
+def _get_layout(name):
+    """A layout by its name, as PyTorch pickles it."""
+    value = getattr(rushlight, name.removeprefix("torch."), None)
+    if not isinstance(value, type(rushlight.strided)):
+        raise UnpicklingError(f"unknown layout {name!r}")
+    return value
+
+
+class _Refused(UnpicklingError):
+    """A pickle that is well formed but asks for something outside the closed list."""
+
+
+class Unpickler(pickle._Unpickler):
+    dispatch = dict(pickle._Unpickler.dispatch)
+
+    def __init__(self, file, *, encoding="bytes"):
+        super().__init__(file, encoding=encoding)
+        if not _names:
+            _build_closed_list()
+        self._user = _user_table()
+        self._user_ids = {id(g) for g in self._user.values()}
+
+    def find_class(self, module, name):
+        full = f"{module}.{name}"
+        if _torch_name(full) in _names:
+            return _names[_torch_name(full)]
+        for key in (full, _torch_name(full)):
+            if key in self._user:
+                return self._user[key]
+        shown = name if module in ("builtins", "__builtin__") else full
+        raise _Refused(
+            f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
+            f"`torch.serialization.add_safe_globals([{shown}])` or the "
+            f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global if you trust "
+            "this class/function."
+        )
+
+    def _check_callable(self, function):
+        if id(function) not in _callables and id(function) not in self._user_ids:
+            raise _Refused(f"Trying to call reduce for unrecognized function {function}")
+
+    def load_reduce(self):
+        args, function = self.stack[-1], self.stack[-2]
+        self._check_callable(function)
+        if not isinstance(args, tuple):
+            raise UnpicklingError("arguments of a call must be a tuple")
+        self.stack.pop()
+        self.stack[-1] = function(*args)
+
+    def load_newobj(self):
+        args, cls = self.stack[-1], self.stack[-2]
+        if id(cls) not in self._user_ids or not isinstance(cls, type) or not isinstance(args, tuple):
+            raise _Refused(f"Trying to create new object for unrecognized class {cls}")
+        self.stack.pop()
+        self.stack[-1] = cls.__new__(cls, *args)
+
+    def load_build(self):
+        state, target = self.stack.pop(), self.stack[-1]
+        kind = type(target)
+        if kind is OrderedDict:
+            target.__dict__.update(_plain_attributes(state))
+        elif any(kind is allowed for allowed in self._user.values()):
+            if hasattr(target, "__setstate__"):
+                target.__setstate__(state)
+            else:
+                from rushlight._utils import _set_obj_state
+
+                _set_obj_state(target, state)
+        else:
+            raise _Refused(
+                "Can only build OrderedDict or types allowlisted via `add_safe_globals`, "
+                f"but got {kind}"
+            )
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+    dispatch[pickle.NEWOBJ[0]] = load_newobj
+    dispatch[pickle.BUILD[0]] = load_build
+
+
+def _plain_attributes(state):
+    if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
+        raise _Refused("the state of an OrderedDict must be a dict of attributes")
+    return state
+
+
+# Instructions that build objects by other routes, or reach beyond this file.
+for _opcode in (
+    pickle.INST,
+    pickle.OBJ,
+    pickle.NEWOBJ_EX,
+    pickle.EXT1,
+    pickle.EXT2,
+    pickle.EXT4,
+    pickle.BYTEARRAY8,
+    pickle.NEXT_BUFFER,
+    pickle.READONLY_BUFFER,
+    pickle.PERSID,
+):
+
+    def _refuse(self, _number=_opcode[0]):
+        raise _Refused(f"Unsupported operand {_number}")
+
+    Unpickler.dispatch[_opcode[0]] = _refuse
+
+
+def _allowed(name):
+    """Whether a file may use this full name."""
+    if not _names:
+        _build_closed_list()
+    return _torch_name(name) in _names or name in _user_table()

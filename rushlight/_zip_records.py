@@ -1,0 +1,159 @@
+"""The zip container of a ``.pt`` file: named records, stored uncompressed, data aligned for mapping into memory."""
+
+import io
+import os
+import struct
+import zlib
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+ALIGNMENT = 64
+_LOCAL_HEADER = 30  # bytes of a local file header before the name
+_ZIP64_EXTRA = 20  # what zipfile puts before our padding for large records
+
+
+class RecordWriter:
+    """Writes records under a top folder, each beginning at a multiple of 64 bytes."""
+
+    def __init__(self, file, folder):
+        self._zip = ZipFile(file, "w", ZIP_STORED, allowZip64=True)
+        self._folder = folder
+
+    def write(self, name, data):
+        info = ZipInfo(f"{self._folder}/{name}")
+        size = memoryview(data).nbytes
+        start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode())
+        if size * 1.05 > 0x7FFFFFFF:  # zipfile's own rule for the large form
+            start += _ZIP64_EXTRA
+        # Padding is an extra field: four bytes of heading, then filler.
+        info.extra = struct.pack("<2sH", b"FB", (-start - 4) % ALIGNMENT) + b"Z" * ((-start - 4) % ALIGNMENT)
+        self._zip.writestr(info, data)
+        info.extra = b""  # the central directory does not need it
+
+    def close(self):
+        self._zip.close()
+
+
+class RecordReader:
+    """Reads records by name; every fault of the container is a RuntimeError that names the file."""
+
+    def __init__(self, file, name):
+        self._file, self._name = file, name
+        self._base = file.tell()
+        try:
+            self._zip = ZipFile(file)
+        except (BadZipFile, OSError, ValueError, struct.error) as e:
+            raise self._damaged(f"failed finding central directory ({e})") from None
+        names = [n for n in self._zip.namelist() if n.endswith("/data.pkl") or n == "data.pkl"]
+        names = names or [n for n in self._zip.namelist() if n.endswith("/constants.pkl")]
+        if not names:
+            raise self._damaged("no record data.pkl")
+        self._folder = names[0].rpartition("/")[0]
+        file.seek(0, os.SEEK_END)
+        self._end = file.tell()
+
+    def _damaged(self, what):
+        return RuntimeError(
+            f"PytorchStreamReader failed reading zip archive: {what}: {self._name}. If you are seeing this error, there "
+            "is a high likelihood that your checkpoint file is corrupted. This can happen if the checkpoint was not "
+            "saved properly, was transferred incorrectly, or the file was modified after saving."
+        )
+
+    def _info(self, name):
+        try:
+            return self._zip.getinfo(f"{self._folder}/{name}" if self._folder else name)
+        except KeyError:
+            raise self._damaged(f"file not found: {self._folder}/{name}") from None
+
+    def has(self, name):
+        return f"{self._folder}/{name}" in self._zip.NameToInfo
+
+    def size(self, name):
+        return self._info(name).file_size
+
+    def offset(self, name):
+        """Where in the file a record's data begins, after checking that it lies inside the file."""
+        info = self._info(name)
+        if info.compress_type != ZIP_STORED or info.flag_bits & 1:
+            raise self._damaged(f"record {info.filename} is compressed or encrypted")
+        self._file.seek(info.header_offset)
+        header = self._file.read(_LOCAL_HEADER)
+        if len(header) < _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
+            raise self._damaged(f"record {info.filename} has no local header")
+        name_length, extra_length = struct.unpack("<HH", header[26:])
+        start = info.header_offset + _LOCAL_HEADER + name_length + extra_length
+        if start + info.file_size > self._end:
+            raise self._damaged(f"record {info.filename} reaches past the end of the file")
+        return start
+
+    def read_into(self, name, target):
+        """Fill a buffer from the beginning of a record; the checksum is checked when all of it is read."""
+        start, info, view = self.offset(name), self._info(name), memoryview(target).cast("B")
+        if view.nbytes > info.file_size:
+            raise self._damaged(f"record {info.filename} has {info.file_size} bytes where {view.nbytes} are needed")
+        self._file.seek(start)
+        done = 0
+        while done < view.nbytes:
+            n = self._read_some(view[done:])
+            if not n:
+                raise self._damaged(f"record {info.filename} ends early")
+            done += n
+        if done == info.file_size and zlib.crc32(view) != info.CRC:
+            raise self._damaged(f"record {info.filename} fails its checksum")
+
+    def _read_some(self, view):
+        if hasattr(self._file, "readinto"):
+            return self._file.readinto(view)
+        data = self._file.read(view.nbytes)
+        view[: len(data)] = data
+        return len(data)
+
+    def read(self, name):
+        self.offset(name)  # before allocating: the size is only believed once it fits the file
+        data = bytearray(self.size(name))
+        self.read_into(name, data)
+        return bytes(data)
+
+
+def is_zip(file):
+    """Whether the file begins like a zip archive; its position stays."""
+    start = file.tell()
+    head = file.read(4)
+    file.seek(start)
+    return head == b"PK\x03\x04"
+
+
+def write_atomically(path, write):
+    """Call ``write(file)`` on a temporary neighbour and move it over ``path`` when all went well."""
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"Parent directory {folder} does not exist.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        if os.path.isdir(path):
+            raise IsADirectoryError(f"save: {path} is a directory; give the name of a file")
+        with open(path, "wb") as file:  # a device or a pipe cannot be replaced
+            write(file)
+        return
+    temporary = f"{path}.{os.getpid():x}{os.urandom(4).hex()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            write(file)
+        if os.path.exists(path):
+            os.chmod(temporary, os.stat(path).st_mode)
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def write_to_stream(file, write):
+    """Call ``write`` on a file object, through memory where it cannot tell its position."""
+    try:
+        file.tell()
+    except (AttributeError, OSError, io.UnsupportedOperation):
+        buffer = io.BytesIO()
+        write(buffer)
+        file.write(buffer.getbuffer())
+        return
+    write(file)

@@ -1,0 +1,58 @@
+"""The default random stream: seeding it, and setting it aside."""
+
+from contextlib import contextmanager
+
+import rushlight
+from rushlight._C import default_generator
+
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def set_rng_state(new_state):
+    """Continue the CPU's stream from a state that ``get_rng_state`` returned."""
+    default_generator.set_state(new_state)
+
+
+def get_rng_state():
+    """The state of the CPU's stream as a uint8 tensor."""
+    return default_generator.get_state()
+
+
+def manual_seed(seed):
+    """Start the random streams of all devices anew; returns the CPU's generator."""
+    seed = int(seed)
+    if rushlight.cuda.is_available():
+        rushlight.cuda.manual_seed_all(seed)
+    return default_generator.manual_seed(seed)
+
+
+def seed():
+    """Start the random streams from a seed that the system chooses; returns it."""
+    value = default_generator.seed()
+    if rushlight.cuda.is_available():
+        rushlight.cuda.manual_seed_all(value)
+    return value
+
+
+def initial_seed():
+    """The seed that the CPU's stream started from."""
+    return default_generator.initial_seed()
+
+
+@contextmanager
+def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="devices", device_type="cuda"):
+    """Put the random streams back afterwards as they were before."""
+    if not enabled:
+        yield
+        return
+    cpu = get_rng_state()
+    module = getattr(rushlight, rushlight.device(device_type).type, None)
+    if devices is None and module is not None and hasattr(module, "device_count"):
+        devices = range(module.device_count())
+    before = [(d, module.get_rng_state(d)) for d in devices or ()]
+    try:
+        yield
+    finally:
+        set_rng_state(cpu)
+        for d, state in before:
+            module.set_rng_state(state, d)

@@ -1,0 +1,542 @@
+"""``save`` and ``load``: objects with tensors in files that PyTorch reads, and the reverse."""
+
+import io
+import os
+import pickle
+import sys
+
+import rushlight
+from rushlight import _utils
+from rushlight._weights_only_unpickler import (
+    Unpickler,
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
+from rushlight._zip_records import RecordReader, RecordWriter, is_zip, write_atomically, write_to_stream
+from rushlight.storage import _DTYPE_OF_NAME, TypedStorage, UntypedStorage
+
+__all__ = [
+    "LoadEndianness",
+    "add_safe_globals",
+    "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
+    "load",
+    "location_tag",
+    "register_package",
+    "safe_globals",
+    "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+]
+
+DEFAULT_PROTOCOL = 2
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+PROTOCOL_VERSION = 1001
+
+
+class LoadEndianness:
+    NATIVE, LITTLE, BIG = 1, 2, 3
+
+
+_options = {"endianness": None, "crc32": True, "mmap": 2}
+
+
+def get_default_load_endianness():
+    return _options["endianness"]
+
+
+def set_default_load_endianness(endianness):
+    """The byte order of files that do not say theirs."""
+    _options["endianness"] = endianness
+
+
+def get_crc32_options():
+    return _options["crc32"]
+
+
+def set_crc32_options(compute_crc32):
+    """Kept for programs that call it: checksums are always written."""
+    _options["crc32"] = compute_crc32
+
+
+def get_default_mmap_options():
+    return _options["mmap"]
+
+
+def set_default_mmap_options(flags):
+    """Only the private mapping (``MAP_PRIVATE``, 2) exists: a shared one would let a program change the file."""
+    if flags != 2:
+        raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, but got {flags}")
+
+
+# Locations: where a storage lived when it was saved, and where it goes.
+
+_location_rules = []
+
+
+def register_package(priority, tagger, deserializer):
+    """Teach saving and loading about another kind of device; rules are tried in order of priority."""
+    _location_rules.append((priority, tagger, deserializer))
+    _location_rules.sort(key=lambda rule: rule[0])
+
+
+def _restore_plain(storage, location):
+    if location == "cpu":
+        return storage
+    if location == "meta":
+        return UntypedStorage(storage.nbytes(), device="meta")
+    if str(location).partition(":")[0] == "cuda":
+        return _restore_cuda(storage, location)
+    return None
+
+
+def _restore_cuda(storage, location):
+    if not rushlight.cuda.is_available():
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
+            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+            "storages to the CPU."
+        )
+    return storage.to(device=location)
+
+
+register_package(10, lambda storage: str(storage.device), _restore_plain)
+
+
+def location_tag(storage):
+    for _, tagger, _ in _location_rules:
+        location = tagger(storage)
+        if location:
+            return location
+    raise RuntimeError(f"don't know how to determine data location of {type(storage)}")
+
+
+def default_restore_location(storage, location):
+    for _, _, deserializer in _location_rules:
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    raise RuntimeError(
+        f"don't know how to restore data location of {type(storage)} (tagged with {location})"
+    )
+
+
+def _restorer(map_location):
+    """``map_location`` in any of its forms as a function of storage and location."""
+    if map_location is None:
+        return default_restore_location
+    if isinstance(map_location, dict):
+        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
+    if isinstance(map_location, (str, rushlight.device)):
+        return lambda storage, location: default_restore_location(storage, str(map_location))
+
+    def restore(storage, location):
+        result = map_location(storage, location)
+        return default_restore_location(storage, location) if result is None else result
+
+    return restore
+
+
+# Saving
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
+         _disable_byteorder_record=False):  # fmt: skip
+    """Save an object to a file: a path or a file object opened for binary writing.
+
+    A path is written under a temporary name and then moved, so a failure leaves the old file whole. Only the bytes that
+    tensors look at are stored; tensors that share memory still share it after loading.
+    """
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol)
+    if not _use_new_zipfile_serialization:
+        raise ValueError("save: the old format is only read; leave _use_new_zipfile_serialization at True")
+
+    def write(file):
+        _write_records(RecordWriter(file, folder), pickled, storages, not _disable_byteorder_record)
+
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fsdecode(f)
+        folder = os.path.splitext(os.path.basename(path))[0]
+        write_atomically(path, write)
+    else:
+        folder = "archive"
+        write_to_stream(f, write)
+
+
+def _write_records(writer, pickled, storages, byteorder):
+    from hashlib import sha256
+
+    digest = sha256(pickled)
+    writer.write("data.pkl", pickled)
+    writer.write(".format_version", b"1")
+    writer.write(".storage_alignment", b"64")
+    if byteorder:
+        writer.write("byteorder", sys.byteorder.encode())
+    for key, content in enumerate(storages):
+        digest.update(content[:4096])
+        writer.write(f"data/{key}", content)
+    writer.write("version", b"3\n")
+    writer.write(".data/serialization_id", str(int.from_bytes(digest.digest()[:16], "big")).zfill(40).encode())
+    writer.close()
+
+
+class _Saver:
+    """Collects the storages of one file: which bytes of each are looked at, and under which number it is written."""
+
+    def __init__(self, cuts=None):
+        self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last element to write
+        self._extents = {}
+        self._dtypes = {}
+        self._numbers = {}
+        self._kept = []  # alive until the file is written: addresses identify storages
+
+    def place(self, storage, dtype, extent):
+        """Note that a tensor looks at these elements of a storage; returns the element that its piece begins at."""
+        key = _identity(storage)
+        if extent[0] < extent[1]:
+            low, high = self._extents.get(key, extent)
+            self._extents[key] = min(low, extent[0]), max(high, extent[1])
+        return self._range(storage, dtype)[0]
+
+    def persistent_id(self, obj):
+        if not isinstance(obj, (TypedStorage, UntypedStorage)):
+            return None
+        storage, typed = obj.untyped(), isinstance(obj, TypedStorage)
+        dtype = obj.dtype if typed else rushlight.uint8
+        key = _identity(storage) if storage.nbytes() else ("empty", len(self._kept))
+        kind = _storage_class(dtype) if typed else UntypedStorage
+        if self._dtypes.setdefault(key, kind) is not kind:
+            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        number = self._numbers.setdefault(key, len(self._kept))
+        if number == len(self._kept):
+            self._kept.append((storage, dtype))
+        start, end = self._range(storage, dtype)
+        return "storage", kind, str(number), location_tag(storage), end - start
+
+    def _range(self, storage, dtype):
+        return self._cuts.get(_identity(storage)) or (0, storage.nbytes() // dtype.itemsize)
+
+    def trimmed(self):
+        """A saver for a second pass that leaves out what nothing looks at; None when everything is looked at."""
+        cuts = {}
+        for storage, dtype in self._kept:
+            low, high = self._extents.get(_identity(storage), (0, storage.nbytes()))
+            if (high - low) * dtype.itemsize < storage.nbytes():
+                cuts[_identity(storage)] = low, high
+        return _Saver(cuts) if cuts else None
+
+    def contents(self):
+        for storage, dtype in self._kept:
+            start, end = self._range(storage, dtype)
+            if storage.device.type != "cpu":
+                storage = storage.to(device="cpu")
+            yield memoryview(storage).cast("B")[start * dtype.itemsize : end * dtype.itemsize]
+
+
+def _identity(storage):
+    return storage.data_ptr(), storage.nbytes()
+
+
+def _storage_class(dtype):
+    from rushlight import storage
+
+    return getattr(storage, storage._name_of_dtype()[dtype])
+
+
+def _pickle_with_storages(obj, pickle_module, protocol):
+    saver = _Saver()
+    pickled = _pickle_once(obj, saver, pickle_module, protocol)
+    again = saver.trimmed()
+    if again is not None:
+        saver, pickled = again, _pickle_once(obj, again, pickle_module, protocol)
+    return pickled, saver.contents()
+
+
+def _pickle_once(obj, saver, pickle_module, protocol):
+    buffer = io.BytesIO()
+    if pickle_module is pickle:
+        pickler = _Pickler(buffer, protocol)
+    else:
+        pickler = type("Pickler", (pickle_module.Pickler,), {})(buffer, protocol)
+    pickler.persistent_id = saver.persistent_id
+    before = getattr(_utils._local, "saver", None)
+    _utils._local.saver = saver
+    try:
+        pickler.dump(obj)
+    finally:
+        _utils._local.saver = before
+    return buffer.getvalue()
+
+
+_WRITTEN_AS = {"rushlight._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
+
+
+class _Pickler(pickle._Pickler):
+    """Writes our names as PyTorch's, so that PyTorch finds its own classes in the file."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))):
+            return str(obj).rpartition(".")[2]
+        if type(obj) is rushlight.device:
+            return rushlight.device, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        if type(obj) is rushlight.Size:
+            return rushlight.Size, (tuple(obj),)
+        return NotImplemented
+
+    def save_global(self, obj, name=None):
+        name = name or getattr(obj, "__qualname__", None) or obj.__name__
+        module = getattr(obj, "__module__", None) or type(obj).__module__
+        top = str(module).partition(".")[0]
+        if top not in ("rushlight", "torch") or self.proto >= 4:
+            super().save_global(obj, name)
+            return
+        if getattr(rushlight, name, None) is obj or module.startswith("rushlight._C"):
+            module = "torch"
+        module, name = _WRITTEN_AS.get(f"{module}.{name}", ("torch" + module[len(top) :], name))
+        self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+        self.memoize(obj)
+
+    # The parent's table holds its own save_global, not ours.
+    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch[type(save_global)] = save_global
+
+
+# Loading
+
+
+class _FullUnpickler(pickle.Unpickler):
+    """The standard unpickler, with PyTorch's names led to ours."""
+
+    def find_class(self, module, name):
+        if module.partition(".")[0] == "torch":
+            if name in _DTYPE_OF_NAME:
+                return getattr(rushlight.storage, name)
+            if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
+                return _utils._rebuild_from_type_v2
+            module = "rushlight" + module[len("torch") :]
+        return super().find_class(module, name)
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """Load what ``save`` (ours or PyTorch's) wrote, from a path or a seekable file object.
+
+    Args:
+        map_location: a device, a dict from saved to wanted locations, or a function of storage and location.
+        weights_only: build only tensors, plain containers and what ``add_safe_globals`` allows. True by default;
+            False runs whatever code the file asks for.
+        mmap: map the file into memory (copy on write) instead of reading it; needs a path.
+    """
+    weights_only = _weights_only(weights_only, pickle_module)
+    pickle_load_args.setdefault("encoding", "utf-8")
+    restore = _restorer(map_location)
+    make = _unpickler_factory(weights_only, pickle_module, pickle_load_args)
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fspath(f)
+        with open(path, "rb") as file:
+            return _load(file, path, restore, make, mmap)
+    for method in ("read", "seek", "tell"):
+        if not hasattr(f, method):
+            raise AttributeError(
+                f"{type(f).__name__!r} object has no attribute {method!r}. You can only torch.load from a file that "
+                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+            )
+    if mmap:
+        raise ValueError("f must be a file path in order to use the mmap argument")
+    return _load(f, getattr(f, "name", "<file object>"), restore, make, None)
+
+
+def _weights_only(weights_only, pickle_module):
+    def asked(name):
+        return os.environ.get(name, "0").lower() in ("1", "y", "yes", "true")
+
+    if asked("TORCH_FORCE_WEIGHTS_ONLY_LOAD"):
+        weights_only = True
+    elif weights_only is None:
+        weights_only = pickle_module is None and not asked("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return weights_only
+
+
+def _unpickler_factory(weights_only, pickle_module, options):
+    base = Unpickler if weights_only else _FullUnpickler
+    if pickle_module is not None and pickle_module is not pickle:
+
+        class base(pickle_module.Unpickler):
+            find_class = _FullUnpickler.find_class
+
+    def make(file, persistent_load):
+        unpickler = base(file, **options)
+        unpickler.persistent_load = persistent_load
+        unpickler.weights_only = weights_only
+        return unpickler
+
+    if not weights_only:
+
+        class base(base):  # instances of the C class take no attributes
+            pass
+
+    return make
+
+
+def _load(file, name, restore, make, mmap):
+    if is_zip(file):
+        return _load_zip(file, name, restore, make, mmap)
+    if mmap:
+        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`")
+    from rushlight._legacy_load import load_legacy
+
+    return load_legacy(file, name, restore, lambda f, load: _unpickle(make(f, load), name))
+
+
+def _unpickle(unpickler, name):
+    """Run an unpickler; whatever a damaged or refused stream leads to becomes an error that names the file."""
+    try:
+        return unpickler.load()
+    except pickle.UnpicklingError as e:
+        if not unpickler.weights_only:
+            raise pickle.UnpicklingError(f"load: {name}: {e}") from e
+        raise pickle.UnpicklingError(_REFUSAL.format(name=name, error=e)) from None
+    except (RuntimeError, MemoryError, NotImplementedError):
+        raise
+    except Exception as e:
+        if not unpickler.weights_only and not isinstance(e, (EOFError, IndexError, KeyError, ValueError)):
+            raise
+        what = f"{type(e).__name__}: {e}".rstrip(": ")
+        raise pickle.UnpicklingError(f"load: {name} is not a valid pickle, or is damaged ({what})") from e
+
+
+_REFUSAL = (
+    "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you "
+    "trust the source of the checkpoint. \n"
+    "\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary "
+    "code execution. Do it only if you got the file from a trusted source.\n"
+    "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following error "
+    "message.\n"
+    "\tWeightsUnpickler error: {error}\n\nFile: {name}"
+)
+
+
+def _load_zip(file, name, restore, make, mmap):
+    records = RecordReader(file, name)
+    if not records.has("data.pkl"):
+        raise RuntimeError(f"load: {name} is a TorchScript archive; load it with torch.jit.load")
+    swap = _byteorder(records, name) != sys.byteorder
+    mapped = _map_file(file) if mmap else None
+    loaded = {}
+
+    def persistent_load(saved_id):
+        _, dtype, key, location, count = _check_saved_id(saved_id, 5, name)
+        if key not in loaded:
+            nbytes = count * dtype.itemsize
+            if location == "meta":
+                storage = UntypedStorage(nbytes, device="meta")
+            elif mapped is not None:
+                storage = _mapped_storage(mapped, records, f"data/{key}", nbytes, name)
+            else:
+                storage = _read_storage(records, f"data/{key}", nbytes, name)
+            if swap:
+                storage.byteswap(dtype)
+            loaded[key] = restore(storage, location)
+        return _as_saved(loaded[key], saved_id[1], dtype)
+
+    pickled = io.BytesIO(records.read("data.pkl"))
+    return _unpickle(make(pickled, persistent_load), name)
+
+
+def _check_saved_id(saved_id, length, name):
+    """Take apart a persistent id ``('storage', class, key, location, count)``, trusting none of it."""
+    if not isinstance(saved_id, tuple) or len(saved_id) < length:
+        raise pickle.UnpicklingError(f"load: {name}: malformed persistent id {saved_id!r}")
+    tag, kind, key, location, count = (_text(part) for part in saved_id[:5])
+    if tag != "storage":
+        raise pickle.UnpicklingError(f"load: {name}: unknown persistent id {tag!r}")
+    dtype = rushlight.uint8 if kind is UntypedStorage else getattr(kind, "_class_dtype", None)
+    if dtype is None or not isinstance(key, str) or not isinstance(count, int) or count < 0:
+        raise pickle.UnpicklingError(f"load: {name}: malformed persistent id {saved_id!r}")
+    return tag, dtype, key, location, count
+
+
+def _text(value):
+    return value.decode("ascii", "replace") if isinstance(value, bytes) else value
+
+
+def _as_saved(storage, kind, dtype):
+    if kind is UntypedStorage:
+        return storage
+    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
+
+def _check_record(records, record, nbytes, name):
+    if records.size(record) < nbytes:
+        raise RuntimeError(
+            f"load: {name}: record {record} holds {records.size(record)} bytes where {nbytes} are needed; "
+            "the file is damaged"
+        )
+    return records.offset(record)
+
+
+def _read_storage(records, record, nbytes, name):
+    _check_record(records, record, nbytes, name)
+    storage = UntypedStorage(nbytes)
+    if nbytes:
+        records.read_into(record, storage)
+    return storage
+
+
+def _mapped_storage(mapped, records, record, nbytes, name):
+    return UntypedStorage._from_buffer(mapped, _check_record(records, record, nbytes, name), nbytes)
+
+
+def _map_file(file):
+    from mmap import ACCESS_COPY
+    from mmap import mmap as Map
+
+    return Map(file.fileno(), 0, access=ACCESS_COPY)
+
+
+def _byteorder(records, name):
+    if not records.has("byteorder"):
+        chosen = {LoadEndianness.LITTLE: "little", LoadEndianness.BIG: "big"}
+        return chosen.get(_options["endianness"], sys.byteorder)
+    order = records.read("byteorder").decode("ascii", "replace")
+    if order not in ("little", "big"):
+        raise ValueError(f"load: {name}: Unknown endianness type: {order}")
+    return order
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """The names in a file that loading with ``weights_only=True`` would refuse."""
+    import pickletools
+
+    from rushlight._weights_only_unpickler import _allowed
+
+    with open(f, "rb") if isinstance(f, (str, os.PathLike)) else _left_open(f) as file:
+        if not is_zip(file):
+            raise ValueError("get_unsafe_globals_in_checkpoint: expected a file in the zip format")
+        pickled = RecordReader(file, str(f)).read("data.pkl")
+    named, strings = set(), []
+    for opcode, argument, _ in pickletools.genops(pickled):
+        if opcode.name == "GLOBAL":
+            named.add(argument.replace(" ", "."))
+        elif opcode.name == "STACK_GLOBAL":
+            named.add(".".join(strings[-2:]))
+        elif isinstance(argument, str):
+            strings.append(argument)
+    return sorted(name for name in named if not _allowed(name))
+
+
+def _left_open(file):
+    from contextlib import nullcontext
+
+    return nullcontext(file)

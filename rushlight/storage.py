@@ -1,0 +1,263 @@
+"""Storage as Python sees it: untyped bytes, and the older typed face that pickled files name."""
+
+import rushlight
+from rushlight import _C
+
+__all__ = ["TypedStorage", "UntypedStorage"]
+
+
+class UntypedStorage(_C.StorageBase):
+    """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is its content."""
+
+    @property
+    def is_cuda(self):
+        return self.device.type == "cuda"
+
+    def __len__(self):
+        return self.nbytes()
+
+    def size(self):
+        return self.nbytes()
+
+    def element_size(self):
+        return 1
+
+    def untyped(self):
+        return self
+
+    def __repr__(self):
+        data = [] if self.device.type == "meta" else [f" {b}" for b in memoryview(self)[:1000]]
+        more = ["..."] if self.nbytes() > 1000 else []
+        head = "\n".join(data + more)
+        return f"{head}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+    def __iter__(self):
+        return iter(memoryview(self))
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step != 1:
+                raise RuntimeError(f"UntypedStorage: slices take a step of 1, got {step}")
+            part = UntypedStorage(max(0, stop - start))
+            memoryview(part)[:] = memoryview(self)[start:stop]
+            return part
+        return memoryview(self)[index]
+
+    def __setitem__(self, index, value):
+        content = memoryview(self)
+        if isinstance(index, slice) and isinstance(value, int):
+            start, stop, step = index.indices(len(self))
+            value = bytes([value]) * len(range(start, stop, step))
+        content[index] = value
+
+    def tolist(self):
+        return list(memoryview(self))
+
+    def fill_(self, value):
+        self[:] = int(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        memoryview(self)[:] = memoryview(source.untyped())
+        return self
+
+    def clone(self):
+        return self[:]
+
+    def cpu(self):
+        return self
+
+    def to(self, *, device, non_blocking=False):
+        if rushlight.device(device) == self.device:
+            return self
+        return rushlight.empty(0, dtype=rushlight.uint8).set_(self).to(device).untyped_storage()
+
+    def byteswap(self, dtype):
+        """Reverse the byte order of every element of the given type, in place."""
+        unit = rushlight.empty(0, dtype=dtype).element_size() // (2 if dtype.is_complex else 1)
+        content = memoryview(self)
+        swapped = bytearray(content)
+        for i in range(unit):
+            swapped[i::unit] = content[unit - 1 - i :: unit]
+        content[:] = swapped
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    def __reduce__(self):
+        return _load_from_bytes, (_to_bytes(self),)
+
+    def __sizeof__(self):
+        return super().__sizeof__() + self.nbytes()
+
+
+def _to_bytes(storage):
+    from io import BytesIO
+
+    buffer = BytesIO()
+    rushlight.save(storage, buffer)
+    return buffer.getvalue()
+
+
+def _load_from_bytes(data):
+    from io import BytesIO
+
+    return rushlight.load(BytesIO(data), weights_only=False)
+
+
+def _warn_typed():
+    import warnings
+
+    warnings.warn(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+        "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+        "directly, use tensor.untyped_storage() instead of tensor.storage()",
+        stacklevel=3,
+    )
+
+
+class TypedStorage:
+    """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full of it."""
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if not _internal:
+            _warn_typed()
+        self.dtype = dtype or getattr(type(self), "_class_dtype", None) or rushlight.get_default_dtype()
+        if wrap_storage is not None:
+            self._untyped_storage = wrap_storage
+        elif args and not isinstance(args[0], int):
+            self._untyped_storage = rushlight.tensor(args[0], dtype=self.dtype).untyped_storage()
+        else:
+            count = args[0] if args else 0
+            self._untyped_storage = UntypedStorage(count * self._itemsize(), device=device or "cpu")
+
+    def _itemsize(self):
+        return self.dtype.itemsize
+
+    def _tensor(self):
+        return rushlight.empty(0, dtype=self.dtype, device=self.device).set_(self._untyped_storage)
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self):
+        return self.device.type == "cuda"
+
+    @property
+    def is_extended(self):
+        """Whether no storage class of the old naming exists for the type."""
+        return self.dtype not in _name_of_dtype()
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def __len__(self):
+        return self.nbytes() // self._itemsize()
+
+    size = __len__
+
+    def nbytes(self):
+        return self._untyped_storage.nbytes()
+
+    def element_size(self):
+        return self._itemsize()
+
+    def data_ptr(self):
+        return self._untyped_storage.data_ptr()
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self._itemsize())
+        return self
+
+    def tolist(self):
+        return self._tensor().tolist()
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __getitem__(self, index):
+        value = self._tensor()[index]
+        if isinstance(index, slice):
+            return TypedStorage(wrap_storage=value.clone().untyped_storage(), dtype=self.dtype, _internal=True)
+        return value.item()
+
+    def __setitem__(self, index, value):
+        self._tensor()[index] = value
+
+    def fill_(self, value):
+        self._tensor().fill_(value)
+        return self
+
+    def copy_(self, source, non_blocking=None):
+        self._tensor().copy_(source._tensor())
+        return self
+
+    def clone(self):
+        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype, _internal=True)
+
+    def cpu(self):
+        return self
+
+    def pickle_storage_type(self):
+        return _name_of_dtype()[self.dtype]
+
+    def __eq__(self, other):
+        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr() and self.dtype == other.dtype
+
+    __hash__ = None
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        from copy import deepcopy
+
+        return TypedStorage(wrap_storage=deepcopy(self._untyped_storage, memo), dtype=self.dtype, _internal=True)
+
+    def __reduce__(self):
+        return _load_from_bytes, (_to_bytes(self),)
+
+    def __repr__(self):
+        items = "\n".join(f" {x}" for x in self.tolist())
+        return f"{items}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+_DTYPE_OF_NAME = {
+    "DoubleStorage": "float64",
+    "FloatStorage": "float32",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexDoubleStorage": "complex128",
+    "ComplexFloatStorage": "complex64",
+}
+_names = {}
+
+
+def _name_of_dtype():
+    if not _names:
+        _names.update((getattr(rushlight, dtype), name) for name, dtype in _DTYPE_OF_NAME.items())
+    return _names
+
+
+def __getattr__(name):
+    """``FloatStorage`` and its like: typed storages whose type is fixed by the class."""
+    if name not in _DTYPE_OF_NAME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    dtype = getattr(rushlight, _DTYPE_OF_NAME[name])
+    cls = type(name, (TypedStorage,), {"_class_dtype": dtype, "dtype": dtype, "__module__": "rushlight"})
+    globals()[name] = cls
+    return cls
