@@ -2,7 +2,9 @@
 //   [](Grad g, Out<0> y) { return sigmoid_backward(g, y); }
 //   [](Grad g, In<0> a, In<1> b, Needs need) { return Grads{...}; }
 // Grad / GradOf<k>: gradient of output 0 / k (undefined when nothing flowed).  In<k>: tensor parameter k, saved.
-// Out<k>: output k, saved.  InList<k>: Tensor[] parameter k, saved.  Attr<k, T>: non-tensor parameter k as T.
+// In<k, j...>: the same, saved only when one of the parameters j wants a gradient, undefined otherwise (a product needs one
+// factor only for the other's gradient).  Out<k>: output k, saved.  InList<k>: Tensor[] parameter k, saved.
+// Attr<k, T>: non-tensor parameter k as T.
 // GradList: the gradients of all outputs of an operator that returns a list.
 // Shape<k>: sizes and dtype of tensor parameter k, nothing saved.  Needs: which parameters want a gradient.
 // Parameters are counted over the whole schema, self being 0. A Tensor result is the gradient of the first
@@ -55,7 +57,7 @@ class BackwardContext {
 template <int K> struct GradOf : Tensor {};
 using Grad = GradOf<0>;
 struct GradList : std::vector<Tensor> {};
-template <int K> struct In : Tensor {};
+template <int K, int... For> struct In : Tensor {};
 template <int K> struct Out : Tensor {};
 template <int K> struct InList : std::vector<Tensor> {};
 template <int K, class T> struct Attr {
@@ -84,11 +86,16 @@ class Needs {
 };
 
 struct Derivative {
+  static constexpr int kConditional = 8;
   Grads (*apply)(const BackwardContext&) = nullptr;
   uint64_t saved_inputs = 0;   // bit per parameter (In, InList)
   uint64_t saved_shapes = 0;   // bit per parameter (Shape, ShapeList)
   uint32_t saved_outputs = 0;  // bit per output
   uint32_t used_grads = 0;     // bit per output gradient read
+  uint64_t saved_attributes = 0;  // bit per parameter (Attr)
+  // For the first parameters: which others must want a gradient for this one to be saved; 0: always.
+  uint64_t saved_for[kConditional] = {};
+  bool single = false;         // returns a Tensor: the gradient of the first differentiable parameter
   explicit operator bool() const { return apply != nullptr; }
 };
 
@@ -106,9 +113,13 @@ template <> struct RuleArg<GradList> {
     return list;
   }
 };
-template <int K> struct RuleArg<In<K>> {
-  static void note(Derivative& d) { d.saved_inputs |= 1ull << K; }
-  static In<K> get(const BackwardContext& c) { return {c.input(K)}; }
+template <int K, int... For> struct RuleArg<In<K, For...>> {
+  static_assert(sizeof...(For) == 0 || K < Derivative::kConditional);
+  static void note(Derivative& d) {
+    d.saved_inputs |= 1ull << K;
+    if constexpr (sizeof...(For) > 0) d.saved_for[K] = (0 | ... | (1ull << For));
+  }
+  static In<K, For...> get(const BackwardContext& c) { return {c.input(K)}; }
 };
 template <int K> struct RuleArg<InList<K>> {
   static void note(Derivative& d) { d.saved_inputs |= 1ull << K; }
@@ -119,7 +130,7 @@ template <int K> struct RuleArg<Out<K>> {
   static Out<K> get(const BackwardContext& c) { return {c.output(K)}; }
 };
 template <int K, class T> struct RuleArg<Attr<K, T>> {
-  static void note(Derivative&) {}
+  static void note(Derivative& d) { d.saved_attributes |= 1ull << K; }
   static Attr<K, T> get(const BackwardContext& c) { return {c.attribute(K).template as<T>()}; }
 };
 template <int K> struct RuleArg<Shape<K>> {
@@ -138,6 +149,7 @@ template <> struct RuleArg<Needs> {
 template <class F, class R, class... A>
 Derivative make_derivative(R (F::*)(A...) const) {
   Derivative d;
+  d.single = std::is_same_v<R, Tensor>;
   (RuleArg<std::remove_cvref_t<A>>::note(d), ...);
   d.apply = [](const BackwardContext& c) -> Grads { return F{}(RuleArg<std::remove_cvref_t<A>>::get(c)...); };
   return d;

@@ -1,0 +1,31 @@
+// AccumulateGrad: the end of the graph, where gradients are added into the .grad of a leaf.
+#pragma once
+#include "autograd/meta.h"
+
+namespace rushlight {
+
+// Note [Accumulators]
+// A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it (AutogradMeta::accumulator).
+// Both sides take the lock of the leaf's meta: whoever finds the accumulator there takes a reference under the lock, and the
+// accumulator, whose last reference is gone, looks under the lock whether somebody just did so.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(const Tensor& leaf);
+  static void destroy(AccumulateGrad* node) noexcept { Node::destroy(node); }
+
+  std::string name() const override { return "AccumulateGrad"; }
+  Gradients apply(Gradients grads) override;
+  void run_tensor_hooks(Gradients& grads) override;
+  const Tensor& variable() const { return variable_; }
+
+ private:
+  ~AccumulateGrad() override = default;
+  void free() noexcept override;
+  void accumulate(Tensor grad);
+
+  Tensor variable_;
+  InputMeta meta_;
+  std::mutex mutex_;  // held while adding
+};
+
+}  // namespace rushlight

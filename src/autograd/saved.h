@@ -1,0 +1,58 @@
+// SavedVariable: a tensor that a node keeps for its backward pass.
+#pragma once
+#include "autograd/node.h"
+
+namespace rushlight {
+
+// What torch.autograd.graph.saved_tensors_hooks made of a saved tensor.
+class PackedTensor : public Attachment {
+ public:
+  virtual Tensor unpack() = 0;
+};
+class SavedTensorHooks : public Attachment {
+ public:
+  virtual Ref<PackedTensor> pack(const Tensor& t) = 0;
+};
+
+// The hooks in force on this thread, innermost last, and the reason why they are forbidden, if they are.
+struct SavedHooksState {
+  std::vector<Ref<SavedTensorHooks>> stack;
+  std::string forbidden;
+  bool tracing = false;  // hooks do not see what they save themselves
+};
+SavedHooksState& saved_hooks_state();
+
+class SavedVariable {
+ public:
+  SavedVariable() = default;
+  // Outputs are kept detached: the node owns them, so they must not own the node.
+  SavedVariable(const Tensor& t, bool is_output);
+
+  bool defined() const { return state_ != State::Empty; }
+  bool released() const { return state_ == State::Released; }
+  bool is_output() const { return is_output_; }
+  // The tensor as it was. Fails when it was freed or changed in place since. `owner` is the node an output belongs to.
+  Tensor unpack(Node& owner) const;
+  void release();
+  // Replaces the pack and unpack hooks of this one tensor.
+  void register_hooks(SavedTensorHooks& hooks);
+  void* python() const { return packed_ ? packed_->python() : nullptr; }
+  const Tensor& kept() const { return data_; }  // for the cycle collector
+
+ private:
+  enum class State : uint8_t { Empty, Kept, Released };
+  [[noreturn]] void fail_version(const Node& owner) const;
+  Tensor as_output(const Tensor& data, Node& owner) const;
+
+  Tensor data_;
+  Ref<PackedTensor> packed_;
+  uint32_t version_ = 0;
+  uint32_t output_nr_ = 0;
+  State state_ = State::Empty;
+  bool is_output_ = false;
+  bool output_requires_grad_ = false;
+};
+
+[[noreturn]] void fail_released();
+
+}  // namespace rushlight
