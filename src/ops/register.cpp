@@ -8,6 +8,7 @@ const Table& operator_table() {
     register_view_operators(*t);
     register_view_backward_operators(*t);
     register_shape_operators(*t);
+    register_matmul_operators(*t);
     t->freeze();
     return t;
   }();

@@ -7,5 +7,6 @@ namespace rushlight {
 void register_view_operators(Table& t);
 void register_view_backward_operators(Table& t);
 void register_shape_operators(Table& t);
+void register_matmul_operators(Table& t);
 
 }  // namespace rushlight
