@@ -19,10 +19,6 @@ void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
            legacy_name(b.dtype()), " (", describe(a), " and ", describe(b), "); convert one with .to()");
 }
 
-void check_matrix(const char* op, const char* which, const Tensor& t, int64_t dim) {
-  RL_CHECK(t.dim() == dim, op, ": Expected ", dim, "-D tensor for `", which, "`, but got ", describe(t));
-}
-
 // The operand as gemm reads it: itself, or a contiguous copy.
 Tensor readable(const Tensor& t) {
   const int64_t r = t.dim() - 2, c = t.dim() - 1;
