@@ -12,6 +12,10 @@ int usable_cores();
 /// Bytes this process may use: min(physical memory, cgroup limit).
 size_t usable_memory();
 
+/// The best instruction set that both this processor and this build have.
+enum class Isa { kBaseline, kAvx2, kAvx512 };
+Isa isa();
+
 /// cgroup v2 `cpu.max` ("max 100000" or "150000 100000") as a number of cores.
 std::optional<double> parse_cpu_max(std::string_view text);
 /// cgroup v1 `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
