@@ -1,4 +1,5 @@
-"""Reads the format that PyTorch wrote before 1.6: pickles one after the other, then the bytes of the storages."""
+"""Reads the format that PyTorch wrote before 1.6: pickles one after the other, then the bytes of the
+storages."""
 
 import struct
 import tarfile
@@ -14,7 +15,9 @@ def load_legacy(file, name, restore, unpickle):
         raise EOFError(f"load: Ran out of input: {name} is empty")
     file.seek(start)
     if tarfile.is_tarfile(file):
-        raise RuntimeError(f"load: {name} is in the tar format of PyTorch 0.1; save it again with a newer version")
+        raise RuntimeError(
+            f"load: {name} is in the tar format of PyTorch 0.1; save it again with a newer version"
+        )
     file.seek(start)
 
     loaded = {}
@@ -30,7 +33,9 @@ def load_legacy(file, name, restore, unpickle):
         return _view(storage, saved_id, dtype, name)
 
     if unpickle(file, persistent_load) != MAGIC_NUMBER:
-        raise RuntimeError(f"load: {name} is not a file that torch.save wrote: Invalid magic number; corrupt file?")
+        raise RuntimeError(
+            f"load: {name} is not a file that torch.save wrote: Invalid magic number; corrupt file?"
+        )
     version = unpickle(file, persistent_load)
     if version != PROTOCOL_VERSION:
         raise RuntimeError(f"load: {name}: Invalid protocol version: {version}")
@@ -41,7 +46,9 @@ def load_legacy(file, name, restore, unpickle):
     for key in keys:
         key = key.decode() if isinstance(key, bytes) else key
         if key not in loaded:
-            raise RuntimeError(f"load: {name}: storage {key!r} is not used by any tensor; the file is damaged")
+            raise RuntimeError(
+                f"load: {name}: storage {key!r} is not used by any tensor; the file is damaged"
+            )
         _fill(*loaded[key], file, little, name)
     return result
 
@@ -71,7 +78,9 @@ def _fill(storage, dtype, file, little, name):
     head = file.read(8)
     count = struct.unpack("<q" if little else ">q", head)[0] if len(head) == 8 else -1
     if count * dtype.itemsize != storage.nbytes():
-        raise RuntimeError(f"load: {name} ends early or is damaged: storage of {storage.nbytes()} bytes, found {count}")
+        raise RuntimeError(
+            f"load: {name} ends early or is damaged: storage of {storage.nbytes()} bytes, found {count}"
+        )
     data = file.read(storage.nbytes())
     if len(data) != storage.nbytes():
         raise RuntimeError(f"load: {name} ends early: unexpected end of file in a storage")

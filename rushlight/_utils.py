@@ -1,4 +1,5 @@
-"""The functions that pickled tensors name: how a tensor is taken apart for pickling and put together again."""
+"""The functions that pickled tensors name: how a tensor is taken apart for pickling and put together
+again."""
 
 import threading
 from collections import OrderedDict
@@ -9,7 +10,8 @@ _local = threading.local()  # .saver: the file being written by this thread, whi
 
 
 def _extent(size, stride, offset=0):
-    """First and one-past-last element that a tensor of this layout touches; empty for a tensor without elements."""
+    """First and one-past-last element that a tensor of this layout touches; empty for a tensor without
+    elements."""
     if 0 in size:
         return offset, offset
     low = high = offset
@@ -24,7 +26,8 @@ def _extent(size, stride, offset=0):
 def _storage_for_pickle(tensor):
     """The storage to write for a tensor, and the tensor's offset in it.
 
-    Only the bytes that are looked at are written. While a file is being saved, tensors that share memory have to agree
+    Only the bytes that are looked at are written. While a file is being saved, tensors that share memory
+    have to agree
     on one piece, so the saver decides; a tensor pickled alone takes its own.
     """
     from rushlight.storage import TypedStorage
@@ -101,14 +104,20 @@ def _set_obj_state(obj, state):
 def _check_layout(storage, offset, size, stride, itemsize):
     """Refuse a layout that reaches outside the storage: a file may say anything."""
     numbers = (offset, *size, *stride)
-    if len(size) != len(stride) or not all(isinstance(n, int) for n in numbers) or any(n < 0 for n in (offset, *size)):
+    if (
+        len(size) != len(stride)
+        or not all(isinstance(n, int) for n in numbers)
+        or any(n < 0 for n in (offset, *size))
+    ):
         raise RuntimeError(
-            f"rebuild tensor: invalid layout, size {size}, stride {stride}, storage offset {offset}; is the file damaged?"
+            f"rebuild tensor: invalid layout, size {size}, stride {stride}, storage offset {offset}; is "
+            "the file damaged?"
         )
     low, high = _extent(size, stride, offset)
     if 0 not in size and (low < 0 or high * itemsize > storage.nbytes()):
         raise RuntimeError(
-            f"rebuild tensor: size {size}, stride {stride} and storage offset {offset} reach outside the storage "
+            f"rebuild tensor: size {size}, stride {stride} and storage offset {offset} reach outside the "
+            "storage "
             f"of {storage.nbytes()} bytes; is the file damaged?"
         )
 
@@ -128,10 +137,14 @@ def _rebuild_tensor(storage, storage_offset, size, stride):
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
-    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, backward_hooks, metadata)
+    return _finish(
+        _rebuild_tensor(storage, storage_offset, size, stride), requires_grad, backward_hooks, metadata
+    )
 
 
-def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+def _rebuild_tensor_v3(
+    storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None
+):
     tensor = _rebuild(storage.untyped(), dtype, storage_offset, size, stride)
     return _finish(tensor, requires_grad, backward_hooks, metadata)
 

@@ -1,7 +1,9 @@
 """An unpickler that builds tensors and plain containers and nothing else.
 
-It runs the standard library's pickle machine with the instructions that call or change objects replaced: a name must
-be on the closed list (or allowed by the user), only listed callables are called, and only objects made from them are
+It runs the standard library's pickle machine with the instructions that call or change objects replaced: a
+name must
+be on the closed list (or allowed by the user), only listed callables are called, and only objects made
+from them are
 given state. So a file cannot run code of its own.
 """
 
@@ -19,7 +21,8 @@ def _full_name(obj):
 
 
 class safe_globals:
-    """Within this context the given classes and functions may be named by a file. A pair gives the file's name for it."""
+    """Within this context the given classes and functions may be named by a file. A pair gives the file's
+    name for it."""
 
     def __init__(self, safe_globals):
         self.safe_globals = safe_globals
@@ -83,7 +86,9 @@ def _build_closed_list():
     }
     calls.update((f"torch._utils.{n}", getattr(_utils, n)) for n in dir(_utils) if n.startswith("_rebuild_"))
     calls["torch._utils._rebuild_from_type_v2"] = _rebuild_from_type
-    calls.update([(n.replace("builtins", "__builtin__"), f) for n, f in calls.items() if n.startswith("builtins")])
+    calls.update(
+        [(n.replace("builtins", "__builtin__"), f) for n, f in calls.items() if n.startswith("builtins")]
+    )
     _callables.update(id(f) for f in calls.values())
     _names.update(calls)
 
@@ -94,7 +99,9 @@ def _build_closed_list():
     _names["torch.Tensor"] = _names["torch._tensor.Tensor"] = rushlight.Tensor
     _names["torch.nn.parameter.Parameter"] = rushlight.nn.Parameter
     plain = (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))
-    _names.update((f"torch.{n}", getattr(rushlight, n)) for n in dir(rushlight) if isinstance(_peek(n), plain))
+    _names.update(
+        (f"torch.{n}", getattr(rushlight, n)) for n in dir(rushlight) if isinstance(_peek(n), plain)
+    )
 
 
 def _peek(name):
@@ -156,7 +163,8 @@ class Unpickler(pickle._Unpickler):
         raise _Refused(
             f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
             f"`torch.serialization.add_safe_globals([{shown}])` or the "
-            f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global if you trust "
+            f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global if "
+            "you trust "
             "this class/function."
         )
 
@@ -193,8 +201,7 @@ class Unpickler(pickle._Unpickler):
                 _set_obj_state(target, state)
         else:
             raise _Refused(
-                "Can only build OrderedDict or types allowlisted via `add_safe_globals`, "
-                f"but got {kind}"
+                f"Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got {kind}"
             )
 
     dispatch[pickle.REDUCE[0]] = load_reduce

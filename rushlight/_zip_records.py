@@ -1,4 +1,5 @@
-"""The zip container of a ``.pt`` file: named records, stored uncompressed, data aligned for mapping into memory."""
+"""The zip container of a ``.pt`` file: named records, stored uncompressed, data aligned for mapping into
+memory."""
 
 import io
 import os
@@ -53,8 +54,10 @@ class RecordReader:
 
     def _damaged(self, what):
         return RuntimeError(
-            f"PytorchStreamReader failed reading zip archive: {what}: {self._name}. If you are seeing this error, there "
-            "is a high likelihood that your checkpoint file is corrupted. This can happen if the checkpoint was not "
+            f"PytorchStreamReader failed reading zip archive: {what}: {self._name}. If you are seeing this "
+            "error, there "
+            "is a high likelihood that your checkpoint file is corrupted. This can happen if the "
+            "checkpoint was not "
             "saved properly, was transferred incorrectly, or the file was modified after saving."
         )
 
@@ -89,7 +92,9 @@ class RecordReader:
         """Fill a buffer from the beginning of a record; the checksum is checked when all of it is read."""
         start, info, view = self.offset(name), self._info(name), memoryview(target).cast("B")
         if view.nbytes > info.file_size:
-            raise self._damaged(f"record {info.filename} has {info.file_size} bytes where {view.nbytes} are needed")
+            raise self._damaged(
+                f"record {info.filename} has {info.file_size} bytes where {view.nbytes} are needed"
+            )
         self._file.seek(start)
         done = 0
         while done < view.nbytes:

@@ -2,8 +2,9 @@
 
 from contextlib import contextmanager
 
-import rushlight
 from rushlight._C import default_generator
+
+import rushlight
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 

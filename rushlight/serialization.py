@@ -72,9 +72,13 @@ def get_default_mmap_options():
 
 
 def set_default_mmap_options(flags):
-    """Only the private mapping (``MAP_PRIVATE``, 2) exists: a shared one would let a program change the file."""
+    """Only the private mapping (``MAP_PRIVATE``, 2) exists: a shared one would let a program change the
+    file."""
     if flags != 2:
-        raise ValueError(f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, but got {flags}")
+        raise ValueError(
+            f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, but got "
+            f"{flags}"
+        )
 
 
 # Locations: where a storage lived when it was saved, and where it goes.
@@ -101,8 +105,10 @@ def _restore_plain(storage, location):
 def _restore_cuda(storage, location):
     if not rushlight.cuda.is_available():
         raise RuntimeError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you are "
-            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
+            "you are "
+            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
+            "map your "
             "storages to the CPU."
         )
     return storage.to(device=location)
@@ -124,9 +130,7 @@ def default_restore_location(storage, location):
         result = deserializer(storage, location)
         if result is not None:
             return result
-    raise RuntimeError(
-        f"don't know how to restore data location of {type(storage)} (tagged with {location})"
-    )
+    raise RuntimeError(f"don't know how to restore data location of {type(storage)} (tagged with {location})")
 
 
 def _restorer(map_location):
@@ -134,7 +138,9 @@ def _restorer(map_location):
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
+        return lambda storage, location: default_restore_location(
+            storage, map_location.get(location, location)
+        )
     if isinstance(map_location, (str, rushlight.device)):
         return lambda storage, location: default_restore_location(storage, str(map_location))
 
@@ -152,11 +158,14 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
          _disable_byteorder_record=False):  # fmt: skip
     """Save an object to a file: a path or a file object opened for binary writing.
 
-    A path is written under a temporary name and then moved, so a failure leaves the old file whole. Only the bytes that
+    A path is written under a temporary name and then moved, so a failure leaves the old file whole. Only
+    the bytes that
     tensors look at are stored; tensors that share memory still share it after loading.
     """
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
-        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+        raise AttributeError(
+            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+        )
     pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol)
     if not _use_new_zipfile_serialization:
         raise ValueError("save: the old format is only read; leave _use_new_zipfile_serialization at True")
@@ -186,12 +195,15 @@ def _write_records(writer, pickled, storages, byteorder):
         digest.update(content[:4096])
         writer.write(f"data/{key}", content)
     writer.write("version", b"3\n")
-    writer.write(".data/serialization_id", str(int.from_bytes(digest.digest()[:16], "big")).zfill(40).encode())
+    writer.write(
+        ".data/serialization_id", str(int.from_bytes(digest.digest()[:16], "big")).zfill(40).encode()
+    )
     writer.close()
 
 
 class _Saver:
-    """Collects the storages of one file: which bytes of each are looked at, and under which number it is written."""
+    """Collects the storages of one file: which bytes of each are looked at, and under which number it is
+    written."""
 
     def __init__(self, cuts=None):
         self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last element to write
@@ -201,7 +213,8 @@ class _Saver:
         self._kept = []  # alive until the file is written: addresses identify storages
 
     def place(self, storage, dtype, extent):
-        """Note that a tensor looks at these elements of a storage; returns the element that its piece begins at."""
+        """Note that a tensor looks at these elements of a storage; returns the element that its piece
+        begins at."""
         key = _identity(storage)
         if extent[0] < extent[1]:
             low, high = self._extents.get(key, extent)
@@ -216,7 +229,9 @@ class _Saver:
         key = _identity(storage) if storage.nbytes() else ("empty", len(self._kept))
         kind = _storage_class(dtype) if typed else UntypedStorage
         if self._dtypes.setdefault(key, kind) is not kind:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types"
+            )
         number = self._numbers.setdefault(key, len(self._kept))
         if number == len(self._kept):
             self._kept.append((storage, dtype))
@@ -227,7 +242,8 @@ class _Saver:
         return self._cuts.get(_identity(storage)) or (0, storage.nbytes() // dtype.itemsize)
 
     def trimmed(self):
-        """A saver for a second pass that leaves out what nothing looks at; None when everything is looked at."""
+        """A saver for a second pass that leaves out what nothing looks at; None when everything is looked
+        at."""
         cuts = {}
         for storage, dtype in self._kept:
             low, high = self._extents.get(_identity(storage), (0, storage.nbytes()))
@@ -332,7 +348,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
     Args:
         map_location: a device, a dict from saved to wanted locations, or a function of storage and location.
-        weights_only: build only tensors, plain containers and what ``add_safe_globals`` allows. True by default;
+        weights_only: build only tensors, plain containers and what ``add_safe_globals`` allows. True by
+        default;
             False runs whatever code the file asks for.
         mmap: map the file into memory (copy on write) instead of reading it; needs a path.
     """
@@ -347,8 +364,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
-                f"{type(f).__name__!r} object has no attribute {method!r}. You can only torch.load from a file that "
-                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+                f"{type(f).__name__!r} object has no attribute {method!r}. You can only torch.load from a "
+                "file that "
+                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
+                "it instead."
             )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
@@ -393,14 +412,17 @@ def _load(file, name, restore, make, mmap):
     if is_zip(file):
         return _load_zip(file, name, restore, make, mmap)
     if mmap:
-        raise RuntimeError("mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`")
+        raise RuntimeError(
+            "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`"
+        )
     from rushlight._legacy_load import load_legacy
 
     return load_legacy(file, name, restore, lambda f, load: _unpickle(make(f, load), name))
 
 
 def _unpickle(unpickler, name):
-    """Run an unpickler; whatever a damaged or refused stream leads to becomes an error that names the file."""
+    """Run an unpickler; whatever a damaged or refused stream leads to becomes an error that names the
+    file."""
     try:
         return unpickler.load()
     except pickle.UnpicklingError as e:
@@ -417,11 +439,14 @@ def _unpickle(unpickler, name):
 
 
 _REFUSAL = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, do those steps only if you "
+    "Weights only load failed. This file can still be loaded, to do so you have two options, do those "
+    "steps only if you "
     "trust the source of the checkpoint. \n"
-    "\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary "
+    "\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can "
+    "result in arbitrary "
     "code execution. Do it only if you got the file from a trusted source.\n"
-    "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the following error "
+    "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the "
+    "following error "
     "message.\n"
     "\tWeightsUnpickler error: {error}\n\nFile: {name}"
 )

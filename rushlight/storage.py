@@ -7,7 +7,8 @@ __all__ = ["TypedStorage", "UntypedStorage"]
 
 
 class UntypedStorage(_C.StorageBase):
-    """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is its content."""
+    """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is
+    its content."""
 
     @property
     def is_cuda(self):
@@ -115,7 +116,8 @@ def _warn_typed():
     import warnings
 
     warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
+        "storage "
         "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
         "directly, use tensor.untyped_storage() instead of tensor.storage()",
         stacklevel=3,
@@ -123,7 +125,8 @@ def _warn_typed():
 
 
 class TypedStorage:
-    """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full of it."""
+    """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full
+    of it."""
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         if not _internal:
@@ -186,7 +189,9 @@ class TypedStorage:
     def __getitem__(self, index):
         value = self._tensor()[index]
         if isinstance(index, slice):
-            return TypedStorage(wrap_storage=value.clone().untyped_storage(), dtype=self.dtype, _internal=True)
+            return TypedStorage(
+                wrap_storage=value.clone().untyped_storage(), dtype=self.dtype, _internal=True
+            )
         return value.item()
 
     def __setitem__(self, index, value):
@@ -210,7 +215,11 @@ class TypedStorage:
         return _name_of_dtype()[self.dtype]
 
     def __eq__(self, other):
-        return isinstance(other, TypedStorage) and self.data_ptr() == other.data_ptr() and self.dtype == other.dtype
+        return (
+            isinstance(other, TypedStorage)
+            and self.data_ptr() == other.data_ptr()
+            and self.dtype == other.dtype
+        )
 
     __hash__ = None
 
@@ -220,14 +229,17 @@ class TypedStorage:
     def __deepcopy__(self, memo):
         from copy import deepcopy
 
-        return TypedStorage(wrap_storage=deepcopy(self._untyped_storage, memo), dtype=self.dtype, _internal=True)
+        return TypedStorage(
+            wrap_storage=deepcopy(self._untyped_storage, memo), dtype=self.dtype, _internal=True
+        )
 
     def __reduce__(self):
         return _load_from_bytes, (_to_bytes(self),)
 
     def __repr__(self):
         items = "\n".join(f" {x}" for x in self.tolist())
-        return f"{items}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        what = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+        return f"{items}\n[{what} of size {len(self)}]"
 
 
 _DTYPE_OF_NAME = {

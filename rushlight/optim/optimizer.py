@@ -1,4 +1,5 @@
-"""What every optimizer shares: parameter groups, state, hooks, saving and loading, and the frame of a step."""
+"""What every optimizer shares: parameter groups, state, hooks, saving and loading, and the frame of a
+step."""
 
 from collections import OrderedDict, defaultdict
 from copy import deepcopy
@@ -202,7 +203,8 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state_dict):
-        """Take over the state that ``state_dict`` returned; values move to each parameter's dtype and device."""
+        """Take over the state that ``state_dict`` returned; values move to each parameter's dtype and
+        device."""
         state_dict = state_dict.copy()
         for hook in self._optimizer_load_state_dict_pre_hooks.values():
             replaced = hook(self, state_dict)
@@ -213,7 +215,8 @@ class Optimizer:
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved)):
             raise ValueError(
-                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                "group"
             )
 
         params = {}
@@ -284,7 +287,8 @@ class Optimizer:
             import warnings
 
             warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an "
+                "optimizer contains a parameter group with duplicate parameters; in future, this will "
+                "cause an "
                 "error; see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
@@ -299,7 +303,8 @@ class Optimizer:
             group["params"] = [params]
         elif isinstance(params, (set, frozenset)):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in "
+                "optimizer parameters need to be organized in ordered collections, but the ordering of "
+                "tensors in "
                 "sets will change between runs. Please use a list instead."
             )
         else:
@@ -332,7 +337,8 @@ class Optimizer:
 class _PerParameter(Optimizer):
     """An optimizer whose step treats each parameter on its own.
 
-    A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take a whole group
+    A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take a
+    whole group
     at once in ``_step_group``.
     """
 
@@ -415,14 +421,16 @@ def _check_fused(foreach, fused, differentiable):
 
 
 def _wants_fused(group):
-    """One call for the whole group is the default; ``fused=False``, ``foreach=False`` and ``differentiable`` forbid it."""
+    """One call for the whole group is the default; ``fused=False``, ``foreach=False`` and
+    ``differentiable`` forbid it."""
     if group["differentiable"]:
         return False
     return group["foreach"] is not False if group["fused"] is None else group["fused"]
 
 
 def _fused_batches(params):
-    """The parameters that have gradients, and these, in lists of one dtype; None where the plain loop must do."""
+    """The parameters that have gradients, and these, in lists of one dtype; None where the plain loop must
+    do."""
     batches = {}
     for p in params:
         grad = p.grad

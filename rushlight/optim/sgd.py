@@ -17,7 +17,8 @@ __all__ = ["SGD"]
 class SGD(_PerParameter):
     """Stochastic gradient descent, optionally with momentum.
 
-    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first gradient; the step is
+    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first
+    gradient; the step is
     ``p -= lr * b``, or ``p -= lr * (g + momentum * b)`` with ``nesterov``.
     """
 
@@ -75,7 +76,8 @@ class SGD(_PerParameter):
             self._step_fused(group, params, grads)
 
     def _uniform(self, group, params):
-        """Whether the buffers of these parameters are all there or all missing, as the fused kernel wants it."""
+        """Whether the buffers of these parameters are all there or all missing, as the fused kernel wants
+        it."""
         if group["momentum"] == 0:
             return True
         missing = sum(self.state[p].get("momentum_buffer") is None for p in params)

@@ -38,14 +38,18 @@ def assert_close(
     check_stride=False,
     msg=None,
 ):
-    """Check that ``|actual - expected| <= atol + rtol * |expected|`` holds everywhere, and that properties agree.
+    """Check that ``|actual - expected| <= atol + rtol * |expected|`` holds everywhere, and that properties
+    agree.
 
-    Sequences and mappings are gone through. ``msg`` replaces the message of a failure, or is a function of it.
+    Sequences and mappings are gone through. ``msg`` replaces the message of a failure, or is a function of
+    it.
     """
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
-    checker = _Checker(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)
+    checker = _Checker(
+        allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride
+    )
     try:
         checker.compare(actual, expected, ())
     except _Difference as difference:
@@ -85,7 +89,9 @@ class _Checker:
             self._mappings(actual, expected, place)
         elif _is_sequence(actual) and _is_sequence(expected):
             if len(actual) != len(expected):
-                raise _Difference(f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place)
+                raise _Difference(
+                    f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place
+                )
             for i, (a, e) in enumerate(zip(actual, expected)):
                 self.compare(a, e, (*place, i))
         elif actual is None or expected is None:
@@ -193,7 +199,9 @@ def _is_number(value):
 
 
 def _base(value):
-    return next(kind for kind in (bool, int, float, complex) if isinstance(value, kind) or _converts(value, kind))
+    return next(
+        kind for kind in (bool, int, float, complex) if isinstance(value, kind) or _converts(value, kind)
+    )
 
 
 def _converts(value, kind):

@@ -27,7 +27,8 @@ def make_tensor(
     exclude_zero=False,
     memory_format=None,
 ):
-    """A tensor with values drawn evenly from ``[low, high)``; by default about -9 to 9, as far as the dtype goes."""
+    """A tensor with values drawn evenly from ``[low, high)``; by default about -9 to 9, as far as the
+    dtype goes."""
     if len(shape) == 1 and not isinstance(shape[0], int):
         shape = tuple(shape[0])
     inexact = dtype.is_floating_point or dtype.is_complex

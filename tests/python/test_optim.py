@@ -1,4 +1,5 @@
-"""Optimizers against PyTorch's: the same losses, state and messages; the fused step against the plain loop."""
+"""Optimizers against PyTorch's: the same losses, state and messages; the fused step against the plain
+loop."""
 
 import copy
 

@@ -61,7 +61,8 @@ class TensorDataset(Dataset):
 
 
 class StackDataset(Dataset):
-    """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by name)."""
+    """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by
+    name)."""
 
     def __init__(self, *args, **kwargs):
         if args and kwargs:

@@ -27,7 +27,8 @@ def _fresh_generator():
 
 
 class Sampler:
-    """Base class: ``__iter__`` yields indices (or lists of them), ``__len__`` says how many where that is known."""
+    """Base class: ``__iter__`` yields indices (or lists of them), ``__len__`` says how many where that is
+    known."""
 
     __class_getitem__ = classmethod(GenericAlias)
 

@@ -135,5 +135,6 @@ default_collate_fn_map = {
 
 
 def default_collate(batch):
-    """Stack tensors, arrays and numbers into tensors; keep strings in lists; go through dicts, tuples and lists."""
+    """Stack tensors, arrays and numbers into tensors; keep strings in lists; go through dicts, tuples and
+    lists."""
     return collate(batch, collate_fn_map=default_collate_fn_map)

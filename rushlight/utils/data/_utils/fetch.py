@@ -43,7 +43,8 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
 
 
 def _tensor_rows(dataset, index):
-    """The batch of a TensorDataset (or of a part of one) in one gather per tensor: what stacking single rows gives."""
+    """The batch of a TensorDataset (or of a part of one) in one gather per tensor: what stacking single
+    rows gives."""
     while type(dataset) is Subset:
         index = [dataset.indices[i] for i in index]
         dataset = dataset.dataset

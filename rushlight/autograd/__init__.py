@@ -1,0 +1,204 @@
+"""Reverse-mode automatic differentiation: ``backward`` and ``grad``, custom functions, checks."""
+
+from importlib import import_module
+
+import rushlight
+from rushlight import _C
+from rushlight.autograd.grad_mode import (
+    enable_grad,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
+_HOME = {
+    "Function": "function",
+    "Variable": "variable",
+    "detect_anomaly": "anomaly_mode",
+    "gradcheck": "gradcheck",
+    "gradgradcheck": "gradcheck",
+    "set_detect_anomaly": "anomaly_mode",
+}
+_MODULES = ("anomaly_mode", "function", "functional", "grad_mode", "graph", "variable")
+
+
+def __getattr__(name):
+    if name in _HOME:
+        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _as_tuple(value):
+    """One tensor or gradient edge, or a sequence of them, as a tuple."""
+    if isinstance(value, rushlight.Tensor) or hasattr(value, "_fields"):
+        return (value,)
+    return tuple(value)
+
+
+def _make_grads(outputs, grads):
+    """The gradients to begin with: ones for scalars, given ones after checking them against their outputs."""
+    return tuple(_make_grad(i, out, grad) for i, (out, grad) in enumerate(zip(outputs, grads)))
+
+
+def _make_grad(i, out, grad):
+    if isinstance(out, tuple):  # a gradient edge: only its node knows the shape
+        if grad is None:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return grad
+    if isinstance(grad, rushlight.Tensor):
+        if grad.shape != out.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a "
+                "shape of "
+                f"{out.shape}."
+            )
+        if out.dtype.is_complex != grad.dtype.is_complex:
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. "
+                "Mismatch in "
+                f"dtype: grad_output[{i}] has a dtype of {grad.dtype} and output[{i}] has a dtype of "
+                f"{out.dtype}."
+            )
+        return grad
+    if grad is not None:
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    if not out.requires_grad:
+        return None
+    if out.numel() != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if not out.dtype.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
+    return rushlight.ones_like(out, memory_format=rushlight.preserve_format)
+
+
+def _grads_for(outputs, grads):
+    if grads is None:
+        return (None,) * len(outputs)
+    grads = (grads,) if isinstance(grads, rushlight.Tensor) else tuple(grads)
+    return grads
+
+
+def backward(
+    tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
+):
+    """Add to ``.grad`` of the leaves (or of ``inputs``) the gradients of the given tensors.
+
+    Args:
+        tensors: what to differentiate.
+        grad_tensors: the gradients to begin with; may be left out for scalars.
+        retain_graph: keep the graph for another pass; by default as ``create_graph``.
+        create_graph: record the pass itself, so that gradients can be differentiated.
+        inputs: the tensors to add gradients to, instead of all leaves.
+    """
+    if grad_variables is not None:
+        import warnings
+
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                "Please only "
+                "use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    inputs = () if inputs is None else _inputs(inputs, "backward")
+    tensors = _as_tuple(tensors)
+    grads = _make_grads(tensors, _grads_for(tensors, grad_tensors))
+    keep = create_graph if retain_graph is None else retain_graph
+    _C._engine_run(tensors, grads, keep, create_graph, inputs, True, True)
+
+
+def _inputs(inputs, caller):
+    if isinstance(inputs, dict):
+        inputs = tuple(inputs.values())
+    inputs = _as_tuple(inputs)
+    if not inputs:
+        raise RuntimeError(f"`inputs` argument to `{caller}()` cannot be empty.")
+    return inputs
+
+
+def grad(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
+    """The gradients of outputs with respect to inputs, as a tuple (or a dict, where inputs are one).
+
+    Args:
+        allow_unused: give None for inputs that the outputs do not depend on, instead of failing.
+        is_grads_batched: ``grad_outputs`` carry a first dimension of several gradients to start from.
+        materialize_grads: give zeros instead of None.
+    """
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+            "allow_unused=False."
+        )
+    if not only_inputs:
+        import warnings
+
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate "
+            "gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
+    names = list(inputs) if isinstance(inputs, dict) else None
+    inputs, outputs = _inputs(inputs, "grad"), _as_tuple(outputs)
+    allow_unused = bool(allow_unused or materialize_grads)
+    keep = create_graph if retain_graph is None else retain_graph
+    given = _grads_for(outputs, grad_outputs)
+    if is_grads_batched:
+        results = _batched_grad(outputs, inputs, given, keep, create_graph, allow_unused)
+    else:
+        grads = _make_grads(outputs, given)
+        results = _C._engine_run(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+    if materialize_grads:
+        results = tuple(rushlight.zeros_like(i, requires_grad=create_graph) if r is None else r
+                        for r, i in zip(results, inputs))  # fmt: skip
+    return tuple(results) if names is None else dict(zip(names, results))
+
+
+def _batched_grad(outputs, inputs, batches, keep, create_graph, allow_unused):
+    """One pass per gradient of the batch; the results stacked."""
+    count = next(len(b) for b in batches if b is not None)
+    rows = []
+    for k in range(count):
+        grads = _make_grads(outputs, tuple(None if b is None else b[k] for b in batches))
+        last = k == count - 1
+        rows.append(
+            _C._engine_run(outputs, grads, keep or not last, create_graph, inputs, allow_unused, False)
+        )
+    return tuple(None if column[0] is None else rushlight.stack(column) for column in zip(*rows))

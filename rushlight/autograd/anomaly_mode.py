@@ -1,0 +1,43 @@
+"""Anomaly mode: a backward pass that fails, or makes NaN, shows the forward call it belongs to."""
+
+from rushlight import _C
+
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
+
+class set_detect_anomaly:
+    """Turns anomaly mode on or off: at once when called, for a while when used as a context manager."""
+
+    def __init__(self, mode, check_nan=True):
+        self.prev = _C.is_anomaly_enabled()
+        self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        _C._set_anomaly_enabled(self.prev, self.prev_check_nan)
+
+
+class detect_anomaly:
+    """Context in which forward calls keep their traceback, and backward checks each gradient for NaN."""
+
+    def __init__(self, check_nan=True):
+        import warnings
+
+        self.check_nan = check_nan
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be "
+            "enabled for "
+            "debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self):
+        self.prev = _C.is_anomaly_enabled()
+        self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_enabled(True, self.check_nan)
+
+    def __exit__(self, *exc):
+        _C._set_anomaly_enabled(self.prev, self.prev_check_nan)

@@ -1,0 +1,187 @@
+"""Functions with a backward pass of one's own."""
+
+from functools import wraps
+
+import rushlight
+from rushlight import _C
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "once_differentiable",
+]
+
+
+class FunctionCtx:
+    """What ``forward`` notes for ``backward``. The engine reads the attributes after ``forward`` has
+    returned."""
+
+    def save_for_backward(self, *tensors):
+        """Keep tensors for ``backward``, where they are ``ctx.saved_tensors``; each may be None."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors):
+        """Keep tensors for ``jvp``, where they are ``ctx.saved_tensors``."""
+        for tensor in tensors:
+            if not (isinstance(tensor, rushlight.Tensor) or tensor is None):
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx."
+                )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args):
+        """Say which inputs ``forward`` changed in place; they must be returned too."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args):
+        """Say which outputs have no gradient; ``backward`` receives zeros for them."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value):
+        """Whether ``backward`` receives zeros (the default) or None for outputs without gradient."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(_C._FunctionBase, FunctionCtx):
+    """The node that a Function leaves in the graph; also the ``ctx`` of its methods."""
+
+    def apply(self, *args):
+        cls = self._forward_cls
+        backward, vjp = cls.backward, cls.vjp
+        if vjp is not Function.vjp:
+            if backward is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
+                    "should only "
+                    "implement one of them."
+                )
+            backward = vjp
+        return backward(self, *args)
+
+    def apply_jvp(self, *args):
+        return self._forward_cls.jvp(self, *args)
+
+
+class FunctionMeta(type):
+    """Gives each Function a node class named after it."""
+
+    def __init__(cls, name, bases, attrs):
+        super().__init__(name, bases, attrs)
+        cls._backward_cls = type(
+            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__}
+        )
+
+
+class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
+    """Base class of operations with their own derivative.
+
+    A subclass gives ``forward(ctx, *args)``, or ``forward(*args)`` with ``setup_context(ctx, inputs,
+    output)``, and
+    ``backward(ctx, *grad_outputs)``; it is called as ``MyFunction.apply(*args)``.
+    """
+
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use "
+            "it with "
+            "backward mode AD."
+        )
+
+    # The same function under two names; BackwardCFunction looks which of them a subclass replaced.
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        """Call the function and record it."""
+        if kwargs:
+            args = _bind(cls, args, kwargs)
+        return super().apply(*args)
+
+
+def _bind(cls, args, kwargs):
+    """Keyword arguments of ``apply`` in the order of ``forward``'s parameters."""
+    import inspect
+
+    given = args if _has_setup_context(cls) else (None, *args)
+    bound = inspect.signature(cls.forward).bind(*given, **kwargs)
+    bound.apply_defaults()
+    return bound.args if _has_setup_context(cls) else bound.args[1:]
+
+
+def _has_setup_context(cls):
+    return cls.setup_context is not Function.setup_context
+
+
+def once_differentiable(fn):
+    """Decorates a ``backward`` that cannot itself be differentiated: doing so gives a clear error."""
+
+    @wraps(fn)
+    def backward(ctx, *args):
+        with rushlight.no_grad():
+            outputs = fn(ctx, *args)
+        # Recording is on only under create_graph; the error may wait until the result is differentiated.
+        if not rushlight.is_grad_enabled():
+            return outputs
+        if not any(isinstance(a, rushlight.Tensor) and a.requires_grad for a in args):
+            return outputs
+        single = not isinstance(outputs, tuple)
+        results = tuple(_DifferentiatedTwice.apply(o, *args) if _inexact(o) else o for o in _tuple(outputs))
+        return results[0] if single else results
+
+    return backward
+
+
+def _tuple(value):
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _inexact(value):
+    return isinstance(value, rushlight.Tensor) and (value.is_floating_point() or value.is_complex())
+
+
+class _DifferentiatedTwice(Function):
+    @staticmethod
+    def forward(ctx, output, *inputs):
+        return output.detach()
+
+    @staticmethod
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable"
+        )
+
+
+class InplaceFunction(Function):
+    """A Function with a flag that says whether it works in place; old programs derive from it."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+        self.inplace = inplace

@@ -1,0 +1,113 @@
+"""Switches that say whether operations are recorded."""
+
+from rushlight import _C
+from rushlight.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
+_set_grad_enabled, is_grad_enabled = _C._set_grad_enabled, _C.is_grad_enabled
+
+
+class no_grad(_NoParamDecoratorContextManager):
+    """Nothing is recorded inside: results do not require gradients. A context manager and a decorator."""
+
+    def __enter__(self):
+        self.prev = is_grad_enabled()
+        _set_grad_enabled(False)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _set_grad_enabled(self.prev)
+
+
+class enable_grad(_NoParamDecoratorContextManager):
+    """Operations are recorded inside, also within ``no_grad``. A context manager and a decorator."""
+
+    def __enter__(self):
+        self.prev = is_grad_enabled()
+        _set_grad_enabled(True)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _set_grad_enabled(self.prev)
+
+
+class set_grad_enabled(_DecoratorContextManager):
+    """Turns recording on or off: at once when called, for a while when used as context manager or
+    decorator."""
+
+    def __init__(self, mode):
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.prev = is_grad_enabled()
+        self.mode = mode
+        _set_grad_enabled(mode)
+
+    def __call__(self, orig_func):
+        _set_grad_enabled(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self):
+        _set_grad_enabled(self.mode)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _set_grad_enabled(self.prev)
+
+    def __repr__(self):
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class inference_mode(_DecoratorContextManager):
+    """Like ``no_grad``, and tensors made inside can never take part in recording, which saves their
+    bookkeeping."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.mode = True
+        return self(mode)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+
+    def __enter__(self):
+        self.prev = _C.is_inference_mode_enabled()
+        self._prev_grad = is_grad_enabled()
+        _C._set_inference_mode(self.mode)
+        if self.mode != self.prev:
+            _set_grad_enabled(not self.mode)
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _C._set_inference_mode(self.prev)
+        _set_grad_enabled(self._prev_grad)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_DecoratorContextManager):
+    """Whether a backward pass may use several threads for several devices."""
+
+    def __init__(self, mode):
+        self.prev = _C._is_multithreading_enabled()
+        self.mode = mode
+        _C._set_multithreading_enabled(mode)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _C._set_multithreading_enabled(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)

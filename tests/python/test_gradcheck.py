@@ -1,0 +1,309 @@
+"""The Python side of autograd: backward and grad with their messages, switches, gradcheck, functional
+derivatives."""
+
+import pytest
+
+import rushlight
+
+autograd = rushlight.autograd
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def _vector(lib, n=2, dtype="float64"):
+    return lib.arange(1.0, n + 1, dtype=getattr(lib, dtype)).requires_grad_()
+
+
+def _wrong(lib, factor=3.0, dtype=None):
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(a)
+            return a * a
+
+        @staticmethod
+        def backward(ctx, grad):
+            (a,) = ctx.saved_tensors
+            grad = grad * a * factor
+            return grad if dtype is None else grad.to(dtype)
+
+    return Square.apply
+
+
+PASSING = {
+    "product": lambda lib: (lambda a, b: a * b, (_vector(lib), _vector(lib))),
+    "two outputs": lambda lib: (lambda a: (a * 2, a.exp()), (_vector(lib),)),
+    "scalar": lambda lib: (lambda a: a.sum(), (_vector(lib),)),
+    "constant input": lambda lib: (lambda a, b: a * b, (_vector(lib), lib.ones(2, dtype=lib.float64))),
+    "complex": lambda lib: (
+        lambda a: a * a.conj(),
+        (_vector(lib).detach().to(lib.complex128).requires_grad_(),),
+    ),
+    "complex to real": lambda lib: (lambda a: (a * (1 + 2j)).abs(), (_vector(lib),)),
+    "not contiguous": lambda lib: (
+        lambda a: a.t() @ a,
+        (_vector(lib, 6).detach().reshape(2, 3).t().requires_grad_(),),
+    ),
+    "integer output": lambda lib: (lambda a: (a * 2).to(lib.int64), (_vector(lib),)),
+}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("name", PASSING)
+def test_gradcheck_passes(name, fast):
+    function, inputs = PASSING[name](rushlight)
+    assert autograd.gradcheck(function, inputs, fast_mode=fast)
+
+
+@pytest.mark.parametrize("name", ["product", "two outputs", "scalar", "complex"])
+def test_gradgradcheck_passes(name):
+    function, inputs = PASSING[name](rushlight)
+    assert autograd.gradgradcheck(function, inputs)
+
+
+FAILING = {
+    "wrong": lambda lib: lib.autograd.gradcheck(_wrong(lib), (_vector(lib),)),
+    "detached": lambda lib: lib.autograd.gradcheck(lambda a: a.detach() * 2, (_vector(lib),)),
+    "nothing to check": lambda lib: lib.autograd.gradcheck(lambda a: a, (lib.ones(2),)),
+    "stride 0": lambda lib: lib.autograd.gradcheck(
+        lambda a: a * 2, (lib.ones(1, dtype=lib.float64).expand(2).requires_grad_(),)
+    ),
+    "dtype": lambda lib: lib.autograd.gradcheck(
+        _wrong(lib, 2.0, lib.float32), (_vector(lib),), check_grad_dtypes=True
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["wrong", "detached", "nothing to check", "stride 0"])
+def test_gradcheck_messages(torch, name):
+    texts = []
+    for lib in (rushlight, torch):
+        with pytest.raises((RuntimeError, ValueError)) as info:
+            FAILING[name](lib)
+        texts.append((info.type.__name__, str(info.value)))
+    assert texts[0] == texts[1]
+
+
+def test_gradcheck_returns_false_when_asked():
+    assert autograd.gradcheck(_wrong(rushlight), (_vector(rushlight),), raise_exception=False) is False
+    assert (
+        autograd.gradcheck(_wrong(rushlight), (_vector(rushlight),), raise_exception=False, fast_mode=True)
+        is False
+    )
+
+
+def test_gradcheck_restores_inputs():
+    x = _vector(rushlight)
+    autograd.gradcheck(lambda a: a * a, (x,))
+    assert x.tolist() == [1.0, 2.0] and x.grad is None
+
+
+def test_nondeterminism_is_found():
+    def noisy(lib):
+        class Noisy(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, a):
+                return a * 1
+
+            @staticmethod
+            def backward(ctx, grad):
+                return grad * (1 + 1e-6 * lib.rand(2, dtype=lib.float64))
+
+        return Noisy.apply
+
+    with pytest.raises(RuntimeError, match="not reentrant"):
+        autograd.gradcheck(noisy(rushlight), (_vector(rushlight),))
+    assert autograd.gradcheck(noisy(rushlight), (_vector(rushlight),), nondet_tol=1e-4)
+
+
+MISTAKES = {
+    "not scalar": lambda lib, x, y: y.backward(),
+    "shape": lambda lib, x, y: y.backward(lib.ones(3)),
+    "grad not scalar": lambda lib, x, y: lib.autograd.grad(y, x),
+    "no requires_grad": lambda lib, x, y: lib.autograd.grad(y.sum(), lib.ones(1)),
+    "unused": lambda lib, x, y: lib.autograd.grad(y.sum(), lib.ones(1, requires_grad=True)),
+    "no graph": lambda lib, x, y: lib.ones(1).backward(),
+    "no graph, grad": lambda lib, x, y: lib.autograd.grad(lib.ones(1), x),
+    "empty inputs": lambda lib, x, y: lib.autograd.backward(y, inputs=[]),
+    "empty grad inputs": lambda lib, x, y: lib.autograd.grad(y.sum(), []),
+    "complex grad": lambda lib, x, y: lib.autograd.grad(y, x, lib.ones(2, dtype=lib.complex64)),
+    "complex scalar": lambda lib, x, y: (y * 1j).sum().backward(),
+    "grad_outputs type": lambda lib, x, y: lib.autograd.grad(y, x, ["a"]),
+    "materialize": lambda lib, x, y: lib.autograd.grad(
+        y.sum(), x, allow_unused=False, materialize_grads=True
+    ),
+    "twice": lambda lib, x, y: [(y * y).sum().backward() for _ in range(2)] or None,
+}
+
+
+@pytest.mark.parametrize("name", [n for n in MISTAKES if n != "twice"])
+def test_messages_of_backward_and_grad(torch, name):
+    texts = []
+    for lib in (rushlight, torch):
+        x = lib.ones(2, requires_grad=True)
+        with pytest.raises((RuntimeError, TypeError, ValueError)) as info:
+            MISTAKES[name](lib, x, x * 2)
+        texts.append((info.type, str(info.value)))
+    assert texts[0] == texts[1]
+
+
+def test_second_backward_names_the_way_out(torch):
+    texts = []
+    for lib in (rushlight, torch):
+        x = lib.ones(2, requires_grad=True)
+        y = (x * x).sum()
+        y.backward()
+        with pytest.raises(RuntimeError) as info:
+            y.backward()
+        texts.append(str(info.value))
+    assert texts[0] == texts[1]
+
+
+def test_grad_forms():
+    x, z = _vector(rushlight), _vector(rushlight)
+    y = x * x
+    assert autograd.grad(y.sum(), {"x": x}, retain_graph=True)["x"].tolist() == [2.0, 4.0]
+    assert autograd.grad(y.sum(), z, allow_unused=True, retain_graph=True) == (None,)
+    assert autograd.grad(y.sum(), z, materialize_grads=True, retain_graph=True)[0].tolist() == [0.0, 0.0]
+    batch = rushlight.eye(2, dtype=rushlight.float64)
+    (rows,) = autograd.grad(y, x, batch, is_grads_batched=True)
+    assert rows.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_switches():
+    x = rushlight.ones(1, requires_grad=True)
+    with rushlight.no_grad():
+        assert not (x * 2).requires_grad
+        with rushlight.enable_grad():
+            assert (x * 2).requires_grad
+    with rushlight.set_grad_enabled(False):
+        assert not rushlight.is_grad_enabled()
+    rushlight.set_grad_enabled(False)
+    assert not rushlight.is_grad_enabled()
+    rushlight.set_grad_enabled(True)
+    with rushlight.inference_mode():
+        assert (x * 2).is_inference()
+    assert rushlight.is_grad_enabled()
+    with pytest.raises(TypeError, match="must be bool"):
+        rushlight.set_grad_enabled(1)
+
+
+def test_switches_decorate():
+    @rushlight.no_grad
+    def bare():
+        return rushlight.is_grad_enabled()
+
+    @rushlight.no_grad()
+    def called(n):
+        """doc"""
+        return rushlight.is_grad_enabled(), n
+
+    @rushlight.set_grad_enabled(False)
+    def set_off():
+        return rushlight.is_grad_enabled()
+
+    @rushlight.inference_mode
+    def inference():
+        return rushlight.is_inference_mode_enabled()
+
+    assert bare() is False and called(3) == (False, 3) and set_off() is False and inference() is True
+    assert called.__doc__ == "doc" and rushlight.is_grad_enabled()
+
+
+def test_decorated_generator_keeps_its_switch_to_itself():
+    seen = []
+
+    @rushlight.no_grad()
+    def numbers():
+        try:
+            got = yield rushlight.is_grad_enabled()
+            seen.append((got, rushlight.is_grad_enabled()))
+            yield rushlight.is_grad_enabled()
+        except KeyError:
+            yield "caught"
+        finally:
+            seen.append(rushlight.is_grad_enabled())
+
+    generator = numbers()
+    assert next(generator) is False and rushlight.is_grad_enabled()
+    assert generator.send("x") is False and rushlight.is_grad_enabled()
+    assert generator.throw(KeyError()) == "caught"
+    with pytest.raises(StopIteration):
+        next(generator)
+    assert seen == [("x", False), False] and rushlight.is_grad_enabled()
+
+
+FUNCTIONAL = {
+    "jacobian": lambda f, lib, x, v: f.jacobian(lambda a: a.exp() * a.sum(), x),
+    "jacobian tuples": lambda f, lib, x, v: f.jacobian(lambda a, b: (a * b, b.sum()), (x, v)),
+    "hessian": lambda f, lib, x, v: f.hessian(lambda a: (a**3).sum(), x),
+    "hessian tuples": lambda f, lib, x, v: f.hessian(lambda a, b: (a * b * b).sum(), (x, v)),
+    "vjp": lambda f, lib, x, v: f.vjp(lambda a: a**2, x, v),
+    "jvp": lambda f, lib, x, v: f.jvp(lambda a: a**2 * a.sum(), x, v),
+    "vhp": lambda f, lib, x, v: f.vhp(lambda a: (a**3).sum() * a[0], x, v),
+    "hvp": lambda f, lib, x, v: f.hvp(lambda a: (a**3).sum() * a[0], x, v),
+}
+
+FUNCTIONAL_MISTAKES = {
+    "vector size": lambda f, lib, x, v: f.vjp(lambda a: a, x, lib.ones(5)),
+    "vector length": lambda f, lib, x, v: f.vjp(lambda a: a, x, (v, v)),
+    "no vector": lambda f, lib, x, v: f.vjp(lambda a: a, x),
+    "no vector, jvp": lambda f, lib, x, v: f.jvp(lambda a: a, x),
+    "input type": lambda f, lib, x, v: f.jacobian(lambda a: a, 3),
+    "not a number": lambda f, lib, x, v: f.hessian(lambda a: a, x),
+    "strict": lambda f, lib, x, v: f.jacobian(lambda a: v * 2, x, strict=True),
+    "strict input": lambda f, lib, x, v: f.jacobian(lambda a, b: a * 2, (x, v), strict=True),
+    "strategy": lambda f, lib, x, v: f.jacobian(lambda a: a, x, strategy="other"),
+}
+
+
+def _tolist(value):
+    return [_tolist(v) for v in value] if isinstance(value, tuple) else value.tolist()
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_functional(torch, name):
+    results = []
+    for lib in (rushlight, torch):
+        x, v = _vector(lib, 3).detach(), _vector(lib, 3).detach() - 0.5
+        results.append(_tolist(FUNCTIONAL[name](lib.autograd.functional, lib, x, v)))
+    assert str(results[0]) == str(results[1])
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL_MISTAKES)
+def test_functional_messages(torch, name):
+    texts = []
+    for lib in (rushlight, torch):
+        x, v = _vector(lib, 3).detach(), _vector(lib, 3).detach()
+        with pytest.raises(Exception) as info:
+            FUNCTIONAL_MISTAKES[name](lib.autograd.functional, lib, x, v)
+        texts.append((info.type, str(info.value)))
+    assert texts[0] == texts[1]
+
+
+def test_functional_create_graph():
+    x = _vector(rushlight, 3)
+    jacobian = autograd.functional.jacobian(lambda a: a**2, x, create_graph=True)
+    jacobian.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_once_differentiable():
+    class Double(autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        @autograd.function.once_differentiable
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = _vector(rushlight)
+    (grad,) = autograd.grad((Double.apply(x) * x).sum(), x, create_graph=True)
+    assert grad.tolist() == [4.0, 8.0]
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function"):
+        autograd.grad(grad.sum(), x)
