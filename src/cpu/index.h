@@ -1,0 +1,43 @@
+// Reading and writing at computed positions. Two forms: blocks (index, index_put_, index_select), where a
+// list of offsets addresses runs of memory, and lines (gather, scatter), where each element of an index
+// tensor addresses one element.
+#pragma once
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace rushlight::cpu {
+
+// Element offsets of an indexed tensor seen as [before, indexed, after, run]: `run` adjacent elements start
+// at before[b] + indexed[k] + after[a].
+struct IndexBlocks {
+  std::vector<int64_t> before, indexed, after;
+  int64_t run = 1;
+  int64_t numel() const { return static_cast<int64_t>(before.size() * indexed.size() * after.size()) * run; }
+};
+// Offsets of all positions in row-major order.
+std::vector<int64_t> all_offsets(IntList sizes, IntList strides);
+
+void index_read(const IndexBlocks& at, const void* in, void* out, size_t itemsize);
+// `values` in the order of index_read's result; one value for all positions with `single`.
+void index_write(const IndexBlocks& at, void* self, const void* values, bool single, size_t itemsize);
+void index_accumulate(const IndexBlocks& at, void* self, const void* values, bool single, DType dtype);
+
+enum class ScatterOp : uint8_t { Assign, Add, Multiply, Max, Min };
+
+// For each element of `index` (int64, in bounds): out[...] = self[..., index at dim, ...]. `out` has index's
+// sizes.
+void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
+// self[..., index at dim, ...] = op(that, src[...]), in the row-major order of `index`.
+void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+
+// Row-major coordinates of the elements that are not zero: int64 [count, dims] into `out`.
+int64_t count_nonzero(const Tensor& t);
+void nonzero(const Tensor& t, int64_t* out);
+
+// self's elements where `mask` (bool) is true become those of `source`, in order; returns how many were
+// needed.
+int64_t count_true(const Tensor& mask);
+void masked_scatter(const Tensor& self, const Tensor& mask, const void* source);
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,160 @@
+#include "cpu/reduce.h"
+
+#include <array>
+#include <cstdlib>
+#include <numeric>
+
+#include "core/parallel.h"
+
+namespace rushlight::cpu {
+
+namespace plain {
+ReduceKernel rest_reduce_kernel(ReduceOp op, DType in);
+}
+namespace baseline {
+ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
+}
+namespace avx2 {
+ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
+}
+namespace avx512 {
+ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
+}
+
+namespace {
+
+using KernelTable = std::array<std::array<ReduceKernel, kDTypeCount>, kReduceOpCount>;
+
+ReduceKernel hot_kernel(ReduceOp op, DType in) {
+#ifdef RUSHLIGHT_WITH_AVX512
+  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw"))
+    return avx512::hot_reduce_kernel(op, in);
+#endif
+#ifdef RUSHLIGHT_WITH_AVX2
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::hot_reduce_kernel(op, in);
+#endif
+  return baseline::hot_reduce_kernel(op, in);
+}
+
+const KernelTable& kernel_table() {
+  static const KernelTable table = [] {
+    KernelTable t;
+    for (int o = 0; o < kReduceOpCount; ++o) {
+      for (int d = 0; d < kDTypeCount; ++d) {
+        const auto op = static_cast<ReduceOp>(o);
+        const auto dtype = static_cast<DType>(d);
+        t[o][d] = hot_kernel(op, dtype);
+        if (!t[o][d].run) t[o][d] = plain::rest_reduce_kernel(op, dtype);
+      }
+    }
+    return t;
+  }();
+  return table;
+}
+
+// Loops over one set of dimensions; `strides` has one entry per array.
+struct Loop {
+  int64_t size, in, out;
+};
+
+// Outermost first by the input's stride, neighbours fused where both arrays allow it.
+void coalesce(std::vector<Loop>& loops) {
+  std::stable_sort(loops.begin(), loops.end(),
+                   [](const Loop& a, const Loop& b) { return std::abs(a.in) > std::abs(b.in); });
+  size_t kept = 0;
+  for (size_t i = 1; i < loops.size(); ++i) {
+    Loop& outer = loops[kept];
+    const Loop& inner = loops[i];
+    if (outer.in == inner.size * inner.in && outer.out == inner.size * inner.out)
+      outer = {outer.size * inner.size, inner.in, inner.out};
+    else
+      loops[++kept] = inner;
+  }
+  if (!loops.empty()) loops.resize(kept + 1);
+}
+
+ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out) {
+  ReduceNest nest;
+  std::vector<Loop> kept, reduced;
+  int64_t offset = 0, out_stride = out.numel();
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    const int64_t size = in->sizes[d];
+    int64_t stride = in->strides[d];
+    if (dims >> d & 1) {
+      nest.inputs_per_output *= size;
+      if (stride < 0) offset += (size - 1) * stride, stride = -stride;  // order does not matter
+      if (size != 1) reduced.push_back({size, stride, 0});
+    } else {
+      out_stride /= std::max<int64_t>(size, 1);
+      nest.outputs *= size;
+      if (size != 1) kept.push_back({size, stride, out_stride});
+    }
+  }
+  coalesce(kept);
+  coalesce(reduced);
+  if (reduced.empty()) reduced.push_back({1, 1, 0});
+  for (const Loop& l : kept)
+    nest.kept.push_back(l.size), nest.kept_in.push_back(l.in), nest.kept_out.push_back(l.out);
+  for (const Loop& l : reduced) nest.reduced.push_back(l.size), nest.reduced_in.push_back(l.in);
+  nest.in = static_cast<const std::byte*>(in.data_ptr()) + offset * static_cast<int64_t>(in.itemsize());
+  nest.out = out.data_ptr();
+  return nest;
+}
+
+// Few outputs, much input: the outermost reduced dimension is cut into pieces that depend on the sizes only.
+void reduce_in_pieces(const ReduceKernel& kernel, const ReduceNest& nest, size_t itemsize,
+                      const ReduceParams& params) {
+  const size_t cut = std::max_element(nest.reduced.begin(), nest.reduced.end()) - nest.reduced.begin();
+  const int64_t length = nest.reduced[cut];
+  const int64_t cost = std::max<int64_t>(1, nest.outputs * nest.inputs_per_output / length);
+  const int64_t piece = detail::reduction_piece(length, std::max<int64_t>(1, kGrainSize / cost));
+  const int64_t pieces = (length + piece - 1) / piece;
+  if (pieces == 1) return kernel.run(nest, 0, nest.outputs, params, nullptr);
+  const size_t row = static_cast<size_t>(nest.outputs) * kernel.accumulator_size;
+  std::vector<std::byte> partial(static_cast<size_t>(pieces) * row);
+  detail::parallel_tasks(pieces, [&](int64_t i) {
+    ReduceNest part = nest;
+    part.reduced[cut] = std::min(piece, length - i * piece);
+    part.in = static_cast<const std::byte*>(nest.in) +
+              i * piece * nest.reduced_in[cut] * static_cast<int64_t>(itemsize);
+    kernel.run(part, 0, part.outputs, params, partial.data() + static_cast<size_t>(i) * row);
+  });
+  kernel.finish(nest, partial.data(), pieces, params);
+}
+
+}  // namespace
+
+DType reduced_dtype(ReduceOp op, DType in) {
+  switch (op) {
+    case ReduceOp::Sum:
+    case ReduceOp::Prod:
+      return is_integral_or_bool(in) ? DType::Int64 : in;
+    case ReduceOp::All:
+    case ReduceOp::Any:
+      return in == DType::UInt8 ? in : DType::Bool;
+    default:
+      return in;
+  }
+}
+
+const ReduceKernel& reduce_kernel(ReduceOp op, DType in, const char* who) {
+  static const KernelTable& table = kernel_table();
+  const ReduceKernel& kernel = table[static_cast<int>(op)][static_cast<int>(in)];
+  if (!kernel.run) RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(in), "'");
+  return kernel;
+}
+
+void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, const ReduceParams& params,
+            const char* who) {
+  const ReduceKernel& kernel = reduce_kernel(op, in.dtype(), who);
+  const ReduceNest nest = make_nest(in, dims, out);
+  if (nest.outputs == 0) return;
+  const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, nest.inputs_per_output));
+  if (nest.outputs < 32 && nest.outputs * nest.inputs_per_output > 4 * kGrainSize)
+    return reduce_in_pieces(kernel, nest, in.itemsize(), params);
+  parallel_for(0, nest.outputs, grain,
+               [&](int64_t begin, int64_t end) { kernel.run(nest, begin, end, params, nullptr); });
+}
+
+}  // namespace rushlight::cpu

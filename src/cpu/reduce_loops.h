@@ -1,0 +1,218 @@
+// The loops of reductions, included by isa/reduce_*.cpp only: everything is in the namespace of the
+// instruction set. A formula F has types In and Acc and static functions init(), step(acc, x, centre),
+// combine(a, b), finish(acc, params).
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "cpu/reduce.h"
+
+namespace rushlight::cpu::RL_ISA {
+
+// Walks the index space `sizes` in row-major order, following the offsets of N arrays.
+template <int N>
+class Odometer {
+ public:
+  Odometer(IntList sizes, std::array<IntList, N> strides, int64_t start)
+      : sizes_(sizes), strides_(strides), index_(sizes.size()) {
+    for (size_t d = sizes.size(); d-- > 0 && start > 0; start /= sizes[d]) {
+      index_[d] = start % sizes[d];
+      for (int k = 0; k < N; ++k) offset[k] += index_[d] * strides_[k][d];
+    }
+  }
+  void next() { advance(1); }
+  // Moves on by `n` inside the innermost dimension, which must not be passed but may be completed.
+  void advance(int64_t n) {
+    size_t d = sizes_.size();
+    if (d == 0) return;
+    --d;
+    index_[d] += n;
+    for (int k = 0; k < N; ++k) offset[k] += n * strides_[k][d];
+    while (index_[d] == sizes_[d] && d > 0) {
+      index_[d] = 0;
+      for (int k = 0; k < N; ++k) offset[k] += strides_[k][d - 1] - sizes_[d] * strides_[k][d];
+      ++index_[--d];
+    }
+  }
+  int64_t innermost() const { return index_.back(); }
+  int64_t offset[N] = {};
+
+ private:
+  IntList sizes_;
+  std::array<IntList, N> strides_;
+  Dims index_;
+};
+
+template <class F>
+struct ReduceLoops {
+  using In = typename F::In;
+  using Acc = typename F::Acc;
+  using Out = typename F::Out;
+  static constexpr int kLanes = std::max<int>(8, 128 / sizeof(Acc));  // two of the widest registers
+  static constexpr int64_t kLeaf = 64 * kLanes;          // elements summed before pairwise combination
+  static constexpr int64_t kBlock = 1024 / sizeof(Acc);  // columns that are reduced together
+
+  // --- along contiguous elements ---
+  static Acc leaf(const In* x, int64_t n, Acc centre) {
+    if (n < kLanes / 2) {
+      Acc acc = F::init();
+      for (int64_t i = 0; i < n; ++i) acc = F::step(acc, x[i], centre);
+      return acc;
+    }
+    Acc lanes[kLanes];
+    for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
+    for (int l = 0; i + l < n; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
+    for (int width = kLanes / 2; width > 0; width /= 2)
+      for (int l = 0; l < width; ++l) lanes[l] = F::combine(lanes[l], lanes[l + width]);
+    return lanes[0];
+  }
+  static Acc contiguous(const In* x, int64_t n, Acc centre) {  // pairwise: the error grows with log n
+    if (n <= kLeaf) return leaf(x, n, centre);
+    const int64_t half = n / 2 / kLanes * kLanes;
+    const Acc left = contiguous(x, half, centre);
+    return F::combine(left, contiguous(x + half, n - half, centre));
+  }
+  static Acc strided(const In* x, int64_t n, int64_t stride, Acc centre) {
+    if (n > 256) {
+      const Acc left = strided(x, n / 2, stride, centre);
+      return F::combine(left, strided(x + n / 2 * stride, n - n / 2, stride, centre));
+    }
+    Acc lanes[4] = {F::init(), F::init(), F::init(), F::init()};
+    int64_t i = 0;
+    for (; i + 4 <= n; i += 4)
+      for (int l = 0; l < 4; ++l) lanes[l] = F::step(lanes[l], x[(i + l) * stride], centre);
+    for (; i < n; ++i) lanes[0] = F::step(lanes[0], x[i * stride], centre);
+    return F::combine(F::combine(lanes[0], lanes[1]), F::combine(lanes[2], lanes[3]));
+  }
+  // Reduced dimensions [level, end), of which the first counts from lo to hi.
+  static Acc row(const ReduceNest& nest, const In* x, size_t level, int64_t lo, int64_t hi, Acc centre) {
+    const int64_t stride = nest.reduced_in[level];
+    if (level + 1 == nest.reduced.size())
+      return stride == 1 ? contiguous(x + lo, hi - lo, centre)
+                         : strided(x + lo * stride, hi - lo, stride, centre);
+    if (hi - lo > 8) {
+      const int64_t middle = lo + (hi - lo) / 2;
+      const Acc left = row(nest, x, level, lo, middle, centre);
+      return F::combine(left, row(nest, x, level, middle, hi, centre));
+    }
+    Acc acc = F::init();
+    for (int64_t i = lo; i < hi; ++i)
+      acc = F::combine(acc, row(nest, x + i * stride, level + 1, 0, nest.reduced[level + 1], centre));
+    return acc;
+  }
+
+  // --- `width` adjacent outputs at once, walking down the reduced dimensions ---
+  static void columns(const ReduceNest& nest, const In* x, int64_t x_stride, int64_t width, size_t level,
+                      int64_t lo, int64_t hi, const Acc* centre, Acc* acc) {
+    const bool innermost = level + 1 == nest.reduced.size();
+    const int64_t stride = nest.reduced_in[level];
+    Acc other[kBlock];
+    if (hi - lo > (innermost ? 64 : 8)) {
+      const int64_t middle = lo + (hi - lo) / 2;
+      columns(nest, x, x_stride, width, level, lo, middle, centre, acc);
+      columns(nest, x, x_stride, width, level, middle, hi, centre, other);
+      for (int64_t j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+      return;
+    }
+    for (int64_t j = 0; j < width; ++j) acc[j] = F::init();
+    for (int64_t i = lo; i < hi; ++i) {
+      const In* line = x + i * stride;
+      if (!innermost) {
+        columns(nest, line, x_stride, width, level + 1, 0, nest.reduced[level + 1], centre, other);
+        for (int64_t j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+      } else if (x_stride == 1) {
+        for (int64_t j = 0; j < width; ++j)
+          acc[j] = F::step(acc[j], line[j], F::kCentred ? centre[j] : Acc());
+      } else {
+        for (int64_t j = 0; j < width; ++j)
+          acc[j] = F::step(acc[j], line[j * x_stride], F::kCentred ? centre[j] : Acc());
+      }
+    }
+  }
+
+  static bool walks_columns(const ReduceNest& nest) {
+    if (nest.kept.empty() || nest.kept.back() < 2) return false;
+    return std::abs(nest.kept_in.back()) < std::abs(nest.reduced_in.back());
+  }
+  static void run(const ReduceNest& nest, int64_t begin, int64_t end, const ReduceParams& params,
+                  void* partial_memory) {
+    const In* in = static_cast<const In*>(nest.in);
+    Out* out = static_cast<Out*>(nest.out);
+    Acc* partial = static_cast<Acc*>(partial_memory);
+    const Acc* centres = static_cast<const Acc*>(params.centre);
+    Odometer<2> at(nest.kept, {IntList(nest.kept_in), IntList(nest.kept_out)}, begin);
+    if (!walks_columns(nest)) {
+      for (int64_t o = begin; o < end; ++o, at.next()) {
+        const Acc centre = F::kCentred ? centres[at.offset[1]] : Acc();
+        const Acc acc = row(nest, in + at.offset[0], 0, 0, nest.reduced[0], centre);
+        if (partial)
+          partial[o - begin] = acc;
+        else
+          out[at.offset[1]] = F::finish(acc, params);
+      }
+      return;
+    }
+    Acc acc[kBlock], centre[F::kCentred ? kBlock : 1];
+    for (int64_t o = begin; o < end;) {
+      const int64_t width = std::min({kBlock, nest.kept.back() - at.innermost(), end - o});
+      const int64_t out_stride = nest.kept_out.back();
+      if constexpr (F::kCentred)
+        for (int64_t j = 0; j < width; ++j) centre[j] = centres[at.offset[1] + j * out_stride];
+      columns(nest, in + at.offset[0], nest.kept_in.back(), width, 0, 0, nest.reduced[0], centre, acc);
+      for (int64_t j = 0; j < width; ++j) {
+        if (partial)
+          partial[o - begin + j] = acc[j];
+        else
+          out[at.offset[1] + j * out_stride] = F::finish(acc[j], params);
+      }
+      o += width;
+      at.advance(width);
+    }
+  }
+  static void finish(const ReduceNest& nest, const void* memory, int64_t pieces, const ReduceParams& params) {
+    const Acc* partial = static_cast<const Acc*>(memory);
+    Out* out = static_cast<Out*>(nest.out);
+    Odometer<1> at(nest.kept, {IntList(nest.kept_out)}, 0);
+    for (int64_t o = 0; o < nest.outputs; ++o, at.next()) {
+      Acc acc = partial[o];
+      for (int64_t p = 1; p < pieces; ++p) acc = F::combine(acc, partial[p * nest.outputs + o]);
+      out[at.offset[0]] = F::finish(acc, params);
+    }
+  }
+  static void flat(const void* in, int64_t n, void* out, const ReduceParams& params) {
+    const Acc centre = F::kCentred ? *static_cast<const Acc*>(params.centre) : Acc();
+    *static_cast<Out*>(out) = F::finish(contiguous(static_cast<const In*>(in), n, centre), params);
+  }
+};
+
+template <class F>
+constexpr ReduceKernel reduce_kernel_of() {
+  using L = ReduceLoops<F>;
+  return {&L::run, &L::finish, &L::flat, sizeof(typename F::Acc)};
+}
+
+// What most formulas share: In -> accumulator of the compute type -> In.
+template <class T>
+struct FormulaBase {
+  using In = T;
+  using Acc = compute_type<T>;
+  using Out = T;
+  static constexpr bool kCentred = false;
+  static Acc load(T x) { return static_cast<Acc>(x); }
+  static Out finish(Acc a, const ReduceParams&) { return static_cast<Out>(a); }
+};
+
+// The kernel of Formula<T> for the T that `dtype` names, or an empty one.
+template <template <class> class Formula, class... Ts>
+ReduceKernel pick_kernel(TypeList<Ts...>, DType dtype) {
+  ReduceKernel kernel;
+  ((dtype == dtype_of<Ts> && ((kernel = reduce_kernel_of<Formula<Ts>>()), true)) || ...);
+  return kernel;
+}
+
+}  // namespace rushlight::cpu::RL_ISA

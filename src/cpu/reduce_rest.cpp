@@ -1,0 +1,34 @@
+// The reductions that isa/reduce_hot.cpp leaves out, compiled once.
+#define RL_ISA plain
+#include "cpu/reduce_formulas.h"
+
+namespace rushlight::cpu::plain {
+
+ReduceKernel rest_reduce_kernel(ReduceOp op, DType in) {
+  using Small = TypeList<uint8_t, int8_t, int16_t, int32_t, uint16_t, uint32_t, uint64_t>;
+  using Halves = TypeList<Half, BFloat16>;
+  switch (op) {
+    case ReduceOp::Sum:
+      return pick_kernel<Sum>(Concat<Small, ComplexTypes>{}, in);
+    case ReduceOp::NanSum:
+      return pick_kernel<NanSum>(Concat<FloatTypes, ComplexTypes>{}, in);
+    case ReduceOp::Prod:
+      return pick_kernel<Product>(AllTypes{}, in);
+    case ReduceOp::Max:
+      return pick_kernel<Max>(Concat<TypeList<bool>, Small>{}, in);
+    case ReduceOp::Min:
+      return pick_kernel<Min>(Concat<TypeList<bool>, Small>{}, in);
+    case ReduceOp::Norm0:
+      return pick_kernel<Norm0>(FloatTypes{}, in);
+    case ReduceOp::Norm1:
+      return pick_kernel<Norm1>(Halves{}, in);
+    case ReduceOp::MaxAbs:
+      return pick_kernel<MaxAbs>(Halves{}, in);
+    case ReduceOp::MinAbs:
+      return pick_kernel<MinAbs>(FloatTypes{}, in);
+    default:
+      return {};
+  }
+}
+
+}  // namespace rushlight::cpu::plain

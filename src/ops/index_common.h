@@ -1,0 +1,23 @@
+// What the files of the indexing family share.
+#pragma once
+#include "dispatch/table.h"
+
+namespace rushlight {
+
+// What an in-place capable kernel works on: the in-place target itself, or a contiguous copy of self.
+Tensor working_copy(const Call& call, const Tensor& self);
+// `t` as int64; other integer types are converted.
+Tensor as_positions(const Tensor& index, const char* who);
+// `t` itself, or a copy when it shares memory with `target`, which is about to be written.
+Tensor apart_from(const Tensor& target, const Tensor& t);
+// A contiguous plain copy, or t itself when it is contiguous.
+Tensor dense(const Tensor& t);
+Tensor zeros_of(IntList sizes, const Tensor& like);
+// 0-dim tensors take part in dimension-wise operators as vectors of one element.
+Tensor at_least_vector(const Tensor& t);
+
+void register_scatter_operators(Table& t);
+void register_mask_operators(Table& t);
+void register_repeat_operators(Table& t);
+
+}  // namespace rushlight

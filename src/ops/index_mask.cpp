@@ -1,0 +1,96 @@
+// Positions of non-zero elements, and reading and writing under a mask.
+#include "cpu/index.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/index_common.h"
+#include "ops/join.h"
+#include "ops/operators.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+Tensor nonzero_kernel(const Call&, const Tensor& self) {
+  const Tensor out = empty_tensor({cpu::count_nonzero(self), self.dim()}, DType::Int64, self.device());
+  if (out.numel() > 0) cpu::nonzero(self, out.data<int64_t>());
+  return out;
+}
+
+Tensor argwhere_body(const Call&, const Tensor& self) { return nonzero(self); }
+
+std::vector<Tensor> nonzero_columns(const Call&, const Tensor& self) {
+  return unbind(nonzero(self.dim() == 0 ? unsqueeze(self, 0) : self), 1);
+}
+
+Tensor masked_select_kernel(const Call&, const Tensor& self, const Tensor& mask) {
+  RL_CHECK(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
+  const Dims sizes = broadcast_shapes(self.sizes(), mask.sizes());
+  if (sizes.empty()) return index(expand(self, {1}), {expand(mask, {1})});
+  const Tensor where = expand(mask, sizes);
+  return index(expand(self, sizes), {where});
+}
+
+Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor& given_mask,
+                             const Tensor& source) {
+  RL_CHECK(self.dtype() == source.dtype(),
+           "masked_scatter: expected self and source to have same dtypes but got", legacy_name(self.dtype()),
+           " and ", legacy_name(source.dtype()));
+  RL_CHECK(given_mask.dtype() == DType::Bool,
+           "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+           legacy_name(given_mask.dtype()));
+  const Dims sizes = call.inplace ? self->sizes : broadcast_shapes(self.sizes(), given_mask.sizes());
+  const Tensor mask = expand(given_mask, sizes);
+  const int64_t needed = cpu::count_true(mask);
+  RL_CHECK(needed <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask");
+  const Tensor values = dense(source), result = working_copy(call, expand(self, sizes));
+  cpu::masked_scatter(result, mask, apart_from(result, values).data_ptr());
+  return result;
+}
+
+// The selected gradients, followed by zeros for elements of the source that were not needed.
+Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntList sizes) {
+  const Tensor used = masked_select(grad, mask);
+  const int64_t unused = checked_numel(sizes) - used.numel();
+  return reshape(unused > 0 ? cat({used, zeros_of({unused}, grad)}) : used, sizes);
+}
+
+}  // namespace
+
+void register_mask_operators(Table& t) {
+  t.op(nonzero, "nonzero(Tensor self) -> Tensor", nonzero_kernel)
+      .doc("Coordinates of the elements that are not zero, one row each.")
+      .family(Family::Index)
+      .out()
+      .not_differentiable("integer output");
+  t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)
+      .doc("Coordinates of the elements that are not zero.");
+  t.composite(nonzero_numpy, "nonzero_numpy(Tensor self) -> Tensor[]", nonzero_columns)
+      .doc("Coordinates of the elements that are not zero, one tensor per dimension.")
+      .internal();
+  t.composite(where_condition, "where(Tensor condition) -> Tensor[]", nonzero_columns)
+      .doc("Coordinates of the true elements, one tensor per dimension.")
+      .function_only();
+  t.op(masked_select, "masked_select(Tensor self, Tensor mask) -> Tensor", masked_select_kernel)
+      .doc("The elements under a mask as a vector.")
+      .family(Family::Index)
+      .out()
+      .derivative([](Grad g, Shape<0> x, In<1> mask) {
+        const Dims sizes = broadcast_shapes(x.sizes(), mask.sizes());
+        return masked_scatter(zeros_of(sizes, g), mask, g);
+      });
+  t.op(masked_scatter, "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
+       masked_scatter_kernel)
+      .doc("Replaces the elements under a mask by those of source, in order.")
+      .family(Family::Index)
+      .inplace()
+      .out()
+      .derivative([](Grad g, In<1> mask, Shape<2> source, Needs need) {
+        return Grads{rushlight::masked_fill(g, mask, Scalar(int64_t{0})), Tensor(),
+                     need[2] ? masked_scatter_source_grad(g, mask, source.sizes()) : Tensor()};
+      });
+}
+
+}  // namespace rushlight
