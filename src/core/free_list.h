@@ -9,9 +9,7 @@ template <size_t Size, size_t Align, size_t Limit = 256>
 class FreeList {
  public:
   static void* take() {
-    List& list = local();
-    if (list.head) [[likely]] {
-      Node* node = list.head;
+    if (Node* node = list.head) [[likely]] {
       list.head = node->next;
       --list.count;
       return node;
@@ -19,8 +17,7 @@ class FreeList {
     return ::operator new(Size, std::align_val_t(Align));
   }
   static void give(void* memory) noexcept {
-    List& list = local();
-    if (list.count >= Limit || list.closed) return ::operator delete(memory, std::align_val_t(Align));
+    if (list.count >= list.limit) [[unlikely]] return give_slowly(memory);
     list.head = new (memory) Node{list.head};
     ++list.count;
   }
@@ -29,23 +26,33 @@ class FreeList {
   struct Node {
     Node* next;
   };
+  // Trivial, so that reaching it costs no guard; `limit` is 0 until the thread's cleaner stands, and again after it ran.
   struct List {
-    Node* head = nullptr;
-    size_t count = 0;
-    bool closed = false;  // the thread is ending: give straight back
-    ~List() {
-      closed = true;
-      while (head) {
-        Node* next = head->next;
-        ::operator delete(static_cast<void*>(head), std::align_val_t(Align));
-        head = next;
+    Node* head;
+    size_t count, limit;
+    bool closed;
+  };
+  struct Cleaner {
+    bool armed = false;
+    ~Cleaner() {
+      list.limit = 0;
+      list.closed = true;
+      while (Node* node = list.head) {
+        list.head = node->next;
+        ::operator delete(static_cast<void*>(node), std::align_val_t(Align));
       }
     }
   };
-  static List& local() {
-    static thread_local List list;
-    return list;
+  [[gnu::noinline]] static void give_slowly(void* memory) noexcept {
+    if (!list.closed && list.limit == 0) {
+      static thread_local Cleaner cleaner;
+      cleaner.armed = true;
+      list.limit = Limit;
+      return give(memory);
+    }
+    ::operator delete(memory, std::align_val_t(Align));
   }
+  static inline constinit thread_local List list __attribute__((tls_model("initial-exec"))) = {};
 };
 
 }  // namespace rushlight
