@@ -1,0 +1,220 @@
+#include "cpu/conv.h"
+
+#include <cstring>
+
+#include "core/cpu_allocator.h"
+#include "core/parallel.h"
+#include "cpu/conv_onednn.h"
+#include "cpu/gemm.h"
+
+namespace rushlight::cpu {
+
+int64_t ConvShape::input_numel() const { return batch * in_channels * input[0] * input[1] * input[2]; }
+int64_t ConvShape::output_numel() const { return batch * out_channels * output[0] * output[1] * output[2]; }
+int64_t ConvShape::weight_numel() const { return out_channels * (in_channels / groups) * kernel[0] * kernel[1] * kernel[2]; }
+
+namespace {
+
+// Scratch memory from the caching allocator.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes) : bytes_(bytes), data_(cpu_allocate(bytes)) {}
+  ~Scratch() { cpu_deallocate(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+int64_t volume(const std::array<int64_t, 3>& a) { return a[0] * a[1] * a[2]; }
+
+// Visits every (channel, kernel position): f(column row, channel, kd, kh, kw).
+template <class F>
+void for_each_tap(const ConvShape& s, int64_t channels, F&& f) {
+  const int64_t taps = volume(s.kernel);
+  parallel_for(0, channels * taps, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, volume(s.output))), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t tap = row % taps;
+      f(row, row / taps, tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]);
+    }
+  });
+}
+
+// For one tap along one axis: which input position each output position reads, -1 outside.
+int64_t source(const ConvShape& s, int axis, int64_t out, int64_t tap) {
+  const int64_t at = out * s.stride[axis] - s.padding[axis] + tap * s.dilation[axis];
+  return at >= 0 && at < s.input[axis] ? at : -1;
+}
+
+// columns[channel * taps + tap][output position] = image[channel][position the tap reads]
+template <class T>
+void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
+  const int64_t area = volume(s.input), out_area = volume(s.output);
+  for_each_tap(s, channels, [&](int64_t row, int64_t c, int64_t kd, int64_t kh, int64_t kw) {
+    T* to = columns + row * out_area;
+    const T* from = image + c * area;
+    for (int64_t d = 0; d < s.output[0]; ++d)
+      for (int64_t h = 0; h < s.output[1]; ++h) {
+        const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
+        for (int64_t w = 0; w < s.output[2]; ++w) {
+          const int64_t x = source(s, 2, w, kw);
+          *to++ = z >= 0 && y >= 0 && x >= 0 ? from[(z * s.input[1] + y) * s.input[2] + x] : T(0);
+        }
+      }
+  });
+}
+
+// The adjoint: adds columns back into the image. Parallel over channels, whose images are disjoint.
+template <class T>
+void columns_to_image(const ConvShape& s, int64_t channels, const T* columns, T* image) {
+  using C = compute_type<T>;
+  const int64_t area = volume(s.input), out_area = volume(s.output), taps = volume(s.kernel);
+  parallel_for(0, channels, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, out_area * taps)), [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      T* to = image + c * area;
+      std::fill_n(to, area, T(0));
+      const T* from = columns + c * taps * out_area;
+      for (int64_t kd = 0; kd < s.kernel[0]; ++kd)
+        for (int64_t kh = 0; kh < s.kernel[1]; ++kh)
+          for (int64_t kw = 0; kw < s.kernel[2]; ++kw)
+            for (int64_t d = 0; d < s.output[0]; ++d)
+              for (int64_t h = 0; h < s.output[1]; ++h) {
+                const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
+                for (int64_t w = 0; w < s.output[2]; ++w, ++from) {
+                  const int64_t x = source(s, 2, w, kw);
+                  if (z < 0 || y < 0 || x < 0) continue;
+                  T& pixel = to[(z * s.input[1] + y) * s.input[2] + x];
+                  pixel = static_cast<T>(static_cast<C>(pixel) + static_cast<C>(*from));
+                }
+              }
+    }
+  });
+}
+
+// Sizes of the products of one group of one image.
+struct GroupSizes {
+  int64_t in, out, taps, area, out_area;  // channels, channels, kernel volume, pixels, pixels
+  explicit GroupSizes(const ConvShape& s)
+      : in(s.in_channels / s.groups), out(s.out_channels / s.groups), taps(volume(s.kernel)), area(volume(s.input)), out_area(volume(s.output)) {}
+  int64_t columns() const { return in * taps; }
+};
+
+template <class T, class F>
+void for_each_image_and_group(const ConvShape& s, F&& f) {
+  const GroupSizes g(s);
+  const Scratch columns(sizeof(T) * std::max<int64_t>(1, g.columns() * g.out_area));
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t group = 0; group < s.groups; ++group) f(g, n, group, columns.as<T>());
+}
+
+template <class T>
+void forward_by_gemm(const ConvShape& s, const T* input, const T* weight, const T* bias, T* output) {
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
+    image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
+    T* out = output + (n * s.groups + group) * g.out * g.out_area;
+    if (bias)
+      for (int64_t c = 0; c < g.out; ++c) std::fill_n(out + c * g.out_area, g.out_area, bias[group * g.out + c]);
+    gemm(dtype_of<T>, g.out, g.out_area, g.columns(), 1, {weight + group * g.out * g.columns(), g.columns(), 1}, {columns, g.out_area, 1},
+         bias ? 1 : 0, out, g.out_area);
+  });
+}
+
+template <class T>
+void input_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* weight, T* result) {
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
+    gemm(dtype_of<T>, g.columns(), g.out_area, g.out, 1, {weight + group * g.out * g.columns(), 1, g.columns()},
+         {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1}, 0, columns, g.out_area);
+    columns_to_image(s, g.in, columns, result + (n * s.groups + group) * g.in * g.area);
+  });
+}
+
+template <class T>
+void weight_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* input, T* result) {
+  if (s.batch == 0) std::fill_n(result, s.weight_numel(), T(0));
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
+    image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
+    gemm(dtype_of<T>, g.out, g.columns(), g.out_area, 1, {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1},
+         {columns, 1, g.out_area}, n ? 1 : 0, result + group * g.out * g.columns(), g.columns());
+  });
+}
+
+// [n, c, area] <-> [n, area, c]
+template <class T>
+void swap_layout(const T* from, T* to, int64_t n, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < n; ++i, from += rows * columns, to += rows * columns)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+}
+
+// Presents channels-last memory as [n, c, area] while f runs; writes it back when it was an output.
+template <class T, class F>
+void as_planes(const ConvShape& s, T* data, int64_t channels, int64_t area, bool output, F&& f) {
+  if (!s.channels_last) return f(data);
+  const Scratch planes(sizeof(T) * std::max<int64_t>(1, s.batch * channels * area));
+  if (!output) swap_layout(data, planes.as<T>(), s.batch, area, channels);
+  f(planes.as<T>());
+  if (output) swap_layout(planes.as<T>(), data, s.batch, channels, area);
+}
+
+template <class T>
+T* pointer(const void* data) {
+  return static_cast<T*>(const_cast<void*>(data));
+}
+
+using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
+
+}  // namespace
+
+void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
+  if (s.output_numel() == 0) return;
+  if (onednn_convolves(s)) return onednn_conv_forward(s, input, weight, bias, output);
+  visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
+    using T = decltype(tag);
+    as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
+      as_planes(s, pointer<T>(output), s.out_channels, volume(s.output), true, [&](T* out) {
+        forward_by_gemm<T>(s, in, pointer<T>(weight), pointer<T>(bias), out);
+      });
+    });
+  });
+}
+
+void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight, void* input_gradient) {
+  if (s.input_numel() == 0) return;
+  if (s.output_numel() == 0) {
+    std::memset(input_gradient, 0, s.input_numel() * element_size(s.dtype));
+    return;
+  }
+  if (onednn_convolves(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
+  visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
+    using T = decltype(tag);
+    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
+      as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true, [&](T* result) {
+        input_gradient_by_gemm<T>(s, gradient, pointer<T>(weight), result);
+      });
+    });
+  });
+}
+
+void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input, void* weight_gradient) {
+  if (s.weight_numel() == 0) return;
+  if (s.output_numel() == 0) {
+    std::memset(weight_gradient, 0, s.weight_numel() * element_size(s.dtype));
+    return;
+  }
+  if (onednn_convolves(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
+  visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
+    using T = decltype(tag);
+    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
+      as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
+        weight_gradient_by_gemm<T>(s, gradient, in, pointer<T>(weight_gradient));
+      });
+    });
+  });
+}
+
+}  // namespace rushlight::cpu
