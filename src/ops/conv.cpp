@@ -4,6 +4,7 @@
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
+#include "ops/pointwise.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -133,7 +134,7 @@ Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight
     if (bias.defined()) {
       Dims column(sizes.size(), 1);
       column[1] = sizes[1];
-      add.inplace(result, view(bias, column));
+      add.inplace(result, view(bias, column), Scalar(1));
     }
     return result;
   }

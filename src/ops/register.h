@@ -8,6 +8,7 @@ void register_view_operators(Table& t);
 void register_view_backward_operators(Table& t);
 void register_shape_operators(Table& t);
 void register_matmul_operators(Table& t);
+void register_conv_operators(Table& t);
 void register_reduction_operators(Table& t);
 void register_index_operators(Table& t);
 void register_join_operators(Table& t);
