@@ -10,6 +10,11 @@ class UntypedStorage(_C.StorageBase):
     """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is
     its content."""
 
+    @classmethod
+    def _from_buffer(cls, source, offset, nbytes):
+        """The bytes of another object, shared with it; no buffer exports memory of no length."""
+        return cls.from_buffer(source, offset=offset, count=nbytes) if nbytes else cls(0)
+
     @property
     def is_cuda(self):
         return self.device.type == "cuda"

@@ -1,0 +1,275 @@
+"""Schedules that go up and down again, some with the momentum moving the other way."""
+
+import math
+
+from rushlight.optim.lr_scheduler import (
+    LRScheduler,
+    _check_optimizer,
+    _per_group,
+    _set_lr,
+)
+
+
+class _WithMomentum(LRScheduler):
+    """A schedule of rate and momentum; Adam's first beta counts as momentum."""
+
+    def _check_momentum(self, optimizer):
+        defaults = optimizer.defaults
+        if "momentum" not in defaults and "betas" not in defaults:
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        self.use_beta1 = "betas" in defaults
+
+    def _set_momentum(self, group, value):
+        if self.use_beta1:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+
+class CyclicLR(_WithMomentum):
+    """Up from ``base_lr`` to ``max_lr`` and down again, over and over (Smith 2017).
+
+    ``mode`` is "triangular", "triangular2" (the height is halved each cycle) or "exp_range" (times
+    ``gamma ** iteration``); ``scale_fn`` of the cycle or iteration replaces it.
+    """
+
+    def __init__(
+        self,
+        optimizer,
+        base_lr,
+        max_lr,
+        step_size_up=2000,
+        step_size_down=None,
+        mode="triangular",
+        gamma=1.0,
+        scale_fn=None,
+        scale_mode="cycle",
+        cycle_momentum=True,
+        base_momentum=0.8,
+        max_momentum=0.9,
+        last_epoch=-1,
+    ):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        base_lrs = _per_group("base_lr", base_lr, optimizer)
+        if last_epoch == -1:
+            for group, lr in zip(optimizer.param_groups, base_lrs):
+                _set_lr(group, lr)
+        self.max_lrs = _per_group("max_lr", max_lr, optimizer)
+        down = float(step_size_up if step_size_down is None else step_size_down)
+        self.total_size = float(step_size_up) + down
+        self.step_ratio = float(step_size_up) / self.total_size
+        if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        self.mode = mode
+        self.gamma = gamma
+        self._scale_fn_custom = scale_fn
+        self.scale_mode = "iterations" if scale_fn is None and mode == "exp_range" else scale_mode
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._check_momentum(optimizer)
+            self.base_momentums = _per_group("base_momentum", base_momentum, optimizer)
+            self.max_momentums = _per_group("max_momentum", max_momentum, optimizer)
+            if last_epoch == -1:
+                for group, high, low in zip(optimizer.param_groups, self.max_momentums, self.base_momentums):
+                    self._set_momentum(group, high)
+                    group["max_momentum"], group["base_momentum"] = high, low
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def scale_fn(self, x):
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "triangular2":
+            return 1 / (2.0 ** (x - 1))
+        return self.gamma**x if self.mode == "exp_range" else 1.0
+
+    def get_lr(self):
+        self._current()
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        scale = self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            rows = zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums)
+            for group, low, high in rows:
+                self._set_momentum(group, high - (high - low) * height * scale)
+        return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
+
+    def state_dict(self):
+        """All values but the optimizer; of ``scale_fn`` only the attributes of an object."""
+        state = super().state_dict()
+        function = state.pop("_scale_fn_custom")
+        has_state = function is not None and not hasattr(function, "__code__")
+        state["_scale_fn_custom"] = dict(function.__dict__) if has_state else None
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Take over what ``state_dict`` returned; the function stays."""
+        state = dict(state_dict)
+        attributes = state.pop("_scale_fn_custom")
+        super().load_state_dict(state)
+        if attributes is not None:
+            self._scale_fn_custom.__dict__.update(attributes)
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine down, then from the top again, each time ``T_mult`` times as long (SGDR)."""
+
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        if not isinstance(eta_min, (float, int)):
+            raise ValueError(f"Expected float or int eta_min, but got {eta_min} of type {type(eta_min)}")
+        self.T_0 = T_0
+        self.T_i = T_0
+        self.T_mult = T_mult
+        self.eta_min = eta_min
+        self.T_cur = last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        self._current()
+        height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+    def step(self, epoch=None):
+        """Set the rates of the next epoch; a fractional ``epoch`` places batches within one."""
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur %= self.T_i
+                self.T_i *= self.T_mult
+        else:
+            if epoch < 0:
+                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            self._jump(epoch)
+        self.last_epoch = math.floor(epoch)
+        self._get_lr_called_within_step = True
+        try:
+            values = self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, value in zip(self.optimizer.param_groups, values):
+            _set_lr(group, value)
+        self._note_lr()
+
+    def _jump(self, epoch):
+        """The place within a period, and the period's length, at any epoch."""
+        if epoch < self.T_0:
+            self.T_i, self.T_cur = self.T_0, epoch
+        elif self.T_mult == 1:
+            self.T_i, self.T_cur = self.T_0, epoch % self.T_0
+        else:
+            n = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult))
+            self.T_cur = epoch - self.T_0 * (self.T_mult**n - 1) / (self.T_mult - 1)
+            self.T_i = self.T_0 * self.T_mult**n
+
+
+class OneCycleLR(_WithMomentum):
+    """Once up to ``max_lr`` and then far down, with the momentum the other way (Smith and Topin 2019)."""
+
+    def __init__(
+        self,
+        optimizer,
+        max_lr,
+        total_steps=None,
+        epochs=None,
+        steps_per_epoch=None,
+        pct_start=0.3,
+        anneal_strategy="cos",
+        cycle_momentum=True,
+        base_momentum=0.85,
+        max_momentum=0.95,
+        div_factor=25.0,
+        final_div_factor=1e4,
+        three_phase=False,
+        last_epoch=-1,
+    ):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
+        self._schedule_phases = self._phases(pct_start, three_phase)
+        if pct_start < 0 or pct_start > 1 or not isinstance(pct_start, float):
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(
+                f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}"
+            )
+        self._anneal_func_type = anneal_strategy
+        highest = _per_group("max_lr", max_lr, optimizer)
+        if last_epoch == -1:
+            for group, high in zip(optimizer.param_groups, highest):
+                group["initial_lr"] = high / div_factor
+                group["max_lr"] = high
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._check_momentum(optimizer)
+            high = _per_group("max_momentum", max_momentum, optimizer)
+            low = _per_group("base_momentum", base_momentum, optimizer)
+            if last_epoch == -1:
+                for group, high_m, low_m in zip(optimizer.param_groups, high, low):
+                    self._set_momentum(group, high_m)
+                    group["max_momentum"], group["base_momentum"] = high_m, low_m
+        super().__init__(optimizer, last_epoch)
+
+    def _phases(self, pct_start, three_phase):
+        top = float(pct_start * self.total_steps) - 1
+        last = self.total_steps - 1
+        up = (top, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        if three_phase:
+            rows = [
+                up,
+                (2 * top, "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                (last, "initial_lr", "min_lr", "max_momentum", "max_momentum"),
+            ]
+        else:
+            rows = [up, (last, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+        return [dict(zip(names, row)) for row in rows]
+
+    def _anneal(self, start, end, done):
+        if self._anneal_func_type == "cos":
+            return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
+        return (end - start) * done + start
+
+    def get_lr(self):
+        self._current()
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(
+                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
+            )
+        rates = []
+        for group in self.optimizer.param_groups:
+            begin = 0.0
+            for i, phase in enumerate(self._schedule_phases):
+                end = phase["end_step"]
+                if step <= end or i == len(self._schedule_phases) - 1:
+                    break
+                begin = end
+            done = (step - begin) / (end - begin)
+            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], done))
+            if self.cycle_momentum:
+                start, stop = group[phase["start_momentum"]], group[phase["end_momentum"]]
+                self._set_momentum(group, self._anneal(start, stop, done))
+        return rates
+
+
+def _total_steps(total_steps, epochs, steps_per_epoch):
+    if total_steps is not None:
+        given = {"total_steps": total_steps}
+    elif epochs is not None and steps_per_epoch is not None:
+        given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    else:
+        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+    for name, value in given.items():
+        if value <= 0 or not isinstance(value, int):
+            raise ValueError(f"Expected positive integer {name}, but got {value}")
+    return math.prod(given.values())

@@ -1,0 +1,64 @@
+"""Adadelta: steps in the units of the parameters, from running squares of gradients and of steps."""
+
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(_PerParameter):
+    """Adadelta (Zeiler 2012)."""
+
+    def __init__(
+        self,
+        params,
+        lr=1.0,
+        rho=0.9,
+        eps=1e-6,
+        weight_decay=0,
+        foreach=None,
+        *,
+        capturable=False,
+        maximize=False,
+        differentiable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("rho value", rho, 0.0 <= rho <= 1.0)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        defaults = {
+            "lr": lr,
+            "rho": rho,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "capturable": capturable,
+            "foreach": foreach,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["square_avg"] = _zeros(p)
+        state["acc_delta"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        rho, eps = group["rho"], group["eps"]
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        square_avg = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
+        size = square_avg.add(eps).sqrt_()
+        delta = state["acc_delta"].add(eps).sqrt_()
+        if group["differentiable"]:
+            delta = delta.clone()
+        delta.div_(size).mul_(grad)
+        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        p.add_(delta, alpha=-_number(group["lr"]))

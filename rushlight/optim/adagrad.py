@@ -1,0 +1,75 @@
+"""Adagrad: steps divided by the root of all squared gradients so far."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    _check_fused,
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+)
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(_PerParameter):
+    """Adagrad (Duchi, Hazan and Singer 2011)."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lr_decay=0,
+        weight_decay=0,
+        initial_accumulator_value=0,
+        eps=1e-10,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        fused=None,
+    ):
+        _check_learning_rate(lr)
+        _check_range("lr_decay value", lr_decay, 0.0 <= lr_decay)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        initial = initial_accumulator_value
+        _check_range("initial_accumulator_value value", initial, 0.0 <= initial)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+        _check_fused(foreach, fused, differentiable)
+        # Unlike other optimizers, Adagrad has its state from the beginning.
+        for group in self.param_groups:
+            for p in group["params"]:
+                self._start(group, p, self.state[p])
+
+    def share_memory(self):
+        """Put the sums where other processes see them."""
+        for state in self.state.values():
+            state["sum"].share_memory_()
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if p.is_complex() else start
+        state["sum"] = rushlight.full_like(p, start, memory_format=rushlight.preserve_format)
+
+    def _update(self, group, p, grad, state):
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        lr = _number(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        total = state["sum"].addcmul_(grad, grad, value=1)
+        size = total.sqrt() + group["eps"] if group["differentiable"] else total.sqrt().add_(group["eps"])
+        p.addcdiv_(grad, size, value=-lr)

@@ -1,0 +1,63 @@
+"""Adamax: Adam with the largest gradient in place of the root mean square."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["Adamax"]
+
+
+class Adamax(_PerParameter):
+    """Adamax (Kingma and Ba 2015): the second moment is a decaying maximum."""
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        foreach=None,
+        *,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["exp_avg"] = _zeros(p)
+        state["exp_inf"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        beta1, beta2 = group["betas"]
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        exp_avg = state["exp_avg"].lerp_(grad, 1 - beta1)
+        largest = rushlight.maximum(state["exp_inf"] * beta2, grad.abs() + group["eps"])
+        state["exp_inf"].copy_(largest)
+        correction = 1 - beta1 ** state["step"].item()
+        p.addcdiv_(exp_avg, largest, value=-_number(group["lr"]) / correction)

@@ -1,0 +1,65 @@
+"""Averaged stochastic gradient descent."""
+
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["ASGD"]
+
+
+class ASGD(_PerParameter):
+    """Averaged SGD (Polyak and Juditsky 1992); the average is ``state[p]["ax"]``."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        lambd=1e-4,
+        alpha=0.75,
+        t0=1e6,
+        weight_decay=0,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+        capturable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        defaults = {
+            "lr": lr,
+            "lambd": lambd,
+            "alpha": alpha,
+            "t0": t0,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+            "capturable": capturable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["eta"] = _new_step().fill_(_number(group["lr"]))
+        state["mu"] = _new_step().fill_(1.0)
+        state["ax"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        lr, lambd, ax = _number(group["lr"]), group["lambd"], state["ax"]
+        state["step"] += 1
+        step, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        p.mul_(1 - lambd * eta)
+        p.add_(grad, alpha=-eta)
+        if mu != 1:
+            ax.add_(p.sub(ax).mul_(mu))
+        else:
+            ax.copy_(p)
+        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

@@ -1,0 +1,611 @@
+"""Learning-rate schedules."""
+
+import math
+import types
+import weakref
+from bisect import bisect_right
+from collections import Counter
+from functools import wraps
+
+import rushlight
+from rushlight.optim.optimizer import Optimizer
+
+__all__ = [
+    "ChainedScheduler",
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",  # noqa: F822
+    "CyclicLR",  # noqa: F822
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "MultiplicativeLR",
+    "OneCycleLR",  # noqa: F822
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
+
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
+    "Please use `scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from "
+    "None, the closed form is used instead of the new chainable form, where available. Please open an issue "
+    "if you are unable to replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose."
+)
+_ORDER = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
+
+def _warn(text, kind=UserWarning):
+    import warnings
+
+    warnings.warn(text, kind, stacklevel=3)
+
+
+def _copied(value):
+    """Tensor learning rates are copied, so that a note of one does not follow its changes."""
+    return value.clone() if isinstance(value, rushlight.Tensor) else value
+
+
+def _set_lr(group, value, key="lr"):
+    if isinstance(group[key], rushlight.Tensor):
+        group[key].fill_(value.item() if isinstance(value, rushlight.Tensor) else value)
+    else:
+        group[key] = value
+
+
+def _check_optimizer(optimizer):
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+
+
+def _per_group(name, value, optimizer):
+    """An option as a list with one value per parameter group."""
+    groups = optimizer.param_groups
+    if not isinstance(value, (list, tuple)):
+        return [value] * len(groups)
+    if len(value) != len(groups):
+        raise ValueError(
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+            f"param_groups has {len(groups)}."
+        )
+    return list(value)
+
+
+class LRScheduler:
+    """Base class: a subclass computes the rates in ``get_lr``, mostly from those of the step before.
+
+    The form that goes from step to step lets several schedules act on one optimizer; where a subclass has
+    ``_get_closed_form_lr``, ``step(epoch)`` uses that.
+    """
+
+    _get_lr_called_within_step = False
+    _is_initial = False
+
+    def __init__(self, optimizer, last_epoch=-1):
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        for i, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", _copied(group["lr"]))
+            elif "initial_lr" not in group:
+                raise KeyError(
+                    f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
+                    "last_epoch >= 0.\nThis typically happens when:\n1. You're trying to resume training "
+                    "from "
+                    "a checkpoint but haven't properly loaded the optimizer state\n2. You're using "
+                    "last_epoch >= 0 for a fresh training run (not recommended)"
+                )
+        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        _watch_steps(optimizer)
+        self._initial_step()
+
+    def _initial_step(self):
+        self._step_count = 0
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            self._is_initial = False
+
+    def state_dict(self):
+        """All values but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict):
+        """Take over what ``state_dict`` returned."""
+        self.__dict__.update(state_dict)
+
+    def get_last_lr(self):
+        """The rates that the last step set, one per parameter group."""
+        return self._last_lr
+
+    def get_lr(self):
+        """The rates for the current epoch; for subclasses to define."""
+        raise NotImplementedError
+
+    def step(self, epoch=None):
+        """Set the rates of the next epoch (or step, as the program counts)."""
+        if self._step_count == 1:
+            self._check_order()
+        self._step_count += 1
+        if epoch is not None:
+            _warn(EPOCH_DEPRECATION_WARNING)
+        self._update_lr(epoch)
+
+    def _check_order(self):
+        if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
+            _warn(
+                "Seems like `optimizer.step()` has been overridden after learning rate scheduler "
+                "initialization. Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. "
+                + _ORDER
+            )
+        elif not getattr(self.optimizer, "_opt_called", False):
+            _warn(
+                "Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and "
+                "later, you should call them in the opposite order: `optimizer.step()` before "
+                "`lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first value "
+                "of the learning rate schedule. " + _ORDER
+            )
+
+    def _update_lr(self, epoch=None):
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                values = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                values = closed() if closed else self.get_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, value in zip(self.optimizer.param_groups, values):
+            _set_lr(group, value)
+        self._note_lr()
+
+    def _note_lr(self):
+        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+
+    def _current(self):
+        """The rates as they are; with a warning where ``get_lr`` was not called by ``step``."""
+        if not self._get_lr_called_within_step:
+            _warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
+        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
+
+
+class _LRScheduler(LRScheduler):
+    """The older name."""
+
+
+def _watch_steps(optimizer):
+    """Note on the optimizer that its ``step`` was called, to warn about the wrong order."""
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        return
+    step, ref = optimizer.step.__func__, weakref.ref(optimizer)
+
+    @wraps(step)
+    def wrapper(*args, **kwargs):
+        optimizer = ref()
+        optimizer._opt_called = True
+        return step.__get__(optimizer, type(optimizer))(*args, **kwargs)
+
+    wrapper._wrapped_by_lr_sched = True
+    optimizer.step = wrapper
+
+
+class _LambdaSchedule(LRScheduler):
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        _check_optimizer(optimizer)
+        if isinstance(lr_lambda, (list, tuple)):
+            if len(lr_lambda) != len(optimizer.param_groups):
+                raise ValueError(
+                    f"Expected {len(optimizer.param_groups)} lr_lambdas, but got {len(lr_lambda)}"
+                )
+            self.lr_lambdas = list(lr_lambda)
+        else:
+            self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
+        super().__init__(optimizer, last_epoch)
+
+    def state_dict(self):
+        """As for other schedules; of the functions, only objects with attributes are saved."""
+        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "lr_lambdas")}
+        functions = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+        state["lr_lambdas"] = [
+            None if isinstance(f, functions) else dict(f.__dict__) for f in self.lr_lambdas
+        ]
+        return state
+
+    def load_state_dict(self, state_dict):
+        """Take over what ``state_dict`` returned; functions stay."""
+        state = dict(state_dict)
+        for function, attributes in zip(self.lr_lambdas, state.pop("lr_lambdas")):
+            if attributes is not None:
+                function.__dict__.update(attributes)
+        self.__dict__.update(state)
+
+
+class LambdaLR(_LambdaSchedule):
+    """The initial rate times ``lr_lambda(epoch)``."""
+
+    def get_lr(self):
+        self._current()
+        return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
+
+
+class MultiplicativeLR(_LambdaSchedule):
+    """The previous rate times ``lr_lambda(epoch)``."""
+
+    def get_lr(self):
+        current = self._current()
+        if self._is_initial:
+            return current
+        return [lr * f(self.last_epoch) for f, lr in zip(self.lr_lambdas, current)]
+
+
+class StepLR(LRScheduler):
+    """Multiply the rate by ``gamma`` every ``step_size`` epochs."""
+
+    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+        self.step_size = step_size
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
+            return current
+        return [lr * self.gamma for lr in current]
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
+
+
+class MultiStepLR(LRScheduler):
+    """Multiply the rate by ``gamma`` at each milestone."""
+
+    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+        self.milestones = Counter(milestones)
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self.last_epoch not in self.milestones:
+            return current
+        return [lr * self.gamma ** self.milestones[self.last_epoch] for lr in current]
+
+    def _get_closed_form_lr(self):
+        passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
+        return [base * self.gamma**passed for base in self.base_lrs]
+
+
+class ConstantLR(LRScheduler):
+    """The rate times ``factor`` for the first ``total_iters`` epochs."""
+
+    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+        if factor > 1.0 or factor < 0:
+            raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
+        self.factor = factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self.last_epoch == 0:
+            return [lr * self.factor for lr in current]
+        if self.last_epoch != self.total_iters:
+            return current
+        return [lr * (1.0 / self.factor) for lr in current]
+
+    def _get_closed_form_lr(self):
+        factor = self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor)
+        return [base * factor for base in self.base_lrs]
+
+
+class LinearLR(LRScheduler):
+    """A factor that goes in a straight line from ``start_factor`` to ``end_factor``."""
+
+    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+        if start_factor > 1.0 or start_factor <= 0:
+            raise ValueError(
+                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
+            )
+        if end_factor > 1.0 or end_factor < 0:
+            raise ValueError("Ending multiplicative factor expected to be between 0 and 1.")
+        self.start_factor = start_factor
+        self.end_factor = end_factor
+        self.total_iters = total_iters
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self.last_epoch == 0:
+            return [lr * self.start_factor for lr in current]
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return current
+        rise = self.end_factor - self.start_factor
+        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * rise
+        return [lr * (1.0 + rise / before) for lr in current]
+
+    def _get_closed_form_lr(self):
+        done = min(self.total_iters, self.last_epoch) / self.total_iters
+        factor = self.start_factor + (self.end_factor - self.start_factor) * done
+        return [base * factor for base in self.base_lrs]
+
+
+class ExponentialLR(LRScheduler):
+    """Multiply the rate by ``gamma`` every epoch."""
+
+    def __init__(self, optimizer, gamma, last_epoch=-1):
+        self.gamma = gamma
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        return current if self._is_initial else [lr * self.gamma for lr in current]
+
+    def _get_closed_form_lr(self):
+        return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """``(1 - epoch / total_iters) ** power`` times the initial rate."""
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return current
+        left, before = (1.0 - e / self.total_iters for e in (self.last_epoch, self.last_epoch - 1))
+        return [lr * (left / before) ** self.power for lr in current]
+
+    def _get_closed_form_lr(self):
+        left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
+        return [base * left**self.power for base in self.base_lrs]
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine from the initial rate down to ``eta_min`` in ``T_max`` epochs, and back."""
+
+    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+        self.T_max = T_max
+        self.eta_min = eta_min
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        current = self._current()
+        if self.last_epoch == 0:
+            return current
+        if self._is_initial:
+            return self._get_closed_form_lr()
+        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
+            # The step before was at the bottom, where the ratio of two cosines is not defined.
+            rise = (1 - math.cos(math.pi / self.T_max)) / 2
+            return [lr + (base - self.eta_min) * rise for lr, base in zip(current, self.base_lrs)]
+        now, before = (1 + math.cos(math.pi * e / self.T_max) for e in (self.last_epoch, self.last_epoch - 1))
+        return [now / before * (lr - self.eta_min) + self.eta_min for lr in current]
+
+    def _get_closed_form_lr(self):
+        height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+
+def _check_same_optimizer(name, optimizer, schedulers):
+    for i, scheduler in enumerate(schedulers):
+        if scheduler.optimizer is not optimizer:
+            raise ValueError(
+                f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
+                f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
+                f"{type(optimizer).__name__}."
+            )
+
+
+class _Composite(LRScheduler):
+    """A schedule made of others, whose states it saves with its own."""
+
+    def state_dict(self):
+        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
+        state["_schedulers"] = [s.state_dict() for s in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict):
+        state = dict(state_dict)
+        for scheduler, values in zip(self._schedulers, state.pop("_schedulers")):
+            scheduler.load_state_dict(values)
+        self.__dict__.update(state)
+
+
+class SequentialLR(_Composite):
+    """One schedule after the other, each from its milestone on."""
+
+    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+        if len(schedulers) < 1:
+            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
+        for i, scheduler in enumerate(schedulers):
+            if not hasattr(scheduler, "optimizer"):
+                raise TypeError(
+                    f"SequentialLR at index {i} should have `optimizer` as its attribute, got {scheduler}."
+                )
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(
+                    "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                    f"kwargs to be specified when calling `step`, but got one at index {i} in the given "
+                    "schedulers sequence."
+                )
+        _check_same_optimizer("SequentialLR", optimizer, schedulers)
+        if len(milestones) != len(schedulers) - 1:
+            raise ValueError(
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number "
+                f"of milestone points, but got number of schedulers {len(schedulers)} and the number of "
+                f"milestones to be equal to {len(milestones)}"
+            )
+        self._schedulers = schedulers
+        self._milestones = milestones
+        self.last_epoch = last_epoch + 1
+        self.optimizer = optimizer
+        # Each schedule changed the rate when it was made: back to the start, then only the first one acts.
+        for group in optimizer.param_groups:
+            _set_lr(group, group["initial_lr"])
+        for scheduler in schedulers:
+            scheduler.last_epoch -= 1
+        schedulers[0]._initial_step()
+        self._last_lr = schedulers[0].get_last_lr()
+
+    def step(self):
+        """Set the rates of the next epoch."""
+        self.last_epoch += 1
+        current = bisect_right(self._milestones, self.last_epoch)
+        scheduler = self._schedulers[current]
+        if current > 0 and self._milestones[current - 1] == self.last_epoch:
+            scheduler._update_lr(0)
+        else:
+            scheduler.step()
+        self._last_lr = scheduler.get_last_lr()
+
+
+class ChainedScheduler(_Composite):
+    """Several schedules at once, each acting on what the one before left."""
+
+    def __init__(self, schedulers, optimizer=None):
+        if len(schedulers) < 1:
+            raise ValueError(
+                "ChainedScheduler expects at least one scheduler to be chained, but got no scheduler."
+            )
+        optimizer = optimizer or schedulers[0].optimizer
+        for i, scheduler in enumerate(schedulers):
+            if isinstance(scheduler, ReduceLROnPlateau):
+                raise ValueError(
+                    "ChainedScheduler does not support `ReduceLROnPlateau` scheduler as it requires "
+                    f"additional kwargs to be specified when calling `step`, but got one at index {i} in the "
+                    "given schedulers sequence."
+                )
+        _check_same_optimizer("ChainedScheduler", optimizer, schedulers)
+        self._schedulers = schedulers
+        self.optimizer = optimizer
+        self._note_lr()
+
+    def step(self):
+        """Step every schedule."""
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._note_lr()
+
+
+class ReduceLROnPlateau(LRScheduler):
+    """Multiply the rate by ``factor`` when a measure has not improved for ``patience`` epochs."""
+
+    def __init__(
+        self,
+        optimizer,
+        mode="min",
+        factor=0.1,
+        patience=10,
+        threshold=1e-4,
+        threshold_mode="rel",
+        cooldown=0,
+        min_lr=0,
+        eps=1e-8,
+    ):
+        if factor >= 1.0:
+            raise ValueError("Factor should be < 1.0.")
+        self.factor = factor
+        _check_optimizer(optimizer)
+        self.optimizer = optimizer
+        if isinstance(min_lr, (list, tuple)):
+            if len(min_lr) != len(optimizer.param_groups):
+                raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
+            self.default_min_lr = None
+            self.min_lrs = list(min_lr)
+        else:
+            self.default_min_lr = min_lr
+            self.min_lrs = [min_lr] * len(optimizer.param_groups)
+        self.patience = patience
+        self.cooldown = cooldown
+        self.eps = eps
+        self.last_epoch = 0
+        self._note_lr()
+        if mode not in ("min", "max"):
+            raise ValueError(f"mode {mode} is unknown!")
+        if threshold_mode not in ("rel", "abs"):
+            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode = mode
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self._reset()
+
+    def _reset(self):
+        self.best = self.mode_worse
+        self.cooldown_counter = 0
+        self.num_bad_epochs = 0
+
+    def step(self, metrics, epoch=None):
+        """Take in the measure of an epoch."""
+        value = float(metrics)
+        if epoch is None:
+            epoch = self.last_epoch + 1
+        else:
+            _warn(EPOCH_DEPRECATION_WARNING)
+        self.last_epoch = epoch
+        if self._is_better(value, self.best):
+            self.best = value
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self._reduce_lr(epoch)
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+        self._note_lr()
+
+    def _reduce_lr(self, epoch):
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    "The number of param groups in the `optimizer` "
+                    f"({len(groups)}) differs from when `ReduceLROnPlateau` was initialized "
+                    f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. "
+                    "Please modify the `min_lrs` field to match the length of the `optimizer` param groups."
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, least in zip(groups, self.min_lrs):
+            old = float(group["lr"])
+            new = max(old * self.factor, least)
+            if old - new > self.eps:
+                _set_lr(group, new)
+
+    @property
+    def in_cooldown(self):
+        return self.cooldown_counter > 0
+
+    def _is_better(self, value, best):
+        lower, sign = self.mode == "min", -1 if self.mode == "min" else 1
+        if self.threshold_mode == "rel":
+            bound = best * (1.0 + sign * self.threshold)
+        else:
+            bound = best + sign * self.threshold
+        return value < bound if lower else value > bound
+
+
+_MOVED = ("CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR")
+
+
+def __getattr__(name):
+    if name not in _MOVED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from rushlight.optim import _cyclic_schedules
+
+    value = globals()[name] = getattr(_cyclic_schedules, name)
+    return value

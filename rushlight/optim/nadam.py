@@ -1,0 +1,80 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+import rushlight
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["NAdam"]
+
+
+class NAdam(_PerParameter):
+    """NAdam (Dozat 2016): the step looks ahead by a momentum that warms up with ``momentum_decay``."""
+
+    def __init__(
+        self,
+        params,
+        lr=2e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        momentum_decay=4e-3,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        _check_range("momentum_decay value", momentum_decay, 0.0 <= momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["mu_product"] = rushlight.ones_like(_new_step())
+        state["exp_avg"] = _zeros(p)
+        state["exp_avg_sq"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        beta1, beta2 = group["betas"]
+        lr, decay = _number(group["lr"]), group["weight_decay"]
+        state["step"] += 1
+        step = state["step"].item()
+        if decay != 0 and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * decay)
+        elif decay != 0:
+            grad = grad.add(p, alpha=decay)
+
+        # The momentum of this step and of the next, and the product of all so far.
+        mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (s * group["momentum_decay"])) for s in (step, step + 1))
+        state["mu_product"] *= mu
+        product = state["mu_product"].item()
+
+        exp_avg = state["exp_avg"].lerp_(grad, 1 - beta1)
+        exp_avg_sq = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        size = exp_avg_sq.div(1 - beta2**step).sqrt()
+        size = size + group["eps"] if group["differentiable"] else size.add_(group["eps"])
+        p.addcdiv_(grad, size, value=-lr * (1.0 - mu) / (1.0 - product))
+        p.addcdiv_(exp_avg, size, value=-lr * mu_next / (1.0 - product * mu_next))

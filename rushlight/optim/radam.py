@@ -1,0 +1,77 @@
+"""RAdam: Adam that waits with its second moment until the estimate can be trusted."""
+
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["RAdam"]
+
+
+class RAdam(_PerParameter):
+    """RAdam (Liu and others 2020): the variance of the adaptive step is rectified."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-3,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0,
+        decoupled_weight_decay=False,
+        *,
+        foreach=None,
+        maximize=False,
+        capturable=False,
+        differentiable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["exp_avg"] = _zeros(p)
+        state["exp_avg_sq"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        beta1, beta2 = group["betas"]
+        lr, decay = _number(group["lr"]), group["weight_decay"]
+        state["step"] += 1
+        step = state["step"].item()
+        if decay != 0 and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * decay)
+        elif decay != 0:
+            grad = grad.add(p, alpha=decay)
+        exp_avg = state["exp_avg"].lerp_(grad, 1 - beta1)
+        exp_avg_sq = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        correction2 = 1 - beta2**step
+        move = exp_avg / (1 - beta1**step) * lr
+
+        # rho is the length of the average that the second moment stands for; below 5 it says too little.
+        rho_inf = 2 / (1 - beta2) - 1
+        rho = rho_inf - 2 * step * beta2**step / correction2
+        if rho > 5.0:
+            rectify = (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)
+            size = exp_avg_sq.sqrt()
+            size = size + group["eps"] if group["differentiable"] else size.add_(group["eps"])
+            move = move * (correction2**0.5 / size) * rectify**0.5
+        p.add_(move, alpha=-1.0)

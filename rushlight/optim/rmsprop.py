@@ -1,0 +1,75 @@
+"""RMSprop: steps divided by a running root mean square of the gradient."""
+
+from rushlight.optim.optimizer import (
+    _check_learning_rate,
+    _check_range,
+    _new_step,
+    _number,
+    _PerParameter,
+    _zeros,
+)
+
+__all__ = ["RMSprop"]
+
+
+class RMSprop(_PerParameter):
+    """RMSprop (Hinton); ``centered`` divides by the deviation instead, ``momentum`` adds up steps."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0,
+        momentum=0,
+        centered=False,
+        capturable=False,
+        foreach=None,
+        maximize=False,
+        differentiable=False,
+    ):
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 <= eps)
+        _check_range("momentum value", momentum, 0.0 <= momentum)
+        _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
+        _check_range("alpha value", alpha, 0.0 <= alpha)
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        state["square_avg"] = _zeros(p)
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = _zeros(p)
+        if group["centered"]:
+            state["grad_avg"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        lr, alpha, square_avg = _number(group["lr"]), group["alpha"], state["square_avg"]
+        state["step"] += 1
+        if group["weight_decay"] != 0:
+            grad = grad.add(p, alpha=group["weight_decay"])
+        square_avg.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            size = square_avg.addcmul(mean, mean, value=-1).sqrt_()
+        else:
+            size = square_avg.sqrt()
+        size = size.add(group["eps"]) if group["differentiable"] else size.add_(group["eps"])
+        if group["momentum"] > 0:
+            buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, size)
+            p.add_(buffer, alpha=-lr)
+        else:
+            p.addcdiv_(grad, size, value=-lr)
