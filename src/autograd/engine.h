@@ -39,7 +39,5 @@ extern AnomalyState anomaly_state;
 // Filled by src/python: attaches the current stack to a new node; prints it when the node fails.
 extern void (*record_stack)(Node& node);
 extern void (*print_stack)(Node& node);
-// Filled by src/python: runs `f` while other threads may use the interpreter.
-extern void (*run_unlocked)(const std::function<void()>& f);
 
 }  // namespace rushlight

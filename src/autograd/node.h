@@ -82,6 +82,7 @@ class Node : public RefCounted {
 
  private:
   friend struct DeadNodes;
+  void keep_retained(const Gradients& grads);
   uint64_t sequence_;
   std::unique_ptr<NodeHooks> hooks_;
 };

@@ -6,12 +6,13 @@
 namespace rushlight {
 
 // Note [OpNode memory]
-// Behind the object lie, in this order: edges, output descriptions, saved shapes, attributes, saved tensors and the bytes of
-// list attributes. Parameters find their part through the short tables `edge_at`, `saved_at`, ..., indexed by the rank of the
-// parameter's bit in the record's masks.
+// Behind the object lie, in this order: edges, output descriptions, saved shapes, attributes, saved tensors, the index and
+// the bytes of list attributes. The index gives, for each Tensor parameter, where its edges, saved tensors and shapes begin;
+// a Tensor[] parameter has as many of each as it has elements.
 class OpNode final : public Node {
  public:
-  // Collects edges and saves inputs, shapes and attributes as the record's derivative says.
+  // Collects edges and saves inputs, shapes and attributes as the record's derivative says. The parameters in `overwritten`
+  // are about to be written in place: of those, a copy is saved.
   static Ref<OpNode> record(const Op& op, const Value* args, uint64_t overwritten);
 
   std::string name() const override;
@@ -19,27 +20,41 @@ class OpNode final : public Node {
   void release_saved() override;
 
   const Op& op() const { return op_; }
-  // Describes output `i` and saves it where the derivative reads it. All outputs must be announced.
+  // For operators that return a list: how long it is. Others know from their schema.
   void set_output_count(size_t n);
-  void describe_output(size_t i, const Tensor& t);
-  void save_output(size_t i, const Tensor& t);
-  bool output_is_differentiable(size_t i) const { return i == 0 || (op_.derivative.used_grads >> i & 1); }
+  void describe_output(size_t i, const Tensor& t) { outputs_[i] = InputMeta{t->sizes, t.dtype(), t.device()}; }
+  void save_output(size_t i, const Tensor& t) { *saved_output(static_cast<int>(i)) = SavedVariable(t, true); }
+  bool output_is_differentiable(size_t i) const { return i == 0 || (i < 32 ? op_.derivative.used_grads >> i & 1 : op_.derivative.used_grads == ~0u); }
 
-  // For Python's _saved_* attributes: the saved tensors of a parameter or output, and attributes.
-  bool saves_input(int parameter) const { return op_.derivative.saved_inputs >> parameter & 1; }
+  // For Python's _saved_* attributes; empty or null when the derivative does not save it.
   std::span<SavedVariable> saved_inputs(int parameter);
   SavedVariable* saved_output(int index);
-  const Value* attribute(int parameter) const;  // null when it is not saved
+  const Value* attribute(int parameter) const;
 
  private:
   friend class OpContext;
   struct Plan;
-  OpNode(const Op& op, uint32_t bytes) : op_(op), bytes_(bytes) { is_op = true; }
+  struct Start {  // of one Tensor parameter's entries
+    uint32_t edge, saved, shape;
+  };
+  OpNode(const Op& op, const Plan& plan, std::byte* memory);
   ~OpNode() override;
   void free() noexcept override;
+  void fill(const Value* args, const Plan& plan, uint64_t overwritten);
+  int rank(int parameter) const { return __builtin_popcountll(op_.tensor_parameters & ((1ull << parameter) - 1)); }
+  const Start& start(int parameter) const { return starts_[rank(parameter)]; }
+  bool needs(int parameter, int element) const;
 
   const Op& op_;
-  uint32_t bytes_;
+  uint32_t bytes_, saved_count_, shape_count_;
+  bool outputs_on_heap_ = false;
+  InputMeta* shapes_;
+  Value* attributes_;
+  SavedVariable* saved_;  // inputs, then outputs
+  Start* starts_;         // one more than there are Tensor parameters
 };
+
+// "AddBackward0" for the record `add`.
+std::string backward_name(const Op& op);
 
 }  // namespace rushlight

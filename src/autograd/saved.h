@@ -7,6 +7,7 @@ namespace rushlight {
 // What torch.autograd.graph.saved_tensors_hooks made of a saved tensor.
 class PackedTensor : public Attachment {
  public:
+  Edge edge;  // where the gradient of the saved tensor goes, for higher derivatives
   virtual Tensor unpack() = 0;
 };
 class SavedTensorHooks : public Attachment {
@@ -34,6 +35,7 @@ class SavedVariable {
   // The tensor as it was. Fails when it was freed or changed in place since. `owner` is the node an output belongs to.
   Tensor unpack(Node& owner) const;
   void release();
+  void mark_released() { state_ = State::Released; }
   // Replaces the pack and unpack hooks of this one tensor.
   void register_hooks(SavedTensorHooks& hooks);
   void* python() const { return packed_ ? packed_->python() : nullptr; }

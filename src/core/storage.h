@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <string_view>
 
 #include "core/device.h"
 #include "core/free_list.h"
@@ -43,6 +44,7 @@ class StorageImpl final : public RefCounted {
   void swap_contents(StorageImpl& other);
 
   std::atomic<uint32_t> version{0};
+  std::atomic<const std::string_view*> last_writer{nullptr};  // name of the operator that wrote in place last
   void* pyobj = nullptr;  // the Python UntypedStorage, if one lives (borrowed; owned by src/python)
 
   static void* operator new(size_t) { return Pool::take(); }

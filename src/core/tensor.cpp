@@ -4,6 +4,7 @@
 
 namespace rushlight {
 
+thread_local uint32_t view_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 void (*release_pyobj)(void*) = nullptr;
 
@@ -142,7 +143,10 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   impl->set_layout(sizes, strides);
   impl->version = source->version;
   impl->flags |= source->flags & kInference;
-  if (differentiable) impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
+  if (differentiable) {
+    impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
+    impl->flags |= view_flags | (source->flags & (kNoGradView | kMultiView));
+  }
   return Tensor(std::move(impl));
 }
 
@@ -177,7 +181,8 @@ uint32_t Tensor::version() const {
                         : impl_->storage->version.load(std::memory_order_relaxed);
 }
 
-void Tensor::bump_version() const {
+void Tensor::bump_version(const std::string_view* writer) const {
+  if (writer && impl_->storage) impl_->storage->last_writer.store(writer, std::memory_order_relaxed);
   if (impl_->version) impl_->version->value.fetch_add(1, std::memory_order_relaxed);
   else if (impl_->storage) impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
 }

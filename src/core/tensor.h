@@ -10,6 +10,9 @@ namespace rushlight {
 class Tensor;
 class TensorImpl;
 
+// Flags that make_view adds: kNoGradView while the user has switched grad mode off.
+extern thread_local uint32_t view_flags __attribute__((tls_model("initial-exec")));
+
 // Bits of TensorImpl::flags. The low byte is what the gate looks at (dispatch/call.h): one bit per reason to leave the
 // straight path. The others are plain facts.
 enum TensorFlag : uint32_t {
@@ -108,7 +111,8 @@ class Tensor {
   void* data_ptr() const { return impl_->data(); }
 
   uint32_t version() const;
-  void bump_version() const;
+  // `writer`: the name of the operator that wrote; it must live as long as the process.
+  void bump_version(const std::string_view* writer = nullptr) const;
   // Refuses writes to read-only memory, naming the operator.
   void check_writable(std::string_view op) const;
 

@@ -21,7 +21,7 @@ struct Operands {
 
   void add(const Tensor& t) {
     if (!t.defined()) return;
-    flags |= t->flags;
+    flags |= detail::flags_of(t);
     if (t->flags & kNotCpu) device = t->device.type;
   }
   void add(const Value& v) {
@@ -106,7 +106,7 @@ void run_kernel(Frame& frame) {
     for (size_t i = 0; i < n; ++i) {
       const bool recorded = composite && frame.inplace;
       store(frame, frame.results.tensors[i], frame.out[i], recorded);
-      if (!recorded) frame.out[i].bump_version();  // a recorded copy_ counts itself
+      if (!recorded) frame.out[i].bump_version(&op.schema.name);  // a recorded copy_ counts itself
       frame.results.tensors[i] = frame.out[i];
     }
   }
@@ -138,9 +138,9 @@ void call_boxed(const Op& op, const Value* args, Results& results, const Tensor*
 void bump_mutated(const Op& op, const Value* args) {
   for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
     const Value& v = args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().bump_version();
+    if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().bump_version(&op.schema.name);
     else if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors()) t.bump_version();
+      for (const Tensor& t : v.tensors()) t.bump_version(&op.schema.name);
   }
 }
 

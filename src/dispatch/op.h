@@ -95,6 +95,7 @@ class GradMode {  // scope: GradMode off(false);
   static void set(bool enabled) {
     dispatch_state.grad_enabled = enabled;
     dispatch_state.consider = enabled ? dispatch_state.consider | kAutograd : dispatch_state.consider & ~kAutograd;
+    view_flags = enabled ? 0u : uint32_t{kNoGradView};
   }
 
  private:
@@ -113,7 +114,9 @@ void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, 
 namespace detail {
 
 template <class T> uint32_t flags_of(const T&) { return 0; }
-inline uint32_t flags_of(const Tensor& t) { return t.defined() ? t->flags : 0; }
+// A view takes part in autograd as soon as its base does. Note [Views] in autograd/view.h.
+inline uint32_t flags_of(const TensorImpl& t) { return t.flags | (t.view_base ? t.view_base->flags & kAutograd : 0); }
+inline uint32_t flags_of(const Tensor& t) { return t.defined() ? flags_of(*t.impl()) : 0; }
 inline uint32_t flags_of(const TensorList& l) {
   uint32_t flags = 0;
   for (const Tensor& t : l) flags |= flags_of(t);

@@ -1,0 +1,338 @@
+#include "autograd/engine.h"
+
+#include <algorithm>
+
+#include "autograd/engine_state.h"
+#include "autograd/gradient_ops.h"
+#include "autograd/saved.h"
+
+namespace rushlight {
+
+AnomalyState anomaly_state;
+void (*record_stack)(Node&) = [](Node&) {};
+void (*print_stack)(Node&) = [](Node&) {};
+
+namespace {
+
+struct PassState {  // of the innermost pass on this thread
+  Node* node = nullptr;
+  int64_t pass = -1;
+  int depth = 0;
+  std::vector<std::function<void()>>* callbacks = nullptr;
+};
+thread_local PassState pass_state;
+std::atomic<int64_t> pass_counter{0};
+
+// A gradient that only the engine holds may be added into.
+bool may_overwrite(const Tensor& t) {
+  return t->use_count() == 1 && t->storage->use_count() == 1 && !t->view_base && !t->autograd && !t->pyobj &&
+         is_non_overlapping_and_dense(t);
+}
+
+void add_gradient(Tensor& sum, Tensor grad) {
+  if (!grad.defined()) return;
+  if (!sum.defined()) {
+    sum = std::move(grad);
+  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() && may_overwrite(sum)) {
+    gradient_ops.add_into(sum, grad);
+  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() && may_overwrite(grad)) {
+    gradient_ops.add_into(grad, sum);
+    sum = std::move(grad);
+  } else {
+    sum = gradient_ops.add(sum, grad);
+  }
+}
+
+// One backward pass: a numbered plan.
+//   1. discover(): count, for every reachable node, the edges that lead to it; with inputs, mark the nodes that lead to one.
+//   2. seed(): put the given gradients into the buffers of the roots.
+//   3. run(): execute nodes whose edges have all delivered, latest recorded first, until none is ready.
+//   4. finish(): call the queued callbacks and hand out the captured gradients.
+class Pass {
+ public:
+  Pass(std::span<const Edge> roots, std::span<const Edge> inputs, const BackwardOptions& options)
+      : roots_(roots), inputs_(inputs), options_(options), work_(Workspace::borrow()) {}
+  ~Pass() { Workspace::give_back(std::move(work_)); }
+
+  std::vector<Tensor> execute(std::vector<Tensor> seeds) {
+    Scope scope(*this);
+    GradMode mode(options_.create_graph);
+    captured_.resize(inputs_.size());
+    discover();
+    seed(std::move(seeds));
+    run();
+    for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();  // by index: a callback may queue another
+    return std::move(captured_);
+  }
+
+ private:
+  struct Scope {
+    explicit Scope(Pass& pass) : previous(pass_state) {
+      pass_state.pass = pass_counter++;
+      pass_state.node = nullptr;
+      ++pass_state.depth;
+      pass_state.callbacks = &pass.callbacks_;
+    }
+    ~Scope() { pass_state = previous; }
+    PassState previous;
+  };
+
+  void discover() {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (!inputs_[i].node) continue;
+      const uint32_t s = work_->find_or_add(inputs_[i].node.get()).first;
+      work_->captures.push_back({inputs_[i].input, static_cast<uint32_t>(i), (*work_)[s].capture});
+      (*work_)[s].capture = static_cast<int32_t>(work_->captures.size()) - 1;
+      (*work_)[s].reaches = true;
+      (*work_)[s].executes = options_.accumulate && inputs_[i].node->is_accumulate;
+    }
+    for (const Edge& root : roots_)
+      if (root) visit(work_->find_or_add(root.node.get()).first);
+  }
+
+  // Depth first without recursion. A node is finished after all it leads to, so that `reaches` is known for those.
+  void visit(uint32_t root) {
+    auto& stack = work_->stack;
+    auto open = [&](uint32_t s) {
+      (*work_)[s].visited = true;
+      stack.push_back({s, 0});
+    };
+    if (!(*work_)[root].visited) open(root);
+    while (!stack.empty()) {
+      auto& [s, next] = stack.back();
+      const auto edges = (*work_)[s].node->edges();
+      if (next == edges.size()) {
+        NodeState& state = (*work_)[s];
+        if (inputs_.empty()) state.reaches = state.executes = true;
+        state.reaches |= state.executes;
+        const bool reaches = state.reaches;
+        stack.pop_back();
+        if (!stack.empty()) (*work_)[stack.back().state].executes |= reaches;
+        continue;
+      }
+      const Edge& edge = edges[next++];
+      if (!edge) continue;
+      const uint32_t parent = s;
+      const uint32_t child = work_->find_or_add(edge.node.get()).first;
+      ++(*work_)[child].pending;
+      if (!(*work_)[child].visited) open(child);
+      else (*work_)[parent].executes |= (*work_)[child].reaches;
+    }
+  }
+
+  void seed(std::vector<Tensor> seeds) {
+    for (size_t i = 0; i < roots_.size(); ++i)
+      if (roots_[i]) deliver(work_->find(roots_[i].node.get()), roots_[i].input, std::move(seeds[i]));
+    for (const Edge& root : roots_) {
+      if (!root) continue;
+      const uint32_t s = work_->find(root.node.get());
+      NodeState& state = (*work_)[s];
+      if (state.pending == 0 && state.reaches && !state.queued) work_->push_ready(s);
+    }
+  }
+
+  void deliver(uint32_t s, uint32_t input, Tensor grad) {
+    NodeState& state = (*work_)[s];
+    if (state.buffer.size() == 0) state.buffer.resize(std::max<size_t>(state.node->outputs().size(), input + 1));
+    RL_ASSERT(input < state.buffer.size(), "an edge leads to a gradient that ", state.node->name(), " does not have");
+    add_gradient(state.buffer[input], std::move(grad));
+  }
+
+  void run() {
+    while (work_->has_ready()) {
+      const uint32_t s = work_->pop_ready();
+      Node& node = *(*work_)[s].node;
+      pass_state.node = &node;
+      Gradients results = process(s, node);
+      pass_state.node = nullptr;
+      if ((*work_)[s].executes) distribute(node, results);
+    }
+  }
+
+  Gradients process(uint32_t s, Node& node) {
+    Gradients grads = std::move((*work_)[s].buffer);
+    if (grads.size() == 0) grads.resize(node.outputs().size());
+    if (node.hooks() || node.is_accumulate) node.run_tensor_hooks(grads);
+    if (!options_.accumulate)
+      for (int32_t c = (*work_)[s].capture; c >= 0; c = work_->captures[c].next)
+        captured_[work_->captures[c].result] = grads[work_->captures[c].input];
+    if (!(*work_)[s].executes) return {};
+    Gradients results = anomaly_state.enabled ? apply_checked(node, std::move(grads)) : apply(node, std::move(grads));
+    if (!options_.keep_graph) node.release_saved();
+    const auto edges = node.edges();
+    for (size_t i = 0; i < results.size() && i < edges.size(); ++i)
+      if (edges[i] && results[i].defined() && edges[i].input < edges[i].node->outputs().size())
+        fit_gradient(results[i], edges[i].node->outputs()[edges[i].input], node, i);
+    return results;
+  }
+
+  static Gradients apply(Node& node, Gradients grads) {
+    NodeHooks* hooks = node.hooks();
+    if (!hooks || (hooks->before.empty() && hooks->after.empty())) [[likely]] return node.apply(std::move(grads));
+    for (size_t i = 0; i < hooks->before.size(); ++i) Ref<NodePreHook>(hooks->before[i])->call(grads);
+    if (hooks->after.empty()) return node.apply(std::move(grads));
+    const Gradients outputs = grads.clone();
+    Gradients results = node.apply(std::move(grads));
+    for (size_t i = 0; i < hooks->after.size(); ++i) Ref<NodePostHook>(hooks->after[i])->call(results, outputs);
+    return results;
+  }
+
+  static Gradients apply_checked(Node& node, Gradients grads) {
+    try {
+      Gradients results = apply(node, std::move(grads));
+      if (anomaly_state.check_nan)
+        for (size_t i = 0; i < results.size(); ++i)
+          RL_CHECK(!results[i].defined() || !gradient_ops.has_nan(results[i]), "Function '", node.name(),
+                   "' returned nan values in its ", i, "th output.");
+      return results;
+    } catch (...) {
+      print_stack(node);
+      throw;
+    }
+  }
+
+  void distribute(Node& node, Gradients& results) {
+    const auto edges = node.edges();
+    for (size_t i = 0; i < edges.size(); ++i) {
+      if (!edges[i]) continue;
+      const uint32_t s = work_->find(edges[i].node.get());
+      NodeState& state = (*work_)[s];
+      if (!state.reaches) continue;
+      if (i < results.size() && results[i].defined()) deliver(s, edges[i].input, std::move(results[i]));
+      if (--state.pending == 0) work_->push_ready(s);
+    }
+  }
+
+  std::span<const Edge> roots_, inputs_;
+  const BackwardOptions& options_;
+  std::unique_ptr<Workspace> work_;
+  std::vector<Tensor> captured_;
+  std::vector<std::function<void()>> callbacks_;
+};
+
+// Note [Reentrant backward]
+// A hook, a custom function or a checkpoint may run backward inside backward. The inner pass runs on the caller's stack;
+// deeper than this, it continues on the fresh stack of another thread, which the caller waits for.
+constexpr int kMaxDepth = 60;
+
+template <class F>
+void on_fresh_stack(F&& f) {
+  std::exception_ptr error;
+  const DispatchState state = dispatch_state;
+  const SavedHooksState hooks = saved_hooks_state();
+  std::thread([&] {
+    dispatch_state = state;
+    GradMode::set(state.grad_enabled);
+    saved_hooks_state() = hooks;
+    try {
+      f();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }).join();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor> seeds, std::span<const Edge> inputs,
+                                 const BackwardOptions& options) {
+  RL_ASSERT(roots.size() == seeds.size());
+  auto execute = [&] { return Pass(roots, inputs, options).execute(std::move(seeds)); };
+  if (pass_state.depth < kMaxDepth) return execute();
+  std::vector<Tensor> result;
+  on_fresh_stack([&] { result = execute(); });
+  return result;
+}
+
+void queue_backward_callback(std::function<void()> callback) {
+  RL_CHECK(pass_state.callbacks, "Final callbacks can only be installed during backward pass.");
+  pass_state.callbacks->push_back(std::move(callback));
+}
+
+Node* current_node() { return pass_state.node; }
+int64_t current_pass() { return pass_state.pass; }
+
+namespace {
+
+void sum_to_shape(Tensor& grad, const InputMeta& meta, const Node& who, size_t index) {
+  const int64_t extra = grad.dim() - static_cast<int64_t>(meta.sizes.size());
+  bool fits = extra >= 0;
+  Dims dims;
+  for (int64_t d = 0; d < grad.dim() && fits; ++d) {
+    const int64_t want = d < extra ? 1 : meta.sizes[d - extra], have = grad->sizes[d];
+    if (d < extra || (want == 1 && have != 1)) dims.push_back(d);
+    else fits = want == have;
+  }
+  RL_CHECK(fits, "Function ", who.name(), " returned an invalid gradient at index ", index, " - got ", grad.sizes(),
+           " but expected shape compatible with ", meta.sizes);
+  if (!dims.empty()) grad = gradient_ops.sum_dims(grad, dims);
+  if (extra > 0) grad = gradient_ops.reshape(grad, meta.sizes);
+}
+
+}  // namespace
+
+void fit_gradient(Tensor& grad, const InputMeta& meta, const Node& who, size_t index) {
+  if (grad.sizes() != IntList(meta.sizes)) sum_to_shape(grad, meta, who, index);
+  if (grad.dtype() != meta.dtype) {
+    if (is_complex(grad.dtype()) && !is_complex(meta.dtype)) grad = gradient_ops.real(grad);
+    if (grad.dtype() != meta.dtype) grad = gradient_ops.cast(grad, meta.dtype);
+  }
+  RL_CHECK(grad.device().type == meta.device.type, "Function ", who.name(), " returned an invalid gradient at index ", index,
+           " - expected device ", meta.device, " but got ", grad.device());
+}
+
+namespace {
+
+std::vector<Tensor> make_seeds(std::span<const Tensor> outputs, std::span<const Tensor> seeds) {
+  RL_CHECK(seeds.empty() || seeds.size() == outputs.size(), "got ", outputs.size(), " tensors and ", seeds.size(), " gradients");
+  std::vector<Tensor> result(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = outputs[i];
+    if (!seeds.empty() && seeds[i].defined()) {
+      RL_CHECK(seeds[i].sizes() == output.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ", seeds[i].sizes(),
+               " and output[", i, "] has a shape of ", output.sizes(), ".");
+      result[i] = seeds[i];
+    } else if (requires_grad(output)) {
+      RL_CHECK(output.numel() == 1, "grad can be implicitly created only for scalar outputs");
+      RL_CHECK(is_floating(output.dtype()), "grad can be implicitly created only for real scalar outputs but got ", dtype_name(output.dtype()));
+      result[i] = gradient_ops.ones_like(detach(output));
+    }
+  }
+  return result;
+}
+
+std::vector<Edge> edges_of(std::span<const Tensor> outputs) {
+  std::vector<Edge> edges;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Edge edge = gradient_edge(outputs[i]);
+    RL_CHECK(edge, "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    edges.push_back(std::move(edge));
+  }
+  return edges;
+}
+
+}  // namespace
+
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds, const BackwardOptions& options) {
+  const std::vector<Edge> roots = edges_of(outputs);
+  run_backward(roots, make_seeds(outputs, seeds), {}, options);
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> seeds,
+                         bool allow_unused, BackwardOptions options) {
+  options.accumulate = false;
+  std::vector<Edge> targets;
+  for (const Tensor& t : inputs) {
+    RL_CHECK(requires_grad(t), "One of the differentiated Tensors does not require grad");
+    targets.push_back(gradient_edge(t));
+  }
+  const std::vector<Edge> roots = edges_of(outputs);
+  std::vector<Tensor> result = run_backward(roots, make_seeds(outputs, seeds), targets, options);
+  for (const Tensor& g : result)
+    RL_CHECK(allow_unused || g.defined(), "One of the differentiated Tensors appears to not have been used in the graph. Set "
+             "allow_unused=True if this is the desired behavior.");
+  return result;
+}
+
+}  // namespace rushlight

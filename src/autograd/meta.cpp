@@ -1,0 +1,188 @@
+#include "autograd/meta.h"
+
+#include "autograd/accumulate.h"
+#include "autograd/gradient_ops.h"
+#include "autograd/view.h"
+
+namespace rushlight {
+
+GradientOps gradient_ops;
+
+namespace {
+
+void forget_retained(Node& node, AutogradMeta* meta) {
+  std::lock_guard guard(node.lock);
+  if (NodeHooks* hooks = node.hooks()) std::erase_if(hooks->retained, [&](const NodeHooks::Retained& r) { return r.meta == meta; });
+}
+
+void add_retained(Node& node, AutogradMeta* meta) {
+  std::lock_guard guard(node.lock);
+  node.ensure_hooks().retained.push_back({meta->output_nr, meta});
+}
+
+void free_meta(AutogradMeta* meta) {
+  if (meta->retains_grad && meta->grad_fn) forget_retained(*meta->grad_fn, meta);
+  delete meta;
+}
+
+void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) {
+  AutogradMeta& meta = autograd_meta(t);
+  const bool retains = meta.retains_grad;
+  if (retains && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
+  meta.grad_fn = node;
+  meta.output_nr = output;
+  if (t->view_base && !(t->flags & kInference)) meta.seen_version = t.version();
+  if (meta.extra) meta.extra->python_hooks.reset(), meta.extra->hooks.clear();  // they stay with the former grad_fn
+  if (retains) add_retained(*node, &meta);
+  t->flags |= kAutograd;
+}
+
+}  // namespace
+
+void install_autograd_meta() { free_autograd_meta = free_meta; }
+
+Ref<Node> grad_fn(const Tensor& t) {
+  if (t->view_base) [[unlikely]] return view_grad_fn(t);
+  return t->autograd ? t->autograd->grad_fn : nullptr;
+}
+
+bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
+
+Edge gradient_edge(const Tensor& t) {
+  if (!requires_grad(t)) return {};
+  if (Ref<Node> node = grad_fn(t)) return {std::move(node), output_nr(t)};
+  if (t->flags & kAutograd) return {grad_accumulator(t), 0};
+  return {};
+}
+
+void set_requires_grad(const Tensor& t, bool value) {
+  RL_CHECK(!(t->flags & kInference) || dispatch_state.inference || !value,
+           "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (!is_leaf(t)) {
+    RL_CHECK(value, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+             "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+    return;
+  }
+  RL_CHECK(!value || is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients");
+  t->flags = value ? t->flags | kAutograd : t->flags & ~kAutograd;
+}
+
+void set_grad(const Tensor& t, const Tensor& grad) {
+  if (!grad.defined()) {
+    if (t->autograd) t->autograd->grad.reset();
+    return;
+  }
+  RL_CHECK(!grad.is_same(t), "can't assign Variable as its own grad");
+  RL_CHECK(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", dtype_name(grad.dtype()),
+           "' to a tensor with grad_dtype '", dtype_name(t.dtype()), "'. Please ensure that the gradient and the tensor's "
+           "grad_dtype match");
+  RL_CHECK(grad.device() == t.device(), "assigned grad has data located on a different device (", grad.device(), " for a tensor on ",
+           t.device(), ")");
+  RL_CHECK(grad.sizes() == t.sizes(), "assigned grad has data of a different size (", grad.sizes(), " for a tensor of ", t.sizes(), ")");
+  autograd_meta(t).grad = grad;
+}
+
+void retain_grad(const Tensor& t) {
+  RL_CHECK(requires_grad(t), "can't retain_grad on Tensor that has requires_grad=False");
+  const Ref<Node> node = grad_fn(t);
+  if (!node || retains_grad(t)) return;
+  AutogradMeta& meta = autograd_meta(t);
+  meta.retains_grad = true;
+  add_retained(*node, &meta);
+}
+
+void set_history(const Tensor& t, const Ref<Node>& node, uint32_t output) { set_gradient_edge(t, node, output); }
+
+void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
+  if (!t->view_base) return set_gradient_edge(t, node, output);
+  RL_CHECK(output == 0, "in-place: a view was written by an operator with several outputs; write to a clone() instead");
+  const Tensor base(t->view_base);
+  set_gradient_edge(base, Ref<Node>::adopt(new CopySlices(base, t, node)), 0);
+  t->flags |= kAutograd;
+  AutogradMeta& meta = autograd_meta(t);
+  const bool retains = meta.retains_grad;
+  if (retains && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
+  meta.grad_fn = node;  // any: what matters is that it is out of date
+  meta.seen_version = t.version() - 1;
+  view_grad_fn(t);
+  if (retains) add_retained(*meta.grad_fn, &meta);
+}
+
+void check_inplace(const Tensor& t, bool recorded) {
+  RL_CHECK(!(t->flags & kInference) || dispatch_state.inference,
+           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+           "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
+  if (!recorded) return;
+  if (t->view_base) {
+    check_view_inplace(t);
+    RL_CHECK(!requires_grad(t) || !is_leaf(Tensor(t->view_base)),
+             "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  }
+  RL_CHECK(!requires_grad(t) || !is_leaf(t), "a leaf Variable that requires grad is being used in an in-place operation.");
+}
+
+Tensor detach(const Tensor& t) { return make_view(t, t.sizes(), t.strides(), t.storage_offset(), false); }
+
+void detach_in_place(const Tensor& t) {
+  RL_CHECK(!t->view_base, "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot "
+           "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+           "torch/optim/optimizer.py as a solution.");
+  t->flags &= ~kAutograd;
+  if (!t->autograd) return;
+  AutogradMeta& meta = *t->autograd;
+  if (meta.retains_grad && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
+  meta.retains_grad = false;
+  meta.grad_fn.reset();
+  meta.output_nr = 0;
+}
+
+Tensor tensor_data(const Tensor& t) {
+  Tensor data = detach(t);
+  if (!(t->flags & kInference)) data->version = make_ref<VersionCounter>();
+  return data;
+}
+
+void set_data(const Tensor& t, const Tensor& source) {
+  RL_CHECK(!requires_grad(t) || is_differentiable(source.dtype()),
+           "data set to a tensor that requires gradients must be floating point or complex dtype");
+  if (t->autograd && (t.dtype() != source.dtype() || t.device() != source.device())) {
+    std::lock_guard guard(t->autograd->lock);
+    t->autograd->accumulator = nullptr;  // it describes the old dtype and device
+  }
+  if (!(t->flags & kInference) && t->storage != source->storage) {  // the count goes on, whatever memory it counts for
+    const uint32_t version = t.version();
+    t->version = make_ref<VersionCounter>();
+    t->version->value = version;
+  }
+  t->storage = source->storage;
+  t->offset = source->offset;
+  t->dtype = source->dtype;
+  t->device = source->device;
+  t->flags = source->device.is_cpu() ? t->flags & ~kNotCpu : t->flags | kNotCpu;
+  t->set_layout(source.sizes(), source.strides());
+}
+
+std::function<void()> register_tensor_hook(const Tensor& t, Ref<TensorHook> hook) {
+  RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+  if (Ref<Node> node = grad_fn(t)) {
+    node->ensure_hooks().on_outputs.push_back({output_nr(t), hook});
+    return [node, hook] {
+      std::erase_if(node->hooks()->on_outputs, [&](const NodeHooks::OnOutput& h) { return h.hook == hook; });
+    };
+  }
+  autograd_meta(t).ensure_extra().hooks.push_back(hook);
+  return [t, hook] { std::erase(autograd_meta(t).ensure_extra().hooks, hook); };
+}
+
+void set_python_hooks(const Tensor& t, Ref<TensorHook> hooks) {
+  if (hooks)
+    if (const Ref<Node> node = grad_fn(t)) node->ensure_hooks().on_outputs.push_back({output_nr(t), hooks});
+  autograd_meta(t).ensure_extra().python_hooks = std::move(hooks);
+}
+
+void set_post_accumulate_hook(const Tensor& t, Ref<PostAccumulateHook> hook) {
+  autograd_meta(t).ensure_extra().after_accumulate = std::move(hook);
+}
+
+}  // namespace rushlight

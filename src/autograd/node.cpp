@@ -1,0 +1,76 @@
+#include "autograd/node.h"
+
+#include <algorithm>
+
+#include "autograd/gradient_ops.h"
+#include "autograd/meta.h"
+
+namespace rushlight {
+
+// The queue of Note [Freeing graphs], linked through the sequence numbers, which dead nodes do not need.
+struct DeadNodes {
+  Node* head = nullptr;
+  bool working = false;
+
+  void push(Node* node) noexcept {
+    node->sequence_ = reinterpret_cast<uint64_t>(head);
+    head = node;
+  }
+  Node* pop() noexcept {
+    Node* node = head;
+    if (node) head = reinterpret_cast<Node*>(node->sequence_);
+    return node;
+  }
+};
+static_assert(sizeof(uint64_t) >= sizeof(Node*));
+
+void Node::destroy(Node* node) noexcept {
+  static thread_local constinit DeadNodes dead;
+  dead.push(node);
+  if (dead.working) return;
+  dead.working = true;
+  while (Node* next = dead.pop()) next->free();
+  dead.working = false;
+}
+
+uint64_t& Node::next_sequence() {
+  static thread_local constinit uint64_t next = 0;
+  return next;
+}
+
+void Node::run_tensor_hooks(Gradients& grads) {
+  NodeHooks* hooks = hooks_.get();
+  if (!hooks) return;
+  for (size_t i = 0; i < hooks->on_outputs.size(); ++i) {  // by index: a hook may register another
+    const NodeHooks::OnOutput entry = hooks->on_outputs[i];
+    if (entry.output >= grads.size() || !grads[entry.output].defined()) continue;
+    Tensor changed = entry.hook->call(grads[entry.output]);
+    if (changed.defined()) grads[entry.output] = std::move(changed);
+  }
+  keep_retained(grads);
+}
+
+// Arithmetic runs outside the lock; a tensor that dies meanwhile takes its entry with it.
+void Node::keep_retained(const Gradients& grads) {
+  std::vector<NodeHooks::Retained> entries;
+  {
+    std::lock_guard guard(lock);
+    entries = hooks_->retained;
+  }
+  auto alive = [&](const NodeHooks::Retained& r) {
+    return std::ranges::any_of(hooks_->retained, [&](const NodeHooks::Retained& e) { return e.meta == r.meta; });
+  };
+  for (const NodeHooks::Retained& r : entries) {
+    if (r.output >= grads.size() || !grads[r.output].defined()) continue;
+    Tensor sum;
+    {
+      std::lock_guard guard(lock);
+      if (alive(r)) sum = r.meta->grad;
+    }
+    sum = sum.defined() ? gradient_ops.add(sum, grads[r.output]) : gradient_ops.clone(grads[r.output]);
+    std::lock_guard guard(lock);
+    if (alive(r)) std::swap(r.meta->grad, sum);
+  }
+}
+
+}  // namespace rushlight

@@ -1,0 +1,128 @@
+#include "autograd/saved.h"
+
+#include "autograd/engine.h"
+
+namespace rushlight {
+
+SavedHooksState& saved_hooks_state() {
+  static thread_local SavedHooksState state;
+  return state;
+}
+
+void fail_released() {
+  RL_FAIL(
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+      "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+      "after calling backward.");
+}
+
+namespace {
+
+Ref<PackedTensor> pack(SavedTensorHooks& hooks, const Tensor& t) {
+  SavedHooksState& state = saved_hooks_state();
+  state.tracing = true;
+  struct Reset {
+    SavedHooksState& state;
+    ~Reset() { state.tracing = false; }
+  } reset{state};
+  GradMode off(false);
+  return hooks.pack(t);
+}
+
+}  // namespace
+
+SavedVariable::SavedVariable(const Tensor& t, bool is_output) : state_(State::Kept), is_output_(is_output) {
+  if (!t.defined()) {
+    state_ = State::Empty;
+    return;
+  }
+  RL_CHECK(!(t->flags & kInference),
+           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+           "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
+           "use `torch.no_grad()` instead of `torch.inference_mode()`.");
+  version_ = t.version();
+  if (is_output) {
+    output_nr_ = output_nr(t);
+    output_requires_grad_ = requires_grad(t);
+  }
+  SavedHooksState& hooks = saved_hooks_state();
+  if (!hooks.stack.empty() && !hooks.tracing) [[unlikely]] {
+    RL_CHECK(hooks.forbidden.empty(), hooks.forbidden);
+    const Ref<SavedTensorHooks> innermost = hooks.stack.back();
+    packed_ = pack(*innermost, is_output ? detach(t) : t);
+    if (!is_output) packed_->edge = gradient_edge(t);
+    return;
+  }
+  data_ = is_output ? detach(t) : t;
+}
+
+Tensor SavedVariable::as_output(const Tensor& data, Node& owner) const {
+  if (!output_requires_grad_ || !GradMode::enabled()) return data;
+  Tensor result = detach(data);
+  set_history(result, Ref<Node>::share(&owner), output_nr_);
+  return result;
+}
+
+Tensor SavedVariable::unpack(Node& owner) const {
+  Tensor data;
+  Ref<PackedTensor> packed;
+  {
+    std::lock_guard guard(owner.lock);
+    if (state_ == State::Empty) return {};
+    if (state_ == State::Released) fail_released();
+    data = data_;
+    packed = packed_;
+  }
+  if (packed) {
+    data = packed->unpack();
+    if (packed->edge && GradMode::enabled()) {
+      data = detach(data);
+      set_history(data, packed->edge.node, packed->edge.input);
+    }
+    return is_output_ ? as_output(data, owner) : data;
+  }
+  if (data.version() != version_) [[unlikely]] fail_version(owner);
+  return is_output_ ? as_output(data, owner) : data;
+}
+
+void SavedVariable::fail_version(const Node& owner) const {
+  std::string text = str("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
+                         legacy_name(data_.dtype()), "Tensor ", data_.sizes(), "]");
+  const Node* maker = is_output_ ? &owner : data_->autograd ? data_->autograd->grad_fn.get() : nullptr;
+  if (maker) {
+    std::string name = maker->name();
+    if (const size_t at = name.rfind("Backward"); at != std::string::npos) name.resize(at);
+    text += str(", which is output ", is_output_ ? output_nr_ : output_nr(data_), " of ", name, ",");
+  }
+  text += str(" is at version ", data_.version(), "; expected version ", version_, " instead.");
+  if (const std::string_view* writer = data_->storage->last_writer) text += str(" It was last written by ", *writer, "().");
+  text += anomaly_state.enabled
+              ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+                "question was changed in there or anywhere later. Good luck!"
+              : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+                "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+  RL_FAIL(text);
+}
+
+void SavedVariable::release() {
+  if (state_ == State::Empty) return;
+  state_ = State::Released;
+  data_.reset();
+  packed_.reset();
+}
+
+void SavedVariable::register_hooks(SavedTensorHooks& hooks) {
+  if (state_ == State::Released) fail_released();
+  RL_CHECK(state_ == State::Kept,
+           "Calling register_hook on a saved tensor with value None is forbidden");
+  RL_CHECK(!packed_, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+           "is allowed at a time.");
+  RL_CHECK(data_.version() == version_,
+           "Saved tensor was modified in place before its hooks were registered");
+  packed_ = pack(hooks, data_);
+  if (!is_output_) packed_->edge = gradient_edge(data_);
+  data_.reset();
+}
+
+}  // namespace rushlight

@@ -1,0 +1,112 @@
+#include "transform/autograd.h"
+
+#include "autograd/engine.h"
+#include "autograd/op_node.h"
+
+namespace rushlight {
+namespace {
+
+// Grad mode off for the kernel alone: the views it makes are not no_grad views.
+class KernelScope {
+ public:
+  KernelScope() : consider_(dispatch_state.consider) {
+    dispatch_state.grad_enabled = false;
+    dispatch_state.consider &= ~kAutograd;
+  }
+  ~KernelScope() {
+    dispatch_state.grad_enabled = true;
+    dispatch_state.consider = consider_;
+  }
+  KernelScope(const KernelScope&) = delete;
+
+ private:
+  uint32_t consider_;
+};
+
+template <class F>
+void each_tensor(const Frame& frame, uint64_t parameters, F&& f) {
+  for (; parameters; parameters &= parameters - 1) {
+    const Value& v = frame.args[__builtin_ctzll(parameters)];
+    if (v.tag() == Tag::Tensor) {
+      if (v.tensor().defined()) f(v.tensor());
+    } else if (v.tag() == Tag::TensorList) {
+      for (const Tensor& t : v.tensors())
+        if (t.defined()) f(t);
+    }
+  }
+}
+
+uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
+
+bool any_requires_grad(const Frame& frame) {
+  bool any = false;
+  each_tensor(frame, frame.op.tensor_parameters, [&](const Tensor& t) { any |= requires_grad(t); });
+  return any;
+}
+
+void refuse_out(const Frame& frame, bool inputs_require_grad) {
+  bool any = inputs_require_grad;
+  for (size_t i = 0; i < frame.op.schema.returns.size(); ++i) any |= requires_grad(frame.out[i]);
+  RL_CHECK(!any, frame.op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+           "arguments requires grad.");
+}
+
+// A kernel that handed back its input: the result must be another tensor, since it has another history.
+void separate_from_inputs(const Frame& frame, Tensor& result) {
+  if (result->use_count() == 1) return;
+  bool same = false;
+  each_tensor(frame, frame.op.tensor_parameters, [&](const Tensor& t) { same |= t.is_same(result); });
+  if (same) result = make_view(result, result.sizes(), result.strides(), result.storage_offset());
+}
+
+void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Tensor& result, size_t i) {
+  if (!result.defined()) return;
+  if (is_differentiable(result.dtype()) && node.output_is_differentiable(i)) {
+    separate_from_inputs(frame, result);
+    node.describe_output(i, result);
+    set_history(result, owner, static_cast<uint32_t>(i));
+  }
+  if (node.saved_output(static_cast<int>(i))) node.save_output(i, result);
+}
+
+void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
+  const Tensor& target = frame.inplace ? frame.out[0] : frame.args[__builtin_ctzll(frame.op.mutated)].tensor();
+  node.describe_output(0, target);
+  rebase_history(target, owner);
+  if (node.saved_output(0)) node.save_output(0, target);
+}
+
+void record_call(Frame& frame) {
+  const Op& op = frame.op;
+  const bool needed = any_requires_grad(frame);
+  if (frame.out && !frame.inplace) refuse_out(frame, needed);
+  const uint64_t written = written_parameters(frame);
+  each_tensor(frame, written, [&](const Tensor& t) { check_inplace(t, needed); });
+  if (!needed) return frame.proceed();
+  if (!op.derivative) RL_NOT_IMPLEMENTED("derivative for ", op.name(), " is not implemented");
+
+  Ref<OpNode> node = OpNode::record(op, frame.args, written);
+  const Ref<Node> owner = node;
+  if (anomaly_state.enabled) record_stack(*node);
+  {
+    KernelScope scope;
+    frame.proceed();
+  }
+  if (written) return record_written(frame, owner, *node);
+  Results& results = frame.results;
+  if (!results.list.empty()) {
+    node->set_output_count(results.list.size());
+    for (size_t i = 0; i < results.list.size(); ++i) record_result(frame, owner, *node, results.list[i], i);
+  } else {
+    for (int i = 0; i < results.count; ++i) record_result(frame, owner, *node, results.tensors[i], i);
+  }
+}
+
+}  // namespace
+
+void install_autograd() {
+  install_autograd_meta();
+  set_interceptor(kAutograd, record_call);
+}
+
+}  // namespace rushlight
