@@ -1,5 +1,7 @@
 #include "ops/register.h"
 
+#include "transform/autograd.h"
+
 namespace rushlight {
 
 const Table& operator_table() {
@@ -14,6 +16,8 @@ const Table& operator_table() {
     register_index_operators(*t);
     register_join_operators(*t);
     t->freeze();
+    install_gradient_ops();
+    install_autograd();
     return t;
   }();
   return *table;

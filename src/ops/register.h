@@ -13,4 +13,7 @@ void register_reduction_operators(Table& t);
 void register_index_operators(Table& t);
 void register_join_operators(Table& t);
 
+// Gives the autograd engine the operators it uses.
+void install_gradient_ops();
+
 }  // namespace rushlight
