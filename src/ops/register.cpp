@@ -15,9 +15,6 @@ const Table& operator_table() {
     register_reduction_operators(*t);
     register_index_operators(*t);
     register_join_operators(*t);
-    register_random_operators(*t);
-    register_random_sample_operators(*t);
-    register_dropout_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

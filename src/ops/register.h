@@ -12,9 +12,6 @@ void register_conv_operators(Table& t);
 void register_reduction_operators(Table& t);
 void register_index_operators(Table& t);
 void register_join_operators(Table& t);
-void register_random_operators(Table& t);
-void register_random_sample_operators(Table& t);
-void register_dropout_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();
