@@ -275,6 +275,10 @@ void register_reduction_operators(Table& t) {
       .family(Family::Reduction)
       .not_differentiable("integer output");
   t.composite(trace, "trace(Tensor self) -> Tensor", trace_body).doc("Sum of a matrix's diagonal.");
+
+  register_product_operators(t);
+  register_extreme_operators(t);
+  register_moment_operators(t);
 }
 
 }  // namespace rushlight

@@ -16,6 +16,8 @@ Tensor accumulate(cpu::ReduceOp op, const Tensor& self, std::optional<uint64_t> 
                   OptDType dtype, const char* who, const cpu::ReduceParams& params = {});
 // The gradient of a reduction of `dims`, spread over the input's shape.
 Tensor expand_grad(const Tensor& grad, uint64_t dims, bool keepdim, IntList sizes);
+// The gradient of picking one element per line along `dim`, at positions `at`.
+Tensor selected_backward(const Tensor& g, IntList sizes, const Tensor& at, int64_t dim, bool keepdim);
 
 void register_product_operators(Table& t);
 void register_extreme_operators(Table& t);

@@ -15,6 +15,12 @@ const Table& operator_table() {
     register_reduction_operators(*t);
     register_index_operators(*t);
     register_join_operators(*t);
+    register_scan_operators(*t);
+    register_sort_operators(*t);
+    register_softmax_operators(*t);
+    register_random_operators(*t);
+    register_random_sample_operators(*t);
+    register_dropout_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

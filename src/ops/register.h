@@ -12,6 +12,12 @@ void register_conv_operators(Table& t);
 void register_reduction_operators(Table& t);
 void register_index_operators(Table& t);
 void register_join_operators(Table& t);
+void register_scan_operators(Table& t);
+void register_sort_operators(Table& t);
+void register_softmax_operators(Table& t);
+void register_random_operators(Table& t);
+void register_random_sample_operators(Table& t);
+void register_dropout_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();

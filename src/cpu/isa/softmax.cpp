@@ -1,0 +1,181 @@
+// Softmax loops. The exponential is a Taylor series after reduction by powers of two, in plain arithmetic
+// that every instruction set vectorises: 2^n * exp(r), |r| <= ln(2) / 2, where the remainder term is below
+// half an ulp.
+#include "cpu/softmax.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+template <class T>
+struct ExpTraits;
+template <>
+struct ExpTraits<float> {
+  using Bits = int32_t;
+  static constexpr int kMantissa = 23, kBias = 127, kTerms = 7;
+  static constexpr float kLowest = -87.3f, kRound = 12582912.0f;  // 1.5 * 2^23
+  static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
+};
+template <>
+struct ExpTraits<double> {
+  using Bits = int64_t;
+  static constexpr int kMantissa = 52, kBias = 1023, kTerms = 13;
+  static constexpr double kLowest = -708.3, kRound = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr double kLn2High = 6.93145751953125e-1, kLn2Low = 1.42860682030941723212e-6;
+};
+
+template <class T>
+constexpr T inverse_factorial(int n) {
+  T f = 1;
+  for (int i = 2; i <= n; ++i) f *= static_cast<T>(i);
+  return 1 / f;
+}
+
+// exp(x) for x <= 0; below the smallest normal number the result is 0. NaN stays NaN.
+template <class T>
+inline T exp_negative(T x) {
+  using E = ExpTraits<T>;
+  using Bits = typename E::Bits;
+  const T clamped = x < E::kLowest ? E::kLowest : x;
+  const T shifted = clamped * T(1.442695040888963407) + E::kRound;
+  const T n = shifted - E::kRound;
+  const T r = (clamped - n * E::kLn2High) - n * E::kLn2Low;
+  T series = inverse_factorial<T>(E::kTerms);
+#pragma GCC unroll 16
+  for (int i = E::kTerms - 1; i >= 0; --i) series = series * r + inverse_factorial<T>(i);
+  const Bits exponent = static_cast<Bits>(
+      static_cast<std::make_unsigned_t<Bits>>(std::bit_cast<Bits>(shifted)) << E::kMantissa);
+  const T power = std::bit_cast<T>(exponent + (Bits{E::kBias} << E::kMantissa));
+  const T value = series * power;
+  return x < E::kLowest ? T(0) : value;
+}
+
+constexpr int kLanes = 32;
+
+template <class T, class F>
+T fold(int64_t n, T start, F&& step) {  // step(accumulator, i), in lanes so that it vectorises
+  T lanes[kLanes];
+  std::fill_n(lanes, kLanes, start);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lanes[l] = step(lanes[l], i + l);
+  for (int l = 0; i + l < n; ++l) lanes[l] = step(lanes[l], i + l);
+  T total = lanes[0];
+  if (n >= kLanes || start == 0) {
+    for (int l = 1; l < kLanes; ++l) total = start == 0 ? total + lanes[l] : std::max(total, lanes[l]);
+  } else {
+    for (int l = 1; l < n; ++l) total = std::max(total, lanes[l]);
+  }
+  return total;
+}
+
+template <class T>
+void forward_row(const T* x, T* y, int64_t n, bool logarithm) {
+  const T top =
+      fold<T>(n, -std::numeric_limits<T>::infinity(), [&](T a, int64_t i) { return x[i] > a ? x[i] : a; });
+  if (logarithm) {
+    const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + exp_negative(x[i] - top); });
+    const T shift = top + std::log(total);
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
+    return;
+  }
+  const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + (y[i] = exp_negative(x[i] - top)); });
+  const T scale = 1 / total;
+  for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+}
+
+// `width` adjacent columns of n rows, `inner` apart.
+constexpr int64_t kBlock = 128;
+template <class T>
+void forward_columns(const T* x, T* y, int64_t n, int64_t inner, int64_t width, bool logarithm) {
+  T top[kBlock], total[kBlock];
+  for (int64_t j = 0; j < width; ++j) top[j] = x[j], total[j] = 0;
+  for (int64_t i = 1; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j) top[j] = x[i * inner + j] > top[j] ? x[i * inner + j] : top[j];
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < width; ++j) {
+      const T e = exp_negative(x[i * inner + j] - top[j]);
+      total[j] += e;
+      if (!logarithm) y[i * inner + j] = e;
+    }
+  }
+  for (int64_t j = 0; j < width; ++j) total[j] = logarithm ? top[j] + std::log(total[j]) : 1 / total[j];
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < width; ++j) {
+      if (logarithm)
+        y[i * inner + j] = x[i * inner + j] - total[j];
+      else
+        y[i * inner + j] *= total[j];
+    }
+  }
+}
+
+template <class T>
+void forward(const void* in, void* out, SoftmaxShape s, bool logarithm, int64_t begin, int64_t end) {
+  const T* x = static_cast<const T*>(in) + begin * s.n * s.inner;
+  T* y = static_cast<T*>(out) + begin * s.n * s.inner;
+  for (int64_t o = begin; o < end; ++o, x += s.n * s.inner, y += s.n * s.inner) {
+    if (s.inner == 1) {
+      forward_row(x, y, s.n, logarithm);
+      continue;
+    }
+    for (int64_t j = 0; j < s.inner; j += kBlock)
+      forward_columns(x + j, y + j, s.n, s.inner, std::min(kBlock, s.inner - j), logarithm);
+  }
+}
+
+// softmax: y * (g - sum(g * y)); log_softmax: g - exp(y) * sum(g).
+template <class T>
+void backward_row(const T* g, const T* y, T* r, int64_t n, bool logarithm) {
+  if (logarithm) {
+    const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + g[i]; });
+    for (int64_t i = 0; i < n; ++i) r[i] = g[i] - exp_negative(y[i]) * total;
+    return;
+  }
+  const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + g[i] * y[i]; });
+  for (int64_t i = 0; i < n; ++i) r[i] = y[i] * (g[i] - total);
+}
+
+template <class T>
+void backward_columns(const T* g, const T* y, T* r, int64_t n, int64_t inner, int64_t width, bool logarithm) {
+  T total[kBlock];
+  std::fill_n(total, width, T(0));
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j)
+      total[j] += logarithm ? g[i * inner + j] : g[i * inner + j] * y[i * inner + j];
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t k = i * inner + j;
+      r[k] = logarithm ? g[k] - exp_negative(y[k]) * total[j] : y[k] * (g[k] - total[j]);
+    }
+  }
+}
+
+template <class T>
+void backward(const void* grad, const void* out, void* result, SoftmaxShape s, bool logarithm, int64_t begin,
+              int64_t end) {
+  const int64_t start = begin * s.n * s.inner;
+  const T *g = static_cast<const T*>(grad) + start, *y = static_cast<const T*>(out) + start;
+  T* r = static_cast<T*>(result) + start;
+  for (int64_t o = begin; o < end; ++o, g += s.n * s.inner, y += s.n * s.inner, r += s.n * s.inner) {
+    if (s.inner == 1) {
+      backward_row(g, y, r, s.n, logarithm);
+      continue;
+    }
+    for (int64_t j = 0; j < s.inner; j += kBlock)
+      backward_columns(g + j, y + j, r + j, s.n, s.inner, std::min(kBlock, s.inner - j), logarithm);
+  }
+}
+
+}  // namespace
+
+SoftmaxKernels softmax_kernels(DType dtype) {
+  if (dtype == DType::Float32) return {forward<float>, backward<float>};
+  return {forward<double>, backward<double>};
+}
+
+}  // namespace rushlight::cpu::RL_ISA

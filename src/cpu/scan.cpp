@@ -1,0 +1,131 @@
+#include "cpu/scan.h"
+
+#include <cmath>
+
+#include "cpu/lines.h"
+#include "cpu/reduce.h"
+
+namespace rushlight::cpu {
+namespace {
+
+// Sums of floats run in double, as PyTorch's do on the CPU.
+template <class T>
+using RunningType = std::conditional_t<std::is_same_v<T, float>, double, compute_type<T>>;
+
+template <class T, class Step>
+void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start, Step step) {
+  const int64_t n = line_length(in, dim);
+  for_each_line<2>({&in, &out}, dim, [&](const auto& at) {
+    const auto from = line_of<const T>(in, dim, at[0]);
+    const auto to = line_of<T>(out, dim, at[1]);
+    auto running = start;
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<T>(running = step(running, static_cast<RunningType<T>>(from[i])));
+  });
+}
+
+using ScanTypes = Concat<TypeList<int64_t, int32_t, int16_t, int8_t, uint8_t>, FloatTypes, ComplexTypes>;
+
+template <class A>
+bool is_nan(A a) {
+  if constexpr (std::is_floating_point_v<A>)
+    return std::isnan(a);
+  else
+    return false;
+}
+
+template <class A>
+A log_add_exp(A a, A b) {
+  if (a == b && std::isinf(a)) return a;
+  const A top = a > b || a != a ? a : b;
+  return a != a || b != b ? a + b : top + std::log1p(std::exp(-std::abs(a - b)));
+}
+
+}  // namespace
+
+void cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
+  visit_dtype(ScanTypes{}, in.dtype(), "cumsum_out_cpu", [&]<class T>(T) {
+    scan<T>(in, dim, out, RunningType<T>(0), [](auto a, auto x) { return static_cast<decltype(a)>(a + x); });
+  });
+}
+
+void cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
+  visit_dtype(ScanTypes{}, in.dtype(), "cumprod_out_cpu", [&]<class T>(T) {
+    scan<T>(in, dim, out, RunningType<T>(1), [](auto a, auto x) { return static_cast<decltype(a)>(a * x); });
+  });
+}
+
+void logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
+  visit_dtype(FloatTypes{}, in.dtype(), "logcumsumexp_out_cpu", [&]<class T>(T) {
+    using A = RunningType<T>;
+    scan<T>(in, dim, out, -std::numeric_limits<A>::infinity(), log_add_exp<A>);
+  });
+}
+
+void cumulative_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
+                        const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), largest ? "cummax_cpu" : "cummin_cpu",
+              [&]<class T>(T) {
+                for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
+                  const auto x = line_of<const T>(in, dim, at[0]);
+                  const auto v = line_of<T>(values, dim, at[1]);
+                  const auto where = line_of<int64_t>(indices, dim, at[2]);
+                  T best = x[0];
+                  int64_t position = 0;
+                  for (int64_t i = 0; i < n; ++i) {
+                    const auto a = static_cast<compute_type<T>>(x[i]), b = static_cast<compute_type<T>>(best);
+                    if (is_nan(a) || (!is_nan(b) && (largest ? a >= b : a <= b))) best = x[i], position = i;
+                    v[i] = best, where[i] = position;
+                  }
+                });
+              });
+}
+
+namespace {
+
+template <class T>
+int64_t find_extreme(Line<const T> x, int64_t n, bool largest) {
+  using A = compute_type<T>;
+  int64_t position = 0;
+  A best = static_cast<A>(x[0]);
+  for (int64_t i = 1; i < n && !is_nan(best); ++i) {
+    const A a = static_cast<A>(x[i]);
+    if (is_nan(a) || (largest ? a > best : a < best)) best = a, position = i;
+  }
+  return position;
+}
+
+// Contiguous lines: the vectorised extreme, then the first element that equals it.
+template <class T>
+int64_t find_extreme_fast(const T* x, int64_t n, const ReduceKernel& kernel) {
+  using A = compute_type<T>;
+  T found;
+  kernel.flat(x, n, &found, {});
+  const A best = static_cast<A>(found);
+  int64_t i = 0;
+  if (is_nan(best))
+    while (!is_nan(static_cast<A>(x[i]))) ++i;
+  else
+    while (static_cast<A>(x[i]) != best) ++i;
+  return i;
+}
+
+}  // namespace
+
+void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  const char* name = largest ? "max" : "min";
+  visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), name, [&]<class T>(T) {
+    const ReduceKernel& kernel = reduce_kernel(largest ? ReduceOp::Max : ReduceOp::Min, in.dtype(), name);
+    for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
+      const auto x = line_of<const T>(in, dim, at[0]);
+      const int64_t found =
+          x.stride == 1 && n >= 32 ? find_extreme_fast(x.data, n, kernel) : find_extreme<T>(x, n, largest);
+      static_cast<T*>(values.data_ptr())[at[1]] = x[found];
+      indices.data<int64_t>()[at[2]] = found;
+    });
+  });
+}
+
+}  // namespace rushlight::cpu

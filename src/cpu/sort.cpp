@@ -1,0 +1,229 @@
+#include "cpu/sort.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "cpu/lines.h"
+
+namespace rushlight::cpu {
+namespace {
+
+using OrderedTypes = Concat<TypeList<bool>, RealTypes>;
+
+template <class T>
+bool is_nan(T x) {
+  if constexpr (is_floating_v<T>)
+    return std::isnan(static_cast<compute_type<T>>(x));
+  else
+    return false;
+}
+
+template <class T>
+using KeyOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+
+// An unsigned number whose order is the element's; NaN is the greatest.
+template <class T>
+KeyOf<T> order_key(T x) {
+  using K = KeyOf<T>;
+  constexpr K sign = K{1} << (sizeof(K) * 8 - 1);
+  if constexpr (is_floating_v<T>) {
+    using F = std::conditional_t<sizeof(T) == 8, double, float>;
+    const F value = static_cast<F>(static_cast<compute_type<T>>(x)) + F(0);  // turns -0 into 0
+    if (std::isnan(value)) return ~K{0};
+    const K bits = std::bit_cast<K>(value);
+    return bits & sign ? ~bits : bits | sign;
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<K>(static_cast<std::make_signed_t<K>>(x)) ^ sign;
+  } else {
+    return static_cast<K>(x);
+  }
+}
+
+// A key with its position: one machine word for keys of 32 bits.
+struct WideItem {
+  uint64_t key, position;
+  bool operator<(const WideItem& o) const { return key != o.key ? key < o.key : position < o.position; }
+};
+template <class K>
+struct ItemTraits;
+template <>
+struct ItemTraits<uint32_t> {
+  using Item = uint64_t;
+  static Item make(uint32_t key, uint64_t position) { return uint64_t{key} << 32 | position; }
+  static uint32_t key(Item item) { return static_cast<uint32_t>(item >> 32); }
+  static int64_t position(Item item) { return static_cast<int64_t>(item & 0xffffffffu); }
+};
+template <>
+struct ItemTraits<uint64_t> {
+  using Item = WideItem;
+  static Item make(uint64_t key, uint64_t position) { return {key, position}; }
+  static uint64_t key(Item item) { return item.key; }
+  static int64_t position(Item item) { return static_cast<int64_t>(item.position); }
+};
+
+// Least significant digit first; digits that all keys share cost no pass.
+template <class K>
+void radix_sort(std::vector<typename ItemTraits<K>::Item>& items,
+                std::vector<typename ItemTraits<K>::Item>& other) {
+  using Traits = ItemTraits<K>;
+  other.resize(items.size());
+  for (size_t shift = 0; shift < sizeof(K) * 8; shift += 8) {
+    size_t count[257] = {};
+    for (const auto& item : items) ++count[(Traits::key(item) >> shift & 0xff) + 1];
+    if (std::find(count, count + 257, items.size()) != count + 257) continue;
+    for (int d = 0; d < 256; ++d) count[d + 1] += count[d];
+    for (const auto& item : items) other[count[Traits::key(item) >> shift & 0xff]++] = item;
+    items.swap(other);
+  }
+}
+
+template <class T>
+struct LineSorter {
+  using K = KeyOf<T>;
+  using Traits = ItemTraits<K>;
+  std::vector<typename Traits::Item> items, scratch;
+
+  void load(Line<const T> x, int64_t n, bool descending) {
+    items.resize(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n; ++i) {
+      const K key = order_key(x[i]);
+      items[i] = Traits::make(descending ? ~key : key, static_cast<uint64_t>(i));
+    }
+  }
+  void sort() {
+    if (items.size() > 1024)
+      radix_sort<K>(items, scratch);
+    else
+      std::sort(items.begin(), items.end());
+  }
+  void store(Line<const T> x, int64_t n, Line<T> values, Line<int64_t> indices) const {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = Traits::position(items[i]);
+      values[i] = x[at], indices[i] = at;
+    }
+  }
+};
+
+void check_length(int64_t n) {
+  RL_CHECK(n < (int64_t{1} << 32), "sort: lines of 2^32 elements or more are not supported, got ", n);
+}
+
+}  // namespace
+
+void sort(const Tensor& in, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  check_length(n);
+  visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
+    for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
+      thread_local LineSorter<T> sorter;
+      const auto x = line_of<const T>(in, dim, at[0]);
+      sorter.load(x, n, descending);
+      sorter.sort();
+      sorter.store(x, n, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+    });
+  });
+}
+
+void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
+          const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  check_length(n);
+  visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
+    for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
+      thread_local LineSorter<T> sorter;
+      const auto x = line_of<const T>(in, dim, at[0]);
+      sorter.load(x, n, largest);
+      auto& items = sorter.items;
+      if (k < n) std::nth_element(items.begin(), items.begin() + k, items.end());
+      if (sorted) std::sort(items.begin(), items.begin() + k);
+      sorter.store(x, k, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+    });
+  });
+}
+
+namespace {
+
+template <class T>
+int64_t position_of_rank(LineSorter<T>& sorter, int64_t rank) {
+  auto& items = sorter.items;
+  std::nth_element(items.begin(), items.begin() + rank, items.end());
+  return LineSorter<T>::Traits::position(items[rank]);
+}
+
+template <class T>
+int64_t position_of_median(LineSorter<T>& sorter, Line<const T> x, int64_t n, bool skip_nan) {
+  int64_t nans = 0, first_nan = 0;
+  for (int64_t i = n - 1; i >= 0; --i)
+    if (is_nan(x[i])) ++nans, first_nan = i;
+  if (nans > 0 && (!skip_nan || nans == n)) return first_nan;
+  return position_of_rank(sorter, (n - nans - 1) / 2);
+}
+
+// The smallest of the most frequent values, at its last position.
+template <class T>
+int64_t position_of_mode(LineSorter<T>& sorter, int64_t n) {
+  using Traits = typename LineSorter<T>::Traits;
+  sorter.sort();
+  int64_t best = 0, best_length = 0, length = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    ++length;
+    if (i + 1 < n && Traits::key(sorter.items[i]) == Traits::key(sorter.items[i + 1])) continue;
+    if (length > best_length) best_length = length, best = Traits::position(sorter.items[i]);
+    length = 0;
+  }
+  return best;
+}
+
+}  // namespace
+
+void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor& values,
+            const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  check_length(n);
+  visit_dtype(OrderedTypes{}, in.dtype(),
+              what == Select::Kth    ? "kthvalue_cpu"
+              : what == Select::Mode ? "mode"
+                                     : "median_out",
+              [&]<class T>(T) {
+                for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
+                  thread_local LineSorter<T> sorter;
+                  const auto x = line_of<const T>(in, dim, at[0]);
+                  sorter.load(x, n, false);
+                  const int64_t found = what == Select::Kth ? position_of_rank(sorter, k - 1)
+                                        : what == Select::Mode
+                                            ? position_of_mode(sorter, n)
+                                            : position_of_median(sorter, x, n, what == Select::NanMedian);
+                  static_cast<T*>(values.data_ptr())[at[1]] = x[found];
+                  indices.data<int64_t>()[at[2]] = found;
+                });
+              });
+}
+
+void search_sorted(const Tensor& boundaries, const Tensor& values, const Tensor* sorter, SearchLines lines,
+                   bool right, int64_t* out) {
+  visit_dtype(RealTypes{}, boundaries.dtype(), "searchsorted_out_cpu", [&]<class T>(T) {
+    using A = compute_type<T>;
+    const auto total = lines.lines * lines.values_per_line;
+    parallel_for(0, total, kGrainSize / 16, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t offset = lines.shared ? 0 : i / lines.values_per_line * lines.boundaries_per_line;
+        const T* line = boundaries.data<T>() + offset;
+        const int64_t* order = sorter ? sorter->data<int64_t>() + offset : nullptr;
+        const A value = static_cast<A>(values.data<T>()[i]);
+        int64_t low = 0, high = lines.boundaries_per_line;
+        while (low < high) {
+          const int64_t middle = low + (high - low) / 2;
+          const A x = static_cast<A>(line[order ? order[middle] : middle]);
+          if (right ? !(x > value) : !(x >= value))
+            low = middle + 1;
+          else
+            high = middle;
+        }
+        out[i] = low;
+      }
+    });
+  });
+}
+
+}  // namespace rushlight::cpu

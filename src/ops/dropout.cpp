@@ -1,0 +1,117 @@
+// Dropout in all its forms: the input times noise that is drawn here.
+#include <cmath>
+
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/operators.h"
+#include "ops/pointwise.h"
+#include "ops/random.h"
+#include "ops/random_common.h"
+#include "ops/register.h"
+
+namespace rushlight {
+
+namespace {
+
+using namespace ops;
+
+Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, double keep, bool scaled) {
+  RL_CHECK(is_differentiable(self.dtype()), "result type Float can't be cast to the desired output type ",
+           legacy_name(self.dtype()));
+  const bool same = self.sizes() == size;
+  const Tensor noise =
+      same ? empty_like_tensor(self, self.dtype()) : empty_tensor(size, self.dtype(), self.device());
+  write_random(noise, [&](cpu::RandomOut out) {
+    cpu::fill_bernoulli(out, keep, default_generator());
+    if (!scaled) return;
+    visit_dtype(FloatTypes{}, out.dtype, "dropout", [&](auto tag) {
+      using T = decltype(tag);
+      using C = compute_type<T>;
+      const T value = T(C(1) / static_cast<C>(keep)), zero = T(C(0));
+      T* data = static_cast<T*>(out.data);
+      for (int64_t i = 0; i < out.n; ++i) data[i] = static_cast<C>(data[i]) != 0 ? value : zero;
+    });
+  });
+  return noise;
+}
+
+Dims noise_sizes(const Tensor& self, bool feature) {
+  if (!feature) return self.sizes().dims();
+  RL_CHECK(self.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  Dims sizes(static_cast<size_t>(self.dim()), 1);
+  sizes[0] = self.size(0);
+  sizes[1] = self.size(1);
+  return sizes;
+}
+
+Tensor times(const Tensor& self, const Tensor& noise, bool inplace) {
+  return inplace ? mul.inplace(self, noise) : mul(self, noise);
+}
+
+template <bool feature, bool alpha, bool inplace>
+Tensor dropout_body(const Call&, const Tensor& self, double p, bool train) {
+  RL_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+  if (p == 0 || !train || self.numel() == 0) return self;
+  if (p == 1) return times(self, zeros({}, self.dtype(), std::nullopt, self.device()), inplace);
+  const Tensor noise = dropout_noise(self, noise_sizes(self, feature), 1 - p, !alpha);
+  if (!alpha) return times(self, noise, inplace);
+  // Dropped values become -alpha of SELU; a and b keep mean and variance.
+  constexpr double kAlpha = 1.7580993408473766;
+  const double a = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+  const Tensor shift = (noise + Scalar(-1)) * Scalar(kAlpha * a) + Scalar(kAlpha * a * p);
+  const Tensor product = times(self, noise * Scalar(a), inplace);
+  return inplace ? add.inplace(product, shift) : add(product, shift);
+}
+
+std::tuple<Tensor, Tensor> native_dropout_body(const Call&, const Tensor& self, double p,
+                                               std::optional<bool> train) {
+  if (!train.value_or(true))
+    return {clone(self), ones(self.sizes(), DType::Bool, std::nullopt, self.device())};
+  const double keep = 1 - p;
+  const Tensor mask = empty_like(self, DType::Bool);
+  bernoulli_(mask, keep, nullptr);
+  return {mul(self, mask) * Scalar(keep == 0 ? 0 : 1 / keep), mask};
+}
+
+}  // namespace
+
+void register_dropout_operators(Table& t) {
+  t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
+       dropout_noise_kernel)
+      .family(Family::Random)
+      .internal()
+      .not_differentiable("only the shape is used");
+  t.composite(dropout, "dropout(Tensor input, float p, bool train) -> Tensor",
+              dropout_body<false, false, false>)
+      .doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
+      .function_only();
+  t.composite(dropout_, "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+              dropout_body<false, false, true>)
+      .function_only();
+  t.composite(feature_dropout, "feature_dropout(Tensor input, float p, bool train) -> Tensor",
+              dropout_body<true, false, false>)
+      .doc("Dropout of whole channels.")
+      .function_only();
+  t.composite(feature_dropout_, "feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+              dropout_body<true, false, true>)
+      .function_only();
+  t.composite(alpha_dropout, "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+              dropout_body<false, true, false>)
+      .doc("Dropout that keeps mean and variance of SELU networks.")
+      .function_only();
+  t.composite(alpha_dropout_, "alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+              dropout_body<false, true, true>)
+      .function_only();
+  t.composite(feature_alpha_dropout, "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
+              dropout_body<true, true, false>)
+      .function_only();
+  t.composite(feature_alpha_dropout_,
+              "feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+              dropout_body<true, true, true>)
+      .function_only();
+  t.composite(native_dropout, "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
+              native_dropout_body)
+      .function_only();
+}
+
+}  // namespace rushlight

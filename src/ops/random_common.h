@@ -1,0 +1,29 @@
+// How random kernels write into any tensor.
+#pragma once
+#include "core/generator.h"
+#include "cpu/random.h"
+#include "dispatch/op.h"
+
+namespace rushlight {
+
+// `t` with its dimensions sorted so that memory is walked forwards: PyTorch draws in this order.
+Tensor in_memory_order(const Tensor& t, Dims* order = nullptr);
+// A complex tensor as twice as many reals; others unchanged.
+Tensor as_reals(const Tensor& t);
+
+template <class Fill>
+void write_random(const Tensor& self, Fill fill) {
+  RL_CHECK(!has_internal_overlap(self),
+           "unsupported operation: more than one element of the written-to tensor refers to "
+           "a single memory location. Please clone() the tensor before performing the operation.");
+  if (!self.is_cpu() || self.numel() == 0) return;
+  auto run = [&](const Tensor& t) { fill(cpu::RandomOut{t.dtype(), t.data_ptr(), t.numel()}); };
+  if (self.is_contiguous()) return run(self);
+  const Tensor ordered = in_memory_order(self);
+  if (ordered.is_contiguous()) return run(ordered);
+  const Tensor values = empty_tensor(ordered.sizes(), self.dtype());
+  run(values);
+  copy_result(ordered, values, false);
+}
+
+}  // namespace rushlight

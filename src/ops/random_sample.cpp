@@ -1,0 +1,277 @@
+// Samples from distributions given by tensors.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/pointwise.h"
+#include "ops/random.h"
+#include "ops/random_common.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+
+namespace {
+
+using namespace ops;
+
+// `parameter` in the shape of `self` and in the order in which write_random walks it, contiguous.
+Tensor aligned(const Tensor& parameter, const Tensor& self) {
+  GradMode off(false);
+  const Tensor expanded = expand(parameter, self.sizes());
+  if (self.is_contiguous()) return contiguous(expanded);
+  Dims order;
+  in_memory_order(self, &order);
+  return contiguous(permute(expanded, order));
+}
+
+Tensor bernoulli_tensor_kernel(const Call&, const Tensor& self, const Tensor& p, OptGenerator generator) {
+  const Tensor values = aligned(p, self);
+  write_random(self, [&](cpu::RandomOut out) {
+    cpu::fill_bernoulli(out, p.dtype(), values.data_ptr(), generator_or_default(generator));
+  });
+  return self;
+}
+
+Tensor bernoulli_kernel(const Call& call, const Tensor& self, OptGenerator generator) {
+  return bernoulli_tensor_kernel(call, call.output(self.sizes(), self.dtype(), self.device()), self,
+                                 generator);
+}
+
+Tensor bernoulli_p_kernel(const Call&, const Tensor& self, double p, OptGenerator generator) {
+  RL_CHECK(0 <= p && p <= 1, "bernoulli expects p to be in [0, 1], but got p=", p);
+  const Tensor result = empty_like_tensor(self, self.dtype());
+  write_random(result,
+               [&](cpu::RandomOut out) { cpu::fill_bernoulli(out, p, generator_or_default(generator)); });
+  return result;
+}
+
+// standard normal * std + mean, into a fresh tensor.
+template <class Std, class Mean>
+Tensor shifted_normal(IntList sizes, DType dtype, Device device, const Std& std, const Mean& mean,
+                      OptGenerator generator) {
+  GradMode off(false);
+  const Tensor result = empty_tensor(sizes, dtype, device);
+  normal_(result, 0, 1, generator);
+  mul.inplace(result, std);
+  add.inplace(result, mean);
+  return result;
+}
+
+void check_std(const Tensor& std) {
+  RL_CHECK(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  GradMode off(false);
+  if (!std.is_cpu()) return;
+  const Tensor values = contiguous(to_dtype(std, DType::Float64));
+  const double* v = values.data<double>();
+  RL_CHECK(std::all_of(v, v + values.numel(), [](double x) { return !(x < 0); }),
+           "normal expects all elements of std >= 0.0");
+}
+
+Tensor normal_mean_kernel(const Call&, const Tensor& mean, double std, OptGenerator generator) {
+  RL_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  return shifted_normal(mean.sizes(), mean.dtype(), mean.device(), wrapped_number(std), mean, generator);
+}
+
+Tensor normal_std_kernel(const Call&, double mean, const Tensor& std, OptGenerator generator) {
+  check_std(std);
+  return shifted_normal(std.sizes(), std.dtype(), std.device(), std, wrapped_number(mean), generator);
+}
+
+Tensor normal_kernel(const Call&, const Tensor& mean, const Tensor& std, OptGenerator generator) {
+  check_std(std);
+  return shifted_normal(broadcast_shapes(mean.sizes(), std.sizes()), mean.dtype(), mean.device(), std, mean,
+                        generator);
+}
+
+template <class Draw>
+Tensor sample_each(const Tensor& self, Draw draw) {
+  const Tensor result = empty_tensor(self.sizes(), self.dtype(), self.device());
+  if (!self.is_cpu()) return result;
+  const Tensor parameter = aligned(self, result);
+  write_random(result, [&](cpu::RandomOut out) { draw(out, parameter.data_ptr()); });
+  return result;
+}
+
+Tensor poisson_kernel(const Call&, const Tensor& self, OptGenerator generator) {
+  return sample_each(self, [&](cpu::RandomOut out, const void* rate) {
+    cpu::draw_poisson(out, rate, generator_or_default(generator));
+  });
+}
+
+Tensor standard_gamma_kernel(const Call&, const Tensor& self, OptGenerator generator) {
+  return sample_each(self, [&](cpu::RandomOut out, const void* alpha) {
+    cpu::draw_gamma(out, alpha, generator_or_default(generator));
+  });
+}
+
+Tensor binomial_kernel(const Call&, const Tensor& count, const Tensor& prob, OptGenerator generator) {
+  RL_CHECK_VALUE(is_floating(count.dtype()),
+                 "binomial only supports floating-point dtypes for count, got: ", legacy_name(count.dtype()));
+  RL_CHECK_VALUE(is_floating(prob.dtype()),
+                 "binomial only supports floating-point dtypes for prob, got: ", legacy_name(prob.dtype()));
+  RL_CHECK(count.dtype() == prob.dtype(), "Found dtype ", legacy_name(prob.dtype()), " but expected ",
+           legacy_name(count.dtype()));
+  const Tensor result =
+      empty_tensor(broadcast_shapes(count.sizes(), prob.sizes()), count.dtype(), count.device());
+  if (!count.is_cpu()) return result;
+  const Tensor n = aligned(count, result), p = aligned(prob, result);
+  write_random(result, [&](cpu::RandomOut out) {
+    cpu::draw_binomial(out, n.data_ptr(), p.data_ptr(), generator_or_default(generator));
+  });
+  return result;
+}
+
+// --- multinomial
+// --------------------------------------------------------------------------------------------------------
+
+// Weights and exponential numbers of one row of categories; the largest weight / exponential wins
+// ("exponential race").
+template <class T>
+struct Race {
+  std::vector<compute_type<T>> key;
+  std::vector<int64_t> order;
+
+  void run(const T* weight, const T* exponential, int64_t categories, int64_t samples, int64_t* out) {
+    using C = compute_type<T>;
+    key.resize(static_cast<size_t>(categories));
+    order.resize(key.size());
+    for (size_t i = 0; i < key.size(); ++i) {
+      key[i] = T(static_cast<C>(weight[i]) / static_cast<C>(exponential[i]));
+      order[i] = static_cast<int64_t>(i);
+    }
+    auto ahead = [&](int64_t a, int64_t b) {  // NaN (0 / 0) counts as largest
+      const C left = key[static_cast<size_t>(a)], right = key[static_cast<size_t>(b)];
+      if (left != left || right != right) return left != left && (right == right || a < b);
+      return left != right ? left > right : a < b;
+    };
+    std::partial_sort(order.begin(), order.begin() + samples, order.end(), ahead);
+    std::copy_n(order.begin(), samples, out);
+  }
+};
+
+template <class T>
+void check_weights(const T* weights, int64_t rows, int64_t categories) {
+  for (int64_t i = 0; i < rows * categories; ++i) {
+    const auto w = static_cast<double>(static_cast<compute_type<T>>(weights[i]));
+    RL_CHECK(w >= 0 && std::isfinite(w), "probability tensor contains either `inf`, `nan` or element < 0");
+  }
+  for (int64_t r = 0; r < rows; ++r, weights += categories)
+    RL_CHECK(
+        std::any_of(weights, weights + categories, [](T w) { return static_cast<compute_type<T>>(w) > 0; }),
+        "invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
+void draw_without_replacement(const Tensor& self, const Tensor& weights, int64_t samples, int64_t* out,
+                              Generator& g) {
+  const int64_t categories = weights.size(-1), rows = weights.numel() / categories;
+  visit_dtype(FloatTypes{}, weights.dtype(), "multinomial", [&](auto tag) {
+    using T = decltype(tag);
+    const T* w = weights.data<T>();
+    check_weights(w, rows, categories);
+    // Drawn in the layout of the input, as PyTorch does.
+    const Tensor drawn = empty_like_tensor(self, self.dtype());
+    write_random(drawn, [&](cpu::RandomOut o) { cpu::fill_exponential(o, 1, g); });
+    const Tensor exponential = contiguous(drawn);
+    const T* q = exponential.data<T>();
+    Race<T> race;
+    for (int64_t r = 0; r < rows; ++r)
+      race.run(w + r * categories, q + r * categories, categories, samples, out + r * samples);
+  });
+}
+
+Tensor multinomial_kernel(const Call& call, const Tensor& self, int64_t samples, bool replacement,
+                          OptGenerator generator) {
+  RL_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
+  RL_CHECK(is_floating(self.dtype()),
+           "multinomial only supports floating-point dtypes for input, got: ", legacy_name(self.dtype()));
+  RL_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
+  const int64_t categories = self.size(-1);
+  RL_CHECK(replacement || samples <= categories,
+           "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  RL_CHECK(categories <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
+  const Dims sizes = self.dim() == 1 ? Dims{samples} : Dims{self.size(0), samples};
+  const Tensor result = call.output(sizes, DType::Int64, self.device());
+  if (!self.is_cpu() || result.numel() == 0) return result;
+  RL_CHECK(categories > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+  GradMode off(false);
+  const Tensor weights = contiguous(self);
+  const Tensor drawn = result.is_contiguous() ? result : empty_tensor(sizes, DType::Int64);
+  Generator& g = generator_or_default(generator);
+  if (!replacement || samples == 1)
+    draw_without_replacement(self, weights, samples, drawn.data<int64_t>(), g);
+  else
+    cpu::draw_with_replacement(weights.dtype(), weights.data_ptr(), weights.numel() / categories, categories,
+                               samples, drawn.data<int64_t>(), g);
+  return drawn;
+}
+
+}  // namespace
+
+void register_random_sample_operators(Table& t) {
+  t.op(bernoulli_tensor_,
+       "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
+       bernoulli_tensor_kernel)
+      .family(Family::Random)
+      .method_only()
+      .derivative([](Grad g, Shape<1> p) { return Grads{zeros_like(g), zeros(p, p.dtype())}; });
+  t.op(bernoulli, "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", bernoulli_kernel)
+      .doc("Ones with the probabilities that the input holds, else zeros.")
+      .family(Family::Random)
+      .out()
+      .derivative([](Grad g) { return zeros_like(g); });
+  t.op(bernoulli_p, "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
+       bernoulli_p_kernel)
+      .family(Family::Random)
+      .derivative([](Grad g) { return zeros_like(g); });
+  t.op(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
+       normal_kernel)
+      .doc("Normal numbers, each with its own mean and standard deviation.")
+      .family(Family::Random)
+      .function_only()
+      .out()
+      .derivative([](Grad, Shape<0> mean, Shape<1> std) {
+        return Grads{zeros(mean, mean.dtype()), zeros(std, std.dtype())};
+      });
+  t.op(normal_mean, "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
+       normal_mean_kernel)
+      .family(Family::Random)
+      .function_only()
+      .out()
+      .derivative([](Grad g) { return zeros_like(g); });
+  t.op(normal_std, "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
+       normal_std_kernel)
+      .family(Family::Random)
+      .function_only()
+      .out()
+      .derivative([](Grad g) { return zeros_like(g); });
+  t.op(poisson, "poisson(Tensor self, Generator? generator=None) -> Tensor", poisson_kernel)
+      .doc("Poisson numbers with the rates that the input holds.")
+      .family(Family::Random)
+      .function_only()
+      .derivative([](Grad g) { return zeros_like(g); });
+  t.op(binomial, "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", binomial_kernel)
+      .doc("Numbers of successes in `count` trials of probability `prob`.")
+      .family(Family::Random)
+      .function_only()
+      .derivative([](Grad, Shape<0> count, Shape<1> prob) {
+        return Grads{zeros(count, count.dtype()), zeros(prob, prob.dtype())};
+      });
+  t.op(standard_gamma, "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
+       standard_gamma_kernel)
+      .family(Family::Random)
+      .function_only()
+      .not_differentiable("the implicit derivative is not delivered yet");
+  t.op(multinomial,
+       "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> "
+       "Tensor",
+       multinomial_kernel)
+      .doc("Indices drawn with the weights in each row.")
+      .family(Family::Random)
+      .out()
+      .not_differentiable("integer output");
+}
+
+}  // namespace rushlight

@@ -1,0 +1,153 @@
+#include "ops/scan.h"
+
+#include "cpu/scan.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/index_common.h"
+#include "ops/join.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+using ScanKernel = void (*)(const Tensor& in, int64_t dim, const Tensor& out);
+
+template <ScanKernel scan>
+Tensor accumulate_kernel(const Call&, const Tensor& self, int64_t dim, OptDType dtype) {
+  const DType target = dtype.value_or(is_integral_or_bool(self.dtype()) ? DType::Int64 : self.dtype());
+  const DType computed = target == DType::Bool ? DType::Int64 : target;
+  const Tensor x = to_dtype(self, computed);
+  const Tensor out = empty_tensor(x.sizes(), computed, x.device());
+  const int64_t d = wrap_dim(dim, x.dim());
+  if (x.numel() > 0) scan(x, d, out);
+  return to_dtype(out, target);
+}
+
+Tensor logcumsumexp_kernel(const Call&, const Tensor& self, int64_t dim) {
+  const Tensor x = is_integral_or_bool(self.dtype()) ? to_dtype(self, get_default_dtype()) : self;
+  const Tensor out = empty_tensor(x.sizes(), x.dtype(), x.device());
+  const int64_t d = wrap_dim(dim, x.dim());
+  if (x.numel() > 0) cpu::logcumsumexp(x, d, out);
+  return out;
+}
+
+template <bool largest>
+std::tuple<Tensor, Tensor> extreme_kernel(const Call&, const Tensor& self, int64_t dim) {
+  const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
+  const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
+  const int64_t d = wrap_dim(dim, self.dim());
+  if (self.numel() > 0) cpu::cumulative_extreme(self, d, largest, values, indices);
+  return {values, indices};
+}
+
+Tensor diff_once(const Tensor& x, int64_t dim) {
+  const int64_t n = x.size(dim);
+  const Tensor later = narrow(x, dim, std::min<int64_t>(1, n), std::max<int64_t>(0, n - 1));
+  const Tensor earlier = narrow(x, dim, 0, std::max<int64_t>(0, n - 1));
+  return x.dtype() == DType::Bool ? logical_xor(later, earlier) : later - earlier;
+}
+
+Tensor diff_body(const Call&, const Tensor& self, int64_t n, int64_t given_dim, const Tensor& prepend,
+                 const Tensor& append) {
+  RL_CHECK(self.dim() > 0, "diff expects input to be at least one-dimensional");
+  RL_CHECK(n >= 0, "order must be non-negative but got ", n);
+  const int64_t dim = wrap_dim(given_dim, self.dim());
+  std::vector<Tensor> parts;
+  for (const Tensor& extra : {prepend, self, append}) {
+    if (!extra.defined()) continue;
+    RL_CHECK(extra.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+    parts.push_back(extra);
+  }
+  Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
+  for (int64_t i = 0; i < n && (i == 0 || x.size(dim) > 0); ++i) x = diff_once(x, dim);
+  return n == 0 ? alias(x) : x;
+}
+
+// --- derivatives ---
+
+Tensor reversed(const Tensor& t, int64_t dim) { return t.dim() == 0 ? t : flip(t, IntList(&dim, 1)); }
+Tensor sum_from_the_end(const Tensor& t, int64_t dim) { return reversed(cumsum(reversed(t, dim), dim), dim); }
+
+// Each element's factor is left out of the products that contain it; needed where a zero forbids dividing.
+Tensor cumprod_backward_with_zeros(const Tensor& grad, const Tensor& x, int64_t dim) {
+  const int64_t n = x.size(dim);
+  std::vector<Tensor> parts;
+  Tensor before = ones_like(narrow(x, dim, 0, 1));
+  for (int64_t k = 0; k < n; ++k) {
+    Tensor without = before;
+    if (k + 1 < n)
+      without = before *
+                cat({ones_like(narrow(x, dim, 0, 1)), cumprod(narrow(x, dim, k + 1, n - k - 1), dim)}, dim);
+    parts.push_back(sum_dim(narrow(grad, dim, k, n - k) * conj_of(without), IntList(&dim, 1), true));
+    before = before * narrow(x, dim, k, 1);
+  }
+  return cat(parts, dim);
+}
+
+Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t given_dim) {
+  if (x.dim() == 0) return grad;
+  if (x.numel() == 0) return zeros_like(x);
+  const int64_t dim = wrap_dim(given_dim, x.dim());
+  const bool has_zero = any(rushlight::eq(detach(x), Scalar(int64_t{0}))).data<bool>()[0];
+  return has_zero ? cumprod_backward_with_zeros(grad, x, dim)
+                  : sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
+}
+
+// Sums of exp run in the logarithm, for positive and negative gradients apart.
+Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t dim) {
+  const auto part = [&](const Tensor& g) {
+    const Tensor magnitude = log(rushlight::where(g > Scalar(0.0), g, Scalar(0.0)));
+    return exp(reversed(logcumsumexp(reversed(magnitude - y, dim), dim), dim) + x);
+  };
+  return part(grad) - part(-grad);
+}
+
+}  // namespace
+
+void register_scan_operators(Table& t) {
+  t.op(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+       accumulate_kernel<cpu::cumsum>)
+      .doc("Running sum along a dimension.")
+      .inplace()
+      .out()
+      .derivative([](Grad g, Attr<1, int64_t> dim) { return sum_from_the_end(g, dim); });
+  t.op(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+       accumulate_kernel<cpu::cumprod>)
+      .doc("Running product along a dimension.")
+      .inplace()
+      .out()
+      .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, int64_t> dim) {
+        return cumprod_backward(g, to_dtype(x, g.dtype()), y, dim);
+      });
+  t.op(cummax, "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<true>)
+      .doc("Running maximum along a dimension, and where it was found.")
+      .out()
+      .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
+        return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
+      });
+  t.op(cummin, "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<false>)
+      .doc("Running minimum along a dimension, and where it was found.")
+      .out()
+      .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
+        return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
+      });
+  t.op(logcumsumexp, "logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp_kernel)
+      .doc("Logarithm of the running sum of exponentials along a dimension.")
+      .out()
+      .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, int64_t> dim) {
+        return logcumsumexp_backward(g, x, y, dim);
+      });
+  t.composite(diff,
+              "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+              diff_body)
+      .doc("Differences of neighbours along a dimension, n times over.")
+      .out();
+}
+
+}  // namespace rushlight

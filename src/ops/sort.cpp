@@ -1,0 +1,273 @@
+// sort, topk and single order statistics. Searching and counting are in sort_search.cpp, distinct values in
+// sort_unique.cpp.
+#include "ops/sort.h"
+
+#include <cmath>
+
+#include "cpu/sort.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/index_common.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/reduction_common.h"
+#include "ops/register.h"
+#include "ops/sort_common.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+using cpu::Select;
+
+std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending) {
+  const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
+  const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
+  const int64_t d = wrap_dim(dim, self.dim());
+  RL_CHECK(!is_complex(self.dtype()), "Sort currently does not support complex dtypes on CPU");
+  if (self.numel() > 0) cpu::sort(self, d, descending, values, indices);
+  return {values, indices};
+}
+std::tuple<Tensor, Tensor> sort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
+  return sorted(self, dim, descending);
+}
+std::tuple<Tensor, Tensor> sort_stable_kernel(const Call&, const Tensor& self, std::optional<bool>,
+                                              int64_t dim, bool descending) {
+  return sorted(self, dim, descending);
+}
+Tensor argsort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
+  return std::get<1>(sorted(self, dim, descending));
+}
+Tensor argsort_stable_kernel(const Call&, const Tensor& self, bool, int64_t dim, bool descending) {
+  return std::get<1>(sorted(self, dim, descending));
+}
+Tensor msort_body(const Call&, const Tensor& self) { return std::get<0>(sort(self, 0)); }
+
+std::tuple<Tensor, Tensor> topk_kernel(const Call&, const Tensor& self, int64_t k, int64_t given_dim,
+                                       bool largest, bool in_order) {
+  const int64_t dim = wrap_dim(given_dim, self.dim()), n = self.dim() ? self->sizes[dim] : 1;
+  RL_CHECK(k >= 0 && k <= n, "selected index k out of range");
+  Dims sizes = self->sizes;
+  if (!sizes.empty()) sizes[dim] = k;
+  const Tensor values = empty_tensor(sizes, self.dtype(), self.device()),
+               indices = empty_tensor(sizes, DType::Int64, self.device());
+  if (values.numel() > 0 && k > 0) cpu::topk(self, dim, k, largest, in_order, values, indices);
+  return {values, indices};
+}
+
+std::tuple<Tensor, Tensor> select_along(Select what, const Tensor& self, int64_t given_dim, int64_t k,
+                                        bool keepdim, const char* who) {
+  const int64_t dim = wrap_dim(given_dim, self.dim());
+  const uint64_t dims = dim_mask(IntList(&dim, 1), self.dim());
+  if (self.dim() > 0)
+    RL_CHECK_INDEX(self->sizes[dim] > 0 || self.numel() > 0, who, "(): Expected reduction dim ", dim,
+                   " to have non-zero size.");
+  const Dims kept = reduced_sizes(self, dims, true);
+  const Tensor values = empty_tensor(kept, self.dtype(), self.device()),
+               indices = empty_tensor(kept, DType::Int64, self.device());
+  if (values.numel() > 0) cpu::select(what, self, dim, k, values, indices);
+  if (!keepdim) {
+    const Dims sizes = reduced_sizes(self, dims, false);
+    values->set_contiguous(sizes), indices->set_contiguous(sizes);
+  }
+  return {values, indices};
+}
+
+std::tuple<Tensor, Tensor> kthvalue_kernel(const Call&, const Tensor& self, int64_t k, int64_t given_dim,
+                                           bool keepdim) {
+  const int64_t dim = wrap_dim(given_dim, self.dim()), n = self.dim() ? self->sizes[dim] : 1;
+  RL_CHECK_INDEX(n > 0, "kthvalue(): Expected reduction dim ", dim, " to have non-zero size.");
+  RL_CHECK(k >= 1 && k <= n, "kthvalue(): selected number k out of range for dimension ", dim);
+  return select_along(Select::Kth, self, dim, k, keepdim, "kthvalue");
+}
+template <Select what>
+std::tuple<Tensor, Tensor> select_dim_kernel(const Call&, const Tensor& self, int64_t dim, bool keepdim) {
+  return select_along(what, self, dim, 0, keepdim, what == Select::Mode ? "mode" : "median");
+}
+template <Select what>
+Tensor median_all_kernel(const Call&, const Tensor& self) {
+  const Tensor x = dense(self);
+  if (x.numel() == 0) {
+    RL_CHECK(is_floating(self.dtype()), "median(): an empty tensor has no median, got shape ", self.sizes());
+    return scalar_tensor_of(Scalar(std::nan("")), self.dtype());
+  }
+  const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
+  return std::get<0>(select_along(what, line, 0, 0, false, "median"));
+}
+
+// The gradient goes to the elements that equal the median, in equal shares.
+Tensor median_backward(const Tensor& g, const Tensor& x, const Tensor& y) {
+  const Tensor hits = ops::eq(x, y) | (isnan(x) & isnan(y));
+  return hits * (g / sum(hits));
+}
+
+// --- quantiles: composites on sort, so that derivatives follow ---
+
+Tensor interpolated(const Tensor& below, const Tensor& above, const Tensor& fraction, std::string_view how) {
+  if (how == "midpoint") return (below + above) / Scalar(2.0);
+  return lerp(below, above, fraction);
+}
+
+Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool keepdim, std::string_view how,
+                   bool skip_nan) {
+  const char* who = skip_nan ? "nanquantile" : "quantile";
+  RL_CHECK(self.numel() > 0, who, "() input tensor must be non-empty");
+  RL_CHECK(q.dim() <= 1, who, "() q must be a scalar or 1D tensor");
+  RL_CHECK(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, who,
+           "() input tensor must be either float or double dtype");
+  RL_CHECK(q.dtype() == self.dtype() || q.is_wrapped_number(), who,
+           "() q tensor must be same dtype as the input tensor");
+  RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
+           "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
+  const Tensor fractions = dense(to_dtype(detach(q), self.dtype()));
+  for (int64_t i = 0; i < fractions.numel(); ++i) {
+    const double f = read_scalar(fractions, i).to_double();
+    RL_CHECK(f >= 0 && f <= 1, who, "() q values must be in the range [0, 1]");
+  }
+  const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
+  Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
+  x = std::get<0>(sort(x, -1));
+  // Ranks: one row of lines per q, [..., q].
+  const int64_t n = x.size(-1);
+  Tensor last = skip_nan ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true),
+                                    self.dtype()) -
+                               Scalar(1.0)
+                         : full({1}, Scalar(static_cast<double>(n - 1)), self.dtype());
+  last = clamp_min(last, Scalar(0.0));
+  Tensor rank = reshape(fractions, {-1}) * last;
+  if (how == "lower") rank = floor(rank);
+  if (how == "higher") rank = ceil(rank);
+  if (how == "nearest") rank = round(rank, 0);
+  Dims wanted = x->sizes;
+  wanted.back() = fractions.numel();
+  rank = expand(rank, wanted);
+  const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
+  Tensor result = gather(x, -1, low);
+  if (how == "linear" || how == "midpoint")
+    result = interpolated(result, gather(x, -1, high), rank - floor(rank), how);
+  if (!skip_nan) {  // NaN sorts last: one anywhere makes the line's quantiles NaN
+    const Tensor spoiled = isnan(narrow(detach(x), -1, n - 1, 1));
+    result = rushlight::masked_fill(result, spoiled, Scalar(std::nan("")));
+  }
+  // [..., q] with `dim` last, to q first.
+  Dims sizes;
+  if (given_dim && self.dim() > 0) {
+    result = unsqueeze(result, 0);
+    result = transpose(result, 0, -1);  // q, ..., 1
+    result = transpose(result, dim + 1, -1);
+    if (!keepdim) result = squeeze_dim(result, dim + 1);
+  } else {
+    sizes.push_back(fractions.numel());
+    if (keepdim) sizes.resize(static_cast<size_t>(self.dim()) + 1, 1);
+    result = reshape(result, sizes);
+  }
+  return q.dim() == 0 ? squeeze_dim(result, 0) : result;
+}
+Tensor quantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt dim, bool keepdim,
+                     std::string_view how) {
+  return quantile_of(self, q, dim, keepdim, how, false);
+}
+Tensor nanquantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt dim, bool keepdim,
+                        std::string_view how) {
+  return quantile_of(self, q, dim, keepdim, how, true);
+}
+
+Tensor sort_backward(const Tensor& g, const Tensor& at, IntList sizes, int64_t dim) {
+  return sizes.size() == 0 ? g : scatter_src(zeros_of(sizes, g), dim, at, g);
+}
+
+}  // namespace
+
+void register_sort_operators(Table& t) {
+  t.op(sort_stable,
+       "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, "
+       "Tensor indices)",
+       sort_stable_kernel)
+      .doc("Sorts along a dimension; equal elements keep their order.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
+        return sort_backward(g, at, x.sizes(), dim);
+      });
+  t.op(sort, "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+       sort_kernel)
+      .doc("Sorts along a dimension; NaN counts as the greatest.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim) {
+        return sort_backward(g, at, x.sizes(), dim);
+      });
+  t.op(argsort_stable,
+       "argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
+       argsort_stable_kernel)
+      .doc("The positions that sort a dimension.")
+      .out()
+      .not_differentiable("integer output");
+  t.op(argsort, "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", argsort_kernel)
+      .doc("The positions that sort a dimension.")
+      .not_differentiable("integer output");
+  t.composite(msort, "msort(Tensor self) -> Tensor", msort_body)
+      .doc("Sorts along the first dimension.")
+      .out();
+  t.op(topk,
+       "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
+       "indices)",
+       topk_kernel)
+      .doc("The k greatest (or smallest) elements along a dimension.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
+        return sort_backward(g, at, x.sizes(), dim);
+      });
+  t.op(kthvalue,
+       "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       kthvalue_kernel)
+      .doc("The k-th smallest element along a dimension.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim, Attr<3, bool> keepdim) {
+        return selected_backward(g, x.sizes(), at, dim, keepdim);
+      });
+  t.op(median, "median(Tensor self) -> Tensor", median_all_kernel<Select::Median>)
+      .doc("The lower median of all elements.")
+      .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
+  t.op(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       select_dim_kernel<Select::Median>)
+      .doc("The lower median along a dimension.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
+        return selected_backward(g, x.sizes(), at, dim, keepdim);
+      });
+  t.op(nanmedian, "nanmedian(Tensor self) -> Tensor", median_all_kernel<Select::NanMedian>)
+      .doc("The lower median of the elements that are not NaN.")
+      .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
+  t.op(nanmedian_dim,
+       "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       select_dim_kernel<Select::NanMedian>)
+      .doc("The lower median along a dimension without NaN.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
+        return selected_backward(g, x.sizes(), at, dim, keepdim);
+      });
+  t.op(mode, "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       select_dim_kernel<Select::Mode>)
+      .doc("The most frequent element along a dimension.")
+      .out()
+      .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
+        return selected_backward(g, x.sizes(), at, dim, keepdim);
+      });
+  t.composite(quantile,
+              "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+              "interpolation='linear') -> Tensor",
+              quantile_body)
+      .doc("The q-th quantiles of all elements or along a dimension.")
+      .out();
+  t.composite(nanquantile,
+              "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
+              "interpolation='linear') -> Tensor",
+              nanquantile_body)
+      .doc("Quantiles that ignore NaN.")
+      .out();
+  register_search_operators(t);
+  register_unique_operators(t);
+}
+
+}  // namespace rushlight

@@ -1,0 +1,197 @@
+// Searching in sorted sequences, membership, and counting into bins.
+#include <cmath>
+
+#include "cpu/sort.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/index_common.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/sort.h"
+#include "ops/sort_common.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
+              const Tensor& given_sorter) {
+  const Tensor out = empty_tensor(values.sizes(), DType::Int64, values.device());
+  const DType common = sequence.dtype() == values.dtype() ? values.dtype() : result_type(sequence, values);
+  const DType computed = common == DType::Bool ? DType::UInt8 : common;
+  const Tensor boundaries = dense(to_dtype(sequence, computed)), wanted = dense(to_dtype(values, computed));
+  Tensor sorter;
+  if (given_sorter.defined()) sorter = dense(given_sorter);
+  const int64_t length = sequence->sizes.back();
+  cpu::SearchLines lines{1, length, values.numel(), true};
+  if (sequence.dim() > 1)
+    lines = {values.numel() / std::max<int64_t>(1, values->sizes.back()), length, values->sizes.back(),
+             false};
+  if (out.numel() > 0)
+    cpu::search_sorted(boundaries, wanted, sorter.defined() ? &sorter : nullptr, lines, right,
+                       out.data<int64_t>());
+  RL_CHECK(!out_int32 || length < INT32_MAX,
+           "torch.searchsorted(): the size of boundaries' last dimension should be less than ", INT32_MAX,
+           ", but we got ", length);
+  return out_int32 ? to_dtype(out, DType::Int32) : out;
+}
+
+Tensor searchsorted_kernel(const Call&, const Tensor& sequence, const Tensor& values, bool out_int32,
+                           bool right, std::optional<std::string_view> side, const Tensor& sorter) {
+  if (side) {
+    RL_CHECK(*side == "left" || *side == "right",
+             "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+    RL_CHECK(*side == "right" || !right,
+             "torch.searchsorted(): side and right can't be set to opposites, got side of left while right "
+             "was True");
+    right = *side == "right";
+  }
+  RL_CHECK(sequence.dim() > 0,
+           "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, "
+           "but boundaries "
+           "tensor has no dimension");
+  RL_CHECK(values.dim() > 0 || sequence.dim() == 1,
+           "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, "
+           "but we got boundaries tensor dim(",
+           sequence.dim(), ") and input value's dim(", values.dim(), ") numel(", values.numel(), ")");
+  const bool lines_match = sequence.dim() == 1 ||
+                           (sequence.dim() == values.dim() && sequence.sizes().slice(0, sequence.dim() - 1) ==
+                                                                  values.sizes().slice(0, values.dim() - 1));
+  RL_CHECK(lines_match,
+           "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+           "boundaries tensor and "
+           "input value tensor must match, but we got boundaries tensor ",
+           sequence.sizes(), " and input value tensor ", values.sizes());
+  if (sorter.defined()) {
+    RL_CHECK(sorter.sizes() == sequence.sizes(),
+             "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor ",
+             sequence.sizes(), "and got sorter tensor ", sorter.sizes());
+    RL_CHECK(sorter.dtype() == DType::Int64,
+             "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
+             legacy_name(sorter.dtype()));
+    const Tensor order = dense(sorter);
+    for (int64_t i = 0; i < order.numel(); ++i)
+      RL_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < sequence->sizes.back(),
+                     "torch.searchsorted(): sorter index out of range");
+  }
+  return search(sequence, values, out_int32, right, sorter);
+}
+
+Tensor bucketize_kernel(const Call&, const Tensor& self, const Tensor& boundaries, bool out_int32,
+                        bool right) {
+  RL_CHECK(boundaries.dim() == 1, "bucketize: boundaries tensor must be 1 dimension, but got dim(",
+           boundaries.dim(), ")");
+  return search(boundaries, self, out_int32, right, Tensor());
+}
+
+Tensor isin_kernel(const Call&, const Tensor& elements, const Tensor& tests, bool, bool invert) {
+  const DType common = result_type(elements, tests);
+  const Tensor set = reshape(to_dtype(tests, common), {-1}), x = to_dtype(elements, common);
+  Tensor found;
+  if (set.numel() == 0) {
+    found = zeros(x.sizes(), DType::Bool);
+  } else {
+    const Tensor ordered = std::get<0>(sort(set, 0));
+    const Tensor at = clamp_max(search(ordered, x, false, false, Tensor()), Scalar(set.numel() - 1));
+    found = ops::eq(reshape(index_select(ordered, 0, reshape(at, {-1})), x.sizes()), x);
+  }
+  return invert ? logical_not(found) : found;
+}
+
+Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, int64_t minlength) {
+  RL_CHECK(minlength >= 0, "minlength should be >= 0");
+  RL_CHECK(self.dim() == 1 && is_integral(self.dtype()),
+           "bincount only supports 1-d non-negative integral inputs.");
+  RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
+           "weights should be 1-d and have the same length as input");
+  const Tensor at = dense(to_dtype(self, DType::Int64));
+  const int64_t* p = at.data<int64_t>();
+  int64_t bins = minlength;
+  for (int64_t i = 0; i < at.numel(); ++i) {
+    RL_CHECK(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
+    RL_CHECK(p[i] < (int64_t{1} << 40), "maximum value of input overflowed, it should be < ",
+             int64_t{1} << 40, " but got ", p[i]);
+    bins = std::max(bins, p[i] + 1);
+  }
+  if (!weights.defined()) {
+    const Tensor out = zeros({bins}, DType::Int64);
+    for (int64_t i = 0; i < at.numel(); ++i) ++out.data<int64_t>()[p[i]];
+    return out;
+  }
+  const bool single = weights.dtype() == DType::Float32;
+  const Tensor w = dense(single ? weights : to_dtype(weights, DType::Float64)),
+               out = zeros({bins}, w.dtype());
+  for (int64_t i = 0; i < at.numel(); ++i) {
+    if (single)
+      out.data<float>()[p[i]] += w.data<float>()[i];
+    else
+      out.data<double>()[p[i]] += w.data<double>()[i];
+  }
+  return out;
+}
+
+Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar& given_low,
+                    const Scalar& given_high) {
+  RL_CHECK(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
+  RL_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
+              legacy_name(self.dtype()), "'");
+  double low = given_low.to_double(), high = given_high.to_double();
+  const Tensor x = dense(to_dtype(self, DType::Float64));
+  const double* v = x.data<double>();
+  if (low == high && x.numel() > 0)
+    low = *std::min_element(v, v + x.numel()), high = *std::max_element(v, v + x.numel());
+  if (low == high) low -= 1, high += 1;
+  RL_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc(): range of [", low, ", ", high,
+           "] is not finite");
+  RL_CHECK(low < high, "torch.histc(): max must be larger than min");
+  const Tensor out = zeros({bins}, DType::Float64);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    if (!(v[i] >= low && v[i] <= high)) continue;
+    const auto bin = static_cast<int64_t>((v[i] - low) / (high - low) * static_cast<double>(bins));
+    out.data<double>()[std::min(bin, bins - 1)] += 1;
+  }
+  return to_dtype(out, self.dtype());
+}
+
+}  // namespace
+
+void register_search_operators(Table& t) {
+  const char* integer = "integer output";
+  t.op(searchsorted,
+       "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
+       "str? side=None, "
+       "Tensor? sorter=None) -> Tensor",
+       searchsorted_kernel)
+      .doc("Where values would have to be inserted in sorted sequences.")
+      .out()
+      .function_only()
+      .not_differentiable(integer);
+  t.op(bucketize,
+       "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
+       "Tensor",
+       bucketize_kernel)
+      .doc("The bucket, between sorted boundaries, of each element.")
+      .out()
+      .function_only()
+      .not_differentiable(integer);
+  t.op(isin,
+       "isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
+       "Tensor",
+       isin_kernel)
+      .doc("Whether each element is among test_elements.")
+      .out()
+      .function_only()
+      .not_differentiable("boolean output");
+  t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
+      .doc("How often each non-negative integer occurs.")
+      .not_differentiable(integer);
+  t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
+      .doc("Counts in equal bins between min and max.")
+      .out()
+      .not_differentiable("counts do not vary smoothly");
+}
+
+}  // namespace rushlight

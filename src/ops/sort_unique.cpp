@@ -1,0 +1,147 @@
+// Distinct values and slices. One plan serves all: an order of the slices, and where a slice differs from the
+// one before.
+#include <numeric>
+
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/index_common.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/sort.h"
+#include "ops/sort_common.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+using UniqueResult = std::tuple<Tensor, Tensor, Tensor>;
+
+// Slices of `rows` ([n, width], contiguous) compared as vectors; NaN equals nothing.
+template <class T>
+int compare(const T* a, const T* b, int64_t width) {
+  using A = compute_type<T>;
+  for (int64_t i = 0; i < width; ++i) {
+    const A x = static_cast<A>(a[i]), y = static_cast<A>(b[i]);
+    if (x < y) return -1;
+    if (!(x == y)) return 1;
+  }
+  return 0;
+}
+
+std::vector<int64_t> sorted_rows(const Tensor& rows, int64_t width) {
+  std::vector<int64_t> order(static_cast<size_t>(rows.size(0)));
+  std::iota(order.begin(), order.end(), 0);
+  visit_dtype(Concat<TypeList<bool>, RealTypes>{}, rows.dtype(), "unique_dim", [&]<class T>(T) {
+    const T* x = rows.data<T>();
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return compare(x + a * width, x + b * width, width) < 0; });
+  });
+  return order;
+}
+
+std::vector<bool> starts_of_groups(const Tensor& rows, const std::vector<int64_t>& order, int64_t width) {
+  std::vector<bool> starts(order.size());
+  visit_dtype(Concat<TypeList<bool>, RealTypes>{}, rows.dtype(), "unique", [&]<class T>(T) {
+    const T* x = rows.data<T>();
+    for (size_t i = 0; i < order.size(); ++i)
+      starts[i] = i == 0 || compare(x + order[i - 1] * width, x + order[i] * width, width) != 0;
+  });
+  return starts;
+}
+
+// Where each group's first slice is, the group of each slice, and the sizes of the groups.
+UniqueResult grouped(const std::vector<int64_t>& order, const std::vector<bool>& starts, bool want_inverse,
+                     bool want_counts) {
+  const auto n = static_cast<int64_t>(order.size()),
+             groups = static_cast<int64_t>(std::count(starts.begin(), starts.end(), true));
+  const Tensor first = empty_tensor({groups}, DType::Int64),
+               inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64);
+  const Tensor counts = zeros({want_counts ? groups : 0}, DType::Int64);
+  int64_t group = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    if (starts[i]) first.data<int64_t>()[++group] = order[i];
+    if (want_inverse) inverse.data<int64_t>()[order[i]] = group;
+    if (want_counts) ++counts.data<int64_t>()[group];
+  }
+  return {first, inverse, counts};
+}
+
+std::vector<int64_t> natural_order(int64_t n) {
+  std::vector<int64_t> order(static_cast<size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inverse, bool want_counts) {
+  const Tensor flat = dense(reshape(self, {-1}));
+  std::vector<int64_t> order = natural_order(flat.numel());
+  if (!consecutive) {
+    const Tensor sorted = std::get<1>(sort(flat, 0));
+    order.assign(sorted.data<int64_t>(), sorted.data<int64_t>() + sorted.numel());
+  }
+  auto [first, inverse, counts] = grouped(order, starts_of_groups(flat, order, 1), want_inverse, want_counts);
+  return {index_select(flat, 0, first), want_inverse ? reshape(inverse, self.sizes()) : inverse, counts};
+}
+
+UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecutive, bool want_inverse,
+                           bool want_counts) {
+  const int64_t dim = wrap_dim(given_dim, self.dim());
+  if (self.dim() == 0) return unique_elements(self, consecutive, want_inverse, want_counts);
+  const int64_t n = self->sizes[dim];
+  if (self.numel() == 0) {
+    RL_CHECK(n == 0 && std::count(self.sizes().begin(), self.sizes().end(), 0) == 1,
+             "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+    return {self, empty_tensor({want_inverse ? n : 0}, DType::Int64), empty_tensor({0}, DType::Int64)};
+  }
+  const Tensor rows = dense(reshape(transpose(self, 0, dim), {n, -1}));
+  const int64_t width = rows.size(1);
+  const std::vector<int64_t> order = consecutive ? natural_order(n) : sorted_rows(rows, width);
+  auto [first, inverse, counts] =
+      grouped(order, starts_of_groups(rows, order, width), want_inverse, want_counts);
+  return {index_select(self, dim, first), inverse, counts};
+}
+
+UniqueResult unique2_kernel(const Call&, const Tensor& self, bool, bool return_inverse, bool return_counts) {
+  return unique_elements(self, false, return_inverse, return_counts);
+}
+UniqueResult unique_dim_kernel(const Call&, const Tensor& self, int64_t dim, bool, bool return_inverse,
+                               bool return_counts) {
+  return unique_slices(self, dim, false, return_inverse, return_counts);
+}
+UniqueResult unique_consecutive_kernel(const Call&, const Tensor& self, bool return_inverse,
+                                       bool return_counts, OptInt dim) {
+  return dim ? unique_slices(self, *dim, true, return_inverse, return_counts)
+             : unique_elements(self, true, return_inverse, return_counts);
+}
+
+}  // namespace
+
+void register_unique_operators(Table& t) {
+  const char* reason = "which values are distinct does not vary smoothly";
+  t.op(unique2,
+       "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+       "(Tensor, Tensor, Tensor)",
+       unique2_kernel)
+      .doc("Distinct elements, the place of each input element among them, and their counts.")
+      .function_only()
+      .not_differentiable(reason);
+  t.op(unique_dim,
+       "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+       "return_counts=False) -> (Tensor, Tensor, Tensor)",
+       unique_dim_kernel)
+      .doc("Distinct slices along a dimension.")
+      .function_only()
+      .not_differentiable(reason);
+  t.op(unique_consecutive,
+       "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
+       "-> (Tensor, Tensor, Tensor)",
+       unique_consecutive_kernel)
+      .doc("Elements or slices that differ from the one before.")
+      .function_only()
+      .not_differentiable(reason);
+}
+
+}  // namespace rushlight
