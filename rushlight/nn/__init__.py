@@ -1,0 +1,36 @@
+"""Neural networks: modules, parameters, functions, initialization."""
+
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # isort: skip
+from . import functional, init
+from .modules import *
+from .modules import Module  # noqa: F401
+
+_LAZY = ("attention", "grad", "parallel", "utils")
+
+
+def __getattr__(name):
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        from .parallel import DataParallel
+
+        return DataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def factory_kwargs(kwargs):
+    """The arguments device, dtype and memory_format, given by name or in a dictionary factory_kwargs."""
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    expected = simple | {"factory_kwargs"}
+    if not kwargs.keys() <= expected:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - expected}")
+    chosen = dict(kwargs.get("factory_kwargs", {}))
+    for name in simple & kwargs.keys():
+        if name in chosen:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        chosen[name] = kwargs[name]
+    return chosen

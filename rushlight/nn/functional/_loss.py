@@ -1,0 +1,355 @@
+"""Losses composed of other operators."""
+
+import math
+import warnings
+
+import rushlight as torch
+from rushlight.nn import functional as F
+
+
+def legacy_reduction(size_average, reduce):
+    """What the two old arguments mean as a `reduction`."""
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    reduction = ("mean" if size_average else "sum") if reduce else "none"
+    warnings.warn(
+        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+        stacklevel=3,
+    )
+    return reduction
+
+
+def _reduced(loss, reduction, size_average=None, reduce=None):
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def poisson_nll_loss(
+    input,
+    target,
+    log_input=True,
+    full=False,
+    size_average=None,
+    eps=1e-8,
+    reduce=None,
+    reduction="mean",
+):
+    """Negative log likelihood of counts; input is the rate or its logarithm."""
+    if log_input:
+        loss = input.exp() - target * input
+    else:
+        loss = input - target * (input + eps).log()
+    if full:
+        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
+        loss = loss + stirling.masked_fill(target <= 1, 0)
+    return _reduced(loss, reduction, size_average, reduce)
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """Negative log likelihood under a normal distribution with mean input and variance var."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * torch.ones_like(input)
+    elif torch.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    if var.size() != input.size():
+        if input.size()[:-1] == var.size():
+            var = var.unsqueeze(-1)
+        elif input.dim() != var.dim() or any(v not in (1, i) for i, v in zip(input.shape, var.shape)):
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    var = var.clone()
+    with torch.no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
+    """input where target is 1, max(0, margin - input) where it is -1."""
+    zeros = torch.zeros_like(input)
+    unlike = torch.where(target != 1, (margin - input).clamp_min(0), zeros)
+    like = torch.where(target != -1, input, zeros)
+    return _reduced(unlike + like, reduction, size_average, reduce)
+
+
+def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """log(1 + exp(-target input))."""
+    return _reduced(torch.log1p(torch.exp(-target * input)), reduction, size_average, reduce)
+
+
+def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    """Mean over classes of the binary cross entropy of logits."""
+    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduced(loss.sum(-1) / input.size(-1), reduction, size_average, reduce)
+
+
+def _check_class_shapes(name, input, target):
+    """input as (N, C) and whether it came so."""
+    batched = input.dim() == 2
+    if input.dim() > 2 or (batched and input.size(1) == 0) or input.numel() == 0:
+        if not (batched and input.size(0) == 0 and input.size(1) != 0):
+            raise RuntimeError(
+                "Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                + str(list(input.shape))
+            )
+    return input if batched else input.reshape(1, -1), batched
+
+
+def multi_margin_loss(
+    input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
+):
+    """Hinge loss between the target class and each other, to the power p, averaged over classes."""
+    if p != 1 and p != 2:
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError("weight must be one-dimensional")
+    x, batched = _check_class_shapes("multi_margin_loss", input, target)
+    if target.dim() > 1 or target.numel() != x.size(0):
+        raise RuntimeError(f"inconsistent target size, expected {[x.size(0)]} but got {list(target.shape)}")
+    if weight is not None and weight.numel() != x.size(1):
+        raise RuntimeError(f"inconsistent weight size, expected {x.size(1)} but got {list(weight.shape)}")
+    y = target.reshape(-1, 1)
+    loss = (margin - x.gather(1, y) + x).clamp_min(0)
+    if p == 2:
+        loss = loss * loss
+    if weight is not None:
+        loss = loss * weight[y]
+    loss = loss.scatter(1, y, 0.0).sum(1) / x.size(1)
+    return _reduced(loss if batched else loss.squeeze(0), reduction, size_average, reduce)
+
+
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    """Hinge loss between each target class (listed up to the first -1) and each other class."""
+    x, batched = _check_class_shapes("multilabel_margin_loss", input, target)
+    if target.shape != input.shape:
+        raise RuntimeError(
+            f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    y = target.reshape(x.shape)
+    listed = (y >= 0).long().cumprod(1)
+    y = y.clamp(min=0)
+    is_target = torch.zeros_like(x).scatter_add(1, y, listed.to(x.dtype)) > 0
+    # One row for each listed class, one column for each class that is not listed.
+    loss = (1 - x.gather(1, y).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
+    loss = loss * listed.unsqueeze(2).to(x.dtype) * (~is_target).unsqueeze(1).to(x.dtype)
+    loss = loss.sum((1, 2)) / x.size(1)
+    return _reduced(loss if batched else loss.squeeze(0), reduction, size_average, reduce)
+
+
+def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    if target.dim() not in (0, 1):
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    n = 2 if target.dim() == 1 else 1
+    if input1.dim() != n or input2.dim() != n:
+        raise RuntimeError(
+            f"{n - 1}D target tensor expects {n}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} "
+            f"and {list(input2.shape)}."
+        )
+    eps = 1e-12
+    dot = (input1 * input2).sum(-1)
+    norms = ((input1 * input1).sum(-1) + eps) * ((input2 * input2).sum(-1) + eps)
+    cos = dot / norms.sqrt()
+    zeros = torch.zeros_like(cos)
+    loss = torch.where(target == 1, 1 - cos, zeros) + torch.where(
+        target == -1, (cos - margin).clamp_min(0), zeros
+    )
+    return _reduced(loss, reduction, size_average, reduce)
+
+
+def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
+    """max(0, -target (input1 - input2) + margin)."""
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
+            f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
+        )
+    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction, size_average, reduce)
+
+
+def triplet_margin_loss(
+    anchor,
+    positive,
+    negative,
+    margin=1.0,
+    p=2,
+    eps=1e-6,
+    swap=False,
+    size_average=None,
+    reduce=None,
+    reduction="mean",
+):
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm as distance."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            "but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    if size_average is not None or reduce is not None:
+        reduction = legacy_reduction(size_average, reduce)
+    return _triplet_loss(
+        lambda a, b: F.pairwise_distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction
+    )
+
+
+def triplet_margin_with_distance_loss(
+    anchor, positive, negative, *, distance_function=None, margin=1.0, swap=False, reduction="mean"
+):
+    """`triplet_margin_loss` with any distance function."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            "but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    distance = F.pairwise_distance if distance_function is None else distance_function
+    return _triplet_loss(distance, anchor, positive, negative, margin, swap, reduction)
+
+
+def _triplet_loss(distance, anchor, positive, negative, margin, swap, reduction):
+    to_positive = distance(anchor, positive)
+    to_negative = distance(anchor, negative)
+    if swap:
+        to_negative = torch.minimum(to_negative, distance(positive, negative))
+    return _reduced((margin + to_positive - to_negative).clamp_min(0), reduction)
+
+
+def linear_cross_entropy(
+    input,
+    linear_weight,
+    target,
+    *,
+    linear_bias=None,
+    weight=None,
+    reduction="mean",
+    ignore_index=None,
+    label_smoothing=0.0,
+    options=None,
+):
+    """Cross entropy of the outputs of a linear layer."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(
+            f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}"
+        )
+    classes, *out_features, in_features = linear_weight.shape
+    if input.size(-1) != in_features:
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), "
+            f"got {input.size(-1)} and {in_features}, respectively"
+        )
+    if out_features and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            "batched input, "
+            f"(N, {in_features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    if linear_bias is not None and linear_bias.shape != linear_weight.shape[:-1]:
+        raise RuntimeError(
+            f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}"
+        )
+    rows = linear_weight.reshape(-1, in_features)
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = F.linear(input, rows, bias)
+    if out_features:
+        logits = logits.view(*input.shape[:-1], classes, *out_features)
+    return F.cross_entropy(
+        logits,
+        target,
+        weight=weight,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        reduction=reduction,
+        label_smoothing=label_smoothing,
+    )
+
+
+def _ctc_extended_targets(targets, target_lengths, blank):
+    """The labels of each sample with blanks around them, as rows of equal length."""
+    if targets.dim() == 1:  # all samples one after the other
+        from rushlight.nn.utils.rnn import pad_sequence
+
+        targets = pad_sequence(targets.split(target_lengths.tolist()), batch_first=True, padding_value=blank)
+    n, s = targets.shape
+    extended = targets.new_full((n, 2 * s + 1), blank, dtype=torch.long)
+    extended[:, 1::2] = targets
+    return extended
+
+
+def ctc_loss(
+    log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
+):
+    """Negative log likelihood of targets, summed over their alignments with log_probs of (T, N, C)."""
+    batched = log_probs.dim() == 3
+    if not batched:
+        log_probs = log_probs.unsqueeze(1)
+        targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
+    device = log_probs.device
+    input_lengths = torch.as_tensor(input_lengths, dtype=torch.long, device=device).reshape(-1)
+    target_lengths = torch.as_tensor(target_lengths, dtype=torch.long, device=device).reshape(-1)
+    steps, n, classes = log_probs.shape
+    if not 0 <= blank < classes:
+        raise RuntimeError("blank must be in label range")
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if lengths.numel() != n:
+            raise RuntimeError(f"{name} must be of size batch_size")
+    if n and int(input_lengths.max()) > steps:
+        raise RuntimeError(
+            f"Expected input_lengths to have value at most {steps}, but got value {int(input_lengths.max())}"
+        )
+    extended = _ctc_extended_targets(targets, target_lengths, blank)
+    loss = -_ctc_log_likelihood(log_probs, extended, input_lengths, target_lengths, blank)
+    # The gradient counts on normalized log_probs: a term of value zero brings in the share of log_softmax.
+    within = torch.arange(steps, device=device).unsqueeze(1) < input_lengths
+    total = (log_probs.exp().sum(-1) * within.to(log_probs.dtype)).sum(0)
+    loss = loss + (total - total.detach())
+    if zero_infinity:
+        loss = torch.where(loss == math.inf, torch.zeros_like(loss), loss)
+    if reduction == "mean":
+        return (loss / target_lengths.clamp(min=1).to(loss.dtype)).mean()
+    return _reduced(loss if batched else loss.squeeze(0), reduction)
+
+
+def _ctc_log_likelihood(log_probs, extended, input_lengths, target_lengths, blank):
+    """The forward recursion over time, for all samples at once."""
+    steps, n, _ = log_probs.shape
+    width = extended.size(1)
+    emitted = log_probs.gather(2, extended.unsqueeze(0).expand(steps, -1, -1))
+    low = torch.finfo(log_probs.dtype).min / 4  # stands for -inf, whose gradient would not be a number
+    never = log_probs.new_full((n, 2), low)
+    # A blank may be skipped between two labels that differ.
+    skip = torch.zeros_like(extended, dtype=torch.bool)
+    skip[:, 2:] = (extended[:, 2:] != blank) & (extended[:, 2:] != extended[:, :-2])
+    start = torch.arange(width, device=extended.device) < 2
+    alpha = torch.where(start, emitted[0], torch.full_like(emitted[0], low))
+    for t in range(1, steps):
+        padded = torch.cat([never, alpha], 1)
+        ways = [alpha, padded[:, 1:-1], torch.where(skip, padded[:, :-2], torch.full_like(alpha, low))]
+        advanced = torch.stack(ways).logsumexp(0) + emitted[t]
+        alpha = torch.where((t < input_lengths).unsqueeze(1), advanced, alpha)
+    last = 2 * target_lengths.unsqueeze(1)
+    ends = torch.cat([alpha.gather(1, last), alpha.gather(1, (last - 1).clamp(min=0))], 1)
+    no_labels = torch.tensor([False, True], device=ends.device) & (target_lengths == 0).unsqueeze(1)
+    total = ends.masked_fill(no_labels, low).logsumexp(1)
+    total = total.masked_fill(total < low / 2, -math.inf)
+    return total.masked_fill((input_lengths == 0) & (target_lengths == 0), 0.0)

@@ -1,0 +1,98 @@
+"""Normalizations composed of other operators."""
+
+import math
+
+import rushlight as torch
+from rushlight.nn import functional as F
+
+
+def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
+    """Each element divided by a power of the mean square of its neighbours in the channel dimension."""
+    dim = input.dim()
+    if dim < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")
+    if input.numel() == 0:
+        return input
+    before, after = size // 2, (size - 1) // 2
+    squares = input.mul(input)
+    if dim == 3:
+        padded = F.pad(squares.unsqueeze(1), (0, 0, before, after))
+        mean = F.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+    else:
+        sizes = input.shape
+        flat = squares.reshape(sizes[0], 1, sizes[1], sizes[2], -1)
+        padded = F.pad(flat, (0, 0, 0, 0, before, after))
+        mean = F.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(sizes)
+    return input / mean.mul(alpha).add(k).pow(beta)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    """input divided by its root mean square over the last dimensions, times weight."""
+    shape = tuple(normalized_shape)
+    n = len(shape)
+    if n < 1:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+            "but got "
+            f"normalized_shape = {list(shape)}"
+        )
+    if weight is not None and tuple(weight.shape) != shape:
+        raise RuntimeError(
+            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
+            f"{list(weight.shape)} and normalized_shape = {list(shape)}"
+        )
+    if tuple(input.shape[-n:]) != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape "
+            f"[{', '.join(['*', *map(str, shape)])}], but got input of size{list(input.shape)}"
+        )
+    half = input.dtype in (torch.float16, torch.bfloat16)
+    x = input.float() if half else input
+    if eps is None:
+        eps = torch.finfo(x.dtype).eps
+    out = x * torch.rsqrt(x.pow(2).mean(tuple(range(-n, 0)), keepdim=True) + eps)
+    if weight is not None:
+        out = out * weight
+    return out.to(input.dtype) if half else out
+
+
+def instance_norm(
+    input,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """Batch normalization with every sample's channel as a channel of its own."""
+    sizes = input.shape
+    if use_input_stats and math.prod(sizes[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {sizes}")
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    n, c = sizes[:2]
+
+    def each(t):
+        return None if t is None else t.repeat(n)
+
+    mean, var = each(running_mean), each(running_var)
+    out = F.batch_norm(
+        input.contiguous().view(1, n * c, *sizes[2:]),
+        mean,
+        var,
+        each(weight),
+        each(bias),
+        use_input_stats,
+        momentum,
+        eps,
+    )
+    if use_input_stats:
+        with torch.no_grad():
+            for running, batch in ((running_mean, mean), (running_var, var)):
+                if running is not None:
+                    running.copy_(batch.view(n, c).mean(0))
+    return out.view(sizes)

@@ -1,0 +1,179 @@
+"""Pooling composed of other operators: power means, fractional windows, and the inverse of max pooling."""
+
+import rushlight as torch
+from rushlight.nn import functional as F
+from rushlight.nn._ntuple import _pair, _single, _triple
+
+
+def _lp_pool(avg_pool, sides, input, norm_type, kernel_size, stride, ceil_mode):
+    kernel = sides(kernel_size)
+    count = 1
+    for k in kernel:
+        count *= k
+    mean = avg_pool(input.pow(norm_type), kernel, kernel if stride is None else stride, 0, ceil_mode)
+    # An odd power can have a negative sum; its root is taken of the positive part.
+    return (torch.sign(mean) * F.relu(torch.abs(mean))).mul(count).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window of (N, C, L)."""
+    return _lp_pool(F.avg_pool1d, _single, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window of (N, C, H, W)."""
+    return _lp_pool(F.avg_pool2d, _pair, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
+    """The p-norm of each window of (N, C, D, H, W)."""
+    return _lp_pool(F.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _unpool_output_size(input, kernel_size, stride, padding, output_size):
+    """The given output size if it is within one stride of the default, which inverts pooling's formula."""
+    n = len(kernel_size)
+    default = [
+        (size - 1) * s + k - 2 * p for size, s, k, p in zip(input.shape[-n:], stride, kernel_size, padding)
+    ]
+    if output_size is None:
+        return default
+    if len(output_size) == n + 2:
+        output_size = output_size[2:]
+    if len(output_size) != n:
+        raise ValueError(
+            "output_size should be a sequence containing "
+            f"{n} or {n + 2} elements, but it has a length of '{len(output_size)}'"
+        )
+    for d in range(n):
+        low, high = default[d] - stride[d], default[d] + stride[d]
+        if not low < output_size[d] < high:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})'
+            )
+    return list(output_size)
+
+
+def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size):
+    kernel = sides(kernel_size)
+    n = len(kernel)
+    if indices.dtype != torch.int64:
+        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+            f"but got indices tensor with shape: {list(indices.shape)}"
+        )
+    size = _unpool_output_size(
+        input, kernel, sides(kernel_size if stride is None else stride), sides(padding), output_size
+    )
+    lead = input.shape[:-n]
+    total = 1
+    for s in size:
+        total *= s
+    flat = indices.reshape(*lead, -1)
+    if flat.numel() and (flat.min() < 0 or flat.max() >= total):
+        bad = int(flat.max() if flat.max() >= total else flat.min())
+        raise RuntimeError(
+            f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))}"
+        )
+    out = input.new_zeros((*lead, total)).scatter(-1, flat, input.reshape(*lead, -1))
+    return out.view(*lead, *size)
+
+
+def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the values of `max_pool1d` back at their indices, zero elsewhere."""
+    return _max_unpool(_single, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the values of `max_pool2d` back at their indices, zero elsewhere."""
+    return _max_unpool(_pair, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+    """Put the values of `max_pool3d` back at their indices, zero elsewhere."""
+    return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _window_starts(sample, size, out, kernel):
+    """Where the out windows begin: pseudo-random steps that end at the border (Graham, 2014)."""
+    last = size - kernel
+    if out == 1:
+        return torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)
+    alpha = last / (out - 1)
+    steps = torch.arange(out - 1, device=sample.device, dtype=sample.dtype)
+    offset = (sample * alpha).floor().unsqueeze(-1)
+    starts = ((steps + sample.unsqueeze(-1)) * alpha).floor() - offset
+    return torch.cat([starts.long(), torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)], dim=-1)
+
+
+def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, samples, name):
+    kernel = sides(kernel_size)
+    n = len(kernel)
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        if len(sides(output_ratio)) > n:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+        output_size = [int(size * ratio) for size, ratio in zip(input.shape[-n:], sides(output_ratio))]
+    output_size = sides(output_size)
+    batched = input.dim() == n + 2
+    x = input if batched else input.unsqueeze(0)
+    batch, channels, *sizes = x.shape
+    for size, out, k in zip(sizes, output_size, kernel):
+        if out + k - 1 > size:
+            raise RuntimeError(f"{name}(): pool size {k} too large relative to input size {size}")
+    if samples is None:
+        samples = torch.rand(batch, channels, n, dtype=x.dtype, device=x.device)
+    # The samples come with the last dimension first.
+    index = torch.zeros((batch, channels) + (1,) * (2 * n), dtype=torch.long, device=x.device)
+    for d in range(n):
+        starts = _window_starts(samples[..., n - 1 - d], sizes[d], output_size[d], kernel[d])
+        at = starts.unsqueeze(-1) + torch.arange(kernel[d], device=x.device)
+        shape = [batch, channels] + [1] * (2 * n)
+        shape[2 + d], shape[2 + n + d] = output_size[d], kernel[d]
+        index = index * sizes[d] + at.view(shape)
+    index = index.reshape(batch, channels, *output_size, -1)
+    windows = x.reshape(batch, channels, -1).gather(-1, index.reshape(batch, channels, -1)).view(index.shape)
+    values, best = windows.max(-1)
+    indices = index.gather(-1, best.unsqueeze(-1)).squeeze(-1)
+    return (values, indices) if batched else (values.squeeze(0), indices.squeeze(0))
+
+
+def fractional_max_pool2d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Fractional max pooling of images: the maxima and where they stood."""
+    return _fractional_max_pool(
+        _pair, input, kernel_size, output_size, output_ratio, _random_samples, "fractional_max_pool2d"
+    )
+
+
+def fractional_max_pool3d_with_indices(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Fractional max pooling of volumes: the maxima and where they stood."""
+    return _fractional_max_pool(
+        _triple, input, kernel_size, output_size, output_ratio, _random_samples, "fractional_max_pool3d"
+    )
+
+
+def fractional_max_pool2d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Max pooling over windows spaced at random; with return_indices, as a pair."""
+    both = fractional_max_pool2d_with_indices(
+        input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
+    return both if return_indices else both[0]
+
+
+def fractional_max_pool3d(
+    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+):
+    """Max pooling over windows spaced at random; with return_indices, as a pair."""
+    both = fractional_max_pool3d_with_indices(
+        input, kernel_size, output_size, output_ratio, True, _random_samples
+    )
+    return both if return_indices else both[0]

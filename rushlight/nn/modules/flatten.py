@@ -1,0 +1,71 @@
+"""Joining and splitting dimensions."""
+
+import rushlight as torch
+
+from .module import Module
+
+__all__ = ["Flatten", "Unflatten"]
+
+
+class Flatten(Module):
+    """The dimensions from start_dim to end_dim as one."""
+
+    __constants__ = ["start_dim", "end_dim"]
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self):
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Dimension dim as several, of the sizes unflattened_size."""
+
+    __constants__ = ["dim", "unflattened_size"]
+
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        if isinstance(dim, int):
+            self._require_tuple_int(unflattened_size)
+        elif isinstance(dim, str):
+            self._require_tuple_tuple(unflattened_size)
+        else:
+            raise TypeError("invalid argument type for dim parameter")
+        self.dim = dim
+        self.unflattened_size = unflattened_size
+
+    def _require_tuple_tuple(self, input):
+        if not isinstance(input, tuple):
+            raise TypeError(
+                f"unflattened_size must be a tuple of tuples, but found type {type(input).__name__}"
+            )
+        for i, item in enumerate(input):
+            if not isinstance(item, tuple):
+                raise TypeError(
+                    "unflattened_size must be tuple of tuples, "
+                    f"but found element of type {type(item).__name__} at pos {i}"
+                )
+
+    def _require_tuple_int(self, input):
+        if not isinstance(input, (tuple, list)):
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}"
+            )
+        for i, item in enumerate(input):
+            if not isinstance(item, (int, torch.SymInt) if hasattr(torch, "SymInt") else int):
+                raise TypeError(
+                    "unflattened_size must be tuple of ints, but found element of type "
+                    f"{type(item).__name__} at pos {i}"
+                )
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self):
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

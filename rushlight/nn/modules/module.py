@@ -1,0 +1,660 @@
+"""`Module`: a callable that owns parameters, buffers and other modules."""
+
+import sys
+import warnings
+from collections import OrderedDict
+from typing import TypeVar
+
+import rushlight as torch
+from rushlight import Tensor
+from rushlight.nn.parameter import Buffer, Parameter
+
+from ._hooks import (
+    HookMixin,
+    _global_backward_hooks,
+    _global_backward_pre_hooks,
+    _global_buffer_registration_hooks,
+    _global_forward_hooks,
+    _global_forward_pre_hooks,
+    _global_module_registration_hooks,
+    _global_parameter_registration_hooks,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+)
+from ._state_dict import StateDictMixin
+
+__all__ = [
+    "register_module_forward_pre_hook",
+    "register_module_forward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_backward_hook",
+    "register_module_full_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+    "Module",
+]
+
+T_destination = TypeVar("T_destination", bound=dict)
+_grad_t = (tuple, Tensor)
+
+
+def _addindent(text, spaces):
+    return text.replace("\n", "\n" + " " * spaces)
+
+
+def _typename(value):
+    """The name that error messages give to a value's type."""
+    if isinstance(value, Tensor):
+        return value.type()
+    cls = type(value)
+    return cls.__qualname__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _note_module_path(module, error):
+    """Keep on error a note that says which module it left first; each caller above adds its child's name."""
+    trail = getattr(error, "_module_trail", None)
+    notes = error.__dict__.setdefault("__notes__", [])
+    if trail is None:
+        path, cls = "", type(module).__name__
+    else:
+        inner, path, cls, last = trail
+        name = next((n for n, m in module.named_modules() if id(m) == inner), "")
+        path = f"{name}.{path}" if name and path else name or path
+        if last in notes:
+            notes.remove(last)
+    note = f"in module {path} ({cls})" if path else f"in module {cls}"
+    notes.append(note)
+    error._module_trail = (id(module), path, cls, note)
+
+
+def _forward_unimplemented(self, *input):
+    """Define the computation of the module; every subclass overrides this."""
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, memory_format=None):
+    """The forms (device, dtype), (dtype) and (tensor) of `to`, as (device, dtype, non_blocking, format)."""
+    other = tensor if tensor is not None else device
+    if isinstance(other, Tensor):
+        return other.device, other.dtype, bool(dtype) or non_blocking, memory_format
+    if isinstance(device, torch.dtype):
+        device, dtype, non_blocking = None, device, bool(dtype) or non_blocking
+    if device is not None and not isinstance(device, torch.device):
+        device = torch.device(device)
+    return device, dtype, non_blocking, memory_format
+
+
+def _can_share_data(param, applied):
+    """Whether param can take over the data of applied and stay the same object."""
+    overwrite = getattr(
+        sys.modules.get("rushlight.__future__"), "get_overwrite_module_params_on_conversion", None
+    )
+    if overwrite is not None and overwrite():
+        return False
+    plain = type(applied) is Tensor or isinstance(applied, Parameter)
+    return plain and param.is_meta == applied.is_meta and param.layout == applied.layout
+
+
+class Module(HookMixin, StateDictMixin):
+    """Base class of all neural network modules.
+
+    Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it; calling the module runs
+    `forward` between the hooks.
+    """
+
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+    _compiled_call_impl = None
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init:
+            if kwargs:
+                name = next(iter(kwargs))
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{name}'"
+                )
+            if args:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were "
+                    "given"
+                )
+        # Straight into __dict__: __setattr__ looks for these tables before they exist.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _non_persistent_buffers_set=set(),
+            _backward_pre_hooks=OrderedDict(),
+            _backward_hooks=OrderedDict(),
+            _is_full_backward_hook=None,
+            _forward_hooks=OrderedDict(),
+            _forward_hooks_with_kwargs=OrderedDict(),
+            _forward_hooks_always_called=OrderedDict(),
+            _forward_pre_hooks=OrderedDict(),
+            _forward_pre_hooks_with_kwargs=OrderedDict(),
+            _state_dict_hooks=OrderedDict(),
+            _state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_pre_hooks=OrderedDict(),
+            _load_state_dict_post_hooks=OrderedDict(),
+            _modules={},
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    forward = _forward_unimplemented
+
+    # -- calling
+
+    def __call__(self, *args, **kwargs):
+        try:
+            if self._compiled_call_impl is not None:
+                return self._compiled_call_impl(*args, **kwargs)
+            own = self.__dict__
+            if (
+                own["_forward_hooks"]
+                or own["_forward_pre_hooks"]
+                or own["_backward_hooks"]
+                or own["_backward_pre_hooks"]
+                or _global_forward_hooks
+                or _global_forward_pre_hooks
+                or _global_backward_hooks
+                or _global_backward_pre_hooks
+            ):
+                return self._call_impl(*args, **kwargs)
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            _note_module_path(self, error)
+            raise
+
+    _wrapped_call_impl = __call__
+
+    def _slow_forward(self, *input, **kwargs):
+        return self.forward(*input, **kwargs)
+
+    def compile(self, *args, **kwargs):
+        """Compile forward in place with `torch.compile`."""
+        self._compiled_call_impl = torch.compile(self._call_impl, *args, **kwargs)
+
+    # -- registration
+
+    def _check_name(self, kind, name, table):
+        if "." in name:
+            got = f", got: {name}" if kind == "module" else ""
+            raise KeyError(f'{kind} name can\'t contain "."{got}')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in table and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_parameter(self, name, param):
+        """Add a parameter, or None to keep the name free for one."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"parameter name should be a string. Got {_typename(name)}")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                    "(torch.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
+                    "the "
+                    "forward() method."
+                )
+            param = registered(_global_parameter_registration_hooks, self, name, param)
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Add a tensor that is state but no parameter; a non-persistent one stays out of the state_dict."""
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        if not isinstance(name, str):
+            raise TypeError(f"buffer name should be a string. Got {_typename(name)}")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None "
+                "required)"
+            )
+        self._buffers[name] = registered(_global_buffer_registration_hooks, self, name, tensor)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name, module):
+        """Add a child module under name."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{_typename(module)} is not a Module subclass")
+        if not isinstance(name, str):
+            raise TypeError(f"module name should be a string. Got {_typename(name)}")
+        if name not in self._modules and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        self._check_name("module", name, self._modules)
+        self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
+
+    def register_module(self, name, module):
+        """Another name for `add_module`."""
+        self.add_module(name, module)
+
+    # -- attributes
+
+    def __getattr__(self, name):
+        own = self.__dict__
+        if "_parameters" in own:
+            table = own["_parameters"]
+            if name in table:
+                return table[name]
+        if "_buffers" in own:
+            table = own["_buffers"]
+            if name in table:
+                return table[name]
+        if "_modules" in own:
+            table = own["_modules"]
+            if name in table:
+                return table[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _remove_elsewhere(self, name, kept):
+        """Drop what name stands for, except in the table named kept."""
+        own = self.__dict__
+        own.pop(name, None)
+        for table in ("_parameters", "_buffers", "_modules"):
+            if table != kept and table in own:
+                own[table].pop(name, None)
+        if kept != "_buffers":
+            own["_non_persistent_buffers_set"].discard(name)
+
+    def __setattr__(self, name, value):
+        own = self.__dict__
+        if isinstance(value, Tensor):
+            self._set_tensor(name, value)
+        elif isinstance(value, Module):
+            if own.get("_modules") is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._remove_elsewhere(name, "_modules")
+            own["_modules"][name] = registered(_global_module_registration_hooks, self, name, value)
+        elif "_modules" in own and name not in own:
+            self._set_plain(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_tensor(self, name, value):
+        own = self.__dict__
+        if isinstance(value, Parameter):
+            if own.get("_parameters") is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._remove_elsewhere(name, "_parameters")
+            self.register_parameter(name, value)
+        elif isinstance(value, Buffer):
+            if own.get("_buffers") is None:
+                raise AttributeError("cannot assign buffer before Module.__init__() call")
+            self._remove_elsewhere(name, "_buffers")
+            self.register_buffer(name, value, value.persistent)
+        elif "_modules" in own:
+            self._set_plain(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_plain(self, name, value):
+        """Assign neither a parameter nor a module: a registered name takes only what its kind allows."""
+        if name in self._parameters:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None "
+                    "expected)"
+                )
+            self.register_parameter(name, None)
+        elif name in self._modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None "
+                    "expected)"
+                )
+            self._modules[name] = registered(_global_module_registration_hooks, self, name, None)
+        elif name in self._buffers:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                    "(torch.nn.Buffer, torch.Tensor or None expected)"
+                )
+            self._buffers[name] = registered(_global_buffer_registration_hooks, self, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        if name in self._parameters:
+            del self._parameters[name]
+        elif name in self._buffers:
+            del self._buffers[name]
+            self._non_persistent_buffers_set.discard(name)
+        elif name in self._modules:
+            del self._modules[name]
+        else:
+            object.__delattr__(self, name)
+
+    def __dir__(self):
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in names if not name[:1].isdigit())
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        # Files written by older versions lack the younger tables.
+        for name in _HOOK_TABLES:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    # -- looking up by dotted name
+
+    def _resolve(self, path):
+        module = self
+        for name in path.split(".") if path else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def get_submodule(self, target):
+        """The descendant with the dotted name target."""
+        return self._resolve(target)
+
+    def get_parameter(self, target):
+        """The parameter with the dotted name target."""
+        path, _, name = target.rpartition(".")
+        module = self._resolve(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        param = getattr(module, name)
+        if not isinstance(param, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return param
+
+    def get_buffer(self, target):
+        """The buffer with the dotted name target."""
+        path, _, name = target.rpartition(".")
+        module = self._resolve(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in module._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return getattr(module, name)
+
+    def set_submodule(self, target, module, strict=False):
+        """Put module in the place named target; with strict, only where there already is one."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self._resolve(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    # -- walking
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """All modules of the tree with their dotted names, the module itself first."""
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(
+                    memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
+                )
+
+    def modules(self, remove_duplicate=True):
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self):
+        memo = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in memo:
+                memo.add(module)
+                yield name, module
+
+    def children(self):
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
+        memo = set()
+        modules = (
+            self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+            if recurse
+            else [(prefix, self)]
+        )
+        for module_prefix, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or id(member) in memo:
+                    continue
+                if remove_duplicate:
+                    memo.add(id(member))
+                yield f"{module_prefix}.{name}" if module_prefix else name, member
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse=True):
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # -- changing the whole tree
+
+    def apply(self, fn):
+        """Call fn on every module of the tree, children first."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replace each parameter, gradient and buffer by fn of it; parameters stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, param in self._parameters.items():
+            if param is None:
+                continue
+            grad = param.grad
+            with torch.no_grad():
+                applied = fn(param)
+                new_grad = None if grad is None else fn(grad)
+            if _can_share_data(param, applied):
+                if grad is not None:
+                    param.grad = None
+                param.data = applied
+            else:
+                param = self._parameters[name] = Parameter(applied, param.requires_grad)
+            if new_grad is not None:
+                param.grad = new_grad.requires_grad_(grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args, **kwargs):
+        """Move to a device, convert to a floating point dtype, or change the memory format; in place."""
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None:
+            if not (dtype.is_floating_point or dtype.is_complex):
+                raise TypeError(
+                    "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                    f"dtype={dtype}"
+                )
+            if dtype.is_complex:
+                warnings.warn(
+                    "Complex modules are a new feature under active development whose design may change, and "
+                    "some "
+                    "modules might not work as expected when using complex tensors as parameters or buffers. "
+                    "Please "
+                    "file an issue at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml "
+                    "if a complex module does not work as expected.",
+                    stacklevel=2,
+                )
+
+        def convert(t):
+            try:
+                target = dtype if t.is_floating_point() or t.is_complex() else None
+                if memory_format is not None and t.dim() in (4, 5):
+                    return t.to(device, target, non_blocking, memory_format=memory_format)
+                return t.to(device, target, non_blocking)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when "
+                    "moving module "
+                    "from meta to a different device."
+                ) from None
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to device without copying: the memory is uninitialized."""
+        return self._apply(lambda t: torch.empty_like(t, device=device), recurse=recurse)
+
+    def type(self, dst_type):
+        return self._apply(lambda t: t.type(dst_type))
+
+    def float(self):
+        return self._apply(lambda t: t.float() if t.is_floating_point() else t)
+
+    def double(self):
+        return self._apply(lambda t: t.double() if t.is_floating_point() else t)
+
+    def half(self):
+        return self._apply(lambda t: t.half() if t.is_floating_point() else t)
+
+    def bfloat16(self):
+        return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
+
+    def cpu(self):
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        return self._apply(lambda t: t.cuda(device))
+
+    def xpu(self, device=None):
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device=None):
+        return self._apply(lambda t: t.mtia(device))
+
+    def ipu(self, device=None):
+        return self._apply(lambda t: t.ipu(device))
+
+    def share_memory(self):
+        return self._apply(lambda t: t.share_memory_())
+
+    def train(self, mode=True):
+        """Set training mode (or with False, evaluation mode) in the whole tree."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Forget the gradients, or with set_to_none=False fill them with zeros."""
+        if getattr(self, "_is_replica", False):
+            warnings.warn(
+                "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "
+                "parameters are "
+                "copied (in a differentiable manner) from the original module. This means they are not leaf "
+                "nodes in "
+                "autograd and so don't accumulate gradients. If you need gradients in your forward method, "
+                "consider "
+                "using autograd.grad instead.",
+                stacklevel=2,
+            )
+        for param in self.parameters():
+            grad = param.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+                continue
+            if grad.grad_fn is not None:
+                grad.detach_()
+            else:
+                grad.requires_grad_(False)
+            grad.zero_()
+
+    def _replicate_for_data_parallel(self):
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        replica._is_replica = True
+        return replica
+
+    # -- printing
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What stands between the parentheses of the module's own line."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        if not lines and not children:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
+
+
+_HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]

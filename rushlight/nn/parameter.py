@@ -1,0 +1,172 @@
+"""Tensors that a module recognises as its own: parameters, buffers, and their not yet shaped forms."""
+
+from collections import OrderedDict
+
+import rushlight as torch
+from rushlight import _C, Tensor
+
+__all__ = [
+    "Parameter",
+    "UninitializedParameter",
+    "is_lazy",
+    "Buffer",
+    "UninitializedBuffer",
+    "UninitializedTensorMixin",
+]
+
+_no_torch_function = getattr(_C, "_disabled_torch_function_impl", None)
+
+
+class _ParameterMeta(type(Tensor)):
+    # A tensor subclass wrapped by Parameter keeps its own type; the mark makes it count as a Parameter.
+    def __instancecheck__(self, instance):
+        if self is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False):
+            return True
+        return super().__instancecheck__(instance)
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
+    """A tensor that becomes a parameter of the module it is assigned to."""
+
+    def __new__(cls, data=None, requires_grad=True):
+        if data is None:
+            data = torch.empty(0)
+        if type(data) is Tensor or type(data) is Parameter:
+            return Tensor._make_subclass(cls, data, requires_grad)
+        param = data.detach().requires_grad_(requires_grad)
+        if type(param) is not type(data):
+            raise RuntimeError(
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() "
+                "returns an "
+                f"instance of the same type, but return type {type(param).__name__} was found instead. To "
+                "use the type "
+                "as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
+                "implementation."
+            )
+        param._is_param = True
+        return param
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            copied = self.data.clone(memory_format=torch.preserve_format)
+            memo[id(self)] = type(self)(copied, self.requires_grad)
+        return memo[id(self)]
+
+    def __repr__(self, *, tensor_contents=None):
+        return "Parameter containing:\n" + super().__repr__()
+
+    def __reduce_ex__(self, proto):
+        from rushlight import _utils
+
+        # Hooks are not saved. Attributes of the instance are, where there are any.
+        state = _utils._get_obj_state(self)
+        if state:
+            args = (self.data, self.requires_grad, OrderedDict(), state)
+            return _utils._rebuild_parameter_with_state, args
+        return _utils._rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+
+    if _no_torch_function is not None:
+        __torch_function__ = _no_torch_function
+
+
+class _BufferMeta(type(Tensor)):
+    def __instancecheck__(self, instance):
+        if self is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False):
+            return True
+        return super().__instancecheck__(instance)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that becomes a buffer of the module it is assigned to; in itself an ordinary tensor."""
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = torch.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+    if _no_torch_function is not None:
+        __torch_function__ = _no_torch_function
+
+
+class UninitializedTensorMixin:
+    """What parameters and buffers without a shape can do: move, change type, and be materialized."""
+
+    _allowed_methods = frozenset(
+        "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to "
+        "get_device "
+        "_has_compatible_shallow_copy_type __deepcopy__ detach requires_grad_ __get__ __set__".split()
+    )
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Give the tensor its shape (uninitialized memory) and make it an ordinary parameter or buffer."""
+        self.data = torch.empty(shape, device=device or self.data.device, dtype=dtype or self.data.dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call "
+            "`forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
+            "parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self):
+        return f"<{self.__class__.__name__}>"
+
+    def __reduce_ex__(self, proto):
+        return self.__class__, (self.requires_grad,)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        # Property setters and getters arrive as method wrappers, so both kinds of name are let through.
+        allowed = func.__name__ in cls._allowed_methods or type(func).__name__ == "method-wrapper"
+        if allowed:
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+            "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. "
+            "When using "
+            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
+            "functions"
+        )
+
+
+def is_lazy(param):
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is known only at the first forward."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer whose shape is known only at the first forward."""
+
+    cls_to_become = Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer

@@ -1,0 +1,46 @@
+"""Helpers around modules: gradient clipping, packed sequences, parametrizations, fusion."""
+
+from .clip_grad import (
+    clip_grad_norm,
+    clip_grad_norm_,
+    clip_grad_value_,
+    clip_grads_with_norm_,
+    get_total_norm,
+)
+from .convert_parameters import parameters_to_vector, vector_to_parameters
+from .init import skip_init
+
+_LAZY_MODULES = (
+    "clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize",
+    "prune", "rnn", "stateless",
+)  # fmt: skip
+_LAZY_NAMES = {
+    "fuse_conv_bn_eval": "fusion",
+    "fuse_conv_bn_weights": "fusion",
+    "fuse_linear_bn_eval": "fusion",
+    "fuse_linear_bn_weights": "fusion",
+    "convert_conv2d_weight_memory_format": "memory_format",
+    "convert_conv3d_weight_memory_format": "memory_format",
+    "weight_norm": "_weight_norm",
+    "remove_weight_norm": "_weight_norm",
+    "spectral_norm": "_spectral_norm",
+    "remove_spectral_norm": "_spectral_norm",
+}
+
+__all__ = [
+    "clip_grad_norm", "clip_grad_norm_", "clip_grads_with_norm_", "clip_grad_value_", "get_total_norm",
+    "parameters_to_vector", "vector_to_parameters", "skip_init", *_LAZY_NAMES, "parametrizations",
+    "parametrize", "rnn", "stateless",
+]  # fmt: skip
+
+
+def __getattr__(name):
+    import importlib
+
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY_NAMES:
+        value = getattr(importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

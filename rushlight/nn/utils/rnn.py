@@ -1,0 +1,230 @@
+"""Batches of sequences of different lengths: padded, and packed."""
+
+from collections import namedtuple
+
+import rushlight as torch
+
+__all__ = [
+    "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
+    "unpad_sequence", "pack_sequence", "unpack_sequence",
+]  # fmt: skip
+
+PackedSequence_ = namedtuple("PackedSequence_", ["data", "batch_sizes", "sorted_indices", "unsorted_indices"])
+PackedSequence_.__annotations__ = {"data": torch.Tensor, "batch_sizes": torch.Tensor}
+
+
+def invert_permutation(permutation):
+    """The permutation that undoes permutation."""
+    if permutation is None:
+        return None
+    inverse = torch.empty_like(permutation)
+    inverse.scatter_(0, permutation, torch.arange(permutation.numel(), device=permutation.device))
+    return inverse
+
+
+class PackedSequence(PackedSequence_):
+    """The elements of all sequences time step by time step, and how many sequences reach each step."""
+
+    def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
+        if batch_sizes is None and isinstance(data, (list, tuple)):  # one pair, an old form
+            data, batch_sizes = data
+        if unsorted_indices is None:
+            unsorted_indices = invert_permutation(sorted_indices)
+        if batch_sizes is not None and batch_sizes.device.type != "cpu":
+            raise ValueError(
+                "batch_sizes should always be on CPU. Instances of PackedSequence should never be created "
+                "manually. "
+                "They should be instantiated by functions like pack_sequence and pack_padded_sequences in "
+                "nn.utils.rnn. "
+                "https://pytorch.org/docs/stable/nn.html#torch.nn.utils.rnn.pack_sequence"
+            )
+        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+
+    def to(self, *args, **kwargs):
+        """The data (and with it the indices) moved or converted."""
+        data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
+        # The indices follow to the device, but keep their type.
+        indices = [
+            None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)
+        ]
+        return type(self)(data, self.batch_sizes, *indices)
+
+    def pin_memory(self):
+        def pin(t):
+            return None if t is None else t.pin_memory()
+
+        return type(self)(
+            pin(self.data), self.batch_sizes, pin(self.sorted_indices), pin(self.unsorted_indices)
+        )
+
+    def cuda(self, *args, **kwargs):
+        if not torch.tensor((), dtype=self.data.dtype, device=self.data.device).to(*args, **kwargs).is_cuda:
+            kwargs["device"] = "cuda"
+        return self.to(*args, **kwargs)
+
+    def cpu(self, *args, **kwargs):
+        return self.to(*args, **{**kwargs, "device": "cpu"})
+
+    def double(self):
+        return self.to(dtype=torch.double)
+
+    def float(self):
+        return self.to(dtype=torch.float)
+
+    def half(self):
+        return self.to(dtype=torch.half)
+
+    def long(self):
+        return self.to(dtype=torch.long)
+
+    def int(self):
+        return self.to(dtype=torch.int)
+
+    def short(self):
+        return self.to(dtype=torch.short)
+
+    def char(self):
+        return self.to(dtype=torch.int8)
+
+    def byte(self):
+        return self.to(dtype=torch.uint8)
+
+    @property
+    def is_cuda(self):
+        return self.data.is_cuda
+
+    def is_pinned(self):
+        return self.data.is_pinned()
+
+
+def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
+    """Pack a padded batch; sequences not in order of falling length need enforce_sorted=False."""
+    if not isinstance(lengths, torch.Tensor):
+        lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
+    lengths = lengths.to(torch.int64)
+    if lengths.device.type != "cpu":
+        raise RuntimeError(
+            f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D {lengths.device} Long tensor"
+        )
+    sorted_indices = None
+    if not enforce_sorted:
+        lengths, sorted_indices = torch.sort(lengths, descending=True)
+        sorted_indices = sorted_indices.to(input.device)
+        input = input.index_select(0 if batch_first else 1, sorted_indices)
+    if batch_first:
+        input = input.transpose(0, 1)
+    data, batch_sizes = _pack(input, lengths.tolist())
+    return PackedSequence(data, batch_sizes, sorted_indices, None)
+
+
+def _pack(input, lengths):
+    """The steps of a (time, batch, …) tensor that are within each length, in order of time."""
+    if input.numel() == 0 and input.dim() > 1 and input.size(0) == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
+    if len(lengths) != input.size(1):
+        raise RuntimeError(
+            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
+            f"(batch_size={input.size(1)})"
+        )
+    if not lengths or lengths[-1] <= 0:
+        raise RuntimeError(
+            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
+        )
+    if any(a < b for a, b in zip(lengths, lengths[1:])):
+        raise RuntimeError(
+            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
+            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
+            "requirement if you "
+            "do not need ONNX exportability."
+        )
+    if lengths[0] > input.size(0):
+        raise RuntimeError(f"Expected `lengths` to be at most {input.size(0)}, but got {lengths[0]}")
+    batch_sizes = torch.zeros(lengths[0], dtype=torch.int64)
+    parts = []
+    start, active = 0, len(lengths)
+    # Between the ends of two sequences the batch has one size: a block of steps.
+    for length in reversed(lengths):
+        if length > start:
+            block = input[start:length, :active]
+            parts.append(block.reshape(-1, *input.shape[2:]))
+            batch_sizes[start:length] = active
+            start = length
+        active -= 1
+    return torch.cat(parts), batch_sizes
+
+
+def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """The padded batch and the lengths that sequence was packed from."""
+    batch_sizes = sequence.batch_sizes.tolist()
+    steps = len(batch_sizes)
+    if total_length is not None:
+        if total_length < steps:
+            raise ValueError(
+                "Expected total_length to be at least the length of the longest sequence in input, but got "
+                f"total_length={total_length} and max sequence length being {steps}"
+            )
+        steps = total_length
+    batch = batch_sizes[0]
+    padded = sequence.data.new_full((steps, batch, *sequence.data.shape[1:]), padding_value)
+    start = t = 0
+    while t < len(batch_sizes):
+        size, stop = batch_sizes[t], t
+        while stop < len(batch_sizes) and batch_sizes[stop] == size:
+            stop += 1
+        count = (stop - t) * size
+        block = sequence.data[start : start + count]
+        padded[t:stop, :size] = block.view(stop - t, size, *block.shape[1:])
+        start, t = start + count, stop
+    lengths = torch.tensor([sum(size > i for size in batch_sizes) for i in range(batch)], dtype=torch.int64)
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    unsorted_indices = sequence.unsorted_indices
+    if unsorted_indices is None:
+        return padded, lengths
+    dim = 0 if batch_first else 1
+    return padded.index_select(dim, unsorted_indices), lengths[unsorted_indices.cpu()]
+
+
+def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
+    """A list of (length, …) tensors as one tensor, the shorter ones filled up with padding_value."""
+    if padding_side not in ("left", "right"):
+        raise RuntimeError(f"padding_side should be one of 'right' or 'left' but got {padding_side}")
+    if isinstance(sequences, torch.Tensor):
+        sequences = sequences.unbind(0)
+    elif not (hasattr(sequences, "__iter__")):
+        raise RuntimeError(
+            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
+        )
+    sequences = tuple(sequences)
+    if not sequences:
+        raise RuntimeError("received an empty list of sequences")
+    longest = max(s.size(0) for s in sequences)
+    out = sequences[0].new_full((len(sequences), longest, *sequences[0].shape[1:]), padding_value)
+    for i, sequence in enumerate(sequences):
+        length = sequence.size(0)
+        if padding_side == "right":
+            out[i, :length] = sequence
+        else:
+            out[i, longest - length :] = sequence
+    return out if batch_first else out.transpose(0, 1)
+
+
+def unpad_sequence(padded_sequences, lengths, batch_first=False):
+    """The sequences of a padded batch, cut to their lengths."""
+    if not batch_first:
+        padded_sequences = padded_sequences.transpose(0, 1)
+    return [sequence[:length] for sequence, length in zip(padded_sequences.unbind(0), lengths.tolist())]
+
+
+def pack_sequence(sequences, enforce_sorted=True):
+    """A list of (length, …) tensors, packed."""
+    lengths = torch.as_tensor([v.size(0) for v in sequences])
+    return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
+
+
+def unpack_sequence(packed_sequences):
+    """The list of tensors that was packed."""
+    padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
+    return unpad_sequence(padded, lengths, batch_first=True)
