@@ -1,0 +1,241 @@
+"""Functions of the top-level namespace that are compositions of operators.
+
+Each is public as ``rushlight.NAME``; `METHODS` lists those that are methods of Tensor too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import rushlight as torch
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "bartlett_window",
+    "blackman_window",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "chain_matmul",
+    "cumulative_trapezoid",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+    "norm",
+    "tensordot",
+    "trapezoid",
+    "trapz",
+    "unravel_index",
+]
+
+
+def broadcast_shapes(*shapes):
+    """The shape that all `shapes` (ints or sequences of ints) broadcast to. RuntimeError where they do not."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    result = [1] * max((len(s) for s in sizes), default=0)
+    for shape in sizes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] in (1, result[i]):
+                continue
+            if result[i] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    f"{', '.join(str(s) for s in sizes)} differ at dimension {i}"
+                )
+            result[i] = shape[i]
+    return torch.Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """Views of all tensors, expanded to their common shape."""
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
+    shape = broadcast_shapes(*(t.shape for t in tensors))
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def _each(function, tensors):
+    if len(tensors) == 1:
+        if isinstance(tensors[0], (list, tuple)):
+            return tuple(function(t) for t in tensors[0])
+        return function(tensors[0])
+    return tuple(function(t) for t in tensors)
+
+
+def atleast_1d(*tensors):
+    """The tensors with at least one dimension."""
+    return _each(lambda t: t.reshape(1) if t.dim() == 0 else t, tensors)
+
+
+def atleast_2d(*tensors):
+    """The tensors with at least two dimensions; new ones go in front."""
+    return _each(lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t, tensors)
+
+
+def atleast_3d(*tensors):
+    """The tensors with at least three dimensions, placed as NumPy places them."""
+
+    def widen(t):
+        if t.dim() == 0:
+            return t.reshape(1, 1, 1)
+        if t.dim() == 1:
+            return t.unsqueeze(0).unsqueeze(-1)
+        return t.unsqueeze(-1) if t.dim() == 2 else t
+
+    return _each(widen, tensors)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """Contracts dimensions of `a` with dimensions of `b`.
+
+    `dims` is a number (the last of `a` with the first of `b`) or a pair of lists of dimensions.
+    """
+    if isinstance(dims, torch.Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got {dims=}, ndim_a={a.dim()}, ndim_b={b.dim()}"
+            )
+        dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
+    else:
+        dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    result = torch._tensordot(a, b, dims_a, dims_b)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, associated in the cheapest order."""
+    if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
+        matrices = tuple(matrices[0])
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
+    n = len(matrices)
+    # Dynamic programming over intervals (Cormen et al., Introduction to Algorithms, section 15.2).
+    cost = [[0] * n for _ in range(n)]
+    cut = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], cut[i][j] = min(
+                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i, j):
+        return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
+
+    result = product(0, n - 1)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """The vector norm of order `p` over `dim` (all elements without it); ``'fro'`` is 2, ``'nuc'`` a matrix norm."""
+    if dtype is not None:
+        input = input.to(dtype)
+    if p == "nuc":
+        dims = (-2, -1) if dim is None else dim
+        result = torch.linalg.matrix_norm(input, "nuc", dims, keepdim)
+    else:
+        order = 2.0 if p in ("fro", None) else p
+        result = torch.linalg.vector_norm(input, order, dim, keepdim)
+    return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def _panels(y, x, dx, dim):
+    """Areas of the trapezoids between neighbours along `dim`."""
+    n = y.shape[dim]
+    left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
+    if x is None:
+        return (left + right) * (dx / 2)
+    if x.dim() == 1:
+        shape = [1] * y.dim()
+        shape[dim] = x.shape[0]
+        x = x.reshape(shape)
+    m = x.shape[dim]
+    width = x.narrow(dim, min(1, m), max(m - 1, 0)) - x.narrow(dim, 0, max(m - 1, 0))
+    return (left + right) * width / 2
+
+
+def trapezoid(y, x=None, *, dx=1, dim=-1):
+    """The integral along `dim` by the trapezoidal rule, over points `x` or points `dx` apart."""
+    return _panels(y, x, dx, dim).sum(dim)
+
+
+def trapz(y, x=None, *, dx=1, dim=-1):
+    """Alias of `trapezoid`."""
+    return trapezoid(y, x, dx=dx, dim=dim)
+
+
+def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
+    """Running integrals along `dim`; one element shorter than `y`."""
+    return _panels(y, x, dx, dim).cumsum(dim)
+
+
+def unravel_index(indices, shape):
+    """Coordinates, one tensor a dimension, of flat `indices` into a tensor of `shape`."""
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
+        raise ValueError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(s < 0 for s in sizes):
+        raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
+    steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    return tuple(
+        indices.div(step, rounding_mode="floor") % size for step, size in zip(steps, sizes, strict=True)
+    )
+
+
+def _window(length, periodic, formula, options):
+    """Samples formula(t) for t in [0, 1], or the first `length` of one more when periodic."""
+    requires_grad = options.pop("requires_grad", False)
+    dtype = options.pop("dtype", None) or torch.get_default_dtype()
+    if not dtype.is_floating_point:
+        raise RuntimeError(f"window functions expect floating point dtypes, got: {dtype}")
+    if length < 0:
+        raise RuntimeError(f"window functions require non-negative window_length, got window_length={length}")
+    if length <= 1:
+        return torch.ones(length, dtype=dtype, **options).requires_grad_(requires_grad)
+    points = length + 1 if periodic else length
+    t = torch.arange(length, dtype=torch.float64, **options) / (points - 1)
+    return formula(t).to(dtype).requires_grad_(requires_grad)
+
+
+def hann_window(window_length, periodic=True, **options):
+    """Raised cosine window: ``(1 - cos(2 pi t)) / 2``."""
+    return hamming_window(window_length, periodic, 0.5, 0.5, **options)
+
+
+def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, **options):
+    """``alpha - beta cos(2 pi t)``."""
+    return _window(window_length, periodic, lambda t: alpha - beta * torch.cos(2 * math.pi * t), options)
+
+
+def blackman_window(window_length, periodic=True, **options):
+    """``0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t)``."""
+
+    def formula(t):
+        return 0.42 - 0.5 * torch.cos(2 * math.pi * t) + 0.08 * torch.cos(4 * math.pi * t)
+
+    return _window(window_length, periodic, formula, options)
+
+
+def bartlett_window(window_length, periodic=True, **options):
+    """Triangle that is zero at its ends."""
+    return _window(window_length, periodic, lambda t: 1 - (2 * t - 1).abs(), options)
+
+
+def kaiser_window(window_length, periodic=True, beta=12.0, **options):
+    """``i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta)``."""
+
+    def formula(t):
+        return torch.i0(beta * (1 - (2 * t - 1) ** 2).clamp(min=0).sqrt()) / torch.i0(torch.tensor(beta, dtype=t.dtype))
+
+    return _window(window_length, periodic, formula, options)
+
+
+METHODS = ("norm",)
