@@ -1,6 +1,6 @@
 """Functions of the top-level namespace that are compositions of operators.
 
-Each is public as ``rushlight.NAME``; `METHODS` lists those that are methods of Tensor too.
+Each is public as ``rushlight.NAME``.
 """
 
 from __future__ import annotations
@@ -236,6 +236,3 @@ def kaiser_window(window_length, periodic=True, beta=12.0, **options):
         return torch.i0(beta * (1 - (2 * t - 1) ** 2).clamp(min=0).sqrt()) / torch.i0(torch.tensor(beta, dtype=t.dtype))
 
     return _window(window_length, periodic, formula, options)
-
-
-METHODS = ("norm",)
