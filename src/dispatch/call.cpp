@@ -127,11 +127,15 @@ void Frame::proceed() {
 }
 
 void call_boxed(const Op& op, const Value* args, Results& results, const Tensor* out, bool inplace) {
-  uint32_t flags = collect(op, args).flags;
-  if (out)
-    for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i) flags |= detail::flags_of(out[i]);
+  Operands operands = collect(op, args);
   const DispatchState& s = dispatch_state;
-  Frame frame{op, args, out, inplace, (s.always | (flags & s.consider)) & op.intercepted, results};
+  // The straight path: nothing watches, nothing is written, everything is on the CPU.
+  const uint32_t watched = (s.always | (operands.flags & s.consider)) & op.intercepted;
+  if (!(watched | (operands.flags & kNotCpu)) && !out && !op.mutated && op.family != Family::Factory) [[likely]]
+    return op.trampoline(op.kernel[0], Call{op}, args, results);
+  if (out)
+    for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i) operands.flags |= detail::flags_of(out[i]);
+  Frame frame{op, args, out, inplace, (s.always | (operands.flags & s.consider)) & op.intercepted, results};
   frame.proceed();
 }
 
