@@ -18,6 +18,7 @@ const Table& operator_table() {
     register_scan_operators(*t);
     register_sort_operators(*t);
     register_softmax_operators(*t);
+    register_optimizer_operators(*t);
     register_random_operators(*t);
     register_random_sample_operators(*t);
     register_dropout_operators(*t);

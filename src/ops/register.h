@@ -15,6 +15,7 @@ void register_join_operators(Table& t);
 void register_scan_operators(Table& t);
 void register_sort_operators(Table& t);
 void register_softmax_operators(Table& t);
+void register_optimizer_operators(Table& t);
 void register_random_operators(Table& t);
 void register_random_sample_operators(Table& t);
 void register_dropout_operators(Table& t);

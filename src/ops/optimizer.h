@@ -1,0 +1,18 @@
+// Fused optimizer steps: one call for all parameters of a group.
+#pragma once
+#include "dispatch/op.h"
+
+namespace rushlight::ops {
+
+inline Fn<void(TensorList self, TensorList grads, TensorList momentum_buffer_list, double weight_decay,
+               double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+               const Tensor& grad_scale, const Tensor& found_inf)>
+    _fused_sgd_;
+inline Fn<void(TensorList self, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
+               TensorList max_exp_avg_sqs, TensorList state_steps, double lr, double beta1, double beta2,
+               double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
+               const Tensor& found_inf)>
+    _fused_adam_, _fused_adamw_;
+inline Fn<void(TensorList self, const Scalar& scalar)> _foreach_add_;
+
+}  // namespace rushlight::ops
