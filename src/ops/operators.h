@@ -26,10 +26,11 @@ RL_OPERATOR(^, bitwise_xor)
 #undef RL_OPERATOR
 inline Tensor operator~(const Tensor& a) { return ops::bitwise_not(a); }
 
-// Not operator==: a Tensor compares element by element through these names.
+// With plain numbers. Where `using namespace ops` holds, say rushlight::where(...).
 inline Tensor eq(const Tensor& a, const Scalar& b) { return ops::eq(a, wrapped_number(b)); }
 inline Tensor ne(const Tensor& a, const Scalar& b) { return ops::ne(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, const Scalar& b) { return ops::pow(a, wrapped_number(b)); }
+inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) { return ops::where(condition, a, b); }
 inline Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   return ops::where(condition, a, wrapped_number(b));
 }

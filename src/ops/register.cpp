@@ -1,12 +1,20 @@
 #include "ops/register.h"
 
 #include "transform/autograd.h"
+#include "cpu/loops.h"
 
 namespace rushlight {
 
 const Table& operator_table() {
   static const Table* table = [] {
     auto* t = new Table;  // lives as long as the process: handles point into it
+    cpu::choose_loops();
+    register_copy_operators(*t);
+    register_factory_operators(*t);
+    register_arithmetic_operators(*t);
+    register_unary_operators(*t);
+    register_comparison_operators(*t);
+    register_complex_operators(*t);
     register_view_operators(*t);
     register_view_backward_operators(*t);
     register_shape_operators(*t);

@@ -22,5 +22,11 @@ void register_dropout_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();
+void register_arithmetic_operators(Table& t);
+void register_unary_operators(Table& t);
+void register_comparison_operators(Table& t);
+void register_copy_operators(Table& t);
+void register_factory_operators(Table& t);
+void register_complex_operators(Table& t);
 
 }  // namespace rushlight

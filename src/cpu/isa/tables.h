@@ -1,0 +1,23 @@
+// What each instruction set offers: loops of every formula, casts and selections.
+#pragma once
+#include <array>
+
+#include "cpu/loops.h"
+
+namespace rushlight::cpu {
+
+using FormulaLoops = std::array<Loop, kDTypeCount>;
+
+#define RL_DECLARE_TABLES(isa)                                                                                      \
+  namespace isa {                                                                                                   \
+  extern const FormulaLoops arithmetic_loops[], comparison_loops[], transcendental_loops[], special_loops[],        \
+      activation_loops[];                                                                                           \
+  extern const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table;                               \
+  extern const std::array<WhereLoop, 5> where_table;                                                                \
+  }
+RL_DECLARE_TABLES(baseline)
+RL_DECLARE_TABLES(avx2)
+RL_DECLARE_TABLES(avx512)
+#undef RL_DECLARE_TABLES
+
+}  // namespace rushlight::cpu

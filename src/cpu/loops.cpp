@@ -1,0 +1,84 @@
+#include "cpu/loops.h"
+
+#include "cpu/isa/tables.h"
+
+namespace rushlight::cpu {
+
+LoopRow rows[kFormulaCount];
+CastLoop cast_loops[kDTypeCount][kDTypeCount];
+WhereLoop where_loops[5];
+
+namespace {
+
+struct Tables {
+  const FormulaLoops *arithmetic, *comparison, *transcendental, *special, *activation;
+  const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& casts;
+  const std::array<WhereLoop, 5>& wheres;
+};
+
+// Loops that `tables` lacks keep what an earlier, more general set put there.
+void adopt(const Tables& tables) {
+  int next = 0;
+  auto adopt_rows = [&](const FormulaLoops* table, int count) {
+    for (int i = 0; i < count; ++i, ++next)
+      for (int t = 0; t < kDTypeCount; ++t)
+        if (table[i][t]) rows[next].loop[t] = table[i][t];
+  };
+#define RL_ONE(...) +1
+  adopt_rows(tables.arithmetic, 0 RL_ARITHMETIC_FORMULAS(RL_ONE));
+  adopt_rows(tables.comparison, 0 RL_COMPARISON_FORMULAS(RL_ONE));
+  adopt_rows(tables.transcendental, 0 RL_TRANSCENDENTAL_FORMULAS(RL_ONE));
+  adopt_rows(tables.special, 0 RL_SPECIAL_FORMULAS(RL_ONE));
+  adopt_rows(tables.activation, 0 RL_ACTIVATION_FORMULAS(RL_ONE));
+#undef RL_ONE
+  for (int to = 0; to < kDTypeCount; ++to)
+    for (int from = 0; from < kDTypeCount; ++from)
+      if (tables.casts[to][from]) cast_loops[to][from] = tables.casts[to][from];
+  for (int i = 0; i < 5; ++i) where_loops[i] = tables.wheres[i];
+}
+
+#define RL_TABLES(isa)                                                                           \
+  Tables {                                                                                       \
+    isa::arithmetic_loops, isa::comparison_loops, isa::transcendental_loops, isa::special_loops, \
+        isa::activation_loops, isa::cast_table, isa::where_table                                 \
+  }
+
+// The types to try, in order, for elements of a dtype that has no loop of its own. Wrapping 64-bit arithmetic gives
+// every integer type the bits that its own arithmetic would.
+std::array<DType, 3> substitutes(DType t) {
+  switch (t) {
+    case DType::Bool: return {DType::Bool, DType::UInt8, DType::Int64};
+    case DType::UInt16: return {t, DType::Int32, DType::Int64};
+    case DType::Float16:
+    case DType::BFloat16: return {DType::Float32, t, t};
+    default: return {t, is_integral(t) ? DType::Int64 : t, t};
+  }
+}
+
+void choose_compute_types(LoopRow& row) {
+  for (int t = 0; t < kDTypeCount; ++t)
+    for (DType c : substitutes(static_cast<DType>(t)))
+      if (!row.supported[t] && row.loop[static_cast<int>(c)]) {
+        row.supported[t] = true;
+        row.compute[t] = c;
+      }
+}
+
+}  // namespace
+
+void choose_loops() {
+  adopt(RL_TABLES(baseline));
+#if RUSHLIGHT_WITH_AVX2
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+    adopt(RL_TABLES(avx2));
+#if RUSHLIGHT_WITH_AVX512
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512vl"))
+      adopt(RL_TABLES(avx512));
+#endif
+  }
+#endif
+  for (LoopRow& row : rows) choose_compute_types(row);
+}
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,328 @@
+// The functions that formulas are written with, for float, double and complex. Where glibc has vector versions
+// (libmvec, at most 4 ULP off), loops over these calls become calls of those.
+#pragma once
+#include <cmath>
+#include <complex>
+#include <limits>
+#include <type_traits>
+
+#include "core/dtype.h"
+
+#if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
+#define RL_VECTOR_MATH(name)                                                \
+  extern "C" __attribute__((simd("notinbranch"))) double name(double) noexcept; \
+  extern "C" __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
+#define RL_VECTOR_MATH2(name)                                                       \
+  extern "C" __attribute__((simd("notinbranch"))) double name(double, double) noexcept; \
+  extern "C" __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept;
+RL_VECTOR_MATH(exp)
+RL_VECTOR_MATH(exp2)
+RL_VECTOR_MATH(expm1)
+RL_VECTOR_MATH(log)
+RL_VECTOR_MATH(log2)
+RL_VECTOR_MATH(log10)
+RL_VECTOR_MATH(log1p)
+RL_VECTOR_MATH(sin)
+RL_VECTOR_MATH(cos)
+RL_VECTOR_MATH(tan)
+RL_VECTOR_MATH(asin)
+RL_VECTOR_MATH(acos)
+RL_VECTOR_MATH(atan)
+RL_VECTOR_MATH(sinh)
+RL_VECTOR_MATH(cosh)
+RL_VECTOR_MATH(tanh)
+RL_VECTOR_MATH(asinh)
+RL_VECTOR_MATH(acosh)
+RL_VECTOR_MATH(atanh)
+RL_VECTOR_MATH(erf)
+RL_VECTOR_MATH(erfc)
+RL_VECTOR_MATH2(pow)
+RL_VECTOR_MATH2(atan2)
+RL_VECTOR_MATH2(hypot)
+#undef RL_VECTOR_MATH
+#undef RL_VECTOR_MATH2
+#endif
+
+namespace rushlight::formulas {
+
+template <class T>
+concept Real = std::is_floating_point_v<T>;
+template <class T>
+concept Complex = is_complex_v<T>;
+
+#define RL_MATH(name)                                      \
+  inline float name(float x) { return ::name##f(x); }      \
+  inline double name(double x) { return ::name(x); }
+#define RL_MATH2(name)                                                        \
+  inline float name(float x, float y) { return ::name##f(x, y); }             \
+  inline double name(double x, double y) { return ::name(x, y); }
+#define RL_COMPLEX_MATH(name) \
+  template <Complex T>        \
+  T name(T z) {               \
+    return std::name(z);      \
+  }
+RL_MATH(exp)
+RL_MATH(exp2)
+RL_MATH(expm1)
+RL_MATH(log)
+RL_MATH(log2)
+RL_MATH(log10)
+RL_MATH(log1p)
+RL_MATH(sin)
+RL_MATH(cos)
+RL_MATH(tan)
+RL_MATH(asin)
+RL_MATH(acos)
+RL_MATH(atan)
+RL_MATH(sinh)
+RL_MATH(cosh)
+RL_MATH(tanh)
+RL_MATH(asinh)
+RL_MATH(acosh)
+RL_MATH(atanh)
+RL_MATH(erf)
+RL_MATH(erfc)
+RL_MATH(sqrt)
+RL_MATH(floor)
+RL_MATH(ceil)
+RL_MATH(trunc)
+RL_MATH(nearbyint)
+RL_MATH2(pow)
+RL_MATH2(atan2)
+RL_MATH2(hypot)
+RL_MATH2(nextafter)
+RL_MATH2(copysign)
+RL_MATH2(fmod)
+RL_COMPLEX_MATH(exp)
+RL_COMPLEX_MATH(log)
+RL_COMPLEX_MATH(sin)
+RL_COMPLEX_MATH(cos)
+RL_COMPLEX_MATH(tan)
+RL_COMPLEX_MATH(asin)
+RL_COMPLEX_MATH(acos)
+RL_COMPLEX_MATH(atan)
+RL_COMPLEX_MATH(sinh)
+RL_COMPLEX_MATH(cosh)
+RL_COMPLEX_MATH(tanh)
+RL_COMPLEX_MATH(asinh)
+RL_COMPLEX_MATH(acosh)
+RL_COMPLEX_MATH(atanh)
+RL_COMPLEX_MATH(sqrt)
+#undef RL_MATH
+#undef RL_MATH2
+#undef RL_COMPLEX_MATH
+
+template <class T>
+inline constexpr T kPi = T(3.14159265358979323846);
+template <class T>
+inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
+template <class T>
+inline constexpr T kInf = std::numeric_limits<T>::infinity();
+
+// Without the standard's recovery of infinities, which would cost a branch an element (PyTorch has none either).
+template <class T>
+inline T mul(T x, T y) {
+  if constexpr (is_complex_v<T>)
+    return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
+  else if constexpr (std::is_same_v<T, bool>) return x && y;
+  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<decltype(x * y)>(x) * std::make_unsigned_t<decltype(x * y)>(y));
+  else return x * y;
+}
+// Integers wrap around.
+template <class T>
+inline T add(T x, T y) {
+  if constexpr (std::is_same_v<T, bool>) return x || y;
+  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(x) + std::make_unsigned_t<T>(y));
+  else return x + y;
+}
+template <class T>
+inline T sub(T x, T y) {
+  if constexpr (std::is_same_v<T, bool>) return x != y;
+  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(x) - std::make_unsigned_t<T>(y));
+  else return x - y;
+}
+template <class T>
+inline T neg(T x) {
+  if constexpr (std::is_integral_v<T>) return sub(T(0), x);
+  else return -x;
+}
+template <class T>
+inline T div(T x, T y) {
+  if constexpr (is_complex_v<T>) {  // Smith's scaling, as PyTorch's complex division
+    using P = typename T::value_type;
+    const P a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
+    if (std::abs(c) >= std::abs(d)) {
+      if (c == 0 && d == 0) return T(a / std::abs(c), b / std::abs(d));
+      const P r = d / c, s = P(1) / (c + d * r);
+      return T((a + b * r) * s, (b - a * r) * s);
+    }
+    const P r = c / d, s = P(1) / (c * r + d);
+    return T((a * r + b) * s, (b * r - a) * s);
+  } else {
+    return x / y;
+  }
+}
+
+template <class T>
+inline bool is_nan(T x) {
+  if constexpr (is_complex_v<T>) return is_nan(x.real()) || is_nan(x.imag());
+  else return x != x;
+}
+template <class T>
+inline bool is_inf(T x) {
+  if constexpr (is_complex_v<T>) return is_inf(x.real()) || is_inf(x.imag());
+  else return std::abs(x) == kInf<T>;
+}
+template <class T>
+inline bool is_finite(T x) {
+  if constexpr (is_complex_v<T>) return is_finite(x.real()) && is_finite(x.imag());
+  else return std::abs(x) < kInf<T>;
+}
+
+// NaN in either operand gives NaN.
+template <class T>
+inline T max(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return x != x ? x : y != y ? y : x > y ? x : y;
+  else return x > y ? x : y;
+}
+template <class T>
+inline T min(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return x != x ? x : y != y ? y : x < y ? x : y;
+  else return x < y ? x : y;
+}
+
+template <class T>
+inline auto abs(T x) {
+  if constexpr (is_complex_v<T>) return hypot(x.real(), x.imag());
+  else if constexpr (std::is_floating_point_v<T>) return std::abs(x);
+  else if constexpr (std::is_unsigned_v<T>) return x;
+  else return x < 0 ? sub(T(0), x) : x;
+}
+template <class T>
+inline T sign(T x) {
+  if constexpr (is_complex_v<T>) {
+    const auto m = abs(x);
+    return m == 0 ? T(0) : T(x.real() / m, x.imag() / m);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return T(x != 0);
+  } else {
+    return T((T(0) < x) - (x < T(0)));
+  }
+}
+template <class T>
+inline auto angle(T x) {
+  if constexpr (is_complex_v<T>) return atan2(x.imag(), x.real());
+  else return x != x ? x : x < 0 ? kPi<T> : T(0);
+}
+template <class T>
+inline T conj(T x) {
+  if constexpr (is_complex_v<T>) return T(x.real(), -x.imag());
+  else return x;
+}
+template <class T>
+inline T log2(T x) requires Complex<T> { return log(x) * typename T::value_type(1.44269504088896340736); }
+template <class T>
+inline T log10(T x) requires Complex<T> { return log(x) * typename T::value_type(0.43429448190325182765); }
+template <class T>
+inline T exp2(T x) requires Complex<T> { return exp(x * typename T::value_type(0.69314718055994530942)); }
+template <class T>
+inline T log1p(T z) requires Complex<T> {  // accurate near zero: |1+z| from the parts
+  using P = typename T::value_type;
+  const P x = z.real(), y = z.imag(), magnitude = abs(z), theta = atan2(y, x + P(1));
+  if (magnitude < P(0.5)) {
+    const P r = x * (P(2) + x) + y * y;
+    return r == 0 ? T(x, theta) : T(P(0.5) * log1p(r), theta);
+  }
+  return T(log(hypot(x + P(1), y)), theta);
+}
+template <class T>
+inline T expm1(T z) requires Complex<T> {
+  using P = typename T::value_type;
+  const P x = z.real(), y = z.imag(), a = sin(y / 2), er = expm1(x);
+  return T(er * cos(y) - P(2) * a * a, (er + P(1)) * sin(y));
+}
+
+template <class T>
+inline T power(T x, T y) {
+  if constexpr (is_complex_v<T>) return y == T(0) ? T(1) : std::pow(x, y);
+  else return pow(x, y);
+}
+// Integer power by squaring; a negative exponent leaves only the powers of 1 and -1.
+template <class T>
+inline T integer_power(T base, T exponent) {
+  if constexpr (std::is_signed_v<T>) {
+    if (exponent < 0) return base == 1 ? T(1) : base == -1 ? (exponent % 2 ? T(-1) : T(1)) : T(0);
+  }
+  T result = 1;
+  for (; exponent > 0; exponent /= 2, base = mul(base, base))
+    if (exponent % 2) result = mul(result, base);
+  return result;
+}
+
+// Python's modulo: the sign of the divisor.
+template <class T>
+inline T remainder(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const T m = fmod(x, y);
+    return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return y == 0 ? T(0) : x % y;  // the operator refuses zero divisors beforehand
+  } else {
+    if (y == -1 || y == 0) return 0;
+    const T m = x % y;
+    return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
+  }
+}
+// PyTorch's floor division of floats: exact where the quotient is near an integer.
+template <class T>
+inline T floor_divide(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (y == 0) return x / y;
+    const T m = fmod(x, y);
+    T q = (x - m) / y;
+    if (m != 0 && (y < 0) != (m < 0)) q -= T(1);
+    if (q == 0) return copysign(T(0), x / y);
+    const T f = floor(q);
+    return q - f > T(0.5) ? f + T(1) : f;
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return y == 0 ? T(0) : x / y;
+  } else {
+    if (y == -1 || y == 0) return y == 0 ? T(0) : sub(T(0), x);
+    const T q = x / y;
+    return (x % y != 0) && ((x < 0) != (y < 0)) ? q - 1 : q;
+  }
+}
+template <class T>
+inline T trunc_divide(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) return trunc(x / y);
+  else if constexpr (std::is_unsigned_v<T>) return y == 0 ? T(0) : x / y;
+  else return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
+}
+template <class T>
+inline T gcd(T a, T b) {
+  a = abs(a), b = abs(b);
+  while (a != 0) {
+    const T c = a;
+    a = b % a;
+    b = c;
+  }
+  return b;
+}
+template <class T>
+inline T lcm(T a, T b) {
+  const T g = gcd(a, b);
+  return g == 0 ? T(0) : abs(mul(T(a / g), b));
+}
+// Shifts by the width or more, or by a negative count, shift everything out.
+template <class T>
+inline T shift_left(T x, T n) {
+  using U = std::make_unsigned_t<T>;
+  return n < 0 || n >= T(8 * sizeof(T)) ? T(0) : T(U(x) << n);
+}
+template <class T>
+inline T shift_right(T x, T n) {
+  if (n < 0 || n >= T(8 * sizeof(T))) return x < 0 ? T(-1) : T(0);
+  return T(x >> n);
+}
+
+}  // namespace rushlight::formulas

@@ -1,0 +1,23 @@
+// Columns as in arithmetic.h. Functions without a vector form, and rarer integer ones.
+#pragma once
+
+#define RL_SPECIAL_FORMULAS(_)                                                        \
+  _(TruncDivide, 2, 0, FloatingS, Same, trunc_divide(x, y))                           \
+  _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                    \
+  _(FloorDivide, 2, 0, FloatingS, Same, floor_divide(x, y))                           \
+  _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                    \
+  _(Remainder, 2, 0, FloatingS, Same, remainder(x, y))                                \
+  _(RemainderInteger, 2, 0, Divisible, Same, remainder(x, y))                         \
+  _(Fmod, 2, 0, FloatingS, Same, fmod(x, y))                                          \
+  _(FmodInteger, 2, 0, Divisible, Same, integer_fmod(x, y))                           \
+  _(Fmax, 2, 0, FloatingS, Same, std::fmax(x, y))                                     \
+  _(Fmin, 2, 0, FloatingS, Same, std::fmin(x, y))                                     \
+  _(Copysign, 2, 0, FloatingS, Same, copysign(x, y))                                  \
+  _(Nextafter, 2, 0, FloatingS, Same, nextafter(x, y))                                \
+  _(Heaviside, 2, 0, Real, Same, x != x ? x : x == 0 ? y : T(x > 0))                  \
+  _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                 \
+  _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                 \
+  _(Lgamma, 1, 0, FloatingS, Same, std::lgamma(x))                                         \
+  _(Angle, 1, 0, FieldsS, Part, angle(x))                                             \
+  _(Conj, 1, 0, ComplexV, Same, conj(x))                                              \
+  _(NanToNum, 1, 3, FloatingS, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)

@@ -1,0 +1,171 @@
+#include "ops/copy.h"
+
+#include <cstring>
+
+#include "core/parallel.h"
+#include "cpu/copy.h"
+#include "cpu/pointwise.h"
+#include "ops/factory.h"
+#include "ops/operators_named.h"
+#include "ops/pointwise_family.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+// --- copy_, fill_, zero_ -------------------------------------------------------------------------------------------
+
+void check_copy(const Tensor& self, const Tensor& source) {
+  RL_CHECK(self.sizes() == source.sizes() || broadcast_shapes(self.sizes(), source.sizes()) == self->sizes,
+           "output with shape ", self.sizes(), " doesn't match the broadcast shape ",
+           broadcast_shapes(self.sizes(), source.sizes()));
+}
+
+// Both share memory without being the same elements: reads must not see what was written.
+bool needs_detour(const Tensor& self, const Tensor& source) {
+  if (!self->storage || self->storage.get() != source->storage.get()) return false;
+  return memory_overlap(self, source) != Overlap::Full;
+}
+
+void copy_elements(const Tensor& self, const Tensor& source) {
+  if (self.is_same(source) || self.numel() == 0 || !self.is_cpu()) return;
+  RL_CHECK(!source.device().is_meta(), "copy_: the source is a meta tensor, which has no data");
+  RL_CHECK(!has_internal_overlap(self),
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "Please clone() the tensor before performing the operation.");
+  if (!needs_detour(self, source)) return cpu::copy(self, source);
+  const Tensor between = empty_tensor(source.sizes(), source.dtype());
+  cpu::copy(between, source);
+  cpu::copy(self, between);
+}
+
+Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) {
+  check_copy(self, source);
+  copy_elements(self, source);
+  return self;
+}
+
+void copy_result_body(const Tensor& target, const Tensor& source, bool recorded) {
+  if (recorded) {
+    ops::copy_(target, source, false);
+  } else {
+    check_copy(target, source);
+    copy_elements(target, source);
+  }
+}
+
+Tensor fill_kernel(const Call&, const Tensor& self, const Tensor& value) {
+  RL_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
+  copy_elements(self, value);
+  return self;
+}
+
+Tensor zero_kernel(const Call&, const Tensor& self) {
+  if (!self.is_cpu()) return self;
+  if (self.is_contiguous()) cpu::clear(self.data_ptr(), self.nbytes());
+  else copy_elements(self, scalar_tensor_of(0, self.dtype()));
+  return self;
+}
+
+// --- clone, contiguous, to -----------------------------------------------------------------------------------------
+
+Tensor empty_in_format(const Tensor& like, DType dtype, Device device, MemoryFormat format) {
+  if (format != MemoryFormat::Preserve) return empty_tensor(like.sizes(), dtype, device, format);
+  if (device == like.device()) return empty_like_tensor(like, dtype);
+  if (!is_non_overlapping_and_dense(like) || like.is_contiguous()) return empty_tensor(like.sizes(), dtype, device);
+  Dims strides = like->strides;
+  for (int64_t& s : strides) s = std::abs(s);
+  return empty_strided_tensor(like.sizes(), strides, dtype, device);
+}
+
+Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice device, std::optional<MemoryFormat> format) {
+  const Device target = device.value_or(self.device());
+  const Tensor out = empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  if (out.is_cpu()) {
+    RL_CHECK(!self.device().is_meta(), "Cannot copy out of meta tensor; no data!");
+    cpu::copy(out, self);
+  }
+  return out;
+}
+
+Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat> format) {
+  const Tensor out = empty_in_format(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
+  if (out.is_cpu()) cpu::copy(out, self);
+  return out;
+}
+
+Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
+  RL_CHECK(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  return self.is_contiguous(format) ? self : ops::clone(self, format);
+}
+
+Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool, bool copy,
+               std::optional<MemoryFormat> format) {
+  const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
+  const bool same = (!dtype || *dtype == self.dtype()) && (!device || *device == self.device()) &&
+                    (wanted == MemoryFormat::Preserve || self.is_contiguous(wanted));
+  return same && !copy ? self : ops::to_copy(self, dtype, device, wanted);
+}
+
+template <DType T>
+Tensor cast_body(const Call&, const Tensor& self, std::optional<MemoryFormat> format) {
+  return ops::to(self, T, std::nullopt, false, false, format);
+}
+
+Tensor type_as_body(const Call&, const Tensor& self, const Tensor& other) {
+  return ops::to(self, other.dtype(), other.device(), false, false, std::nullopt);
+}
+
+// In its own dtype: the gradient of a conversion converts back.
+Tensor convert_back(const Tensor& g, const InputMeta& meta) {
+  return ops::to(g, meta.dtype, meta.device, false, false, std::nullopt);
+}
+
+void register_conversions(Table& t) {
+  t.op(ops::clone, "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_kernel)
+      .doc("A copy with its own memory.").derivative([](Grad g) { return g; });
+  t.op(ops::to_copy, "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor", to_copy_kernel)
+      .internal().doc("A copy in another dtype, device or layout.")
+      .derivative([](Grad g, Shape<0> self) { return convert_back(g, self.meta); });
+  t.composite(ops::contiguous, "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", contiguous_body)
+      .method_only().doc("The tensor itself if it is laid out so, else a copy.");
+  t.composite(ops::to, "_to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_body)
+      .internal().doc("The tensor in another dtype or on another device; itself when nothing changes.");
+  t.composite("type_as(Tensor self, Tensor other) -> Tensor", type_as_body).method_only().doc("self in other's dtype, on its device.");
+  auto cast = [&](const char* schema, Tensor (*body)(const Call&, const Tensor&, std::optional<MemoryFormat>)) {
+    t.composite(schema, body).method_only();
+  };
+  cast("float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float32>);
+  cast("double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float64>);
+  cast("half(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float16>);
+  cast("bfloat16(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::BFloat16>);
+  cast("int(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int32>);
+  cast("long(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int64>);
+  cast("short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int16>);
+  cast("char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int8>);
+  cast("byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::UInt8>);
+  cast("bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Bool>);
+  cast("cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex64>);
+  cast("cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex128>);
+}
+
+}  // namespace
+
+void register_copy_operators(Table& t) {
+  copy_result = copy_result_body;
+  t.op(ops::copy_, "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_kernel)
+      .doc("Writes src, broadcast and converted, into self.")
+      .derivative([](Grad g, Shape<1> source, Needs need) {
+        return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
+      });
+  t.op(ops::fill_, "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", fill_kernel)
+      .doc("Sets every element to value.")
+      .derivative([](Grad g, Needs need) { return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()}; });
+  t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel).doc("Sets every element to zero.")
+      .derivative([](Grad g) { return zeros_like(g); });
+  register_conversions(t);
+}
+
+}  // namespace rushlight

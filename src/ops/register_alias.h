@@ -1,0 +1,20 @@
+// Other names of an operator.
+#pragma once
+#include "dispatch/table.h"
+
+namespace rushlight {
+namespace detail {
+template <auto& Handle, class F = std::remove_cvref_t<decltype(Handle)>>
+struct Alias;
+template <auto& Handle, class R, class... A>
+struct Alias<Handle, Fn<R(A...)>> {
+  static R body(const Call&, A... arguments) { return Handle(arguments...); }
+};
+}  // namespace detail
+
+// A second name for `Handle`, with in-place and out= forms.
+template <auto& Handle>
+Record add_alias(Table& t, const char* schema) {
+  return t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
+}
+}  // namespace rushlight
