@@ -27,8 +27,7 @@ def _storage_for_pickle(tensor):
     """The storage to write for a tensor, and the tensor's offset in it.
 
     Only the bytes that are looked at are written. While a file is being saved, tensors that share memory
-    have to agree
-    on one piece, so the saver decides; a tensor pickled alone takes its own.
+    have to agree on one piece, so the saver decides; a tensor pickled alone takes its own.
     """
     from rushlight.storage import TypedStorage
 
@@ -117,8 +116,7 @@ def _check_layout(storage, offset, size, stride, itemsize):
     if 0 not in size and (low < 0 or high * itemsize > storage.nbytes()):
         raise RuntimeError(
             f"rebuild tensor: size {size}, stride {stride} and storage offset {offset} reach outside the "
-            "storage "
-            f"of {storage.nbytes()} bytes; is the file damaged?"
+            f"storage of {storage.nbytes()} bytes; is the file damaged?"
         )
 
 

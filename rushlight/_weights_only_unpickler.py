@@ -1,10 +1,8 @@
 """An unpickler that builds tensors and plain containers and nothing else.
 
 It runs the standard library's pickle machine with the instructions that call or change objects replaced: a
-name must
-be on the closed list (or allowed by the user), only listed callables are called, and only objects made
-from them are
-given state. So a file cannot run code of its own.
+name must be on the closed list (or allowed by the user), only listed callables are called, and only objects
+made from them are given state. So a file cannot run code of its own.
 """
 
 import pickle
@@ -164,8 +162,7 @@ class Unpickler(pickle._Unpickler):
             f"Unsupported global: GLOBAL {shown} was not an allowed global by default. Please use "
             f"`torch.serialization.add_safe_globals([{shown}])` or the "
             f"`torch.serialization.safe_globals([{shown}])` context manager to allowlist this global if "
-            "you trust "
-            "this class/function."
+            "you trust this class/function."
         )
 
     def _check_callable(self, function):

@@ -55,10 +55,9 @@ class RecordReader:
     def _damaged(self, what):
         return RuntimeError(
             f"PytorchStreamReader failed reading zip archive: {what}: {self._name}. If you are seeing this "
-            "error, there "
-            "is a high likelihood that your checkpoint file is corrupted. This can happen if the "
-            "checkpoint was not "
-            "saved properly, was transferred incorrectly, or the file was modified after saving."
+            "error, there is a high likelihood that your checkpoint file is corrupted. This can happen if "
+            "the checkpoint was not saved properly, was transferred incorrectly, or the file was modified "
+            "after saving."
         )
 
     def _info(self, name):

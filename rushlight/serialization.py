@@ -106,10 +106,8 @@ def _restore_cuda(storage, location):
     if not rushlight.cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
-            "you are "
-            "running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
-            "map your "
-            "storages to the CPU."
+            "you are running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
         )
     return storage.to(device=location)
 
@@ -159,8 +157,7 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     """Save an object to a file: a path or a file object opened for binary writing.
 
     A path is written under a temporary name and then moved, so a failure leaves the old file whole. Only
-    the bytes that
-    tensors look at are stored; tensors that share memory still share it after loading.
+    the bytes that tensors look at are stored; tensors that share memory still share it after loading.
     """
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         raise AttributeError(
@@ -365,9 +362,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         if not hasattr(f, method):
             raise AttributeError(
                 f"{type(f).__name__!r} object has no attribute {method!r}. You can only torch.load from a "
-                "file that "
-                "is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from "
-                "it instead."
+                "file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to "
+                "load from it instead."
             )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")

@@ -72,15 +72,13 @@ def _make_grad(i, out, grad):
         if grad.shape != out.shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a "
-                "shape of "
-                f"{out.shape}."
+                f"shape of {out.shape}."
             )
         if out.dtype.is_complex != grad.dtype.is_complex:
             raise RuntimeError(
                 "For complex Tensors, both grad_output and output are required to have the same dtype. "
-                "Mismatch in "
-                f"dtype: grad_output[{i}] has a dtype of {grad.dtype} and output[{i}] has a dtype of "
-                f"{out.dtype}."
+                f"Mismatch in dtype: grad_output[{i}] has a dtype of {grad.dtype} and output[{i}] has a "
+                f"dtype of {out.dtype}."
             )
         return grad
     if grad is not None:
@@ -122,8 +120,7 @@ def backward(
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
-                "Please only "
-                "use `grad_tensors`."
+                "Please only use `grad_tensors`."
             )
         grad_tensors = grad_variables
     inputs = () if inputs is None else _inputs(inputs, "backward")

@@ -56,8 +56,7 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx):
             if backward is not Function.backward:
                 raise RuntimeError(
                     "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You "
-                    "should only "
-                    "implement one of them."
+                    "should only implement one of them."
                 )
             backward = vjp
         return backward(self, *args)
@@ -80,8 +79,7 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     """Base class of operations with their own derivative.
 
     A subclass gives ``forward(ctx, *args)``, or ``forward(*args)`` with ``setup_context(ctx, inputs,
-    output)``, and
-    ``backward(ctx, *grad_outputs)``; it is called as ``MyFunction.apply(*args)``.
+    output)``, and ``backward(ctx, *grad_outputs)``; it is called as ``MyFunction.apply(*args)``.
     """
 
     generate_vmap_rule = False
@@ -97,9 +95,8 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx, *grad_outputs):
         raise NotImplementedError(
-            "You must implement either the backward or vjp method for your custom autograd.Function to use "
-            "it with "
-            "backward mode AD."
+            "You must implement either the backward or vjp method for your custom autograd.Function to "
+            "use it with backward mode AD."
         )
 
     # The same function under two names; BackwardCFunction looks which of them a subclass replaced.

@@ -13,8 +13,7 @@ def _inputs_tuple(value, what, function):
             place = f"value at index {i}" if isinstance(value, tuple) else what
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the "
-                f"given {place} "
-                f"has type {type(element)}."
+                f"given {place} has type {type(element)}."
             )
     return values, isinstance(value, tuple)
 
@@ -129,8 +128,7 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     """The Jacobian of ``func``: per output and input a tensor of the output's shape followed by the input's.
 
     A tuple of outputs gives a tuple, a tuple of inputs a tuple within. ``vectorize`` and ``strategy``
-    choose how
-    PyTorch computes it; the result is the same.
+    choose how PyTorch computes it; the result is the same.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(

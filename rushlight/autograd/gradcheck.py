@@ -169,17 +169,16 @@ class _Check:
             if x.dtype not in (rushlight.float64, rushlight.complex128):
                 warnings.warn(
                     f"Input #{i} requires gradient and is not a double precision floating point or "
-                    "complex. This "
-                    "check will likely fail if all the inputs are not of double precision floating point "
+                    "complex. This check will likely fail if all the inputs are not of double precision "
+                    "floating point "
                     "or complex. ",
                     stacklevel=4,
                 )
             if any(s == 0 and n > 1 for s, n in zip(x.stride(), x.size())):
                 raise RuntimeError(
-                    f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                    "non-overlapping to be able to compute the numerical gradients correctly. You should "
-                    "call "
-                    ".contiguous on the input before passing it to gradcheck."
+                    f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that "
+                    "are non-overlapping to be able to compute the numerical gradients correctly. You "
+                    "should call .contiguous on the input before passing it to gradcheck."
                 )
 
     def _call(self):
@@ -331,8 +330,7 @@ class _Check:
             except RuntimeError as e:
                 raise GradcheckError(
                     "Expected backward function to handle undefined output grads. Please look at 'Notes "
-                    "about undefined "
-                    "output gradients' in 'tools/autograd/derivatives.yaml'"
+                    "about undefined output gradients' in 'tools/autograd/derivatives.yaml'"
                 ) from e
             if any(g is not None and not bool((g == 0).all()) for g in found):
                 raise GradcheckError(

@@ -153,8 +153,7 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
     """Call ``fn`` in a backward pass when the gradients of all of the tensors, or of any one, are there.
 
     With "all", ``fn`` receives the list of gradients, None for tensors that the pass does not reach; with
-    "any", the
-    first gradient.
+    "any", the first gradient.
     """
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")

@@ -20,8 +20,7 @@ class Adam(_PerParameter):
     """Adam (Kingma and Ba 2015), optionally with AMSGrad and with weight decay apart from the gradient.
 
     The first and second moments ``m`` and ``v`` are running means of the gradient and of its square; after
-    correcting
-    both for their start at zero the step is ``p -= lr * m / (sqrt(v) + eps)``.
+    correcting both for their start at zero the step is ``p -= lr * m / (sqrt(v) + eps)``.
     """
 
     def __init__(

@@ -304,8 +304,7 @@ class Optimizer:
         elif isinstance(params, (set, frozenset)):
             raise TypeError(
                 "optimizer parameters need to be organized in ordered collections, but the ordering of "
-                "tensors in "
-                "sets will change between runs. Please use a list instead."
+                "tensors in sets will change between runs. Please use a list instead."
             )
         else:
             group["params"] = list(params)
@@ -338,8 +337,7 @@ class _PerParameter(Optimizer):
     """An optimizer whose step treats each parameter on its own.
 
     A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take a
-    whole group
-    at once in ``_step_group``.
+    whole group at once in ``_step_group``.
     """
 
     @_use_grad_for_differentiable

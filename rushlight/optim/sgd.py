@@ -17,9 +17,8 @@ __all__ = ["SGD"]
 class SGD(_PerParameter):
     """Stochastic gradient descent, optionally with momentum.
 
-    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first
-    gradient; the step is
-    ``p -= lr * b``, or ``p -= lr * (g + momentum * b)`` with ``nesterov``.
+    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first gradient;
+    the step is ``p -= lr * b``, or ``p -= lr * (g + momentum * b)`` with ``nesterov``.
     """
 
     def __init__(

@@ -18,9 +18,8 @@ def context_decorator(make, func):
 
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only "
-            "decorate "
-            "functions or methods. To preserve the current behavior of class decoration, you can directly "
-            "decorate "
+            "decorate functions or methods. To preserve the current behavior of class decoration, you can "
+            "directly decorate "
             "the `__init__` method and nothing else.",
             FutureWarning,
             stacklevel=3,
