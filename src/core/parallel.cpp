@@ -151,9 +151,10 @@ void parallel_for_slowly(int64_t begin, int64_t end, int64_t grain, RangeFunctio
 
 void run_in_pool(detail::FunctionRef<void()> f) {
 #ifdef RUSHLIGHT_WITH_TBB
-  // Inside a region the arena is the right one already.
-  if (t_in_parallel) return f();
-  t_arena.get(pool_lost ? 1 : get_num_threads()).execute([&] { f(); });
+  // Inside a region the arena is the right one already. In a child without workers even making an arena could
+  // wait for a lock that one of them held.
+  if (t_in_parallel || pool_lost) return f();
+  t_arena.get(get_num_threads()).execute([&] { f(); });
 #else
   f();
 #endif

@@ -40,6 +40,8 @@ void fill_permutation(RandomOut out, Generator& g);
 void draw_poisson(RandomOut out, const void* rate, Generator& g);
 void draw_binomial(RandomOut out, const void* count, const void* probability, Generator& g);
 void draw_gamma(RandomOut out, const void* alpha, Generator& g);
+// 1 where the input is positive, else uniform on [lower, upper); only the latter draw.
+void draw_rrelu_slopes(RandomOut out, const void* input, double lower, double upper, Generator& g);
 // `rows` rows of `categories` weights in, `samples` indices out for each.
 void draw_with_replacement(DType dtype, const void* weights, int64_t rows, int64_t categories,
                            int64_t samples, int64_t* out, Generator& g);

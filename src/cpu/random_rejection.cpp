@@ -140,6 +140,16 @@ void draw_gamma(RandomOut out, const void* alpha, Generator& g) {
   });
 }
 
+void draw_rrelu_slopes(RandomOut out, const void* input, double lower, double upper, Generator& g) {
+  Draws draws(g);
+  visit_dtype(TypeList<float, double>{}, out.dtype, "rrelu_with_noise_out_cpu", [&](auto tag) {
+    using T = decltype(tag);
+    const T* next = static_cast<const T*>(input);
+    fill_each(out, TypeList<T>{}, "rrelu_with_noise_out_cpu",
+              [&]() -> double { return *next++ <= 0 ? draws.uniform() * (upper - lower) + lower : 1; });
+  });
+}
+
 void draw_with_replacement(DType dtype, const void* weights, int64_t rows, int64_t categories,
                            int64_t samples, int64_t* out, Generator& g) {
   Draws draws(g);

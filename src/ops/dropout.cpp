@@ -1,6 +1,7 @@
-// Dropout in all its forms: the input times noise that is drawn here.
+// Dropout in all its forms, and the randomised ReLU: the input times noise that is drawn here.
 #include <cmath>
 
+#include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
@@ -73,9 +74,46 @@ std::tuple<Tensor, Tensor> native_dropout_body(const Call&, const Tensor& self, 
   return {mul(self, mask) * Scalar(keep == 0 ? 0 : 1 / keep), mask};
 }
 
+Tensor rrelu_slopes_kernel(const Call&, const Tensor& self, double lower, double upper,
+                           OptGenerator generator) {
+  const Tensor input = contiguous(self), slopes = empty_tensor(self.sizes(), self.dtype(), self.device());
+  write_random(slopes, [&](cpu::RandomOut out) {
+    cpu::draw_rrelu_slopes(out, input.data_ptr(), lower, upper, generator_or_default(generator));
+  });
+  return slopes;
+}
+
+template <bool inplace>
+Tensor rrelu_body(const Call&, const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                  OptGenerator generator) {
+  const double low = lower.to_double(), high = upper.to_double();
+  RL_CHECK(low <= high, "Lower bound should be less than or equal to the upper bound");
+  if (training) return times(self, rrelu_slopes(self, low, high, generator), inplace);
+  const Scalar slope((low + high) / 2);
+  return inplace ? leaky_relu.inplace(self, slope) : leaky_relu(self, slope);
+}
+
 }  // namespace
 
 void register_dropout_operators(Table& t) {
+  t.op(rrelu_slopes,
+       "_rrelu_slopes(Tensor self, float lower, float upper, Generator? generator=None) -> Tensor",
+       rrelu_slopes_kernel)
+      .family(Family::Random)
+      .internal()
+      .not_differentiable("depends on the signs only");
+  t.composite(rrelu,
+              "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+              "Generator? generator=None) -> Tensor",
+              rrelu_body<false>)
+      .doc("ReLU whose slope below zero is drawn for each element while training.")
+      .function_only();
+  t.composite(
+       rrelu_,
+       "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+       "Generator? generator=None) -> Tensor(a!)",
+       rrelu_body<true>)
+      .function_only();
   t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
        dropout_noise_kernel)
       .family(Family::Random)

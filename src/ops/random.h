@@ -55,4 +55,9 @@ inline Fn<Tensor(const Tensor& self, double p, bool train)> dropout, dropout_, a
     feature_dropout, feature_dropout_, feature_alpha_dropout, feature_alpha_dropout_;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, double p, std::optional<bool> train)> native_dropout;
 
+inline Fn<Tensor(const Tensor& self, double lower, double upper, OptGenerator generator)> rrelu_slopes;
+inline Fn<Tensor(const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                 OptGenerator generator)>
+    rrelu, rrelu_;
+
 }  // namespace rushlight::ops
