@@ -2,6 +2,7 @@
 // PyTorch's stream of normals depends on the processor in the last bit: where it has AVX2 its build fuses
 // multiply-adds and evaluates the float Box-Muller transform with the Cephes polynomials; elsewhere it calls
 // the C library. We do the same, so that equal seeds give equal numbers on equal machines.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numbers>
@@ -54,9 +55,6 @@ struct SinCos {
 // Cephes logf for positive normal numbers: log(m 2^e) = e log 2 + (m - 1) - (m - 1)^2 / 2 + (m - 1)^3 P(m -
 // 1).
 inline float log_positive(float x) {
-  constexpr float kP[] = {7.0376836292e-2f,  -1.1514610310e-1f, 1.1676998740e-1f,
-                          -1.2420140846e-1f, 1.4249322787e-1f,  -1.6668057665e-1f,
-                          2.0000714765e-1f,  -2.4999993993e-1f, 3.3333331174e-1f};
   const auto bits = std::bit_cast<uint32_t>(x);
   float m = std::bit_cast<float>((bits & 0x007fffffu) | 0x3f000000u);  // [0.5, 1)
   auto e = static_cast<float>(static_cast<int32_t>(bits >> 23) - 126);
@@ -64,8 +62,14 @@ inline float log_positive(float x) {
   e -= low ? 1.0f : 0.0f;
   m = (m - 1.0f) + (low ? m : 0.0f);
   const float z = m * m;
-  float y = kP[0];
-  for (int i = 1; i < 9; i++) y = std::fma(y, m, kP[i]);
+  float y = std::fma(7.0376836292e-2f, m, -1.1514610310e-1f);
+  y = std::fma(y, m, 1.1676998740e-1f);
+  y = std::fma(y, m, -1.2420140846e-1f);
+  y = std::fma(y, m, 1.4249322787e-1f);
+  y = std::fma(y, m, -1.6668057665e-1f);
+  y = std::fma(y, m, 2.0000714765e-1f);
+  y = std::fma(y, m, -2.4999993993e-1f);
+  y = std::fma(y, m, 3.3333331174e-1f);
   y = std::fma(y * m, z, e * -2.12194440e-4f);
   y = std::fma(-z, 0.5f, y);
   return std::fma(e, 0.693359375f, m + y);
@@ -104,13 +108,15 @@ inline SinCos<double> sin_cos(double x) { return {std::sin(x), std::cos(x)}; }
 template <class T>
 void box_muller(T* data, int64_t blocks, T mean, T std) {
   for (int64_t b = 0; b < blocks; b++, data += 16) {
+    T near[8], far[8];  // apart from `data`, so that the loop becomes vector code
     for (int i = 0; i < 8; i++) {
       const T radius = std::sqrt(T(-2) * log_positive(T(1) - data[i]));  // (0, 1]: the logarithm is finite
-      const T angle = angle_of(data[i + 8]);
-      const SinCos<T> direction = sin_cos(angle);
-      data[i] = multiply_add(radius * direction.cos, std, mean);
-      data[i + 8] = multiply_add(radius * direction.sin, std, mean);
+      const SinCos<T> direction = sin_cos(angle_of(data[i + 8]));
+      near[i] = multiply_add(radius * direction.cos, std, mean);
+      far[i] = multiply_add(radius * direction.sin, std, mean);
     }
+    std::copy_n(near, 8, data);
+    std::copy_n(far, 8, data + 8);
   }
 }
 
