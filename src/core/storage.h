@@ -37,6 +37,7 @@ class StorageImpl final : public RefCounted {
   bool read_only() const { return read_only_; }
   void set_read_only(bool value) { read_only_ = value; }
   bool resizable() const { return resizable_; }
+  void forbid_resize() { resizable_ = false; }  // somebody else keeps the address
   bool owns_memory() const { return deleter_ == nullptr; }
   // Grows or shrinks, keeping the common bytes. Fails for memory that is borrowed.
   void resize(size_t nbytes);

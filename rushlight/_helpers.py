@@ -1,0 +1,174 @@
+"""Small functions of the top namespace that need no kernel."""
+
+import rushlight
+from rushlight import _C
+
+
+def _expect_tensor(name, value):
+    if not isinstance(value, rushlight.Tensor):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+
+
+def _ask(name):
+    def ask(input):
+        _expect_tensor(name, input)
+        return getattr(input, name)()
+
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"``input.{name}()``"
+    return ask
+
+
+is_floating_point, is_complex, is_signed, is_inference, is_conj, is_neg, numel, is_nonzero, resolve_conj, resolve_neg, get_device = (
+    _ask(name)
+    for name in (
+        "is_floating_point", "is_complex", "is_signed", "is_inference", "is_conj", "is_neg", "numel", "is_nonzero",
+        "resolve_conj", "resolve_neg", "get_device",
+    )
+)  # fmt: skip
+
+
+def is_same_size(input, other):
+    """Whether both tensors have the same sizes."""
+    return input.is_same_size(other)
+
+
+def is_distributed(input):
+    return False
+
+
+def is_storage(obj):
+    """Whether the object is a storage."""
+    from rushlight.storage import TypedStorage
+
+    return isinstance(obj, (_C.StorageBase, TypedStorage))
+
+
+def typename(obj):
+    """The qualified name of an object's type."""
+    if isinstance(obj, rushlight.Tensor):
+        return obj.type()
+    kind = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", "") or ""
+    return kind.__qualname__ if module in ("", "builtins") else f"{module}.{kind.__qualname__}"
+
+
+def can_cast(from_, to):
+    """Whether PyTorch's rules allow a result of one dtype to be stored in another."""
+    return _C._can_cast_dtypes(from_, to)
+
+
+def _category_tensor(value):
+    if isinstance(value, rushlight.Tensor):
+        return value
+    if isinstance(value, (bool, int, float, complex)):
+        return value
+    raise TypeError(f"result_type(): expected a Tensor or a Number, not {type(value).__name__}")
+
+
+def result_type(tensor, other):
+    """The dtype of an arithmetic operation on the two."""
+    return _C._result_type(_category_tensor(tensor), _category_tensor(other))
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+    """Return the function or module as it is: it already runs through fused kernels, without a tracer."""
+    if model is None:
+        return lambda f: f
+    return model
+
+
+def compiled_with_cxx11_abi():
+    return True
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """Call one of two functions."""
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="different", *, chunk_size=None):
+    """Map a function over a dimension; see ``torch.func.vmap``."""
+    return rushlight.func.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
+def get_device_module(device=None):
+    """The module of a device: ``torch.cpu`` or ``torch.cuda``."""
+    kind = rushlight.device(device).type if device is not None else "cpu"
+    return getattr(rushlight, kind)
+
+
+# --- assertions ----------------------------------------------------------------------------------------------------------
+
+
+def _assert(condition, message):
+    assert condition, message
+
+
+def _check_with(error_type, cond, message=None):
+    if not cond:
+        text = "Expected cond to be True, but got False." if message is None else message() if callable(message) else str(message)
+        raise error_type(text)
+
+
+def _check(cond, message=None):
+    """RuntimeError unless the condition holds."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_index(cond, message=None):
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond, message=None):
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond, message=None):
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond, message=None):
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i, message=None, *, max=None):
+    _check(i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all(cond, message=None):
+    _check(bool(cond.all()), message)
+
+
+def _is_all_true(tensor):
+    return tensor.all()
+
+
+# --- symbolic numbers: sizes are always plain numbers here -----------------------------------------------------------------
+
+
+class SymInt:
+    """Never instantiated: every size is an int. Present for ``isinstance`` tests."""
+
+
+class SymFloat:
+    """Never instantiated; see SymInt."""
+
+
+class SymBool:
+    """Never instantiated; see SymInt."""
+
+
+sym_int, sym_float, sym_max, sym_min = int, float, max, min
+
+
+def sym_not(a):
+    return not a
+
+
+def sym_ite(b, t, f):
+    return t if b else f
+
+
+def sym_sqrt(a):
+    return a**0.5

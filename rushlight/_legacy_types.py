@@ -1,0 +1,38 @@
+"""``torch.FloatTensor`` and its kin: constructors that fix a dtype and answer ``isinstance``."""
+
+import rushlight
+from rushlight import _C
+
+
+class _TensorTypeMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype and instance.is_cpu
+
+    def __call__(cls, *args, **kwargs):
+        return _C._legacy_tensor(cls.dtype, args, kwargs or None)
+
+    def __repr__(cls):
+        return f"<class '{cls._legacy_name}'>"
+
+
+def _make(name, dtype):
+    return _TensorTypeMeta(name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": "rushlight"})
+
+
+_NAMES = {
+    "BFloat16": rushlight.bfloat16, "Bool": rushlight.bool, "Byte": rushlight.uint8, "Char": rushlight.int8,
+    "Double": rushlight.float64, "Float": rushlight.float32, "Half": rushlight.float16, "Int": rushlight.int32,
+    "Long": rushlight.int64, "Short": rushlight.int16,
+}  # fmt: skip
+globals().update({f"{name}Tensor": _make(f"{name}Tensor", dtype) for name, dtype in _NAMES.items()})
+
+
+def __getattr__(name):
+    kind = name.removesuffix("Storage")
+    if name.endswith("Storage") and kind in _NAMES:
+        import rushlight.storage
+
+        found = getattr(rushlight.storage, name, None)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

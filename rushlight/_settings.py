@@ -1,0 +1,89 @@
+"""Process-wide settings that are kept in Python."""
+
+import rushlight
+from rushlight import _C
+
+_state = {"deterministic": False, "warn_only": False, "matmul": "highest", "warn_always": False, "interop_threads": 1}
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Ask for results that do not vary between runs. Kernels on the CPU are always deterministic."""
+    _state.update(deterministic=bool(mode), warn_only=bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled():
+    return _state["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    return _state["warn_only"]
+
+
+def set_deterministic_debug_mode(debug_mode):
+    """"default", "warn" or "error" (or 0, 1, 2)."""
+    names = ("default", "warn", "error")
+    mode = names.index(debug_mode) if isinstance(debug_mode, str) and debug_mode in names else debug_mode
+    if mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected `default`, `warn`, `error`, but got {debug_mode}")
+    use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
+
+
+def get_deterministic_debug_mode():
+    return (1 if _state["warn_only"] else 2) if _state["deterministic"] else 0
+
+
+def set_float32_matmul_precision(precision):
+    """"highest", "high" or "medium"; products on the CPU are always computed in full float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f'float32 matmul precision must be "highest", "high" or "medium", got {precision!r}')
+    _state["matmul"] = precision
+
+
+def get_float32_matmul_precision():
+    return _state["matmul"]
+
+
+def set_warn_always(b):
+    _state["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled():
+    return _state["warn_always"]
+
+
+def get_num_interop_threads():
+    return _state["interop_threads"]
+
+
+def set_num_interop_threads(n):
+    """Kept for programs that call it; operators run one after another here."""
+    if not isinstance(n, int) or n <= 0:
+        raise RuntimeError("Expected positive number of threads")
+    _state["interop_threads"] = n
+
+
+def set_flush_denormal(mode):
+    """Whether the processor was switched to flush denormal numbers: it is not."""
+    return False
+
+
+def set_default_tensor_type(t):
+    """Set the default dtype from a legacy type, ``torch.DoubleTensor`` for instance."""
+    if isinstance(t, str):
+        t = getattr(rushlight, t.removeprefix("torch."), None)
+    if not hasattr(t, "dtype"):
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    _C.set_default_dtype(t.dtype)
+
+
+def set_default_device(device):
+    """Make new tensors on this device from now on; None takes it back."""
+    from rushlight.utils import _device
+
+    _device.set_default(device)
+
+
+def get_default_device():
+    from rushlight.utils import _device
+
+    return _device.current() or rushlight.device("cpu")

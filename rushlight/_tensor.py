@@ -1,0 +1,205 @@
+"""``torch.Tensor``: the members that are written in Python, on top of the C type."""
+
+import rushlight
+from rushlight import _C
+from rushlight._C import _disabled_torch_function_impl, _has_torch_function_unary
+
+__all__ = ["Tensor"]
+
+
+def _convert(result, cls):
+    """Results of functions over a subclass become that subclass."""
+    if cls is Tensor:
+        return result
+    if isinstance(result, Tensor) and not isinstance(result, cls):
+        return result.as_subclass(cls)
+    if isinstance(result, (tuple, list)):
+        items = [_convert(item, cls) for item in result]
+        return type(result)(*items) if hasattr(result, "_fields") else type(result)(items)
+    return result
+
+
+class Tensor(_C.TensorBase):
+    """A multi-dimensional array of one element type; see ``torch.tensor`` for making one."""
+
+    __module__ = "rushlight"
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        with _C.DisableTorchFunctionSubclass():
+            return _convert(func(*args, **(kwargs or {})), cls)
+
+    __torch_dispatch__ = _disabled_torch_function_impl
+
+    # --- text -----------------------------------------------------------------------------------------------------------
+
+    def __repr__(self, *, tensor_contents=None):
+        from rushlight._tensor_str import _str
+
+        with _C.DisableTorchFunctionSubclass():
+            return _str(self, tensor_contents=tensor_contents)
+
+    def __format__(self, spec):
+        if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __dir__(self):
+        names = set(dir(type(self))) | set(self.__dict__)
+        return sorted(name for name in names if name.isidentifier())
+
+    # --- copying and pickling -------------------------------------------------------------------------------------------
+
+    def __deepcopy__(self, memo):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
+                "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
+                "see https://github.com/pytorch/pytorch/pull/103001"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        with rushlight.no_grad():
+            if self.is_meta:
+                new = rushlight.empty_strided(self.size(), self.stride(), dtype=self.dtype, device=self.device)
+            else:
+                storage = self.untyped_storage().__deepcopy__(memo)
+                new = rushlight.empty(0, dtype=self.dtype, device=self.device)
+                new.set_(storage, self.storage_offset(), self.size(), self.stride())
+            if type(self) is not Tensor:
+                new = new.as_subclass(type(self))
+        if self.requires_grad:
+            new.requires_grad_()
+        if self.grad is not None:
+            new.grad = self.grad.__deepcopy__(memo)
+        from copy import deepcopy
+
+        new.__dict__.update(deepcopy(self.__dict__, memo))
+        memo[id(self)] = new
+        return new
+
+    def __reduce_ex__(self, protocol):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(Tensor.__reduce_ex__, (self,), self, protocol)
+        from rushlight._utils import _reduce_tensor
+
+        return _reduce_tensor(self, protocol)
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def storage(self):
+        from rushlight.storage import TypedStorage
+
+        return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
+
+    def _typed_storage(self):
+        return self.storage()
+
+    def storage_type(self):
+        return type(self.storage())
+
+    def is_shared(self):
+        """Whether other processes see the memory."""
+        return self.untyped_storage().is_shared()
+
+    def share_memory_(self):
+        """Move the memory to where other processes can see it."""
+        self.untyped_storage().share_memory_()
+        return self
+
+    # --- containers -----------------------------------------------------------------------------------------------------
+
+    def __contains__(self, element):
+        if isinstance(element, (Tensor, int, float, complex, rushlight.SymInt)):
+            return bool((element == self).any().item())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
+
+    def __reversed__(self):
+        return self if self.dim() == 0 else self.flip(0)
+
+    # --- autograd -------------------------------------------------------------------------------------------------------
+
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+        """Compute the gradients of the graph's leaves, summed into their ``.grad``."""
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(
+                Tensor.backward, (self,), self, gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
+            )
+        rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    # --- forms that differ from the function's --------------------------------------------------------------------------
+
+    def split(self, split_size, dim=0):
+        """Consecutive pieces of ``split_size``, or of the sizes in the list."""
+        return rushlight.functional.split(self, split_size, dim)
+
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+        """The matrix or vector norm; see ``torch.norm``."""
+        return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
+
+    def unflatten(self, dim, sizes):
+        """Splits a dimension into several."""
+        return rushlight.unflatten(self, dim, tuple(sizes))
+
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+        """The distinct elements; see ``torch.unique``."""
+        return rushlight.functional.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+        """The elements without consecutive repetitions; see ``torch.unique_consecutive``."""
+        return rushlight.functional.unique_consecutive(self, return_inverse, return_counts, dim)
+
+    def stft(self, *args, **kwargs):
+        return rushlight.functional.stft(self, *args, **kwargs)
+
+    def istft(self, *args, **kwargs):
+        return rushlight.functional.istft(self, *args, **kwargs)
+
+    def new(self, *args, **kwargs):
+        """A tensor of this dtype, made as the legacy constructors make theirs."""
+        return _C._legacy_tensor(self.dtype, args, kwargs or None)
+
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+        """A copy of the data in this tensor's dtype and device."""
+        if isinstance(data, Tensor):
+            data = data.detach()
+        result = rushlight.as_tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+        shared = isinstance(data, Tensor) or type(data).__module__ == "numpy"
+        return (result.clone() if shared else result).requires_grad_(requires_grad)
+
+    def type_as(self, other):
+        """This tensor in the other's dtype and device."""
+        return self.to(device=other.device, dtype=other.dtype)
+
+    def apply_(self, function):
+        """Replace every element by ``function(element)``; slow, one Python call each."""
+        return self.copy_(rushlight.tensor([function(v) for v in self.flatten().tolist()], dtype=self.dtype).view(self.shape))
+
+    def map_(self, other, function):
+        """Replace every element by ``function(element, other's element)``; slow."""
+        pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
+        return self.copy_(rushlight.tensor([function(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape))
+
+    def is_nonzero(self):
+        return bool(self)
+
+    def pin_memory(self, device=None):
+        """Page-locked memory serves accelerators; on the CPU this is the tensor itself."""
+        return self
+
+    def record_stream(self, stream):
+        return None
+
+    def dim_order(self):
+        """The dimensions from the outermost to the innermost in memory."""
+        return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+
+
+_C._set_tensor_type(Tensor)

@@ -1,0 +1,106 @@
+// What operators return, as Python objects: tensors, tuples, named tuples, numbers.
+#include <cstring>
+
+#include "python/op_function.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+PyObject* wrap_scalar(const Scalar& s) {
+  switch (s.kind()) {
+    case Scalar::Kind::Bool: return PyBool_FromLong(s.to<bool>());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(s.to_int());
+    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(s.to<uint64_t>());
+    case Scalar::Kind::Float: return PyFloat_FromDouble(s.to_double());
+    case Scalar::Kind::Complex: {
+      const complex128 z = s.to<complex128>();
+      return PyComplex_FromDoubles(z.real(), z.imag());
+    }
+  }
+  Py_RETURN_NONE;
+}
+
+PyObject* wrap_value(const Value& v) {
+  switch (v.tag()) {
+    case Tag::Bool: return PyBool_FromLong(v.boolean());
+    case Tag::Int: return PyLong_FromLongLong(v.integer());
+    case Tag::Float: return PyFloat_FromDouble(v.floating());
+    case Tag::Scalar: return wrap_scalar(v.scalar());
+    case Tag::Tensor: return wrap(v.tensor());
+    case Tag::IntList: return wrap_size(v.ints());
+    case Tag::String: return to_python(v.string());
+    case Tag::DType: return wrap(v.dtype());
+    case Tag::Device: return wrap(v.device());
+    case Tag::Layout: return wrap(v.layout());
+    case Tag::MemoryFormat: return wrap(v.memory_format());
+    default: Py_RETURN_NONE;
+  }
+}
+
+// --- named results ------------------------------------------------------------------------------------------------------
+
+// "torch.return_types.topk(\nvalues=...,\nindices=...)"
+static PyObject* named_repr(PyObject* self) {
+  return guard([&] {
+    std::string text = type_name(self) + "(\n";
+    PyMemberDef* members = Py_TYPE(self)->tp_members;
+    const Py_ssize_t n = PyTuple_GET_SIZE(self);
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyRef item(check(PyObject_Repr(PyTuple_GET_ITEM(self, i))));
+      text += str(i ? ",\n" : "", std::string_view(members[i].name), "=", string_view(item.get()));
+    }
+    return to_python(text + ")");
+  });
+}
+
+static PyTypeObject* make_return_type(const Op& op) {
+  const auto& returns = op.schema.returns;
+  auto* fields = new PyStructSequence_Field[returns.size() + 1]();
+  for (size_t i = 0; i < returns.size(); ++i) {
+    auto* name = new std::string(returns[i].name);  // the type borrows it for good
+    fields[i].name = name->c_str();
+  }
+  auto* name = new std::string(str("rushlight.return_types.", op.name()));
+  PyStructSequence_Desc description{name->c_str(), "Results of an operator, by name.", fields, static_cast<int>(returns.size())};
+  PyTypeObject* type = PyStructSequence_NewType(&description);
+  if (!type) throw PythonError();
+  type->tp_repr = named_repr;
+  return type;
+}
+
+static PyTypeObject* return_type_of(const Op& op) {
+  if (!op.python) op.python = make_return_type(op);
+  return static_cast<PyTypeObject*>(op.python);
+}
+
+PyObject* return_type(PyObject*, PyObject* name) {
+  return guard([&]() -> PyObject* {
+    for (const Op& op : operator_table().ops())
+      if (op.has_named_returns && op.name() == string_view(name)) return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
+    Py_RETURN_NONE;
+  });
+}
+
+static PyObject* wrap_many(const Op& op, Results& r) {
+  if (op.has_named_returns) {
+    PyRef out(check(PyStructSequence_New(return_type_of(op))));
+    for (int i = 0; i < r.count; ++i) PyStructSequence_SET_ITEM(out.get(), i, wrap(std::move(r.tensors[i])));
+    return out.release();
+  }
+  PyRef out(check(PyTuple_New(r.count)));
+  for (int i = 0; i < r.count; ++i) PyTuple_SET_ITEM(out.get(), i, wrap(std::move(r.tensors[i])));
+  return out.release();
+}
+
+PyObject* wrap_results(const Op& op, Results& r) {
+  const auto& returns = op.schema.returns;
+  if (returns.size() == 1) {
+    if (returns[0].type == Tag::Tensor) return wrap(std::move(r.tensors[0]));
+    if (returns[0].type == Tag::TensorList) return wrap_tuple(std::move(r.list));
+    return wrap_value(r.plain);
+  }
+  if (returns.empty()) Py_RETURN_NONE;
+  return wrap_many(op, r);
+}
+
+}  // namespace rushlight::python

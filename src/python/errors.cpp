@@ -1,0 +1,124 @@
+// C++ exceptions become Python exceptions of PyTorch's types; Python errors pass through C++ unchanged.
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+#include "dispatch/op.h"
+#include "python/python.h"
+
+namespace rushlight::python {
+
+PyObject *out_of_memory_error = nullptr, *linalg_error = nullptr;
+
+PythonError::PythonError() {
+  PyErr_Fetch(&type_, &value_, &traceback_);
+  if (!type_) {
+    type_ = Py_NewRef(PyExc_SystemError);
+    value_ = PyUnicode_FromString("a C function reported an error without setting one");
+  }
+  text_ = "Python error";
+  if (PyRef s(value_ ? PyObject_Str(value_) : nullptr); s) {
+    if (const char* utf8 = PyUnicode_AsUTF8(s.get())) text_ = utf8;
+  }
+  PyErr_Clear();
+}
+
+PythonError::PythonError(const PythonError& o) : std::exception(o), text_(o.text_) {
+  GilAcquire gil;
+  type_ = Py_XNewRef(o.type_);
+  value_ = Py_XNewRef(o.value_);
+  traceback_ = Py_XNewRef(o.traceback_);
+}
+
+PythonError::~PythonError() {
+  if (!type_) return;
+  GilAcquire gil;
+  Py_CLEAR(type_);
+  Py_CLEAR(value_);
+  Py_CLEAR(traceback_);
+}
+
+void PythonError::restore() noexcept {
+  PyErr_Restore(type_, value_, traceback_);
+  type_ = value_ = traceback_ = nullptr;
+}
+
+static PyObject* exception_type(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::Runtime: return PyExc_RuntimeError;
+    case ErrorKind::Value: return PyExc_ValueError;
+    case ErrorKind::Type: return PyExc_TypeError;
+    case ErrorKind::Index: return PyExc_IndexError;
+    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory: return out_of_memory_error;
+    case ErrorKind::Linalg: return linalg_error;
+    case ErrorKind::Overflow: return PyExc_OverflowError;
+    case ErrorKind::Internal: return PyExc_RuntimeError;
+  }
+  return PyExc_RuntimeError;
+}
+
+void set_error_from_exception() noexcept {
+  try {
+    throw;
+  } catch (PythonError& e) {
+    e.restore();
+  } catch (const Error& e) {
+    PyErr_SetString(exception_type(e.kind()), e.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
+  } catch (const std::length_error& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (const std::exception& e) {
+    PyErr_SetString(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+}
+
+void throw_python(PyObject* type, const std::string& message) {
+  PyErr_SetString(type, message.c_str());
+  throw PythonError();
+}
+
+std::string type_name(PyObject* object) {
+  const char* name = Py_TYPE(object)->tp_name;
+  constexpr std::string_view own = "rushlight.";
+  if (std::string_view(name).starts_with(own)) return std::string("torch.") + (name + own.size());
+  return name;
+}
+
+std::string_view string_view(PyObject* str) {
+  Py_ssize_t n = 0;
+  const char* s = PyUnicode_AsUTF8AndSize(str, &n);
+  if (!s) throw PythonError();
+  return {s, static_cast<size_t>(n)};
+}
+
+static void warn_user(const std::string& message) {
+  if (!Py_IsInitialized()) return;
+  GilAcquire gil;
+  if (PyErr_Occurred()) return;
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
+}
+
+void add_functions(PyObject* module, PyMethodDef* functions) { check(PyModule_AddFunctions(module, functions)); }
+
+void add_type(PyObject* module, const char* name, PyTypeObject* type) {
+  check(PyType_Ready(type));
+  check(PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type)));
+}
+
+void init_errors(PyObject* module) {
+  out_of_memory_error = check(PyErr_NewExceptionWithDoc(
+      "rushlight.OutOfMemoryError", "Raised when a device has no memory left.", PyExc_RuntimeError, nullptr));
+  linalg_error = check(PyErr_NewExceptionWithDoc(
+      "rushlight.linalg.LinAlgError",
+      "Raised when a linear algebra routine cannot go on: a singular matrix, a decomposition that does not converge.",
+      PyExc_RuntimeError, nullptr));
+  check(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
+  check(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
+  show_warning = warn_user;
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,364 @@
+// torch.tensor, as_tensor and the legacy constructors: nested sequences become tensors.
+#include "python/factory.h"
+
+#include <cstring>
+
+#include "ops/copy.h"
+#include "ops/view.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+// --- shape and dtype ----------------------------------------------------------------------------------------------------
+
+struct Inferred {
+  Dims shape;
+  DType dtype = DType::Bool;
+  bool any = false;
+
+  void add(DType t) {
+    dtype = any ? promote_types(dtype, t) : t;
+    any = true;
+  }
+};
+
+static bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
+static bool is_scalar_leaf(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || (is_tensor(o) && tensor_of(o).dim() == 0) || is_numpy_scalar(o);
+}
+// A sequence that is no list: read through the protocol (ranges, arrays, tensors, user classes).
+static bool is_other_sequence(PyObject* o) {
+  return !is_list(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_scalar_leaf(o) && PySequence_Check(o) &&
+         PyObject_HasAttrString(o, "__len__");
+}
+
+static DType numpy_scalar_dtype(PyObject* o) {
+  const char* name = Py_TYPE(o)->tp_name + std::strlen("numpy.");
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (dtype_name(static_cast<DType>(i)) == name) return static_cast<DType>(i);
+  if (is_numpy_bool(o)) return DType::Bool;
+  if (std::strcmp(name, "longlong") == 0) return DType::Int64;
+  if (std::strcmp(name, "ulonglong") == 0) return DType::UInt64;
+  throw_python(PyExc_TypeError, str("can't convert ", Py_TYPE(o)->tp_name, " to a tensor: its dtype is not supported"));
+}
+
+static DType leaf_dtype(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  if (t == &PyFloat_Type) return get_default_dtype();
+  if (t == &PyLong_Type) return DType::Int64;
+  if (t == &PyBool_Type) return DType::Bool;
+  if (is_tensor(o)) return tensor_of(o).dtype();
+  if (is_numpy_scalar(o)) return numpy_scalar_dtype(o);
+  if (PyFloat_Check(o)) return get_default_dtype();
+  if (PyLong_Check(o)) return DType::Int64;
+  if (PyComplex_Check(o)) return complex_dtype(get_default_dtype());
+  if (PyUnicode_Check(o) || PyBytes_Check(o)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  throw_python(PyExc_RuntimeError, "Could not infer dtype of " + type_name(o));
+}
+
+static PyRef sequence_item(PyObject* sequence, Py_ssize_t i) {
+  if (is_list(sequence)) return PyRef::borrow(PySequence_Fast_GET_ITEM(sequence, i));
+  return PyRef(check(PySequence_GetItem(sequence, i)));
+}
+static Py_ssize_t sequence_length(PyObject* sequence) {
+  const Py_ssize_t n = is_list(sequence) ? PySequence_Fast_GET_SIZE(sequence) : PySequence_Size(sequence);
+  if (n < 0) throw PythonError();
+  return n;
+}
+
+// The shape follows the first element of every level.
+static void infer_shape(PyObject* data, Dims& shape) {
+  PyRef at = PyRef::borrow(data);
+  while (is_list(at.get()) || is_other_sequence(at.get())) {
+    const Py_ssize_t n = sequence_length(at.get());
+    shape.push_back(n);
+    if (shape.size() > 128) throw_python(PyExc_ValueError, "too many dimensions '" + type_name(at.get()) + "'");
+    if (n == 0) return;
+    at = sequence_item(at.get(), 0);
+  }
+  if (shape.size() && PyUnicode_Check(at.get())) throw_python(PyExc_ValueError, "too many dimensions 'str'");
+}
+
+static void check_length(PyObject* sequence, const Dims& shape, size_t dim) {
+  if (!is_list(sequence) && !is_other_sequence(sequence))
+    throw_python(PyExc_TypeError, str("expected sequence of length ", shape[dim], " at dim ", static_cast<int64_t>(dim), " (got a ", type_name(sequence), ")"));
+  const Py_ssize_t n = sequence_length(sequence);
+  if (n != shape[dim])
+    throw_python(PyExc_ValueError, str("expected sequence of length ", shape[dim], " at dim ", static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")"));
+}
+
+static void infer_dtype(PyObject* data, Inferred& found, size_t dim) {
+  if (dim == found.shape.size()) {
+    if (is_tensor(data) && tensor_of(data).dim() > 0 && tensor_of(data).numel() != 1)
+      throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    if (is_list(data)) throw_python(PyExc_ValueError, str("expected a number at dim ", static_cast<int64_t>(dim), " (got a ", type_name(data), ")"));
+    return found.add(leaf_dtype(data));
+  }
+  check_length(data, found.shape, dim);
+  for (Py_ssize_t i = 0; i < found.shape[dim]; ++i) infer_dtype(sequence_item(data, i).get(), found, dim + 1);
+}
+
+// --- writing ------------------------------------------------------------------------------------------------------------
+
+template <class T>
+static T number_as(PyObject* o, DType dtype) {
+  if (PyFloat_CheckExact(o)) {
+    const double d = PyFloat_AS_DOUBLE(o);
+    if constexpr (is_floating_v<T> || is_complex_v<T>) return convert<T>(d);
+  }
+  if (!is_number(o) && !(is_tensor(o) && tensor_of(o).numel() == 1)) {
+    if (PyUnicode_Check(o)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+    throw_python(PyExc_TypeError, "must be real number, not " + type_name(o));
+  }
+  const Scalar s = to_scalar(o);
+  if (s.is_complex() && !is_complex_v<T>) throw_python(PyExc_TypeError, "must be real number, not complex");
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) < 8) {
+    // Negative numbers wrap round in unsigned types, as in PyTorch.
+    if (!(std::is_unsigned_v<T> && s.is_integral() && s.to_int() < 0 && -s.to_int() <= static_cast<int64_t>(std::numeric_limits<T>::max())))
+      s.check_fits(dtype);
+  }
+  return s.to<T>();
+}
+
+template <class T>
+static T* write(PyObject* data, const Dims& shape, size_t dim, T* at, DType dtype) {
+  if (dim == shape.size()) {
+    *at = number_as<T>(data, dtype);
+    return at + 1;
+  }
+  check_length(data, shape, dim);
+  for (Py_ssize_t i = 0; i < shape[dim]; ++i) at = write(sequence_item(data, i).get(), shape, dim + 1, at, dtype);
+  return at;
+}
+
+static void fill_from(const Tensor& t, PyObject* data) {
+  visit_dtype(StorageTypes{}, t.dtype(), "tensor", [&](auto tag) {
+    using T = decltype(tag);
+    write(data, t->sizes, 0, t.data<T>(), t.dtype());
+  });
+}
+
+void store_number(const Tensor& t, int64_t offset, PyObject* number) {
+  visit_dtype(StorageTypes{}, t.dtype(), "fill_", [&](auto tag) {
+    using T = decltype(tag);
+    t.data<T>()[offset] = number_as<T>(number, t.dtype());
+  });
+}
+
+static Tensor on_device(Tensor t, OptDType dtype, Device device) {
+  const bool moved = !(device == t.device());
+  if (!moved && (!dtype || *dtype == t.dtype())) return t;
+  GradMode no_grad(false);
+  return ops::to(t, dtype, device, false, false, std::nullopt);
+}
+
+// One flat list of Python floats: what most calls bring.
+static bool take_floats(PyObject* data, OptDType dtype, Tensor& out) {
+  const DType t = dtype ? *dtype : get_default_dtype();
+  if (!PyList_CheckExact(data) || t != DType::Float32) return false;
+  const Py_ssize_t n = PyList_GET_SIZE(data);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!PyFloat_CheckExact(PyList_GET_ITEM(data, i))) return false;
+  out = empty_tensor({n}, t);
+  float* to = out.data<float>();
+  for (Py_ssize_t i = 0; i < n; ++i) to[i] = static_cast<float>(PyFloat_AS_DOUBLE(PyList_GET_ITEM(data, i)));
+  return true;
+}
+
+Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
+  Tensor t;
+  if (take_floats(data, dtype, t)) return on_device(std::move(t), dtype, device);
+  if (is_tensor(data)) {
+    GradMode no_grad(false);
+    return ops::to_copy(tensor_of(data), dtype, device, std::nullopt);
+  }
+  if (is_ndarray(data)) {
+    GradMode no_grad(false);
+    Tensor borrowed = tensor_from_buffer(data);
+    return ops::to_copy(borrowed, dtype, device, MemoryFormat::Contiguous);
+  }
+  if (PyUnicode_Check(data)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  Inferred found;
+  infer_shape(data, found.shape);
+  if (!dtype) infer_dtype(data, found, 0);
+  t = empty_tensor(found.shape, dtype ? *dtype : found.any ? found.dtype : get_default_dtype());
+  fill_from(t, data);
+  return on_device(std::move(t), std::nullopt, device);
+}
+
+// --- torch.tensor and torch.as_tensor -----------------------------------------------------------------------------------
+
+struct FactoryArguments {
+  PyObject* data = nullptr;
+  OptDType dtype;
+  OptDevice device;
+  bool requires_grad = false;
+  int copy = -1;  // asarray: unset, no, yes
+};
+
+static void take_keyword(FactoryArguments& a, const char* f, std::string_view name, PyObject* o) {
+  if (name == "dtype") {
+    if (o == Py_None) return;
+    if (!is_dtype_like(o)) throw_python(PyExc_TypeError, str(f, "(): argument 'dtype' must be torch.dtype, not ", type_name(o)));
+    a.dtype = parse_dtype(o);
+  } else if (name == "device") {
+    if (o == Py_None) return;
+    if (!is_device_like(o)) throw_python(PyExc_TypeError, str(f, "(): argument 'device' must be torch.device, not ", type_name(o)));
+    a.device = parse_device(o);
+  } else if (name == "requires_grad" || name == "pin_memory") {
+    if (!PyBool_Check(o) && !is_int(o)) throw_python(PyExc_TypeError, str(f, "(): argument '", name, "' must be bool, not ", type_name(o)));
+    if (name == "requires_grad") a.requires_grad = to_bool(o);
+  } else if (name == "copy" && std::strcmp(f, "asarray") == 0) {
+    if (o != Py_None) a.copy = to_bool(o);
+  } else if (name == "data" || name == "obj") {
+    a.data = o;
+  } else if (name != "names" || o != Py_None) {
+    throw_python(PyExc_TypeError, str(f, "() got an unexpected keyword argument '", name, "'"));
+  }
+}
+
+static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, const char* const* positional, int most) {
+  FactoryArguments a;
+  if (n > most) throw_python(PyExc_TypeError, str(f, "() takes ", most, " positional argument", most == 1 ? "" : "s", " but ", static_cast<int64_t>(n), " were given"));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (i == 0) a.data = args[0];
+    else take_keyword(a, f, positional[i], args[i]);
+  }
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) take_keyword(a, f, string_view(PyTuple_GET_ITEM(kwnames, k)), args[n + k]);
+  if (!a.data) throw_python(PyExc_TypeError, str(f, "() missing 1 required positional arguments: \"data\""));
+  return a;
+}
+
+static PyObject* finish(Tensor t, bool requires_grad) {
+  if (requires_grad) {
+    RL_CHECK(is_differentiable(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    if (mark_requires_grad) mark_requires_grad(t, true);
+  }
+  return wrap(std::move(t));
+}
+
+// Function modes and `with torch.device(...)` see the constructors too.
+static PyObject* through_modes(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  static PyObject* module = PyImport_AddModule("rushlight._C");
+  PyRef callable(check(PyObject_GetAttrString(module, name)));
+  PyObject* result = dispatch_torch_function(callable.get(), CallArgs{args, n, kwnames});
+  if (!result && PyErr_Occurred()) throw PythonError();
+  return result;
+}
+
+static PyObject* f_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    if (function_state.mode_active()) [[unlikely]]
+      if (PyObject* result = through_modes("tensor", args, n, kwnames)) return result;
+    static const char* const positional[] = {"data"};
+    const FactoryArguments a = parse_factory("tensor", args, n, kwnames, positional, 1);
+    if (is_tensor(a.data) && show_warning)
+      show_warning("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                   "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
+    const Device device = a.device ? *a.device : is_tensor(a.data) ? tensor_of(a.data).device() : Device{};
+    return finish(tensor_from_data(a.data, a.dtype, device), a.requires_grad);
+  });
+}
+
+static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    if (function_state.mode_active()) [[unlikely]]
+      if (PyObject* result = through_modes("as_tensor", args, n, kwnames)) return result;
+    static const char* const positional[] = {"data", "dtype", "device"};
+    const FactoryArguments a = parse_factory("as_tensor", args, n, kwnames, positional, 3);
+    if (is_tensor(a.data)) {
+      const Tensor& t = tensor_of(a.data);
+      const bool same = (!a.dtype || *a.dtype == t.dtype()) && (!a.device || *a.device == t.device());
+      return same ? Py_NewRef(a.data) : wrap(ops::to(t, a.dtype, a.device, false, false, std::nullopt));
+    }
+    const Device device = a.device.value_or(Device{});
+    if (is_ndarray(a.data)) return wrap(on_device(tensor_from_buffer(a.data), a.dtype, device));
+    return wrap(tensor_from_data(a.data, a.dtype, device));
+  });
+}
+
+static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    static const char* const positional[] = {"obj"};
+    const FactoryArguments a = parse_factory("asarray", args, n, kwnames, positional, 1);
+    const Device device = a.device.value_or(is_tensor(a.data) ? tensor_of(a.data).device() : Device{});
+    Tensor t;
+    bool shared = true;
+    if (is_tensor(a.data)) t = tensor_of(a.data);
+    else if (PyObject_CheckBuffer(a.data) && is_ndarray(a.data)) t = tensor_from_buffer(a.data);
+    else t = tensor_from_data(a.data, a.dtype, device), shared = false;
+    const bool same = (!a.dtype || *a.dtype == t.dtype()) && device == t.device();
+    RL_CHECK_VALUE(a.copy != 0 || (same && shared), "can't alias tensor with dtype '", dtype_name(t.dtype()), "' into dtype '",
+                   dtype_name(a.dtype.value_or(t.dtype())), "'.");
+    if (!same || (a.copy == 1 && shared)) t = ops::to_copy(t, a.dtype, device, std::nullopt);
+    return finish(std::move(t), a.requires_grad);
+  });
+}
+
+// --- torch.Tensor(...): the legacy constructor --------------------------------------------------------------------------
+
+static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  if (kwargs)
+    if (PyObject* device = PyDict_GetItemString(kwargs, "device")) {
+      if (device != Py_None && !parse_device(device).is_cpu())
+        throw_python(PyExc_TypeError, str("legacy constructor expects device type: cpu but device type: ", device_type_name(parse_device(device).type), " was passed"));
+    }
+  if (n == 0) return empty_tensor({0}, dtype);
+  PyObject* first = PyTuple_GET_ITEM(args, 0);
+  if (is_index(first)) {
+    Dims sizes;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      if (!is_index(PyTuple_GET_ITEM(args, i))) throw_python(PyExc_TypeError, "new(): sizes must be ints, not " + type_name(PyTuple_GET_ITEM(args, i)));
+      sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
+      RL_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(), ": ", sizes);
+    }
+    return empty_tensor(sizes, dtype);
+  }
+  if (n > 1) throw_python(PyExc_TypeError, "new() received an invalid combination of arguments");
+  if (Py_TYPE(first) == &SizeType) {
+    Dims sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(first, i)));
+    return empty_tensor(sizes, dtype);
+  }
+  if (is_tensor(first)) {
+    RL_CHECK_TYPE(tensor_of(first).dtype() == dtype, "expected ", legacy_name(dtype), " (got ", legacy_name(tensor_of(first).dtype()), ")");
+    return ops::alias(tensor_of(first));
+  }
+  if (PyUnicode_Check(first)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  if (!PySequence_Check(first)) throw_python(PyExc_TypeError, str("new(): data must be a sequence (got ", type_name(first), ")"));
+  return tensor_from_data(first, dtype);
+}
+
+PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    if (type == &TensorBaseType) throw_python(PyExc_TypeError, "Cannot instantiate TensorBase; use torch.Tensor");
+    return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype()));
+  });
+}
+
+// _legacy_tensor(dtype, args, kwargs): torch.FloatTensor and its kin.
+static PyObject* f_legacy(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&] {
+    if (n != 3 || !is_dtype(args[0]) || !PyTuple_Check(args[1])) throw_python(PyExc_TypeError, "_legacy_tensor(dtype, args, kwargs)");
+    return wrap(legacy_tensor(args[1], args[2] == Py_None ? nullptr : args[2], dtype_of_object(args[0])));
+  });
+}
+
+static PyObject* f_is_tensor(PyObject*, PyObject* o) { return PyBool_FromLong(is_tensor(o)); }
+
+template <class F>
+static PyCFunction method(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+static PyMethodDef functions[] = {
+    {"tensor", method(f_tensor), METH_FASTCALL | METH_KEYWORDS, "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False): a new tensor with a copy of the data."},
+    {"as_tensor", method(f_as_tensor), METH_FASTCALL | METH_KEYWORDS, "as_tensor(data, dtype=None, device=None): a tensor that shares the data where that is possible."},
+    {"asarray", method(f_asarray), METH_FASTCALL | METH_KEYWORDS, "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)"},
+    {"_legacy_tensor", method(f_legacy), METH_FASTCALL, nullptr},
+    {"is_tensor", f_is_tensor, METH_O, "Whether the object is a tensor."},
+    {}};
+
+void init_factory(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace rushlight::python

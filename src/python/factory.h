@@ -1,0 +1,15 @@
+// Tensors from Python data.
+#pragma once
+#include "python/op_function.h"
+
+namespace rushlight::python {
+
+// A tensor of nested sequences or numbers; `dtype` or else what PyTorch infers.
+Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device = {});
+// A tensor on the memory of an object that exports a buffer (a NumPy array); keeps the object alive.
+Tensor tensor_from_buffer(PyObject* object);  // numpy.cpp
+bool is_ndarray(PyObject* o);                 // by its type's name; NumPy is not imported
+// Writes a Python number into one element.
+void store_number(const Tensor& t, int64_t offset, PyObject* number);
+
+}  // namespace rushlight::python

@@ -1,0 +1,40 @@
+// The extension module rushlight._C.
+#include "python/tensor_type.h"
+
+namespace rushlight::python {
+
+void init_conversions(PyObject* module);
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "rushlight._C", "The core of Rushlight: tensors, operators, automatic differentiation.", -1, nullptr,
+    nullptr, nullptr, nullptr, nullptr};
+
+static void init_all(PyObject* module) {
+  init_errors(module);
+  init_dtypes(module);
+  init_devices(module);
+  init_size(module);
+  init_tensor_type(module);
+  init_overrides(module);
+  init_operators(module);
+  init_tensor_members();  // after the operators: hand-written members win
+  init_conversions(module);
+  init_generator(module);
+  init_factory(module);
+  init_runtime(module);
+  init_indexing(module);
+  init_storage(module);
+  init_numpy(module);
+  if (init_dlpack) init_dlpack(module);
+  if (init_module_base) init_module_base(module);
+  if (init_autograd) init_autograd(module);
+}
+
+}  // namespace rushlight::python
+
+PyMODINIT_FUNC PyInit__C() {
+  using namespace rushlight::python;
+  PyRef module(PyModule_Create(&definition));
+  if (!module || guard_status([&] { init_all(module.get()); }) < 0) return nullptr;
+  return module.release();
+}

@@ -1,0 +1,334 @@
+#include "python/op_function.h"
+
+#include <cstddef>
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "dispatch/table.h"
+
+namespace rushlight::python {
+
+void (*mark_requires_grad)(const Tensor&, bool) = nullptr;
+
+// --- running ------------------------------------------------------------------------------------------------------------
+
+// Above so many elements other Python threads may run meanwhile.
+constexpr int64_t kReleaseElements = 1 << 15;
+
+static bool is_large(const Op& op, const Value* values) {
+  int64_t elements = 0;
+  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
+    const Value& v = values[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor) {
+      if (v.tensor().defined()) elements += v.tensor().numel();
+    } else if (v.tag() == Tag::TensorList) {
+      for (const Tensor& t : v.tensors()) elements += t.defined() ? t.numel() : 0;
+    }
+  }
+  if (op.family == Family::Factory || op.family == Family::Random) {
+    if (values[0].tag() == Tag::IntList) {
+      int64_t n = 1;
+      for (int64_t size : values[0].ints())
+        if (__builtin_mul_overflow(n, size, &n)) return false;
+      elements += n;
+    }
+  }
+  return elements > kReleaseElements && op.family != Family::View;
+}
+
+// The lists' elements are borrowed from Python lists that another thread might change.
+static void keep_lists(const Op& op, Arguments& a) {
+  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
+    const Value& v = a.values()[std::countr_zero(bits)];
+    if (v.tag() != Tag::TensorList) continue;
+    for (const Tensor& t : v.tensors())
+      if (t.defined()) a.keep(t);
+  }
+}
+
+static void call_released(const Op& op, Arguments& a, Results& results, const Tensor* out, bool inplace) {
+  keep_lists(op, a);
+  GilRelease released;
+  call_boxed(op, a.values(), results, out, inplace);
+}
+
+PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
+  const Op& op = spec.op;
+  Results results;
+  const Tensor* out = nullptr;
+  if (spec.inplace) out = &a.values()[0].tensor();
+  else if (a.out_count) out = reinterpret_cast<const Tensor*>(a.outs);
+  if (is_large(op, a.values())) [[unlikely]] call_released(op, a, results, out, spec.inplace);
+  else call_boxed(op, a.values(), results, out, spec.inplace);
+  if (spec.inplace || (op.mutated & 1)) return wrap(a.values()[0].tensor());
+  if (a.out_object) {
+    if (a.out_count == 1) return Py_NewRef(a.out_object);
+    for (int i = 0; i < a.out_count; ++i) results.tensors[i] = out[i];
+    results.count = a.out_count;
+  }
+  if (a.requires_grad && mark_requires_grad) mark_requires_grad(results.tensors[0], true);
+  return wrap_results(op, results);
+}
+
+// --- overloads ----------------------------------------------------------------------------------------------------------
+
+// Tensor parameters of these take Python numbers, as PyTorch's parser or a Scalar overload there allows.
+static const std::unordered_set<std::string_view> number_operators = {
+    "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod", "pow",
+    "float_power", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
+    "copysign", "xlogy", "xlog1py", "zeta", "where", "lerp", "copy", "copy_", "isin", "fill_", "fill", "masked_fill",
+    "index_fill", "__and__", "__or__", "__xor__", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w", "result_type", "_foreach_mul", "_foreach_add"};
+// Numbers that take part as Python numbers even where another overload has a Number there.
+static const std::unordered_set<std::string_view> number_always = {
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "copy_", "rsub"};
+
+static bool takes_numbers(const OverloadSet& set, const Op& op) {
+  if (!number_operators.contains(set.name)) return false;
+  if (number_always.contains(set.name)) return true;
+  for (const Op* other : set.ops) {
+    if (other == &op) continue;
+    for (const Parameter& p : other->schema.parameters)
+      if (p.type == Tag::Scalar && !p.keyword_only) return false;
+  }
+  return true;
+}
+
+static void build_specs(OpFunction* f) {
+  auto* specs = new std::vector<const SignatureSpec*>;
+  for (const Op* op : f->set->ops) {
+    if (f->method ? !op->is_method : !op->is_function) continue;
+    if (f->inplace && !op->has_inplace) continue;
+    specs->push_back(new SignatureSpec(*op, f->method, f->inplace, takes_numbers(*f->set, *op)));
+  }
+  f->specs = specs;
+}
+
+static PyObject* no_match(OpFunction* f, const CallArgs& call) {
+  if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+  if (PyErr_Occurred()) throw PythonError();
+  throw_no_match(*f->specs, call, f->text_name);
+}
+
+static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const CallArgs& call, Arguments& a) {
+  if (a.overloaded && function_state.subclasses_enabled) [[unlikely]] {
+    if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+    if (PyErr_Occurred()) throw PythonError();
+  }
+  return run_operator(spec, a);
+}
+
+static PyObject* invoke(OpFunction* f, const CallArgs& call) {
+  if (f->method && (call.count == 0 || !is_tensor(call.args[0]))) [[unlikely]] {
+    if (call.count == 0) throw_python(PyExc_TypeError, str("unbound method TensorBase.", f->text_name, "() needs an argument"));
+    throw_python(PyExc_TypeError, str("descriptor '", f->text_name, "' for 'torch._C.TensorBase' objects doesn't apply to a '", type_name(call.args[0]), "' object"));
+  }
+  if (!f->specs) [[unlikely]] build_specs(f);
+  if (function_state.mode_active()) [[unlikely]] {
+    if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+    if (PyErr_Occurred()) throw PythonError();
+  }
+  Arguments a;
+  bool first = true;
+  for (const SignatureSpec* spec : *f->specs) {
+    if (!first) a.reset();
+    first = false;
+    if (parse(*spec, call, a, f->text_name, false)) return run_or_dispatch(f, *spec, call, a);
+  }
+  return no_match(f, call);
+}
+
+PyObject* call_operator(OpFunction* f, PyObject* const* args, size_t count, PyObject* kwnames) {
+  return invoke(f, CallArgs{args, static_cast<Py_ssize_t>(count), kwnames});
+}
+
+static PyObject* vectorcall(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+  try {
+    return invoke(reinterpret_cast<OpFunction*>(callable), CallArgs{args, PyVectorcall_NARGS(nargsf), kwnames});
+  } catch (...) {
+    set_error_from_exception();
+    return nullptr;
+  }
+}
+
+// --- the callable types -------------------------------------------------------------------------------------------------
+
+static OpFunction* as_function(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
+
+static PyObject* get_name(PyObject* self, void*) { return Py_NewRef(as_function(self)->name); }
+static PyObject* get_qualname(PyObject* self, void*) {
+  return as_function(self)->method ? PyUnicode_FromFormat("TensorBase.%U", as_function(self)->name) : Py_NewRef(as_function(self)->name);
+}
+static const char* module_of(OpFunction* f) {
+  static std::unordered_map<std::string_view, std::string> names;
+  auto [found, fresh] = names.try_emplace(f->set->space);
+  if (fresh) found->second = f->set->space.empty() ? "rushlight" : str("rushlight._C._", f->set->space);
+  return found->second.c_str();
+}
+static PyObject* get_module(PyObject* self, void*) {
+  return PyUnicode_FromString(as_function(self)->method ? "rushlight._C" : module_of(as_function(self)));
+}
+static PyObject* get_doc(PyObject* self, void*) {
+  OpFunction* f = as_function(self);
+  return guard([&] {
+    if (!f->specs) build_specs(f);
+    std::string text;
+    for (const SignatureSpec* spec : *f->specs) text += str(f->text_name, spec->text(), "\n");
+    for (const Op* op : f->set->ops)
+      if (op->doc[0]) {
+        text += str("\n", op->doc);
+        break;
+      }
+    return to_python(text);
+  });
+}
+static PyObject* get_overloads(PyObject* self, void*) {
+  OpFunction* f = as_function(self);
+  return guard([&] {
+    PyRef list(check(PyList_New(0)));
+    for (const Op* op : f->set->ops) check(PyList_Append(list.get(), PyRef(to_python(op->schema.text)).get()));
+    return list.release();
+  });
+}
+static PyGetSetDef properties[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
+                                   {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+                                   {"__module__", get_module, nullptr, nullptr, nullptr},
+                                   {"__doc__", get_doc, nullptr, nullptr, nullptr},
+                                   {"_schemas", get_overloads, nullptr, "The schemas of the overloads.", nullptr},
+                                   {}};
+
+static PyObject* function_repr(PyObject* self) {
+  return PyUnicode_FromFormat(as_function(self)->method ? "<method '%U' of 'torch._C.TensorBase' objects>" : "<built-in function %U>",
+                              as_function(self)->name);
+}
+static PyObject* function_reduce(PyObject* self, PyObject*) {
+  if (!as_function(self)->method) return Py_NewRef(as_function(self)->name);
+  PyRef builtins(PyImport_ImportModule("builtins"));
+  PyRef getattr(builtins ? PyObject_GetAttrString(builtins.get(), "getattr") : nullptr);
+  return getattr ? Py_BuildValue("O(OO)", getattr.get(), tensor_type, as_function(self)->name) : nullptr;
+}
+static PyMethodDef function_methods[] = {{"__reduce__", function_reduce, METH_NOARGS, nullptr}, {}};
+
+static PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+PyTypeObject OpFunctionType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "builtin_function_or_method",
+    .tp_basicsize = sizeof(OpFunction),
+    .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
+    .tp_repr = function_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_methods = function_methods,
+    .tp_getset = properties,
+};
+PyTypeObject OpMethodType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "method_descriptor",
+    .tp_basicsize = sizeof(OpFunction),
+    .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
+    .tp_repr = function_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_methods = function_methods,
+    .tp_getset = properties,
+    .tp_descr_get = bind_method,
+};
+
+// --- the table becomes modules and methods ------------------------------------------------------------------------------
+
+static std::deque<OverloadSet> overload_sets;
+static std::unordered_map<std::string, OpFunction*> functions_by_name, methods_by_name;
+
+OpFunction* find_function(std::string_view space, std::string_view name) {
+  auto found = functions_by_name.find(str(space, "::", name));
+  return found == functions_by_name.end() ? nullptr : found->second;
+}
+OpFunction* find_method(std::string_view name) {
+  auto found = methods_by_name.find(std::string(name));
+  return found == methods_by_name.end() ? nullptr : found->second;
+}
+
+static OpFunction* make_function(const OverloadSet& set, bool method, bool inplace) {
+  OpFunction* f = PyObject_New(OpFunction, method ? &OpMethodType : &OpFunctionType);
+  if (!f) throw PythonError();
+  const std::string name = inplace ? str(set.name, "_") : std::string(set.name);
+  f->vectorcall = vectorcall;
+  f->set = &set;
+  f->specs = nullptr;
+  f->name = PyUnicode_InternFromString(name.c_str());
+  f->text_name = PyUnicode_AsUTF8(f->name);
+  f->method = method;
+  f->inplace = inplace;
+  return f;
+}
+
+// `torch.add_` does not exist in PyTorch, `torch.abs_` does: functions of one tensor have in-place functions.
+static bool has_inplace_function(const OverloadSet& set) {
+  static const std::unordered_set<std::string_view> more = {"xlogy", "ldexp", "gcd", "lcm", "addmv", "index_put", "nan_to_num"};
+  return std::popcount(set.ops[0]->tensor_parameters) == 1 || more.contains(set.name);
+}
+
+static void group_overloads() {
+  std::unordered_map<std::string, OverloadSet*> sets;
+  for (const Op& op : operator_table().ops()) {
+    if (!op.is_function && !op.is_method) continue;
+    OverloadSet*& set = sets[str(op.schema.space, "::", op.schema.name)];
+    if (!set) set = &overload_sets.emplace_back(OverloadSet{op.schema.space, op.schema.name, {}});
+    set->ops.push_back(&op);
+  }
+}
+
+static void publish_function(PyObject* dict, const OverloadSet& set, bool inplace) {
+  OpFunction* f = make_function(set, false, inplace);
+  check(PyDict_SetItem(dict, f->name, reinterpret_cast<PyObject*>(f)));
+  functions_by_name[str(set.space, "::", f->text_name)] = f;
+}
+static void publish_method(const OverloadSet& set, bool inplace) {
+  OpFunction* f = make_function(set, true, inplace);
+  check(PyDict_SetItem(TensorBaseType.tp_dict, f->name, reinterpret_cast<PyObject*>(f)));
+  methods_by_name[f->text_name] = f;
+}
+
+static void publish(PyObject* dict, const OverloadSet& set) {
+  bool function = false, method = false, inplace = false;
+  for (const Op* op : set.ops) {
+    function |= op->is_function;
+    method |= op->is_method && set.space.empty();
+    inplace |= op->has_inplace;
+  }
+  if (function) publish_function(dict, set, false);
+  if (function && inplace && (has_inplace_function(set) || !set.space.empty())) publish_function(dict, set, true);
+  if (method) publish_method(set, false);
+  if (inplace && set.space.empty()) publish_method(set, true);
+}
+
+static PyObject* namespace_dict(PyObject* module, std::string_view space, std::unordered_map<std::string_view, PyObject*>& dicts) {
+  PyObject*& dict = dicts[space];
+  if (dict) return dict;
+  const std::string name = space.empty() ? "_VariableFunctions" : str("_", space);
+  PyObject* m = check(PyModule_New(str("rushlight._C.", name).c_str()));
+  check(PyModule_AddObjectRef(module, name.c_str(), m));
+  return dict = PyModule_GetDict(m);
+}
+
+void init_operators(PyObject* module) {
+  check(PyType_Ready(&OpFunctionType));
+  check(PyType_Ready(&OpMethodType));
+  group_overloads();
+  std::unordered_map<std::string_view, PyObject*> dicts;
+  for (const char* space : {"", "nn", "linalg", "special", "fft"}) namespace_dict(module, space, dicts);
+  for (const OverloadSet& set : overload_sets) publish(namespace_dict(module, set.space, dicts), set);
+  PyType_Modified(&TensorBaseType);
+  static PyMethodDef functions[] = {{"_return_type", return_type, METH_O, "The named tuple type of an operator's results."}, {}};
+  add_functions(module, functions);
+}
+
+}  // namespace rushlight::python

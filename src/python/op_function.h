@@ -1,0 +1,52 @@
+// Operators as Python callables: one vectorcall type over the operator table.
+#pragma once
+#include "python/parse.h"
+
+namespace rushlight::python {
+
+// The overloads of one name; signatures are worked out on the first call.
+struct OverloadSet {
+  std::string_view space, name;
+  std::vector<const Op*> ops;
+};
+
+struct OpFunction {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const OverloadSet* set;
+  std::vector<const SignatureSpec*>* specs;
+  PyObject* name;  // "add", "add_"
+  const char* text_name;
+  bool method, inplace;
+};
+extern PyTypeObject OpFunctionType, OpMethodType;
+
+// An operator called from C++ with Python arguments.
+PyObject* call_operator(OpFunction* f, PyObject* const* args, size_t count, PyObject* kwnames = nullptr);
+// The function or method of that name; null when no such operator is registered.
+OpFunction* find_function(std::string_view space, std::string_view name);
+OpFunction* find_method(std::string_view name);
+
+// Runs the record on parsed arguments and converts what it returns.
+PyObject* run_operator(const SignatureSpec& spec, Arguments& a);
+PyObject* wrap_results(const Op& op, Results& results);  // convert.cpp
+PyObject* wrap_value(const Value& v);
+PyObject* return_type(PyObject* module, PyObject* name);
+
+// __torch_function__ (overrides.cpp).
+struct FunctionState {
+  bool subclasses_enabled = true;
+  bool modes_enabled = true;
+  std::vector<PyObject*> modes;  // owned, innermost last
+  bool mode_active() const { return modes_enabled && !modes.empty(); }
+};
+extern thread_local FunctionState function_state __attribute__((tls_model("initial-exec")));
+extern PyObject* disabled_torch_function;
+bool type_has_torch_function(PyTypeObject* type);
+// Calls the overrides of the arguments; null with no error set when none of them applies.
+PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call);
+
+// Sets requires_grad on a fresh tensor; filled in by the autograd binding.
+extern void (*mark_requires_grad)(const Tensor& t, bool value);
+
+}  // namespace rushlight::python

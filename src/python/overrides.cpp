@@ -1,0 +1,238 @@
+// __torch_function__: overrides by tensor subclasses and by modes.
+#include <algorithm>
+
+#include "python/op_function.h"
+
+namespace rushlight::python {
+
+thread_local FunctionState function_state;
+PyObject* disabled_torch_function = nullptr;
+
+static PyObject* hook_name() {
+  static PyObject* name = PyUnicode_InternFromString("__torch_function__");
+  return name;
+}
+
+// `type.__torch_function__`, unless it is absent or switched off.
+bool type_has_torch_function(PyTypeObject* type) {
+  if (type == tensor_type || type == &TensorBaseType || type == parameter_type) return false;
+  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name()));
+  if (!hook) PyErr_Clear();
+  return hook && hook.get() != disabled_torch_function;
+}
+
+static bool is_basic(PyObject* o) {
+  PyTypeObject* t = Py_TYPE(o);
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyTuple_Type ||
+         t == &PyList_Type || t == &PyDict_Type || t == &PySlice_Type || o == Py_None || t == tensor_type;
+}
+
+static void add_overloaded(std::vector<PyObject*>& list, PyObject* o) {
+  if (is_basic(o) || PyType_Check(o)) return;
+  if (!function_state.subclasses_enabled && is_tensor(o)) return;
+  if (!type_has_torch_function(Py_TYPE(o))) return;
+  size_t at = list.size();
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (Py_TYPE(list[i]) == Py_TYPE(o)) return;
+    if (at == list.size() && PyType_IsSubtype(Py_TYPE(o), Py_TYPE(list[i]))) at = i;
+  }
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), o);
+}
+
+static void add_overloaded_deep(std::vector<PyObject*>& list, PyObject* o) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return add_overloaded(list, o);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) add_overloaded(list, PySequence_Fast_GET_ITEM(o, i));
+}
+
+static PyObject* types_tuple(const std::vector<PyObject*>& list) {
+  PyObject* tuple = check(PyTuple_New(static_cast<Py_ssize_t>(list.size())));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyTuple_SET_ITEM(tuple, i, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(list[i]))));
+  return tuple;
+}
+
+// While a mode runs, it is off the stack.
+class ModeScope {
+ public:
+  ModeScope() : mode_(function_state.modes.back()) { function_state.modes.pop_back(); }
+  ~ModeScope() { function_state.modes.push_back(mode_); }
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
+static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types, PyObject* args, PyObject* kwargs) {
+  PyRef hook(check(PyObject_GetAttr(target, hook_name())));
+  return PyObject_CallFunctionObjArgs(hook.get(), callable, types, args, kwargs ? kwargs : Py_None, nullptr);
+}
+
+[[noreturn]] static void throw_no_implementation(PyObject* callable, const std::vector<PyObject*>& overloaded) {
+  PyRef name(PyObject_GetAttrString(callable, "__name__"));
+  PyErr_Clear();
+  std::string text = str("Multiple dispatch failed for 'torch.", name ? string_view(name.get()) : "function",
+                         "'; all __torch_function__ handlers returned NotImplemented:\n");
+  for (PyObject* o : overloaded) text += str("  - tensor subclass ", type_name(o), "\n");
+  throw_python(PyExc_TypeError, text);
+}
+
+// Modes first, then the arguments' types, subclasses before their bases.
+static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& overloaded, PyObject* args, PyObject* kwargs) {
+  PyRef types(types_tuple(overloaded));
+  if (function_state.mode_active()) {
+    PyRef result;
+    {
+      ModeScope scope;
+      PyRef keep = PyRef::borrow(scope.mode());
+      result = PyRef(call_hook(scope.mode(), callable, types.get(), args, kwargs));
+    }
+    if (!result) throw PythonError();
+    if (result.get() != Py_NotImplemented) return result.release();
+    if (overloaded.empty()) return nullptr;
+  }
+  for (PyObject* o : overloaded) {
+    PyRef result(check(call_hook(o, callable, types.get(), args, kwargs)));
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  if (overloaded.empty()) return nullptr;
+  throw_no_implementation(callable, overloaded);
+}
+
+PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
+  std::vector<PyObject*> overloaded;
+  const Py_ssize_t n = call.count + call.keyword_count();
+  for (Py_ssize_t i = 0; i < n; ++i) add_overloaded_deep(overloaded, call.args[i]);
+  if (overloaded.empty() && !function_state.mode_active()) return nullptr;
+  PyRef args(check(PyTuple_New(call.count)));
+  for (Py_ssize_t i = 0; i < call.count; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.args[i]));
+  PyRef kwargs(check(PyDict_New()));
+  for (Py_ssize_t i = 0; i < call.keyword_count(); ++i)
+    check(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(call.names, i), call.args[call.count + i]));
+  return dispatch(callable, overloaded, args.get(), kwargs.get());
+}
+
+// --- helpers for functions written in Python ----------------------------------------------------------------------------
+
+static bool any_override(PyObject* const* args, Py_ssize_t n) {
+  if (function_state.mode_active()) return true;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = args[i];
+    if (is_basic(o) || Py_TYPE(o) == parameter_type || (is_tensor(o) && !function_state.subclasses_enabled)) continue;
+    if (!PyType_Check(o) && type_has_torch_function(Py_TYPE(o))) return true;
+  }
+  return false;
+}
+
+static PyObject* has_torch_function(PyObject*, PyObject* args) {
+  PyRef sequence(PySequence_Fast(args, "expected a sequence"));
+  if (!sequence) return nullptr;
+  return PyBool_FromLong(any_override(PySequence_Fast_ITEMS(sequence.get()), PySequence_Fast_GET_SIZE(sequence.get())));
+}
+static PyObject* has_torch_function_unary(PyObject*, PyObject* o) { return PyBool_FromLong(any_override(&o, 1)); }
+static PyObject* has_torch_function_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return PyBool_FromLong(any_override(args, n));
+}
+
+// handle_torch_function(public_api, relevant_args, *args, **kwargs)
+static PyObject* handle_torch_function(PyObject*, PyObject* all, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    if (PyTuple_GET_SIZE(all) < 2) throw_python(PyExc_TypeError, "handle_torch_function() needs a function and its relevant arguments");
+    PyObject* function = PyTuple_GET_ITEM(all, 0);
+    PyRef relevant(check(PySequence_Tuple(PyTuple_GET_ITEM(all, 1))));
+    std::vector<PyObject*> overloaded;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(relevant.get()); ++i) add_overloaded(overloaded, PyTuple_GET_ITEM(relevant.get(), i));
+    PyRef args(check(PyTuple_GetSlice(all, 2, PyTuple_GET_SIZE(all))));
+    PyRef keywords = kwargs ? PyRef::borrow(kwargs) : PyRef(check(PyDict_New()));
+    if (PyObject* result = dispatch(function, overloaded, args.get(), keywords.get())) return result;
+    throw_no_implementation(function, overloaded);
+  });
+}
+
+static PyObject* push_mode(PyObject*, PyObject* mode) {
+  function_state.modes.push_back(Py_NewRef(mode));
+  Py_RETURN_NONE;
+}
+static PyObject* pop_mode(PyObject*, PyObject*) {
+  if (function_state.modes.empty()) {
+    PyErr_SetString(PyExc_RuntimeError, "no function mode is active");
+    return nullptr;
+  }
+  PyObject* mode = function_state.modes.back();
+  function_state.modes.pop_back();
+  return mode;
+}
+static PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(function_state.modes.size()); }
+static PyObject* mode_at(PyObject*, PyObject* index) {
+  const Py_ssize_t i = PyLong_AsSsize_t(index);
+  if (PyErr_Occurred()) return nullptr;
+  if (i < 0 || i >= static_cast<Py_ssize_t>(function_state.modes.size())) {
+    PyErr_SetString(PyExc_IndexError, "no function mode at this place");
+    return nullptr;
+  }
+  return Py_NewRef(function_state.modes[static_cast<size_t>(i)]);
+}
+static PyObject* disabled(PyObject*, PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
+static PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(function_state.subclasses_enabled); }
+
+static PyMethodDef functions[] = {
+    {"_has_torch_function", has_torch_function, METH_O, nullptr},
+    {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
+    {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(has_torch_function_variadic), METH_FASTCALL, nullptr},
+    {"_handle_torch_function", reinterpret_cast<PyCFunction>(handle_torch_function), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_push_on_torch_function_stack", push_mode, METH_O, nullptr},
+    {"_pop_torch_function_stack", pop_mode, METH_NOARGS, nullptr},
+    {"_len_torch_function_stack", mode_count, METH_NOARGS, nullptr},
+    {"_get_function_stack_at", mode_at, METH_O, nullptr},
+    {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(disabled), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+    {}};
+
+// --- DisableTorchFunctionSubclass and DisableTorchFunction --------------------------------------------------------------
+
+struct Guard {
+  PyObject_HEAD
+  bool subclasses, modes;
+};
+template <bool modes_too>
+static PyObject* guard_enter(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<Guard*>(self);
+  g->subclasses = std::exchange(function_state.subclasses_enabled, false);
+  g->modes = function_state.modes_enabled;
+  if (modes_too) function_state.modes_enabled = false;
+  Py_RETURN_NONE;
+}
+static PyObject* guard_exit(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<Guard*>(self);
+  function_state.subclasses_enabled = g->subclasses;
+  function_state.modes_enabled = g->modes;
+  Py_RETURN_FALSE;
+}
+static PyMethodDef subclass_methods[] = {{"__enter__", guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+static PyMethodDef all_methods[] = {{"__enter__", guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+static PyTypeObject DisableSubclassType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.DisableTorchFunctionSubclass",
+    .tp_basicsize = sizeof(Guard),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A context in which __torch_function__ of tensor subclasses is not called.",
+    .tp_methods = subclass_methods,
+    .tp_new = PyType_GenericNew,
+};
+static PyTypeObject DisableAllType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.DisableTorchFunction",
+    .tp_basicsize = sizeof(Guard),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A context in which no __torch_function__ is called, not even a mode's.",
+    .tp_methods = all_methods,
+    .tp_new = PyType_GenericNew,
+};
+
+void init_overrides(PyObject* module) {
+  add_functions(module, functions);
+  disabled_torch_function = check(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
+  add_type(module, "DisableTorchFunctionSubclass", &DisableSubclassType);
+  add_type(module, "DisableTorchFunction", &DisableAllType);
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,112 @@
+// torch.Size: a tuple of ints that knows its product.
+#include "python/parse.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+static PyTupleObject* allocate(Py_ssize_t n) {
+  auto* self = reinterpret_cast<PyTupleObject*>(check(SizeType.tp_alloc(&SizeType, n)));
+  PyObject_GC_UnTrack(self);  // holds ints alone: no cycle passes through it
+#if PY_VERSION_HEX >= 0x030E0000
+  self->ob_hash = -1;
+#endif
+  return self;
+}
+
+PyObject* wrap_size(IntList sizes) {
+  PyTupleObject* self = allocate(static_cast<Py_ssize_t>(sizes.size()));
+  for (size_t i = 0; i < sizes.size(); ++i) self->ob_item[i] = PyLong_FromLongLong(sizes[i]);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyRef self(PyTuple_Type.tp_new(type, args, kwargs));
+  if (!self) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(self.get(), i);
+    if (PyLong_Check(item)) continue;
+    if (!is_index(item)) {
+      PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, type_name(item).c_str());
+      return nullptr;
+    }
+    PyObject* number = PyNumber_Index(item);
+    if (!number) return nullptr;
+    PyTuple_SET_ITEM(self.get(), i, number);
+    Py_DECREF(item);
+  }
+  return self.release();
+}
+
+// What tuple's own slots return, as a Size again.
+static PyObject* as_size(PyObject* tuple) {
+  if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
+  PyRef owner(tuple);
+  return PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&SizeType), tuple, nullptr);
+}
+static PyObject* size_concat(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(b)) {
+    PyErr_Format(PyExc_TypeError, "can only concatenate tuple (not %s) to torch.Size", Py_TYPE(b)->tp_name);
+    return nullptr;
+  }
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+static PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  PyRef left(PySequence_Tuple(a));
+  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+}
+static PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+static PyObject* size_subscript(PyObject* self, PyObject* index) {
+  PyObject* item = PyTuple_Type.tp_as_mapping->mp_subscript(self, index);
+  return PySlice_Check(index) ? as_size(item) : item;
+}
+
+static PyObject* size_repr(PyObject* self) {
+  return guard([&] {
+    std::string text = "torch.Size([";
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
+      PyRef item(check(PyObject_Repr(PyTuple_GET_ITEM(self, i))));
+      text += str(i ? ", " : "", string_view(item.get()));
+    }
+    return to_python(text + "])");
+  });
+}
+static PyObject* size_numel(PyObject* self, PyObject*) {
+  return guard([&] {
+    PyRef product(PyLong_FromLong(1));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) product = PyRef(check(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i))));
+    return product.release();
+  });
+}
+static PyObject* size_reduce(PyObject* self, PyObject*) {
+  PyRef tuple(PyTuple_GetSlice(self, 0, PyTuple_GET_SIZE(self)));
+  PyRef plain(PyTuple_New(PyTuple_GET_SIZE(self)));
+  if (!plain) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) PyTuple_SET_ITEM(plain.get(), i, Py_NewRef(PyTuple_GET_ITEM(self, i)));
+  return Py_BuildValue("O(O)", &SizeType, plain.get());
+}
+
+static PySequenceMethods sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
+static PyNumberMethods number = {.nb_add = size_add};
+static PyMappingMethods mapping = {.mp_subscript = size_subscript};
+static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
+                                {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                                {}};
+
+PyTypeObject SizeType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight.Size",
+    .tp_repr = size_repr,
+    .tp_as_number = &number,
+    .tp_as_sequence = &sequence,
+    .tp_as_mapping = &mapping,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The sizes of a tensor's dimensions, a tuple.",
+    .tp_methods = methods,
+    .tp_base = &PyTuple_Type,
+    .tp_new = size_new,
+};
+
+void init_size(PyObject* module) { add_type(module, "Size", &SizeType); }
+
+}  // namespace rushlight::python

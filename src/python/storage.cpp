@@ -1,0 +1,267 @@
+// StorageBase: a block of bytes as Python sees it, and the tensor members that deal in storages.
+#include <cstddef>
+#include <cstring>
+
+#include "python/op_function.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+struct PyStorage {
+  PyObject_HEAD
+  StorageImpl* storage;  // owned
+  PyObject* weakrefs;
+  Py_ssize_t exports;    // live buffer views: no resizing meanwhile
+};
+
+static PyObject* storage_type = nullptr;  // rushlight.UntypedStorage once that is loaded
+extern PyTypeObject StorageBaseType;
+
+static PyStorage* as_storage(PyObject* o) { return reinterpret_cast<PyStorage*>(o); }
+static StorageImpl* storage_of(PyObject* o) { return as_storage(o)->storage; }
+
+static PyTypeObject* python_type() {
+  if (!storage_type) {
+    PyRef module(check(PyImport_ImportModule("rushlight.storage")));
+    storage_type = check(PyObject_GetAttrString(module.get(), "UntypedStorage"));
+  }
+  return reinterpret_cast<PyTypeObject*>(storage_type);
+}
+
+// One StorageImpl, one Python object while that lives.
+static PyObject* wrap_storage(Storage storage, PyTypeObject* type) {
+  if (storage->pyobj) return Py_NewRef(static_cast<PyObject*>(storage->pyobj));
+  PyObject* self = check(type->tp_alloc(type, 0));
+  storage->pyobj = self;
+  as_storage(self)->storage = storage.detach();
+  return self;
+}
+
+static void storage_dealloc(PyObject* self) {
+  if (as_storage(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  if (StorageImpl* s = storage_of(self)) {
+    s->pyobj = nullptr;
+    Storage::adopt(s);
+  }
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+
+static Storage allocate_bytes(int64_t bytes, Device device) {
+  RL_CHECK(bytes >= 0, "UntypedStorage: the size must not be negative, got ", bytes);
+  return StorageImpl::allocate(static_cast<size_t>(bytes), device);
+}
+
+// UntypedStorage(), UntypedStorage(size), UntypedStorage(sequence of bytes), each with device=.
+static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    Device device;
+    if (PyObject* d = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr; d && d != Py_None) device = parse_device(d);
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    if (n > 1) throw_python(PyExc_TypeError, "UntypedStorage() takes one positional argument: a size or a sequence of bytes");
+    if (n == 0) return wrap_storage(allocate_bytes(0, device), type);
+    PyObject* first = PyTuple_GET_ITEM(args, 0);
+    if (is_int(first)) return wrap_storage(allocate_bytes(to_int(first), device), type);
+    PyRef bytes(check(PyBytes_FromObject(first)));
+    Storage s = allocate_bytes(PyBytes_GET_SIZE(bytes.get()), device);
+    std::memcpy(s->data(), PyBytes_AS_STRING(bytes.get()), s->nbytes());
+    return wrap_storage(std::move(s), type);
+  });
+}
+
+static PyObject* m_nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes()); }
+static PyObject* m_data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self)->data()); }
+static PyObject* m_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }
+static PyObject* get_device(PyObject* self, void*) { return wrap(storage_of(self)->device()); }
+static PyObject* m_resizable(PyObject* self, PyObject*) { return PyBool_FromLong(storage_of(self)->resizable() && storage_of(self)->owns_memory()); }
+static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+static PyObject* m_resize(PyObject* self, PyObject* size) {
+  return guard([&] {
+    const int64_t bytes = to_int(size);
+    RL_CHECK(bytes >= 0, "resize_: the size must not be negative, got ", bytes);
+    RL_CHECK(as_storage(self)->exports == 0, "resize_: the memory of this storage is in use through a buffer");
+    storage_of(self)->resize(static_cast<size_t>(bytes));
+    return Py_NewRef(self);
+  });
+}
+
+static void release_buffer(void* context, void*, size_t) {
+  GilAcquire gil;
+  auto* view = static_cast<Py_buffer*>(context);
+  PyBuffer_Release(view);
+  delete view;
+}
+
+// from_buffer(buffer, offset=0, count=-1): bytes of another object, shared.
+static PyObject* m_from_buffer(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"buffer", "byte_order", "count", "offset", "dtype", nullptr};
+  PyObject *buffer, *order = nullptr, *dtype = nullptr;
+  Py_ssize_t count = -1, offset = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OnnO", const_cast<char**>(names), &buffer, &order, &count, &offset, &dtype)) return nullptr;
+  return guard([&] {
+    auto view = std::make_unique<Py_buffer>();
+    check(PyObject_GetBuffer(buffer, view.get(), PyBUF_SIMPLE));
+    auto* held = view.release();
+    const Py_ssize_t left = held->len - offset;
+    if (offset < 0 || left < 0 || count > left) {
+      PyBuffer_Release(held);
+      delete held;
+      RL_FAIL_AS(Value, "from_buffer: offset ", static_cast<int64_t>(offset), " and count ", static_cast<int64_t>(count),
+                 " reach outside the buffer");
+    }
+    const size_t bytes = static_cast<size_t>(count < 0 ? left : count);
+    Storage s = StorageImpl::wrap(static_cast<char*>(held->buf) + offset, bytes, Device{}, release_buffer, held, held->readonly);
+    return wrap_storage(std::move(s), reinterpret_cast<PyTypeObject*>(cls));
+  });
+}
+
+static PyObject* storage_compare(PyObject* a, PyObject* b, int op) {
+  if ((op != Py_EQ && op != Py_NE) || !PyObject_TypeCheck(b, &StorageBaseType)) Py_RETURN_NOTIMPLEMENTED;
+  return PyBool_FromLong((storage_of(a) == storage_of(b)) == (op == Py_EQ));
+}
+
+static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  StorageImpl* s = storage_of(self);
+  if (s->device().is_meta()) {
+    PyErr_SetString(PyExc_BufferError, "a meta storage has no memory");
+    return -1;
+  }
+  if (PyBuffer_FillInfo(view, self, s->data(), static_cast<Py_ssize_t>(s->nbytes()), s->read_only(), flags) < 0) return -1;
+  ++as_storage(self)->exports;
+  return 0;
+}
+static void drop_buffer(PyObject* self, Py_buffer*) { --as_storage(self)->exports; }
+static PyBufferProcs buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = drop_buffer};
+
+static PyMethodDef methods[] = {
+    {"nbytes", m_nbytes, METH_NOARGS, "The size in bytes."},
+    {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first byte."},
+    {"resizable", m_resizable, METH_NOARGS, "Whether resize_ is possible: not for borrowed memory."},
+    {"resize_", m_resize, METH_O, "resize_(nbytes): grows or shrinks, keeping the common bytes."},
+    {"is_shared", m_false, METH_NOARGS, "Whether other processes see this memory."},
+    {"is_pinned", m_false, METH_NOARGS, "Whether the memory is page-locked."},
+    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_from_buffer)), METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Shares the bytes of an object that exports a buffer."},
+    {}};
+static PyGetSetDef properties[] = {{"device", get_device, nullptr, "Where the bytes live.", nullptr},
+                                   {"_cdata", m_cdata, nullptr, nullptr, nullptr},
+                                   {}};
+
+PyTypeObject StorageBaseType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.StorageBase",
+    .tp_basicsize = sizeof(PyStorage),
+    .tp_dealloc = storage_dealloc,
+    .tp_hash = [](PyObject* self) { return _Py_HashPointer(storage_of(self)); },
+    .tp_as_buffer = &buffer,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_doc = "A block of bytes that tensors look into.",
+    .tp_richcompare = storage_compare,
+    .tp_weaklistoffset = offsetof(PyStorage, weakrefs),
+    .tp_methods = methods,
+    .tp_getset = properties,
+    .tp_new = storage_new,
+};
+
+// --- tensor members -----------------------------------------------------------------------------------------------------
+
+static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    if (!t->storage) t->storage = StorageImpl::allocate(0, t.device());
+    return wrap_storage(t->storage, python_type());
+  });
+}
+
+static StorageImpl* expect_storage(PyObject* o) {
+  if (PyObject_TypeCheck(o, &StorageBaseType)) return storage_of(o);
+  PyRef untyped(PyObject_CallMethod(o, "untyped", nullptr));  // TypedStorage
+  if (!untyped || !PyObject_TypeCheck(untyped.get(), &StorageBaseType)) {
+    PyErr_Clear();
+    throw_python(PyExc_TypeError, "set_(): argument 'source' (position 1) must be a storage or a tensor, not " + type_name(o));
+  }
+  return storage_of(untyped.get());  // the TypedStorage keeps it
+}
+
+static Dims sizes_argument(PyObject* o) {
+  Dims sizes;
+  if (is_index(o)) return Dims{to_int(o)};
+  PyRef items(check(PySequence_Fast(o, "expected a tuple of ints")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (!is_index(item)) throw_python(PyExc_TypeError, "set_(): sizes must be ints, not " + type_name(item));
+    sizes.push_back(to_int(item));
+  }
+  return sizes;
+}
+
+static void check_within(StorageImpl& s, IntList sizes, IntList strides, int64_t offset, DType dtype) {
+  RL_CHECK(sizes.size() == strides.size(), "unequal size length (", sizes.size(), ") and stride length (", strides.size(), ")");
+  RL_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
+  int64_t low = offset, high = offset, item = static_cast<int64_t>(element_size(dtype));
+  const int64_t numel = checked_numel(sizes);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RL_CHECK(sizes[i] >= 0, "set_(): negative size ", sizes[i], " in ", sizes);
+    int64_t reach;
+    int64_t& end = strides[i] < 0 ? low : high;
+    RL_CHECK(numel == 0 || (!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(end, reach, &end)), "set_(): sizes ", sizes, " overflow");
+  }
+  if (numel == 0) return;
+  int64_t bytes;
+  RL_CHECK(low >= 0 && !__builtin_mul_overflow(high + 1, item, &bytes), "set_(): sizes ", sizes, " and strides ", strides, " leave the storage");
+  if (bytes <= static_cast<int64_t>(s.nbytes())) return;
+  RL_CHECK(s.resizable(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ", item,
+           " requiring a storage size of ", bytes, " are out of bounds for storage of size ", s.nbytes());
+  s.resize(static_cast<size_t>(bytes));
+}
+
+// set_(), set_(tensor), set_(storage), set_(source, storage_offset, size, stride=None)
+static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
+  PyObject *source = nullptr, *offset = nullptr, *size = nullptr, *stride = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO", const_cast<char**>(names), &source, &offset, &size, &stride)) return nullptr;
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK(!(t->flags & kAutograd && GradMode::enabled()), "set_() is not allowed on a tensor that requires grad; use .data");
+    const Dims no_sizes{0};
+    if (!source) {
+      t->storage = StorageImpl::allocate(0, t.device());
+      t->offset = 0;
+      t->set_contiguous(no_sizes);
+    } else if (is_tensor(source) && !size) {
+      const Tensor from = tensor_of(source);
+      RL_CHECK(from.dtype() == t.dtype(), "Could not set tensor of type ", legacy_name(from.dtype()), " to a tensor of type ", legacy_name(t.dtype()));
+      t->storage = from->storage;
+      t->offset = from->offset;
+      t->set_layout(from.sizes(), from.strides());
+    } else {
+      StorageImpl* s = is_tensor(source) ? tensor_of(source)->storage.get() : expect_storage(source);
+      const int64_t at = offset ? to_int(offset) : 0;
+      const Dims sizes = size ? sizes_argument(size) : Dims{static_cast<int64_t>(s->nbytes() / t.itemsize())};
+      for (int64_t n : sizes) RL_CHECK(n >= 0, "set_(): negative size ", n, " in ", sizes);
+      const Dims strides = stride && stride != Py_None ? sizes_argument(stride) : contiguous_strides(sizes);
+      check_within(*s, sizes, strides, at, t.dtype());
+      t->storage = Storage::share(s);
+      t->offset = at;
+      t->set_layout(sizes, strides);
+    }
+    return Py_NewRef(self);
+  });
+}
+
+static PyObject* m_same_storage(PyObject* self, PyObject* other) {
+  return guard([&] { return PyBool_FromLong(tensor_of(self)->storage == expect_tensor(other, "is_set_to(): argument 'tensor' (position 1)")->storage && tensor_of(self)->offset == tensor_of(other)->offset && tensor_of(self).sizes() == tensor_of(other).sizes() && tensor_of(self).strides() == tensor_of(other).strides()); });
+}
+
+static PyMethodDef tensor_methods[] = {
+    {"untyped_storage", m_untyped_storage, METH_NOARGS, "The bytes this tensor looks into."},
+    {"set_", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_set)), METH_VARARGS | METH_KEYWORDS, "set_(source=None, storage_offset=0, size=None, stride=None): looks into other memory from now on."},
+    {"is_set_to", m_same_storage, METH_O, "Whether both are the same window on the same storage."},
+    {}};
+
+void init_storage(PyObject* module) {
+  add_type(module, "StorageBase", &StorageBaseType);
+  add_tensor_members(tensor_methods, nullptr);
+}
+
+}  // namespace rushlight::python

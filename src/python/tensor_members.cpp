@@ -1,0 +1,409 @@
+// What a tensor says of itself: sizes, dtype, device and the like; its elements as Python numbers; conversions.
+#include <cstring>
+
+#include "ops/copy.h"
+#include "ops/view.h"
+#include "python/op_function.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+PyObject* wrap_scalar(const Scalar& s);
+
+// --- facts --------------------------------------------------------------------------------------------------------------
+
+static PyObject* get_shape(PyObject* self, void*) {
+  return guard([&] { return wrap_size(tensor_of(self).sizes()); });
+}
+static PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
+static PyObject* get_device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
+static PyObject* get_layout(PyObject*, void*) { return wrap(Layout::Strided); }
+static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+static PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).itemsize()); }
+static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
+static PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).is_cpu()); }
+static PyObject* get_is_cuda(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).device().type == DeviceType::CUDA); }
+static PyObject* get_is_meta(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).device().is_meta()); }
+static PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
+static PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
+
+static PyObject* by_operator(PyObject* self, void* name) {
+  return guard([&]() -> PyObject* {
+    OpFunction* f = find_method(static_cast<const char*>(name));
+    if (!f) f = find_function("", static_cast<const char*>(name));
+    if (!f) throw_python(PyExc_NotImplementedError, str("no operator '", static_cast<const char*>(name), "' is registered"));
+    return call_operator(f, &self, 1);
+  });
+}
+static void* op_name(const char* name) { return const_cast<char*>(name); }
+
+static int set_part(PyObject* self, PyObject* value, void* name) {
+  PyRef part(by_operator(self, name));
+  if (!part) return -1;
+  PyRef result(PyObject_CallMethod(part.get(), "copy_", "O", value));
+  return result ? 0 : -1;
+}
+
+static PyGetSetDef properties[] = {
+    {"shape", get_shape, nullptr, "The sizes of the dimensions.", nullptr},
+    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
+    {"device", get_device, nullptr, "Where the elements live.", nullptr},
+    {"layout", get_layout, nullptr, "How the elements are laid out.", nullptr},
+    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
+    {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
+    {"is_cuda", get_is_cuda, nullptr, nullptr, nullptr},
+    {"is_meta", get_is_meta, nullptr, nullptr, nullptr},
+    {"is_mps", get_false, nullptr, nullptr, nullptr},
+    {"is_xpu", get_false, nullptr, nullptr, nullptr},
+    {"is_xla", get_false, nullptr, nullptr, nullptr},
+    {"is_hpu", get_false, nullptr, nullptr, nullptr},
+    {"is_ipu", get_false, nullptr, nullptr, nullptr},
+    {"is_maia", get_false, nullptr, nullptr, nullptr},
+    {"is_mtia", get_false, nullptr, nullptr, nullptr},
+    {"is_vulkan", get_false, nullptr, nullptr, nullptr},
+    {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
+    {"is_quantized", get_false, nullptr, nullptr, nullptr},
+    {"is_sparse", get_false, nullptr, nullptr, nullptr},
+    {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
+    {"is_nested", get_false, nullptr, nullptr, nullptr},
+    {"name", get_none, nullptr, nullptr, nullptr},
+    {"T", by_operator, nullptr, "All dimensions reversed.", op_name("numpy_T")},
+    {"mT", by_operator, nullptr, "The last two dimensions swapped.", op_name("mT")},
+    {"H", by_operator, nullptr, "The conjugate transpose of a matrix.", op_name("matrix_H")},
+    {"mH", by_operator, nullptr, "The last two dimensions swapped, conjugated.", op_name("mH")},
+    {"real", by_operator, set_part, "The real parts.", op_name("real")},
+    {"imag", by_operator, set_part, "The imaginary parts.", op_name("imag")},
+    {}};
+
+static PyObject* m_dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
+static PyObject* m_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).numel()); }
+static PyObject* m_element_size(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
+static PyObject* m_storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).storage_offset()); }
+static PyObject* m_data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).numel() ? tensor_of(self).data_ptr() : nullptr); }
+static PyObject* m_is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(tensor_of(self).dtype())); }
+static PyObject* m_is_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self).dtype())); }
+static PyObject* m_is_signed(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self).dtype())); }
+static PyObject* m_is_inference(PyObject* self, PyObject*) { return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0); }
+static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
+static PyObject* m_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
+static PyObject* m_get_device(PyObject* self, PyObject*) { return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index, 0)); }
+
+static PyObject* m_is_same_size(PyObject* self, PyObject* other) {
+  return guard([&] { return PyBool_FromLong(tensor_of(self).sizes() == expect_tensor(other, "is_same_size(): argument 'other' (position 1)").sizes()); });
+}
+
+// The one optional argument of size() and stride().
+static PyObject* optional_dim(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  const Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (total > 1) throw_python(PyExc_TypeError, str(method, "() takes from 0 to 1 positional arguments but ", static_cast<int64_t>(total), " were given"));
+  if (total == 0) return nullptr;
+  if (n == 0 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)
+    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '", string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
+  if (args[0] == Py_None) return nullptr;
+  if (!is_index(args[0])) throw_python(PyExc_TypeError, str(method, "(): argument 'dim' (position 1) must be int, not ", type_name(args[0])));
+  return args[0];
+}
+static PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    PyObject* dim = optional_dim("size", args, n, kwnames);
+    return dim ? PyLong_FromLongLong(t.size(to_int(dim))) : wrap_size(t.sizes());
+  });
+}
+static PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    if (PyObject* dim = optional_dim("stride", args, n, kwnames)) return PyLong_FromLongLong(t.stride(to_int(dim)));
+    PyObject* tuple = check(PyTuple_New(t.dim()));
+    for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(t->strides[static_cast<size_t>(i)]));
+    return tuple;
+  });
+}
+
+// The one optional memory_format argument of several methods.
+static std::optional<MemoryFormat> format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool positional) {
+  const Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  if (total == 0) return std::nullopt;
+  if (total > 1 || (n > 0 && !positional)) throw_python(PyExc_TypeError, str(method, "() takes 0 positional arguments but ", static_cast<int64_t>(total), " were given"));
+  if (n == 0 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "memory_format") != 0)
+    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '", string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
+  if (args[0] == Py_None) return std::nullopt;
+  if (!is_memory_format(args[0])) throw_python(PyExc_TypeError, str(method, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(args[0])));
+  return memory_format_of_object(args[0]);
+}
+static PyObject* m_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] {
+    const auto format = format_argument("is_contiguous", args, n, kwnames, true);
+    return PyBool_FromLong(format ? tensor_of(self).is_contiguous(*format) : tensor_of(self).is_contiguous());
+  });
+}
+
+// --- elements as Python objects -----------------------------------------------------------------------------------------
+
+template <class T>
+static PyObject* element_object(const T& v) {
+  if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
+  else if constexpr (is_complex_v<T>) return PyComplex_FromDoubles(v.real(), v.imag());
+  else if constexpr (is_floating_v<T>) return PyFloat_FromDouble(convert<double>(v));
+  else if constexpr (std::is_unsigned_v<T>) return PyLong_FromUnsignedLongLong(v);
+  else return PyLong_FromLongLong(v);
+}
+
+template <class T>
+static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
+  if (dim == t.sizes().size()) return check(element_object(*at));
+  const int64_t n = t->sizes[dim], stride = t->strides[dim];
+  PyRef list(check(PyList_New(n)));
+  for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, nested_list(t, dim + 1, at + i * stride));
+  return list.release();
+}
+
+static PyObject* m_tolist(PyObject* self, PyObject*) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK(!t.device().is_meta(), "Cannot access data pointer of Tensor that doesn't have storage");
+    PyObject* out = nullptr;
+    visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
+      using T = decltype(tag);
+      out = nested_list<T>(t, 0, static_cast<const T*>(t.data_ptr()));
+    });
+    return out;
+  });
+}
+
+static PyObject* m_item(PyObject* self, PyObject*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
+    RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
+    return wrap_scalar(read_scalar(t));
+  });
+}
+
+// --- conversions --------------------------------------------------------------------------------------------------------
+
+static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+  const Tensor& t = tensor_of(self);
+  const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy && (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
+  if (same) return Py_NewRef(self);
+  if (device && device->type == DeviceType::CUDA && t.is_cpu())
+    throw_python(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+  if (t.numel() < (1 << 15)) return wrap(ops::to(t, dtype, device, non_blocking, copy, format));
+  Tensor result;
+  {
+    GilRelease released;
+    result = ops::to(t, dtype, device, non_blocking, copy, format);
+  }
+  return wrap(std::move(result));
+}
+
+template <DType to>
+static PyObject* m_to_dtype(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] { return convert_to(self, to, std::nullopt, false, false, format_argument("to", args, n, kwnames, true)); });
+}
+static PyObject* m_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] { return convert_to(self, std::nullopt, Device{}, false, false, format_argument("cpu", args, n, kwnames, true)); });
+}
+static PyObject* m_no_accelerator(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+  return nullptr;
+}
+
+struct ToArguments {
+  OptDType dtype;
+  OptDevice device;
+  bool non_blocking = false, copy = false;
+  std::optional<MemoryFormat> format;
+};
+
+[[noreturn]] static void throw_bad_to(PyObject* const* args, Py_ssize_t n) {
+  std::string got;
+  for (Py_ssize_t i = 0; i < n; ++i) got += str(i ? ", " : "", type_name(args[i]));
+  throw_python(PyExc_TypeError, str("to() received an invalid combination of arguments - got (", got,
+                                    "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+                                    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+                                    " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"));
+}
+
+// to(device=None, dtype=None, non_blocking=False, copy=False), to(dtype, ...) and to(other, ...).
+static ToArguments parse_to(PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  ToArguments out;
+  Py_ssize_t i = 0;
+  if (n > 0) {
+    PyObject* first = args[i++];
+    if (is_tensor(first)) {
+      out.dtype = tensor_of(first).dtype();
+      out.device = tensor_of(first).device();
+    } else if (is_dtype_like(first)) {
+      out.dtype = parse_dtype(first);
+    } else if (first == Py_None || is_device_like(first)) {
+      if (first != Py_None) out.device = parse_device(first);
+      if (i < n && !PyBool_Check(args[i])) {
+        if (args[i] != Py_None && !is_dtype_like(args[i])) throw_bad_to(args, n);
+        if (args[i] != Py_None) out.dtype = parse_dtype(args[i]);
+        ++i;
+      }
+    } else {
+      throw_bad_to(args, n);
+    }
+  }
+  bool* flags[] = {&out.non_blocking, &out.copy};
+  for (int k = 0; i < n; ++i, ++k) {
+    if (k == 2 || !PyBool_Check(args[i])) throw_bad_to(args, n);
+    *flags[k] = args[i] == Py_True;
+  }
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+    PyObject* o = args[n + k];
+    const std::string_view name = string_view(PyTuple_GET_ITEM(kwnames, k));
+    if (name == "non_blocking") out.non_blocking = to_bool(o);
+    else if (name == "copy") out.copy = to_bool(o);
+    else if (o == Py_None && (name == "dtype" || name == "device" || name == "memory_format")) continue;
+    else if (name == "dtype" && is_dtype_like(o)) out.dtype = parse_dtype(o);
+    else if (name == "device" && is_device_like(o)) out.device = parse_device(o);
+    else if (name == "memory_format" && is_memory_format(o)) out.format = memory_format_of_object(o);
+    else if ((name == "other" || name == "tensor") && is_tensor(o)) out.dtype = tensor_of(o).dtype(), out.device = tensor_of(o).device();
+    else if (name == "dtype" || name == "device" || name == "memory_format")
+      throw_python(PyExc_TypeError, str("to(): argument '", name, "' must be torch.", name, ", not ", type_name(o)));
+    else throw_python(PyExc_TypeError, str("to() got an unexpected keyword argument '", name, "'"));
+  }
+  return out;
+}
+
+static PyObject* m_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] {
+    const ToArguments a = parse_to(args, n, kwnames);
+    return convert_to(self, a.dtype, a.device, a.non_blocking, a.copy, a.format);
+  });
+}
+
+// nn.Module.to: (device, dtype, non_blocking, memory_format).
+static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] {
+    const ToArguments a = parse_to(args, n, kwnames);
+    PyRef device(a.device ? wrap(*a.device) : Py_NewRef(Py_None)), dtype(a.dtype ? wrap(*a.dtype) : Py_NewRef(Py_None)),
+        format(a.format ? wrap(*a.format) : Py_NewRef(Py_None));
+    return Py_BuildValue("OOOO", device.get(), dtype.get(), a.non_blocking ? Py_True : Py_False, format.get());
+  });
+}
+
+// "torch.FloatTensor"
+static std::string legacy_type_name(const Tensor& t) { return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", legacy_name(t.dtype()), "Tensor"); }
+
+static DType dtype_of_legacy_name(std::string_view name) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const DType t = static_cast<DType>(i);
+    if (name == str("torch.", legacy_name(t), "Tensor")) return t;
+  }
+  if (name == "torch.Tensor") return get_default_dtype();
+  RL_FAIL_AS(Value, "invalid type: '", name, "'");
+}
+
+static PyObject* m_type(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"dtype", "non_blocking", nullptr};
+  PyObject *dtype = Py_None, *non_blocking = Py_False;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(names), &dtype, &non_blocking)) return nullptr;
+  return guard([&]() -> PyObject* {
+    if (dtype == Py_None) return to_python(legacy_type_name(tensor_of(self)));
+    if (is_dtype_like(dtype)) return convert_to(self, parse_dtype(dtype), std::nullopt, false, false, std::nullopt);
+    PyRef name = PyUnicode_Check(dtype) ? PyRef::borrow(dtype) : PyRef(PyObject_GetAttrString(dtype, "_legacy_name"));
+    if (!name) throw_python(PyExc_RuntimeError, "dtype must be a type, str, or dtype object");
+    return convert_to(self, dtype_of_legacy_name(string_view(name.get())), std::nullopt, false, false, std::nullopt);
+  });
+}
+
+// --- wrappers of other types --------------------------------------------------------------------------------------------
+
+static PyTypeObject* expect_class(PyObject* cls) {
+  if (!PyType_Check(cls)) throw_python(PyExc_TypeError, "cls must be a type (got " + type_name(cls) + ")");
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType)) throw_python(PyExc_TypeError, "cls must be a type that inherits from Tensor");
+  return reinterpret_cast<PyTypeObject*>(cls);
+}
+
+static PyObject* m_as_subclass(PyObject* self, PyObject* cls) {
+  return guard([&] {
+    PyTypeObject* type = expect_class(cls);
+    return wrap_as(type, ops::alias(tensor_of(self)));
+  });
+}
+
+// _make_subclass(cls, data, require_grad=False)
+static PyObject* m_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", nullptr};
+  PyObject *cls, *data, *policy = nullptr;
+  int require_grad = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pO", const_cast<char**>(names), &cls, &data, &require_grad, &policy)) return nullptr;
+  return guard([&] {
+    PyTypeObject* type = expect_class(cls);
+    const Tensor& t = expect_tensor(data, "_make_subclass(): argument 'data' (position 2)");
+    // Shares memory, stands outside the graph, counts its own versions.
+    Tensor own = make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
+    own->flags &= ~kAutograd;
+    PyRef self(wrap_as(type, own));
+    if (require_grad) {
+      if (!mark_requires_grad) throw_python(PyExc_NotImplementedError, "autograd is not loaded");
+      mark_requires_grad(own, true);
+    }
+    return self.release();
+  });
+}
+
+template <class F>
+static PyCFunction method(F f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
+}
+constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
+
+static PyMethodDef methods[] = {
+    {"size", method(m_size), kFast, "size(dim=None): all sizes, or one."},
+    {"stride", method(m_stride), kFast, "stride(dim=None): the steps between elements, in elements."},
+    {"dim", m_dim, METH_NOARGS, "The number of dimensions."},
+    {"ndimension", m_dim, METH_NOARGS, "The number of dimensions."},
+    {"numel", m_numel, METH_NOARGS, "The number of elements."},
+    {"nelement", m_numel, METH_NOARGS, "The number of elements."},
+    {"element_size", m_element_size, METH_NOARGS, "Bytes of one element."},
+    {"storage_offset", m_storage_offset, METH_NOARGS, "Where the tensor begins in its storage, in elements."},
+    {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first element."},
+    {"is_contiguous", method(m_is_contiguous), kFast, "is_contiguous(memory_format=torch.contiguous_format)"},
+    {"is_floating_point", m_is_floating_point, METH_NOARGS, nullptr},
+    {"is_complex", m_is_complex, METH_NOARGS, nullptr},
+    {"is_signed", m_is_signed, METH_NOARGS, nullptr},
+    {"is_inference", m_is_inference, METH_NOARGS, nullptr},
+    {"is_same_size", m_is_same_size, METH_O, nullptr},
+    {"is_conj", m_false, METH_NOARGS, nullptr},
+    {"is_neg", m_false, METH_NOARGS, nullptr},
+    {"is_pinned", method(m_false), METH_VARARGS, nullptr},
+    {"is_coalesced", m_false, METH_NOARGS, nullptr},
+    {"resolve_conj", m_self, METH_NOARGS, nullptr},
+    {"resolve_neg", m_self, METH_NOARGS, nullptr},
+    {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},
+    {"item", m_item, METH_NOARGS, "The only element as a Python number."},
+    {"tolist", m_tolist, METH_NOARGS, "The elements as nested lists."},
+    {"to", method(m_to), kFast, "to(device | dtype | other, ...): this tensor on another device or in another dtype."},
+    {"type", method(m_type), METH_VARARGS | METH_KEYWORDS, "type(dtype=None): the legacy type name, or a conversion."},
+    {"cpu", method(m_cpu), kFast, "This tensor on the CPU."},
+    {"cuda", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, "This tensor on a CUDA device."},
+    {"xpu", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"float", method(m_to_dtype<DType::Float32>), kFast, "In float32."},
+    {"double", method(m_to_dtype<DType::Float64>), kFast, "In float64."},
+    {"half", method(m_to_dtype<DType::Float16>), kFast, "In float16."},
+    {"bfloat16", method(m_to_dtype<DType::BFloat16>), kFast, "In bfloat16."},
+    {"long", method(m_to_dtype<DType::Int64>), kFast, "In int64."},
+    {"int", method(m_to_dtype<DType::Int32>), kFast, "In int32."},
+    {"short", method(m_to_dtype<DType::Int16>), kFast, "In int16."},
+    {"char", method(m_to_dtype<DType::Int8>), kFast, "In int8."},
+    {"byte", method(m_to_dtype<DType::UInt8>), kFast, "In uint8."},
+    {"bool", method(m_to_dtype<DType::Bool>), kFast, "In bool."},
+    {"cfloat", method(m_to_dtype<DType::Complex64>), kFast, "In complex64."},
+    {"cdouble", method(m_to_dtype<DType::Complex128>), kFast, "In complex128."},
+    {"as_subclass", m_as_subclass, METH_O, "as_subclass(cls): the same data as another tensor type."},
+    {"_make_subclass", method(m_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
+    {}};
+
+void init_tensor_members() { add_tensor_members(methods, properties); }
+
+static PyMethodDef functions[] = {{"_parse_to", method(f_parse_to), kFast, nullptr}, {}};
+void init_conversions(PyObject* module) { add_functions(PyRef(check(PyObject_GetAttrString(module, "_nn"))).get(), functions); }
+
+}  // namespace rushlight::python

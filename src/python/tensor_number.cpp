@@ -1,0 +1,250 @@
+// Arithmetic, comparison and conversion slots. Plain operands go straight to the gate; everything else (subclasses, odd
+// types, modes) takes the operator callable's way.
+#include <bit>
+
+#include "python/op_function.h"
+
+namespace rushlight::python {
+
+// --- binary -------------------------------------------------------------------------------------------------------------
+
+// An operator of two tensors whose further parameters have defaults, resolved on first use.
+struct BinarySlot {
+  const char* name;
+  OpFunction *method = nullptr, *inplace = nullptr, *function = nullptr;
+  const Op* op = nullptr;
+  Value defaults[2];
+  bool ready = false;
+
+  void resolve() {
+    ready = true;
+    method = find_method(name);
+    inplace = find_method(str(name, "_"));
+    function = find_function("", name);
+    if (!method) return;
+    for (const Op* candidate : method->set->ops) {
+      const auto& p = candidate->schema.parameters;
+      if (p.size() < 2 || p.size() > 4 || p[0].type != Tag::Tensor || p[1].type != Tag::Tensor) continue;
+      op = candidate;
+      for (size_t i = 2; i < p.size(); ++i) {
+        if (!p[i].has_default) op = nullptr;
+        else defaults[i - 2] = p[i].default_value;
+      }
+      if (op) return;
+    }
+  }
+};
+
+static bool is_plain_tensor(PyObject* o) {
+  return Py_TYPE(o) == tensor_type || (parameter_type && Py_TYPE(o) == parameter_type);
+}
+static bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o); }
+
+static bool is_type_error() { return PyErr_ExceptionMatches(PyExc_TypeError); }
+
+// PyTorch: what does not parse may still be known to the other operand's type.
+static PyObject* or_not_implemented(PyObject* result) {
+  if (result || !is_type_error()) return result;
+  PyErr_Clear();
+  Py_RETURN_NOTIMPLEMENTED;
+}
+
+static PyObject* missing(const char* name) {
+  PyErr_Format(PyExc_NotImplementedError, "no operator '%s' is registered", name);
+  return nullptr;
+}
+
+static PyObject* call_slowly(OpFunction* f, const char* name, PyObject* a, PyObject* b) {
+  if (!f) return missing(name);
+  PyObject* args[] = {a, b};
+  return guard([&] { return call_operator(f, args, 2); });
+}
+
+static bool is_small(const Tensor& t) { return t.numel() < (1 << 15); }
+
+static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+  const Value values[4] = {Value(a), Value(b), slot.defaults[0], slot.defaults[1]};
+  Results results;
+  if (is_small(a) && is_small(b)) {
+    call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
+  } else {
+    GilRelease released;
+    call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
+  }
+  return inplace ? wrap(a) : wrap(std::move(results.tensors[0]));
+}
+
+// `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
+static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false) {
+  if (!slot.ready) [[unlikely]] slot.resolve();
+  if (slot.op && !function_state.mode_active()) [[likely]] {
+    try {
+      if (is_plain_tensor(a)) {
+        if (is_plain_tensor(b)) return call_fast(slot, tensor_of(a), tensor_of(b), inplace);
+        if (is_plain_number(b)) return call_fast(slot, tensor_of(a), number_tensor(b), inplace);
+      } else if (is_plain_number(a) && is_plain_tensor(b)) {
+        return call_fast(slot, number_tensor(a), tensor_of(b), false);
+      }
+    } catch (...) {
+      set_error_from_exception();
+      return or_not_implemented(nullptr);
+    }
+  }
+  OpFunction* f = inplace ? slot.inplace : is_tensor(a) ? slot.method : slot.function;
+  return or_not_implemented(call_slowly(f, slot.name, a, b));
+}
+
+// Commutative operators put the tensor first, as PyTorch's reflected methods do.
+static PyObject* commutative(BinarySlot& slot, PyObject* a, PyObject* b) {
+  return is_tensor(a) ? binary(slot, a, b) : binary(slot, b, a);
+}
+
+static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub"}, mul_slot{"mul"}, div_slot{"div"}, floor_slot{"floor_divide"},
+    remainder_slot{"remainder"}, pow_slot{"pow"}, matmul_slot{"matmul"}, and_slot{"bitwise_and"}, or_slot{"bitwise_or"},
+    xor_slot{"bitwise_xor"}, lshift_slot{"bitwise_left_shift"}, rshift_slot{"bitwise_right_shift"};
+
+static PyObject* nb_add(PyObject* a, PyObject* b) { return commutative(add_slot, a, b); }
+static PyObject* nb_mul(PyObject* a, PyObject* b) { return commutative(mul_slot, a, b); }
+static PyObject* nb_and(PyObject* a, PyObject* b) { return commutative(and_slot, a, b); }
+static PyObject* nb_or(PyObject* a, PyObject* b) { return commutative(or_slot, a, b); }
+static PyObject* nb_xor(PyObject* a, PyObject* b) { return commutative(xor_slot, a, b); }
+static PyObject* nb_sub(PyObject* a, PyObject* b) { return is_tensor(a) ? binary(sub_slot, a, b) : binary(rsub_slot, b, a); }
+static PyObject* nb_floor(PyObject* a, PyObject* b) { return binary(floor_slot, a, b); }
+static PyObject* nb_remainder(PyObject* a, PyObject* b) { return binary(remainder_slot, a, b); }
+static PyObject* nb_matmul(PyObject* a, PyObject* b) { return binary(matmul_slot, a, b); }
+static PyObject* nb_lshift(PyObject* a, PyObject* b) { return binary(lshift_slot, a, b); }
+static PyObject* nb_rshift(PyObject* a, PyObject* b) { return binary(rshift_slot, a, b); }
+
+static PyObject* call_unary(const char* name, PyObject* a);
+
+// number / tensor is reciprocal times number, as PyTorch rounds it.
+static PyObject* nb_div(PyObject* a, PyObject* b) {
+  if (is_tensor(a)) return binary(div_slot, a, b);
+  if (!is_number(a)) return or_not_implemented(call_slowly(find_function("", "div"), "div", a, b));
+  PyRef inverse(call_unary("reciprocal", b));
+  return inverse ? binary(mul_slot, inverse.get(), a) : nullptr;
+}
+static PyObject* nb_pow(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary(pow_slot, a, b);
+}
+
+static PyObject* nb_iadd(PyObject* a, PyObject* b) { return binary(add_slot, a, b, true); }
+static PyObject* nb_isub(PyObject* a, PyObject* b) { return binary(sub_slot, a, b, true); }
+static PyObject* nb_imul(PyObject* a, PyObject* b) { return binary(mul_slot, a, b, true); }
+static PyObject* nb_idiv(PyObject* a, PyObject* b) { return binary(div_slot, a, b, true); }
+static PyObject* nb_ifloor(PyObject* a, PyObject* b) { return binary(floor_slot, a, b, true); }
+static PyObject* nb_iremainder(PyObject* a, PyObject* b) { return binary(remainder_slot, a, b, true); }
+static PyObject* nb_iand(PyObject* a, PyObject* b) { return binary(and_slot, a, b, true); }
+static PyObject* nb_ior(PyObject* a, PyObject* b) { return binary(or_slot, a, b, true); }
+static PyObject* nb_ixor(PyObject* a, PyObject* b) { return binary(xor_slot, a, b, true); }
+static PyObject* nb_ilshift(PyObject* a, PyObject* b) { return binary(lshift_slot, a, b, true); }
+static PyObject* nb_irshift(PyObject* a, PyObject* b) { return binary(rshift_slot, a, b, true); }
+static PyObject* nb_ipow(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return binary(pow_slot, a, b, true);
+}
+
+PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
+  static BinarySlot slots[] = {{"lt"}, {"le"}, {"eq"}, {"ne"}, {"gt"}, {"ge"}};
+  return binary(slots[op], a, b);  // in the order of Py_LT ... Py_GE
+}
+
+// --- unary --------------------------------------------------------------------------------------------------------------
+
+static PyObject* call_unary(const char* name, PyObject* a) {
+  OpFunction* f = find_method(name);
+  if (!f) return missing(name);
+  return guard([&] { return call_operator(f, &a, 1); });
+}
+static PyObject* nb_negative(PyObject* a) { return call_unary("neg", a); }
+static PyObject* nb_positive(PyObject* a) { return call_unary("positive", a); }
+static PyObject* nb_absolute(PyObject* a) { return call_unary("abs", a); }
+static PyObject* nb_invert(PyObject* a) { return call_unary("bitwise_not", a); }
+
+// --- one element as a Python number -------------------------------------------------------------------------------------
+
+static Scalar only_element(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  RL_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
+  RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
+  return read_scalar(t);
+}
+
+static int nb_bool(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  int truth = -1;
+  const int status = guard_status([&] {
+    RL_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+    RL_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
+    truth = only_element(self).to<bool>();
+  });
+  return status < 0 ? -1 : truth;
+}
+
+static PyObject* nb_int(PyObject* self) {
+  return guard([&]() -> PyObject* {
+    const Scalar s = only_element(self);
+    if (s.is_floating()) return check(PyLong_FromDouble(s.to_double()));
+    if (s.is_complex()) {
+      const complex128 z = s.to<complex128>();
+      RL_CHECK(z.imag() == 0, "value cannot be converted to type int64_t without overflow");
+      return check(PyLong_FromDouble(z.real()));
+    }
+    if (s.kind() == Scalar::Kind::UInt) return PyLong_FromUnsignedLongLong(s.to<uint64_t>());
+    return PyLong_FromLongLong(s.to_int());
+  });
+}
+static PyObject* nb_float(PyObject* self) {
+  return guard([&] {
+    const Scalar s = only_element(self);
+    RL_CHECK(!s.is_complex() || s.to<complex128>().imag() == 0, "value cannot be converted to type double without overflow");
+    return PyFloat_FromDouble(s.to_double());
+  });
+}
+static PyObject* nb_index(PyObject* self) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK_TYPE(is_integral_or_bool(t.dtype()) && t.numel() == 1,
+                  "only integer tensors of a single element can be converted to an index");
+    return nb_int(self);
+  });
+}
+
+PyNumberMethods tensor_number = {
+    .nb_add = nb_add,
+    .nb_subtract = nb_sub,
+    .nb_multiply = nb_mul,
+    .nb_remainder = nb_remainder,
+    .nb_power = nb_pow,
+    .nb_negative = nb_negative,
+    .nb_positive = nb_positive,
+    .nb_absolute = nb_absolute,
+    .nb_bool = nb_bool,
+    .nb_invert = nb_invert,
+    .nb_lshift = nb_lshift,
+    .nb_rshift = nb_rshift,
+    .nb_and = nb_and,
+    .nb_xor = nb_xor,
+    .nb_or = nb_or,
+    .nb_int = nb_int,
+    .nb_float = nb_float,
+    .nb_inplace_add = nb_iadd,
+    .nb_inplace_subtract = nb_isub,
+    .nb_inplace_multiply = nb_imul,
+    .nb_inplace_remainder = nb_iremainder,
+    .nb_inplace_power = nb_ipow,
+    .nb_inplace_lshift = nb_ilshift,
+    .nb_inplace_rshift = nb_irshift,
+    .nb_inplace_and = nb_iand,
+    .nb_inplace_xor = nb_ixor,
+    .nb_inplace_or = nb_ior,
+    .nb_floor_divide = nb_floor,
+    .nb_true_divide = nb_div,
+    .nb_inplace_floor_divide = nb_ifloor,
+    .nb_inplace_true_divide = nb_idiv,
+    .nb_index = nb_index,
+    .nb_matrix_multiply = nb_matmul,
+};
+
+}  // namespace rushlight::python

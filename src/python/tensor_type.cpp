@@ -1,0 +1,316 @@
+// Note [Python identity]
+// One TensorImpl has at most one wrapper at a time, found through impl->pyobj. Normally the wrapper owns a reference on
+// the impl and impl->pyobj is borrowed. When the last Python reference to the wrapper goes while C++ still holds the impl,
+// a wrapper without state (no dict, no weak references, exactly torch.Tensor) simply dies: a new one is made when Python
+// asks again. A wrapper with state is resurrected and ownership turns round: impl->owns_pyobj is set, the impl keeps the
+// wrapper alive with that one reference, and the wrapper's pointer on the impl becomes borrowed. wrap() turns it back.
+// Both directions happen with the GIL held.
+#include "python/tensor_type.h"
+
+#include <cstddef>
+
+namespace rushlight::python {
+
+PyTypeObject* tensor_type = &TensorBaseType;
+PyTypeObject* parameter_type = nullptr;
+int (*traverse_autograd)(TensorImpl*, visitproc, void*) = nullptr;
+void (*clear_autograd)(TensorImpl*) = nullptr;
+
+static PyTensor* as_tensor(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
+
+// --- allocation: exact torch.Tensor wrappers come from a free list ------------------------------------------------------
+
+#ifdef Py_GIL_DISABLED
+constexpr int kFreeLimit = 0;
+#else
+constexpr int kFreeLimit = 256;
+#endif
+static PyTensor* free_wrappers[kFreeLimit + 1];
+static int free_count = 0;
+
+static PyTensor* allocate(PyTypeObject* type) {
+  PyTensor* self;
+  if (type == tensor_type && free_count > 0) {
+    self = free_wrappers[--free_count];
+    (void)PyObject_Init(reinterpret_cast<PyObject*>(self), type);
+  } else {
+    self = PyObject_GC_New(PyTensor, type);
+    if (!self) throw PythonError();
+  }
+  self->impl = nullptr;
+  self->dict = self->weakrefs = nullptr;
+  return self;
+}
+
+static PyObject* attach(PyTypeObject* type, Tensor&& t) {
+  PyTensor* self = allocate(type);
+  TensorImpl* impl = t.detach_impl();
+  self->impl = impl;
+  impl->pyobj = self;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+static PyObject* existing_wrapper(Tensor&& t) {
+  TensorImpl* impl = t.impl();
+  auto* self = static_cast<PyObject*>(impl->pyobj);
+  if (!impl->owns_pyobj) return Py_NewRef(self);
+  impl->owns_pyobj = false;  // the impl's reference goes to the caller, the caller's one to the wrapper
+  t.detach_impl();
+  return self;
+}
+
+PyObject* wrap(Tensor t) {
+  if (!t.defined()) Py_RETURN_NONE;
+  if (t->pyobj) return existing_wrapper(std::move(t));
+  return attach(tensor_type, std::move(t));
+}
+
+static void mark_type(PyTypeObject* type, TensorImpl* impl) {
+  if (type == tensor_type) return;
+  if (type == parameter_type) impl->flags |= kParameter;
+  else impl->flags |= kPythonSubclass;
+}
+
+PyObject* wrap_as(PyTypeObject* type, Tensor t) {
+  if (t->pyobj) throw_python(PyExc_RuntimeError, str("Creating a new Tensor subclass ", type->tp_name, " but the raw Tensor object is already associated to a python object"));
+  mark_type(type, t.impl());
+  PyObject* self = attach(type, std::move(t));
+  if (type != tensor_type) track(self);
+  return self;
+}
+
+PyObject* wrap_tuple(std::vector<Tensor>&& list) {
+  PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(list.size()))));
+  for (size_t i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap(std::move(list[i])));
+  return tuple.release();
+}
+
+const Tensor& expect_tensor(PyObject* o, const char* what) {
+  if (!is_tensor(o)) throw_python(PyExc_TypeError, str(what, " must be Tensor, not ", type_name(o)));
+  return tensor_of(o);
+}
+
+void track(PyObject* tensor) {
+  if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
+}
+
+// --- destruction --------------------------------------------------------------------------------------------------------
+
+static bool has_state(PyTensor* self) {
+  return (self->dict && PyDict_GET_SIZE(self->dict) > 0) || self->weakrefs || Py_TYPE(self) != tensor_type;
+}
+
+// The impl takes the wrapper over instead of letting it die.
+static bool resurrect(PyTensor* self) {
+  TensorImpl* impl = self->impl;
+  if (!impl || impl->use_count() == 1 || !has_state(self)) return false;
+  impl->owns_pyobj = true;
+#if PY_VERSION_HEX >= 0x030C0000
+  Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
+#else
+  Py_SET_REFCNT(self, 1);
+#endif
+  Tensor dropped(Ref<TensorImpl>::adopt(impl));  // the wrapper's reference; others remain
+  return true;
+}
+
+static void drop_impl(PyTensor* self) {
+  TensorImpl* impl = std::exchange(self->impl, nullptr);
+  if (!impl) return;
+  if (impl->pyobj == self) impl->pyobj = nullptr;
+  Tensor dropped(Ref<TensorImpl>::adopt(impl));
+}
+
+static void free_wrapper(PyObject* object) {
+  PyTypeObject* type = Py_TYPE(object);
+  if (type == tensor_type && free_count < kFreeLimit) free_wrappers[free_count++] = as_tensor(object);
+  else PyObject_GC_Del(object);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+
+// What `__slots__` of subclasses hold.
+static void clear_slots(PyObject* object) {
+  for (PyTypeObject* t = Py_TYPE(object); t && t != &TensorBaseType; t = t->tp_base) {
+    PyMemberDef* member = t->tp_members;
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !member) continue;
+    for (; member->name; ++member) {
+      if (member->type != T_OBJECT_EX || (member->flags & READONLY)) continue;
+      auto** slot = reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset);
+      Py_CLEAR(*slot);
+    }
+  }
+}
+
+static void tensor_dealloc(PyObject* object) {
+  PyTensor* self = as_tensor(object);
+  if (Py_TYPE(object)->tp_finalize && PyObject_CallFinalizerFromDealloc(object) < 0) return;
+  if (resurrect(self)) return;
+  if (PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
+  if (self->weakrefs) PyObject_ClearWeakRefs(object);
+  if (Py_TYPE(object) != tensor_type) clear_slots(object);
+  Py_CLEAR(self->dict);
+  drop_impl(self);
+  free_wrapper(object);
+}
+
+// core calls this when an impl that owns its wrapper dies, on any thread.
+static void release_wrapper(void* pyobj) {
+  if (!Py_IsInitialized()) return;
+  GilAcquire gil;
+  auto* self = static_cast<PyTensor*>(pyobj);
+  self->impl = nullptr;
+  if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) {  // reached through a weak reference: leave it something valid
+    Tensor empty = empty_tensor({0}, DType::Float32);
+    self->impl = empty.detach_impl();
+    self->impl->pyobj = self;
+  }
+  Py_DECREF(self);
+}
+
+static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
+  PyTensor* self = as_tensor(object);
+  Py_VISIT(self->dict);
+  if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(object));
+  for (PyTypeObject* t = Py_TYPE(object); t && t != &TensorBaseType; t = t->tp_base) {
+    PyMemberDef* member = t->tp_members;
+    if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !member) continue;
+    for (; member->name; ++member)
+      if (member->type == T_OBJECT_EX && !(member->flags & READONLY))
+        Py_VISIT(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset));
+  }
+  // Only the sole owner may show what hangs on the impl: another owner keeps it alive.
+  if (traverse_autograd && self->impl && self->impl->autograd && !self->impl->owns_pyobj && self->impl->use_count() == 1)
+    return traverse_autograd(self->impl, visit, arg);
+  return 0;
+}
+
+static int tensor_clear(PyObject* object) {
+  PyTensor* self = as_tensor(object);
+  if (self->impl && self->impl->use_count() > 1 && !self->impl->owns_pyobj) {
+    // The collector found only Python's share of the cycle: what C++ still holds stays usable.
+  } else if (self->impl && self->impl->autograd && clear_autograd) {
+    clear_autograd(self->impl);
+  }
+  Py_CLEAR(self->dict);
+  return 0;
+}
+
+// --- attributes ---------------------------------------------------------------------------------------------------------
+
+static int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
+  const int status = PyObject_GenericSetAttr(self, name, value);
+  if (as_tensor(self)->dict) track(self);
+  return status;
+}
+
+static PyObject* get_dict(PyObject* self, void*) {
+  PyObject* dict = PyObject_GenericGetDict(self, nullptr);
+  if (dict) track(self);
+  return dict;
+}
+static int set_dict(PyObject* self, PyObject* value, void*) {
+  const int status = PyObject_GenericSetDict(self, value, nullptr);
+  if (as_tensor(self)->dict) track(self);
+  return status;
+}
+static PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
+
+// --- the metaclass: gives every subclass our deallocator ----------------------------------------------------------------
+
+static int meta_init(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
+  reinterpret_cast<PyTypeObject*>(cls)->tp_dealloc = tensor_dealloc;
+  reinterpret_cast<PyTypeObject*>(cls)->tp_traverse = tensor_traverse;
+  reinterpret_cast<PyTypeObject*>(cls)->tp_clear = tensor_clear;
+  return 0;
+}
+
+PyTypeObject TensorMeta = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._TensorMeta",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_base = &PyType_Type,
+    .tp_init = meta_init,
+};
+
+static Py_hash_t tensor_hash(PyObject* self) { return _Py_HashPointer(self); }
+
+PyTypeObject TensorBaseType = {
+    .ob_base = {PyObject_HEAD_INIT(&TensorMeta) 0},
+    .tp_name = "rushlight._C.TensorBase",
+    .tp_basicsize = sizeof(PyTensor),
+    .tp_dealloc = tensor_dealloc,
+    .tp_as_number = &tensor_number,
+    .tp_as_sequence = &tensor_sequence,
+    .tp_as_mapping = &tensor_mapping,
+    .tp_hash = tensor_hash,
+    .tp_setattro = tensor_setattro,
+    .tp_as_buffer = &tensor_buffer,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A multi-dimensional array of one element type.",
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_richcompare = tensor_richcompare,
+    .tp_weaklistoffset = offsetof(PyTensor, weakrefs),
+    .tp_iter = tensor_iter,
+    .tp_getset = dict_property,
+    .tp_dictoffset = offsetof(PyTensor, dict),
+    .tp_new = tensor_new,
+};
+
+void add_tensor_member(const char* name, PyObject* descriptor) {
+  check(PyDict_SetItemString(TensorBaseType.tp_dict, name, check(descriptor)));
+}
+
+void add_tensor_members(PyMethodDef* methods, PyGetSetDef* properties) {
+  for (; methods && methods->ml_name; ++methods) {
+    const bool is_static = methods->ml_flags & METH_STATIC, is_class = methods->ml_flags & METH_CLASS;
+    PyRef d;
+    if (is_static) {
+      PyRef f(check(PyCFunction_New(methods, nullptr)));
+      d = PyRef(check(PyStaticMethod_New(f.get())));
+    } else {
+      d = PyRef(check(is_class ? PyDescr_NewClassMethod(&TensorBaseType, methods) : PyDescr_NewMethod(&TensorBaseType, methods)));
+    }
+    add_tensor_member(methods->ml_name, d.get());
+  }
+  for (; properties && properties->name; ++properties)
+    add_tensor_member(properties->name, PyRef(check(PyDescr_NewGetSet(&TensorBaseType, properties))).get());
+  PyType_Modified(&TensorBaseType);
+}
+
+// --- making wrappers of other types -------------------------------------------------------------------------------------
+
+static PyTypeObject* expect_tensor_class(PyObject* cls) {
+  if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType))
+    throw_python(PyExc_TypeError, "cls must be a type that inherits from Tensor");
+  return reinterpret_cast<PyTypeObject*>(cls);
+}
+
+static PyObject* set_tensor_type(PyObject*, PyObject* cls) {
+  return guard([&]() -> PyObject* {
+    tensor_type = expect_tensor_class(Py_NewRef(cls));
+    Py_RETURN_NONE;
+  });
+}
+static PyObject* set_parameter_type(PyObject*, PyObject* cls) {
+  return guard([&]() -> PyObject* {
+    parameter_type = expect_tensor_class(Py_NewRef(cls));
+    Py_RETURN_NONE;
+  });
+}
+static PyMethodDef functions[] = {
+    {"_set_tensor_type", set_tensor_type, METH_O, "Names the class that wraps results."},
+    {"_set_parameter_type", set_parameter_type, METH_O, "Names the class that counts as a plain tensor in dispatch."},
+    {}};
+
+void init_tensor_type(PyObject* module) {
+  add_type(module, "_TensorMeta", &TensorMeta);
+  TensorBaseType.ob_base.ob_base.ob_type = &TensorMeta;
+  add_type(module, "TensorBase", &TensorBaseType);
+  check(PyModule_AddObjectRef(module, "_TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
+  add_functions(module, functions);
+  release_pyobj = release_wrapper;
+}
+
+}  // namespace rushlight::python
