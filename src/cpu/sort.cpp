@@ -105,6 +105,14 @@ struct LineSorter {
   }
 };
 
+// One per thread, behind a pointer: a library loaded at run time has little room for thread-locals.
+template <class T>
+LineSorter<T>& thread_sorter() {
+  thread_local std::unique_ptr<LineSorter<T>> kept;
+  if (!kept) kept = std::make_unique<LineSorter<T>>();
+  return *kept;
+}
+
 void check_length(int64_t n) {
   RL_CHECK(n < (int64_t{1} << 32), "sort: lines of 2^32 elements or more are not supported, got ", n);
 }
@@ -116,7 +124,7 @@ void sort(const Tensor& in, int64_t dim, bool descending, const Tensor& values, 
   check_length(n);
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
-      thread_local LineSorter<T> sorter;
+      LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       sorter.load(x, n, descending);
       sorter.sort();
@@ -131,7 +139,7 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
   check_length(n);
   visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
-      thread_local LineSorter<T> sorter;
+      LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       sorter.load(x, n, largest);
       auto& items = sorter.items;
@@ -187,7 +195,7 @@ void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor&
                                      : "median_out",
               [&]<class T>(T) {
                 for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
-                  thread_local LineSorter<T> sorter;
+                  LineSorter<T>& sorter = thread_sorter<T>();
                   const auto x = line_of<const T>(in, dim, at[0]);
                   sorter.load(x, n, false);
                   const int64_t found = what == Select::Kth ? position_of_rank(sorter, k - 1)
