@@ -50,6 +50,11 @@ T smaller(T a, T b) {
   return x != x || x <= y ? a : b;
 }
 
+template <class T>
+void add_run(T* __restrict to, const T* __restrict from, int64_t n) {
+  for (int64_t r = 0; r < n; ++r) to[r] = plus(to[r], from[r]);
+}
+
 // Visits the runs in order: f(position of the run in self, position among the values).
 template <class F>
 void for_each_run(const IndexBlocks& at, int64_t first, int64_t last, F&& f) {
@@ -112,8 +117,11 @@ void index_accumulate(const IndexBlocks& at, void* self, const void* values, boo
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
     for_each_run(at, 0, blocks, [&](int64_t to, int64_t from) {
-      const T* v = single ? source : source + from;
-      for (int64_t r = 0; r < at.run; ++r) target[to + r] = plus(target[to + r], v[single ? 0 : r]);
+      if (single) {
+        for (int64_t r = 0; r < at.run; ++r) target[to + r] = plus(target[to + r], *source);
+      } else {
+        add_run(target + to, source + from, at.run);
+      }
     });
   });
 }

@@ -12,9 +12,36 @@ namespace {
 template <class T>
 using RunningType = std::conditional_t<std::is_same_v<T, float>, double, compute_type<T>>;
 
+// Adjacent lines run together, one row of elements at a time.
+template <class T, class Step>
+void scan_columns(const T* in, T* out, int64_t n, int64_t width, RunningType<T> start, Step step) {
+  constexpr int64_t kBlock = 128;
+  for (int64_t first = 0; first < width; first += kBlock) {
+    const int64_t columns = std::min(kBlock, width - first);
+    RunningType<T> running[kBlock];
+    std::fill_n(running, columns, start);
+    for (int64_t i = 0; i < n; ++i) {
+      const T* from = in + i * width + first;
+      T* to = out + i * width + first;
+      for (int64_t j = 0; j < columns; ++j)
+        to[j] = static_cast<T>(running[j] = step(running[j], static_cast<RunningType<T>>(from[j])));
+    }
+  }
+}
+
 template <class T, class Step>
 void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start, Step step) {
   const int64_t n = line_length(in, dim);
+  int64_t width = 1;
+  for (int64_t d = dim + 1; d < in.dim() && in.is_contiguous(); ++d) width *= in->sizes[d];
+  if (width > 1) {
+    const int64_t block = n * width;
+    return parallel_for(
+        0, in.numel() / block, std::max<int64_t>(1, kGrainSize / block), [&](int64_t begin, int64_t end) {
+          for (int64_t b = begin; b < end; ++b)
+            scan_columns(in.data<T>() + b * block, out.data<T>() + b * block, n, width, start, step);
+        });
+  }
   for_each_line<2>({&in, &out}, dim, [&](const auto& at) {
     const auto from = line_of<const T>(in, dim, at[0]);
     const auto to = line_of<T>(out, dim, at[1]);

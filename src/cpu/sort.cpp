@@ -91,6 +91,23 @@ struct LineSorter {
       items[i] = Traits::make(descending ? ~key : key, static_cast<uint64_t>(i));
     }
   }
+  // The first k in order, by a buffer that is cut back whenever it is full; most elements fail the first
+  // comparison.
+  void load_first(Line<const T> x, int64_t n, int64_t k, bool descending) {
+    const auto capacity = static_cast<size_t>(std::max<int64_t>(4 * k, 64));
+    items.clear();
+    K bound = ~K{0};
+    for (int64_t i = 0; i < n; ++i) {
+      const K key = descending ? ~order_key(x[i]) : order_key(x[i]);
+      if (key > bound) continue;
+      items.push_back(Traits::make(key, static_cast<uint64_t>(i)));
+      if (items.size() < capacity) continue;
+      std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
+      bound = Traits::key(items[k - 1]);
+      items.resize(static_cast<size_t>(k));
+    }
+    std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
+  }
   void sort() {
     if (items.size() > 1024)
       radix_sort<K>(items, scratch);
@@ -141,9 +158,13 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
-      sorter.load(x, n, largest);
       auto& items = sorter.items;
-      if (k < n) std::nth_element(items.begin(), items.begin() + k, items.end());
+      if (k < n / 16) {
+        sorter.load_first(x, n, k, largest);
+      } else {
+        sorter.load(x, n, largest);
+        if (k < n) std::nth_element(items.begin(), items.begin() + k, items.end());
+      }
       if (sorted) std::sort(items.begin(), items.begin() + k);
       sorter.store(x, k, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
     });

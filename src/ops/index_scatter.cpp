@@ -16,7 +16,10 @@ using namespace ops;
 using cpu::ScatterOp;
 
 void check_positions(const Tensor& index, int64_t dim, int64_t size) {
-  const Tensor positions = dense(index);
+  Dims sizes = index->sizes;  // an expanded index repeats itself: look at each number once
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (index->strides[d] == 0 && sizes[d] > 1) sizes[d] = 1;
+  const Tensor positions = dense(make_view(index, sizes, index.strides(), index.storage_offset(), false));
   const int64_t* p = positions.data<int64_t>();
   for (int64_t i = 0; i < positions.numel(); ++i)
     RL_CHECK(p[i] >= 0 && p[i] < size, "index ", p[i], " is out of bounds for dimension ", dim, " with size ",

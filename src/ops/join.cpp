@@ -30,10 +30,15 @@ void check_fits(const Tensor& t, const Dims& first, int64_t dim, size_t position
              " but got size ", t->sizes[d], " for tensor number ", position, " in the list.");
 }
 
+DType common_dtype(TensorList tensors) {
+  Promotion promotion;
+  for (const Tensor& t : tensors) promotion.add(t);
+  return promotion.result();
+}
+
 JoinPlan plan_cat(TensorList tensors, int64_t dim) {
   RL_CHECK_VALUE(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
   JoinPlan plan;
-  Promotion promotion;
   const Tensor* first = nullptr;
   plan.channels_last = true;
   bool same_dtype = true;
@@ -54,33 +59,33 @@ JoinPlan plan_cat(TensorList tensors, int64_t dim) {
     plan.channels_last = plan.channels_last && !t.is_contiguous() && is_channels_last(t);
   }
   if (!first) plan.sizes = Dims{0}, plan.dim = wrap_dim(dim, 1), plan.channels_last = false;
-  if (same_dtype) {
-    plan.dtype = tensors[0].dtype();
-  } else {
-    for (const Tensor& t : tensors) promotion.add(t);
-    plan.dtype = promotion.result();
-  }
+  plan.dtype = same_dtype ? tensors[0].dtype() : common_dtype(tensors);
   return plan;
 }
 
 constexpr size_t kFewTensors = 16;
 
-// All inputs contiguous and of the result's type: rows of bytes, one piece of each after the other.
-bool cat_bytes(TensorList tensors, const JoinPlan& plan, const Tensor& out) {
+// All inputs contiguous and of the result's type: `rows` times a piece of each, one after the other.
+bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out) {
   for (const Tensor& t : tensors)
-    if (!t.is_contiguous() || t.dtype() != plan.dtype) return false;
-  int64_t rows = 1, inner = static_cast<int64_t>(element_size(plan.dtype));
-  for (int64_t d = 0; d < plan.dim; ++d) rows *= plan.sizes[d];
-  for (size_t d = plan.dim + 1; d < plan.sizes.size(); ++d) inner *= plan.sizes[d];
+    if (!t.is_contiguous() || t.dtype() != dtype) return false;
+  if (out.numel() == 0) return true;
   cpu::CatPiece few[kFewTensors];
   std::vector<cpu::CatPiece> many(tensors.size() > kFewTensors ? tensors.size() : 0);
   cpu::CatPiece* pieces = many.empty() ? few : many.data();
   size_t count = 0;
   for (const Tensor& t : tensors)
     if (t.numel() > 0)
-      pieces[count++] = {static_cast<const std::byte*>(t.data_ptr()), t->sizes[plan.dim] * inner};
-  if (out.numel() > 0) cpu::cat({pieces, count}, rows, static_cast<std::byte*>(out.data_ptr()));
+      pieces[count++] = {static_cast<const std::byte*>(t.data_ptr()),
+                         static_cast<int64_t>(t.nbytes()) / rows};
+  cpu::cat({pieces, count}, rows, static_cast<std::byte*>(out.data_ptr()));
   return true;
+}
+
+int64_t rows_before(IntList sizes, int64_t dim) {
+  int64_t rows = 1;
+  for (int64_t d = 0; d < dim; ++d) rows *= sizes[d];
+  return rows;
 }
 
 void cat_strided(TensorList tensors, int64_t dim, const Tensor& out) {
@@ -105,7 +110,8 @@ Tensor cat_kernel(const Call&, TensorList tensors, int64_t dim) {
     return out;
   }
   const Tensor out = empty_tensor(plan.sizes, plan.dtype, device);
-  if (!cat_bytes(tensors, plan, out)) cat_strided(tensors, plan.dim, out);
+  if (!join_bytes(tensors, plan.dtype, rows_before(plan.sizes, plan.dim), out))
+    cat_strided(tensors, plan.dim, out);
   return out;
 }
 
@@ -114,16 +120,17 @@ Tensor stack_kernel(const Call&, TensorList tensors, int64_t dim) {
   const IntList sizes = tensors[0].sizes();
   const auto at = static_cast<size_t>(wrap_dim(dim, tensors[0].dim() + 1));
   JoinPlan plan{sizes.dims(), static_cast<int64_t>(at), tensors[0].dtype(), false};
-  Promotion promotion;
+  bool same_dtype = true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     RL_CHECK(tensors[i].sizes() == sizes, "stack expects each tensor to be equal size, but got ", sizes,
              " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
-    promotion.add(tensors[i]);
+    if (tensors[i].dtype() != plan.dtype) same_dtype = false;
   }
-  plan.dtype = promotion.result();
+  if (!same_dtype) plan.dtype = common_dtype(tensors);
   plan.sizes.insert(at, static_cast<int64_t>(tensors.size()));
   checked_numel(plan.sizes);
   const Tensor out = empty_tensor(plan.sizes, plan.dtype, tensors[0].device());
+  if (join_bytes(tensors, plan.dtype, rows_before(plan.sizes, plan.dim), out)) return out;
   std::vector<Tensor> lines;
   for (const Tensor& t : tensors) {
     Dims line_sizes = t->sizes, strides = t->strides;
@@ -131,7 +138,7 @@ Tensor stack_kernel(const Call&, TensorList tensors, int64_t dim) {
     strides.insert(at, at < strides.size() ? t->strides[at] * t->sizes[at] : 1);
     lines.push_back(make_view(t, line_sizes, strides, t.storage_offset(), false));
   }
-  if (!cat_bytes(lines, plan, out)) cat_strided(lines, plan.dim, out);
+  cat_strided(lines, plan.dim, out);
   return out;
 }
 
