@@ -76,17 +76,32 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
             stacklevel=2,
         )
 
-    def cdf(x):
-        return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
     with torch.no_grad():
-        # The inverse of the distribution function, applied to uniform numbers between its values at a and b.
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        return _rejection_sample_(tensor, mean, std, a, b, generator)
+
+
+def _rejection_sample_(tensor, mean, std, a, b, generator):
+    """Draw whole tensors until each element has had a proposal that is accepted."""
+
+    def cdf(x):
+        return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
+
+    # Normal proposals, unless most would fall outside; then uniform ones, accepted by relative density.
+    normal = cdf(b) - cdf(a) >= 0.3
+    peak = min(max(mean, a), b)
+    waiting = torch.ones_like(tensor, dtype=torch.bool)
+    while waiting.any():
+        proposal = torch.empty_like(tensor)
+        if normal:
+            proposal.normal_(mean, std, generator=generator)
+            accepted = (proposal >= a) & (proposal <= b)
+        else:
+            proposal.uniform_(a, b, generator=generator)
+            density = torch.exp(((peak - mean) ** 2 - (proposal - mean) ** 2) / (2 * std * std))
+            accepted = torch.empty_like(tensor).uniform_(generator=generator) <= density
+        tensor.copy_(torch.where(waiting & accepted, proposal, tensor))
+        waiting &= ~accepted
+    return tensor
 
 
 def constant_(tensor, val):

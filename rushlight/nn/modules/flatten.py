@@ -1,7 +1,5 @@
 """Joining and splitting dimensions."""
 
-import rushlight as torch
-
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -31,26 +29,9 @@ class Unflatten(Module):
 
     def __init__(self, dim, unflattened_size):
         super().__init__()
-        if isinstance(dim, int):
-            self._require_tuple_int(unflattened_size)
-        elif isinstance(dim, str):
-            self._require_tuple_tuple(unflattened_size)
-        else:
-            raise TypeError("invalid argument type for dim parameter")
+        self._require_tuple_int(unflattened_size)
         self.dim = dim
         self.unflattened_size = unflattened_size
-
-    def _require_tuple_tuple(self, input):
-        if not isinstance(input, tuple):
-            raise TypeError(
-                f"unflattened_size must be a tuple of tuples, but found type {type(input).__name__}"
-            )
-        for i, item in enumerate(input):
-            if not isinstance(item, tuple):
-                raise TypeError(
-                    "unflattened_size must be tuple of tuples, "
-                    f"but found element of type {type(item).__name__} at pos {i}"
-                )
 
     def _require_tuple_int(self, input):
         if not isinstance(input, (tuple, list)):
@@ -58,7 +39,7 @@ class Unflatten(Module):
                 f"unflattened_size must be a tuple of ints, but found type {type(input).__name__}"
             )
         for i, item in enumerate(input):
-            if not isinstance(item, (int, torch.SymInt) if hasattr(torch, "SymInt") else int):
+            if not isinstance(item, int):
                 raise TypeError(
                     "unflattened_size must be tuple of ints, but found element of type "
                     f"{type(item).__name__} at pos {i}"
