@@ -14,8 +14,6 @@ __all__ = [
     "UninitializedTensorMixin",
 ]
 
-_no_torch_function = getattr(_C, "_disabled_torch_function_impl", None)
-
 
 class _ParameterMeta(type(Tensor)):
     # A tensor subclass wrapped by Parameter keeps its own type; the mark makes it count as a Parameter.
@@ -65,8 +63,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return _utils._rebuild_parameter_with_state, args
         return _utils._rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
 
-    if _no_torch_function is not None:
-        __torch_function__ = _no_torch_function
+    __torch_function__ = _C._disabled_torch_function_impl
+
+
+# Operators return plain tensors for parameters, as for tensors.
+_C._set_parameter_type(Parameter)
 
 
 class _BufferMeta(type(Tensor)):
@@ -87,8 +88,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         buffer._is_buffer = True
         return buffer
 
-    if _no_torch_function is not None:
-        __torch_function__ = _no_torch_function
+    __torch_function__ = _C._disabled_torch_function_impl
 
 
 class UninitializedTensorMixin:
