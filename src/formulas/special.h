@@ -18,6 +18,18 @@
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                 \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                 \
   _(Lgamma, 1, 0, FloatingS, Same, std::lgamma(x))                                         \
+  _(Digamma, 1, 0, FloatingS, Same, T(digamma(double(x))))                            \
+  _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                       \
+  _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                   \
+  _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                 \
+  _(Erfinv, 1, 0, FloatingS, Same, T(erfinv(double(x))))                              \
+  _(Erfcx, 1, 0, FloatingS, Same, T(erfcx(double(x))))                                \
+  _(Ndtri, 1, 0, FloatingS, Same, T(ndtri(double(x))))                                \
+  _(LogNdtr, 1, 0, FloatingS, Same, T(log_ndtr(double(x))))                           \
+  _(I0, 1, 0, FloatingS, Same, T(bessel_i0(double(x))))                               \
+  _(I0e, 1, 0, FloatingS, Same, T(bessel_i0e(double(x))))                             \
+  _(I1, 1, 0, FloatingS, Same, T(bessel_i1(double(x))))                               \
+  _(I1e, 1, 0, FloatingS, Same, T(bessel_i1e(double(x))))                             \
   _(Angle, 1, 0, FieldsS, Part, angle(x))                                             \
   _(Conj, 1, 0, ComplexV, Same, conj(x))                                              \
   _(NanToNum, 1, 3, FloatingS, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)

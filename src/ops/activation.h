@@ -4,7 +4,7 @@
 
 namespace rushlight::ops {
 
-inline Fn<Tensor(const Tensor& self)> relu, selu, sigmoid, silu, mish, hardsigmoid, hardswish, softsign, tanhshrink, log_sigmoid;
+inline Fn<Tensor(const Tensor& self)> relu, selu, sigmoid, silu, mish, hardsigmoid, hardswish, log_sigmoid;
 inline Fn<Tensor(const Tensor& self, const Scalar& threshold, const Scalar& value)> threshold;
 inline Fn<Tensor(const Tensor& self, const Scalar& negative_slope)> leaky_relu;
 inline Fn<Tensor(const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale)> elu;
@@ -13,7 +13,8 @@ inline Fn<Tensor(const Tensor& self, const Scalar& beta, const Scalar& threshold
 inline Fn<Tensor(const Tensor& self, const Scalar& min_val, const Scalar& max_val)> hardtanh;
 inline Fn<Tensor(const Tensor& self, const Scalar& lambd)> softshrink, hardshrink;
 inline Fn<Tensor(const Tensor& self, int64_t dim)> glu;
-inline Fn<Tensor(const Tensor& self, const Tensor& weight)> prelu;
+inline Fn<Tensor(const Tensor& self, const Tensor& weight)> prelu, prelu_kernel;
+inline Fn<Tensor(const Tensor& self, const Scalar& alpha)> celu;
 
 // With respect to the output (sigmoid, tanh) or the input (the others).
 inline Fn<Tensor(const Tensor& grad_output, const Tensor& output)> sigmoid_backward, tanh_backward;

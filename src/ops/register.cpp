@@ -13,7 +13,11 @@ const Table& operator_table() {
     register_factory_operators(*t);
     register_arithmetic_operators(*t);
     register_unary_operators(*t);
+    register_bitwise_operators(*t);
+    register_special_operators(*t);
     register_comparison_operators(*t);
+    register_activation_operators(*t);
+    register_activation_functional_operators(*t);
     register_complex_operators(*t);
     register_view_operators(*t);
     register_view_backward_operators(*t);

@@ -1,4 +1,5 @@
 #include "cpu/isa/loops_inl.h"
+#include "formulas/special_math.h"
 
 namespace rushlight::cpu::RL_ISA {
 
