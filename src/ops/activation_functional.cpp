@@ -1,9 +1,7 @@
 // torch.nn.functional's spelling of the activations: first parameter `input`, a flag for in-place work.
 #include "ops/activation.h"
-#include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
-#include "ops/random.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -35,24 +33,6 @@ Tensor elu_inplace(const Call&, const Tensor& input, const Scalar& alpha) {
 
 Tensor softsign_body(const Call&, const Tensor& input) { return input / (ops::abs(input) + 1); }
 Tensor tanhshrink_body(const Call&, const Tensor& input) { return input - ops::tanh(input); }
-
-// Random slopes while training, their mean otherwise.
-Tensor random_relu(const Tensor& x, const Scalar& lower, const Scalar& upper, bool training, Generator* generator) {
-  RL_CHECK(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
-  if (!training) return ops::leaky_relu(x, Scalar((lower.to_double() + upper.to_double()) / 2));
-  const Tensor slope = ops::empty_like(x);
-  ops::uniform_(slope, lower.to_double(), upper.to_double(), generator);
-  return where(x > 0, x, x * slope);
-}
-Tensor rrelu_function(const Call&, const Tensor& self, const Scalar& lower, const Scalar& upper, bool training, OptGenerator generator) {
-  return random_relu(self, lower, upper, training, generator);
-}
-Tensor rrelu_body(const Call&, const Tensor& input, double lower, double upper, bool training, bool inplace) {
-  const Tensor y = random_relu(input, lower, upper, training, nullptr);
-  if (!inplace) return y;
-  copy_result(input, y, true);
-  return input;
-}
 
 }  // namespace
 
@@ -90,10 +70,6 @@ void register_activation_functional_operators(Table& t) {
   flagged("special::expit(Tensor self) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
   t.composite("nn::softsign(Tensor input) -> Tensor", softsign_body).doc("input / (1 + |input|).");
   t.composite("nn::tanhshrink(Tensor input) -> Tensor", tanhshrink_body).doc("input - tanh(input).");
-  t.composite("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", rrelu_function)
-      .function_only().inplace().doc("Leaky relu with random slopes.");
-  t.composite("nn::rrelu(Tensor input, float lower=0.125, float upper=0.3333333333333333, bool training=False, bool inplace=False) -> Tensor", rrelu_body)
-      .doc("Leaky relu with random slopes.");
 }
 
 }  // namespace rushlight
