@@ -11,11 +11,7 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 from ._hooks import (
     HookMixin,
-    _global_backward_hooks,
-    _global_backward_pre_hooks,
     _global_buffer_registration_hooks,
-    _global_forward_hooks,
-    _global_forward_pre_hooks,
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     register_module_backward_hook,
@@ -28,6 +24,7 @@ from ._hooks import (
     register_module_parameter_registration_hook,
     registered,
 )
+from ._module_base import ModuleBase
 from ._state_dict import StateDictMixin
 
 __all__ = [
@@ -58,23 +55,6 @@ def _typename(value):
     return cls.__qualname__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _note_module_path(module, error):
-    """Keep on error a note that says which module it left first; each caller above adds its child's name."""
-    trail = getattr(error, "_module_trail", None)
-    notes = error.__dict__.setdefault("__notes__", [])
-    if trail is None:
-        path, cls = "", type(module).__name__
-    else:
-        inner, path, cls, last = trail
-        name = next((n for n, m in module.named_modules() if id(m) == inner), "")
-        path = f"{name}.{path}" if name and path else name or path
-        if last in notes:
-            notes.remove(last)
-    note = f"in module {path} ({cls})" if path else f"in module {cls}"
-    notes.append(note)
-    error._module_trail = (id(module), path, cls, note)
-
-
 def _forward_unimplemented(self, *input):
     """Define the computation of the module; every subclass overrides this."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
@@ -103,7 +83,7 @@ def _can_share_data(param, applied):
     return plain and param.is_meta == applied.is_meta and param.layout == applied.layout
 
 
-class Module(HookMixin, StateDictMixin):
+class Module(HookMixin, StateDictMixin, ModuleBase):
     """Base class of all neural network modules.
 
     Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it; calling the module runs
@@ -153,30 +133,7 @@ class Module(HookMixin, StateDictMixin):
 
     forward = _forward_unimplemented
 
-    # -- calling
-
-    def __call__(self, *args, **kwargs):
-        try:
-            if self._compiled_call_impl is not None:
-                return self._compiled_call_impl(*args, **kwargs)
-            own = self.__dict__
-            if (
-                own["_forward_hooks"]
-                or own["_forward_pre_hooks"]
-                or own["_backward_hooks"]
-                or own["_backward_pre_hooks"]
-                or _global_forward_hooks
-                or _global_forward_pre_hooks
-                or _global_backward_hooks
-                or _global_backward_pre_hooks
-            ):
-                return self._call_impl(*args, **kwargs)
-            return self.forward(*args, **kwargs)
-        except Exception as error:
-            _note_module_path(self, error)
-            raise
-
-    _wrapped_call_impl = __call__
+    # -- calling: __call__ and __getattr__ come from the base
 
     def _slow_forward(self, *input, **kwargs):
         return self.forward(*input, **kwargs)
@@ -253,22 +210,6 @@ class Module(HookMixin, StateDictMixin):
         self.add_module(name, module)
 
     # -- attributes
-
-    def __getattr__(self, name):
-        own = self.__dict__
-        if "_parameters" in own:
-            table = own["_parameters"]
-            if name in table:
-                return table[name]
-        if "_buffers" in own:
-            table = own["_buffers"]
-            if name in table:
-                return table[name]
-        if "_modules" in own:
-            table = own["_modules"]
-            if name in table:
-                return table[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _remove_elsewhere(self, name, kept):
         """Drop what name stands for, except in the table named kept."""
