@@ -205,13 +205,18 @@ def _with_suffixes(text, suffixes, indent):
 
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor."""
-    plain = type(self) in (rushlight.Tensor, rushlight.nn.Parameter)
+    plain = type(self) is rushlight.Tensor or _is_parameter(type(self))
     prefix = "tensor(" if plain else type(self).__name__ + "("
     suffixes = _suffixes(self)
     if tensor_contents is None:
         with rushlight.no_grad():
             tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
     return _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+
+
+def _is_parameter(cls):
+    """Asked without importing ``nn``: printing a tensor does not need it."""
+    return cls.__name__ == "Parameter" and cls.__module__.endswith("nn.parameter")
 
 
 def _bare(tensor):

@@ -64,6 +64,7 @@ def _torch_name(name):
 
 
 _names = {}  # what a file may name
+_PARAMETER = "torch.nn.parameter.Parameter"  # allowed too, but looked up late: most files do without nn
 _callables = set()  # ids of those that it may call as well
 
 
@@ -95,7 +96,6 @@ def _build_closed_list():
     _names["torch.storage.UntypedStorage"] = _names["torch.UntypedStorage"] = storage.UntypedStorage
     _names["torch.storage.TypedStorage"] = storage.TypedStorage
     _names["torch.Tensor"] = _names["torch._tensor.Tensor"] = rushlight.Tensor
-    _names["torch.nn.parameter.Parameter"] = rushlight.nn.Parameter
     plain = (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))
     _names.update(
         (f"torch.{n}", getattr(rushlight, n)) for n in dir(rushlight) if isinstance(_peek(n), plain)
@@ -152,6 +152,8 @@ class Unpickler(pickle._Unpickler):
 
     def find_class(self, module, name):
         full = f"{module}.{name}"
+        if _torch_name(full) == _PARAMETER:
+            return rushlight.nn.Parameter
         if _torch_name(full) in _names:
             return _names[_torch_name(full)]
         for key in (full, _torch_name(full)):
@@ -236,4 +238,4 @@ def _allowed(name):
     """Whether a file may use this full name."""
     if not _names:
         _build_closed_list()
-    return _torch_name(name) in _names or name in _user_table()
+    return _torch_name(name) in (*_names, _PARAMETER) or name in _user_table()
