@@ -1,12 +1,18 @@
 """The default random stream: seeding it, and setting it aside."""
 
+import sys
 from contextlib import contextmanager
 
+import rushlight
 from rushlight._C import default_generator
 
-import rushlight
-
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+def _cuda():
+    """The module of GPUs where it is in use; without it there are no streams to seed."""
+    module = sys.modules.get("rushlight.cuda")
+    return module if module is not None and module.is_available() else None
 
 
 def set_rng_state(new_state):
@@ -22,16 +28,16 @@ def get_rng_state():
 def manual_seed(seed):
     """Start the random streams of all devices anew; returns the CPU's generator."""
     seed = int(seed)
-    if rushlight.cuda.is_available():
-        rushlight.cuda.manual_seed_all(seed)
+    if cuda := _cuda():
+        cuda.manual_seed_all(seed)
     return default_generator.manual_seed(seed)
 
 
 def seed():
     """Start the random streams from a seed that the system chooses; returns it."""
     value = default_generator.seed()
-    if rushlight.cuda.is_available():
-        rushlight.cuda.manual_seed_all(value)
+    if cuda := _cuda():
+        cuda.manual_seed_all(value)
     return value
 
 
@@ -47,7 +53,7 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
         yield
         return
     cpu = get_rng_state()
-    module = getattr(rushlight, rushlight.device(device_type).type, None)
+    module = sys.modules.get(f"rushlight.{rushlight.device(device_type).type}")
     if devices is None and module is not None and hasattr(module, "device_count"):
         devices = range(module.device_count())
     before = [(d, module.get_rng_state(d)) for d in devices or ()]

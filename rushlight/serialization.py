@@ -103,7 +103,8 @@ def _restore_plain(storage, location):
 
 
 def _restore_cuda(storage, location):
-    if not rushlight.cuda.is_available():
+    cuda = getattr(rushlight, "cuda", None)
+    if cuda is None or not cuda.is_available():
         raise RuntimeError(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
             "you are running on a CPU-only machine, please use torch.load with "

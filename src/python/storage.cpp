@@ -43,9 +43,7 @@ static void storage_dealloc(PyObject* self) {
     s->pyobj = nullptr;
     Storage::adopt(s);
   }
-  PyTypeObject* type = Py_TYPE(self);
-  type->tp_free(self);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  Py_TYPE(self)->tp_free(self);  // of a Python subclass, the subclass's dealloc releases the type
 }
 
 static Storage allocate_bytes(int64_t bytes, Device device) {

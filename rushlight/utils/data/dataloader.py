@@ -216,6 +216,11 @@ def _process_context(context):
     return context
 
 
+def _has_accelerator():
+    accelerator = getattr(rushlight, "accelerator", None)
+    return accelerator is not None and accelerator.is_available()
+
+
 class _BaseDataLoaderIter:
     def __init__(self, loader):
         self._dataset = loader.dataset
@@ -225,7 +230,7 @@ class _BaseDataLoaderIter:
         self._drop_last = loader.drop_last
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
-        self._pin_memory = loader.pin_memory and rushlight.accelerator.is_available()
+        self._pin_memory = loader.pin_memory and _has_accelerator()
         self._timeout = loader.timeout
         self._collate_fn = loader.collate_fn
         self._sampler_iter = iter(self._index_sampler)
