@@ -34,6 +34,9 @@ const Table& operator_table() {
     register_random_operators(*t);
     register_random_sample_operators(*t);
     register_dropout_operators(*t);
+    register_pool_operators(*t);
+    register_norm_operators(*t);
+    register_loss_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

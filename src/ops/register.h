@@ -19,6 +19,9 @@ void register_optimizer_operators(Table& t);
 void register_random_operators(Table& t);
 void register_random_sample_operators(Table& t);
 void register_dropout_operators(Table& t);
+void register_pool_operators(Table& t);
+void register_norm_operators(Table& t);
+void register_loss_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();

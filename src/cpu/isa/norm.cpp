@@ -1,0 +1,328 @@
+// Normalisation loops, compiled for each instruction set.
+#include <cmath>
+#include <memory>
+
+#include "core/parallel.h"
+#include "cpu/norm.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// Sum of f(0) ... f(n - 1): lanes of C in blocks, blocks in double.
+template <class C, class F>
+inline double sum_of(int64_t n, F&& f) {
+  constexpr int64_t kLanes = 16, kBlock = 2048;
+  double total = 0;
+  int64_t i = 0;
+  while (n - i >= kLanes) {
+    const int64_t stop = i + std::min(kBlock, (n - i) / kLanes * kLanes);
+    C lane[kLanes] = {};
+    for (; i < stop; i += kLanes)
+      for (int64_t j = 0; j < kLanes; ++j) lane[j] += f(i + j);
+    C block = 0;
+    for (C v : lane) block += v;
+    total += block;
+  }
+  for (; i < n; ++i) total += f(i);
+  return total;
+}
+
+template <class C>
+C at_or(const C* p, int64_t i, C otherwise) {
+  return p ? p[i] : otherwise;
+}
+
+inline int64_t row_grain(int64_t n) { return std::max<int64_t>(1, kGrainSize / 2 / std::max<int64_t>(n, 1)); }
+
+template <class C, class T>
+std::pair<C, C> row_moments(const T* x, int64_t n, double eps, bool rms) {
+  const C mean = rms ? C(0) : static_cast<C>(sum_of<C>(n, [&](int64_t i) { return static_cast<C>(x[i]); }) / static_cast<double>(n));
+  const double squares = sum_of<C>(n, [&](int64_t i) {
+    const C d = static_cast<C>(x[i]) - mean;
+    return d * d;
+  });
+  return {mean, static_cast<C>(1 / std::sqrt(squares / static_cast<double>(n) + eps))};
+}
+
+template <class T>
+void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
+  using C = compute_type<T>;
+  const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
+  auto *means = static_cast<C*>(a.mean), *rstds = static_cast<C*>(a.rstd);
+  parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = static_cast<const T*>(a.x) + r * n;
+      T* y = static_cast<T*>(a.y) + r * n;
+      const auto [mean, rstd] = row_moments<C>(x, n, a.eps, rms);
+      if (means) means[r] = mean;
+      if (rstds) rstds[r] = rstd;
+      const C m = mean, s = rstd;
+      if (weight && bias)
+        for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
+      else
+        for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
+    }
+  });
+}
+
+template <class T>
+void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
+  using C = compute_type<T>;
+  const auto *grad = static_cast<const T*>(a.grad), *input = static_cast<const T*>(a.x);
+  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean), *rstds = static_cast<const C*>(a.rstd);
+  auto mean_of = [&](int64_t r) { return rms ? C(0) : means[r]; };
+  if (a.grad_x)
+    parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const T *g = grad + r * n, *x = input + r * n;
+        T* out = static_cast<T*>(a.grad_x) + r * n;
+        const C mean = mean_of(r), rstd = rstds[r];
+        auto scaled = [&](int64_t i) { return static_cast<C>(g[i]) * at_or(weight, i, C(1)); };
+        auto centred = [&](int64_t i) { return (static_cast<C>(x[i]) - mean) * rstd; };
+        const C sum = rms ? C(0) : static_cast<C>(sum_of<C>(n, scaled) / static_cast<double>(n));
+        const C product = static_cast<C>(sum_of<C>(n, [&](int64_t i) { return scaled(i) * centred(i); }) / static_cast<double>(n));
+        for (int64_t i = 0; i < n; ++i) out[i] = T(rstd * (scaled(i) - sum - centred(i) * product));
+      }
+    });
+  auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
+  if (!grad_weight && !grad_bias) return;
+  constexpr int64_t kBlock = 64;
+  const int64_t blocks = (n + kBlock - 1) / kBlock;
+  parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(count, 1))), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t from = block * kBlock, width = std::min(kBlock, n - from);
+      double weights[kBlock] = {}, biases[kBlock] = {};
+      for (int64_t r = 0; r < count; ++r) {
+        const T *g = grad + r * n + from, *x = input + r * n + from;
+        const C mean = mean_of(r), rstd = rstds[r];
+        for (int64_t i = 0; i < width; ++i) {
+          const C value = static_cast<C>(g[i]);
+          weights[i] += value * (static_cast<C>(x[i]) - mean) * rstd;
+          biases[i] += value;
+        }
+      }
+      for (int64_t i = 0; i < width; ++i) {
+        if (grad_weight) grad_weight[from + i] = static_cast<C>(weights[i]);
+        if (grad_bias) grad_bias[from + i] = static_cast<C>(biases[i]);
+      }
+    }
+  });
+}
+
+// Two sums over each channel: f(x index, channel, first, second) gives the terms of one element. inner == 1: channels last.
+template <class C, class F, class Done>
+void channel_sums(ChannelShape s, F&& terms, Done&& done) {
+  if (s.inner > 1) {
+    parallel_for(0, s.channels, row_grain(s.outer * s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        double first = 0, second = 0;
+        for (int64_t o = 0; o < s.outer; ++o) {
+          const int64_t base = (o * s.channels + c) * s.inner;
+          constexpr int64_t kLanes = 16, kBlock = 2048;
+          int64_t i = 0;
+          while (s.inner - i >= kLanes) {
+            const int64_t stop = i + std::min(kBlock, (s.inner - i) / kLanes * kLanes);
+            C a[kLanes] = {}, b[kLanes] = {};
+            for (; i < stop; i += kLanes)
+              for (int64_t j = 0; j < kLanes; ++j) terms(base + i + j, c, a[j], b[j]);
+            C block_a = 0, block_b = 0;
+            for (int64_t j = 0; j < kLanes; ++j) block_a += a[j], block_b += b[j];
+            first += block_a, second += block_b;
+          }
+          C a = 0, b = 0;
+          for (; i < s.inner; ++i) terms(base + i, c, a, b);
+          first += a, second += b;
+        }
+        done(c, first, second);
+      }
+    });
+    return;
+  }
+  constexpr int64_t kBlock = 64, kRows = 32;
+  const int64_t blocks = (s.channels + kBlock - 1) / kBlock;
+  parallel_for(0, blocks, row_grain(s.outer * kBlock), [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t from = block * kBlock, width = std::min(kBlock, s.channels - from);
+      double first[kBlock] = {}, second[kBlock] = {};
+      for (int64_t o = 0; o < s.outer; o += kRows) {
+        C a[kBlock] = {}, b[kBlock] = {};
+        for (int64_t r = o; r < std::min(o + kRows, s.outer); ++r)
+          for (int64_t i = 0; i < width; ++i) terms(r * s.channels + from + i, from + i, a[i], b[i]);
+        for (int64_t i = 0; i < width; ++i) first[i] += a[i], second[i] += b[i];
+      }
+      for (int64_t i = 0; i < width; ++i) done(from + i, first[i], second[i]);
+    }
+  });
+}
+
+template <class T>
+void channel_statistics(ChannelShape s, const void* data, void* mean_data, void* variance_data) {
+  using C = compute_type<T>;
+  const T* x = static_cast<const T*>(data);
+  auto *mean = static_cast<C*>(mean_data), *variance = static_cast<C*>(variance_data);
+  const auto count = static_cast<double>(s.outer * s.inner);
+  channel_sums<C>(s, [&](int64_t i, int64_t, C& a, C&) { a += static_cast<C>(x[i]); },
+                  [&](int64_t c, double sum, double) { mean[c] = static_cast<C>(sum / count); });
+  // The rounded mean's own error is taken out again: var = E[d^2] - E[d]^2.
+  channel_sums<C>(s,
+                  [&](int64_t i, int64_t c, C& a, C& b) {
+                    const C d = static_cast<C>(x[i]) - mean[c];
+                    a += d * d;
+                    b += d;
+                  },
+                  [&](int64_t c, double squares, double rest) {
+                    variance[c] = static_cast<C>(std::max(0.0, squares / count - rest / count * (rest / count)));
+                  });
+}
+
+// Calls f(first element, count, channel) for runs of one channel, or f(first, channels, -1) for whole rows of channels.
+template <class F>
+void for_channel_runs(ChannelShape s, F&& f) {
+  if (s.inner > 1)
+    parallel_for(0, s.outer * s.channels, row_grain(s.inner), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i * s.inner, s.inner, i % s.channels);
+    });
+  else
+    parallel_for(0, s.outer, row_grain(s.channels), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) f(i * s.channels, s.channels, int64_t{-1});
+    });
+}
+
+template <class T>
+void channel_affine(ChannelShape s, const void* data, const void* scale_data, const void* shift_data, void* result) {
+  using C = compute_type<T>;
+  const auto *scale = static_cast<const C*>(scale_data), *shift = static_cast<const C*>(shift_data);
+  for_channel_runs(s, [&](int64_t first, int64_t count, int64_t channel) {
+    const T* x = static_cast<const T*>(data) + first;
+    T* y = static_cast<T*>(result) + first;
+    if (channel < 0) {
+      for (int64_t c = 0; c < count; ++c) y[c] = T(static_cast<C>(x[c]) * scale[c] + shift[c]);
+      return;
+    }
+    const C a = scale[channel], b = shift[channel];
+    for (int64_t i = 0; i < count; ++i) y[i] = T(static_cast<C>(x[i]) * a + b);
+  });
+}
+
+template <class T>
+void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
+  using C = compute_type<T>;
+  const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
+  const auto *weight = static_cast<const C*>(a.weight), *mean = static_cast<const C*>(a.mean), *rstd = static_cast<const C*>(a.rstd);
+  auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
+  const auto count = static_cast<double>(s.outer * s.inner);
+  // grad_x = g * scale + x * slope + shift, by channel.
+  const auto parts = std::make_unique<C[]>(static_cast<size_t>(3 * s.channels));
+  C *scale = parts.get(), *slope = scale + s.channels, *shift = slope + s.channels;
+  channel_sums<C>(s,
+                  [&](int64_t i, int64_t c, C& sum, C& product) {
+                    const C value = static_cast<C>(g[i]);
+                    sum += value;
+                    product += value * (static_cast<C>(x[i]) - mean[c]);
+                  },
+                  [&](int64_t c, double sum, double product) {
+                    if (grad_weight) grad_weight[c] = static_cast<C>(product * rstd[c]);
+                    if (grad_bias) grad_bias[c] = static_cast<C>(sum);
+                    scale[c] = at_or(weight, c, C(1)) * rstd[c];
+                    slope[c] = training ? static_cast<C>(-scale[c] * (product / count) * rstd[c] * rstd[c]) : C(0);
+                    shift[c] = training ? static_cast<C>(-scale[c] * (sum / count)) : C(0);
+                  });
+  if (!a.grad_x) return;
+  for_channel_runs(s, [&](int64_t first, int64_t length, int64_t channel) {
+    const T *gr = g + first, *xr = x + first;
+    T* out = static_cast<T*>(a.grad_x) + first;
+    if (channel < 0) {
+      for (int64_t c = 0; c < length; ++c)
+        out[c] = T(static_cast<C>(gr[c]) * scale[c] + (static_cast<C>(xr[c]) - mean[c]) * slope[c] + shift[c]);
+      return;
+    }
+    const C p = scale[channel], q = slope[channel], r = shift[channel], m = mean[channel];
+    for (int64_t i = 0; i < length; ++i) out[i] = T(static_cast<C>(gr[i]) * p + (static_cast<C>(xr[i]) - m) * q + r);
+  });
+}
+
+template <class T>
+void groups(ChannelShape s, int64_t count, const NormArguments& a) {
+  using C = compute_type<T>;
+  const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
+  const int64_t width = s.channels / count, n = width * s.inner;
+  parallel_for(0, s.outer * count, row_grain(n), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = static_cast<const T*>(a.x) + r * n;
+      T* y = static_cast<T*>(a.y) + r * n;
+      const auto [mean, rstd] = row_moments<C>(x, n, a.eps, false);
+      static_cast<C*>(a.mean)[r] = mean;
+      static_cast<C*>(a.rstd)[r] = rstd;
+      for (int64_t k = 0; k < width; ++k) {
+        const int64_t c = r % count * width + k;
+        const C scale = at_or(weight, c, C(1)) * rstd, shift = at_or(bias, c, C(0)) - mean * scale;
+        for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i) y[i] = T(static_cast<C>(x[i]) * scale + shift);
+      }
+    }
+  });
+}
+
+template <class T>
+void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
+  using C = compute_type<T>;
+  const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
+  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean), *rstds = static_cast<const C*>(a.rstd);
+  const int64_t width = s.channels / count, rows = s.outer * s.channels;
+  // Sums of g and g * (x - mean) * rstd over each [outer, channel] row.
+  const auto sums = std::make_unique<double[]>(static_cast<size_t>(2 * rows));
+  double *plain = sums.get(), *centred = plain + rows;
+  parallel_for(0, rows, row_grain(s.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T *gr = g + r * s.inner, *xr = x + r * s.inner;
+      const C mean = means[r / width], rstd = rstds[r / width];
+      plain[r] = sum_of<C>(s.inner, [&](int64_t i) { return static_cast<C>(gr[i]); });
+      centred[r] = sum_of<C>(s.inner, [&](int64_t i) { return static_cast<C>(gr[i]) * (static_cast<C>(xr[i]) - mean) * rstd; });
+    }
+  });
+  auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
+  for (int64_t c = 0; c < s.channels && (grad_weight || grad_bias); ++c) {
+    double w = 0, b = 0;
+    for (int64_t o = 0; o < s.outer; ++o) w += centred[o * s.channels + c], b += plain[o * s.channels + c];
+    if (grad_weight) grad_weight[c] = static_cast<C>(w);
+    if (grad_bias) grad_bias[c] = static_cast<C>(b);
+  }
+  if (!a.grad_x) return;
+  const auto n = static_cast<double>(width * s.inner);
+  parallel_for(0, s.outer * count, row_grain(width * s.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) {
+      const int64_t first = group % count * width;
+      double sum = 0, product = 0;
+      for (int64_t k = 0; k < width; ++k) {
+        const C w = at_or(weight, first + k, C(1));
+        sum += w * plain[group * width + k];
+        product += w * centred[group * width + k];
+      }
+      const C mean = means[group], rstd = rstds[group], shift = static_cast<C>(sum / n), slope = static_cast<C>(product / n);
+      for (int64_t k = 0; k < width; ++k) {
+        const int64_t base = (group * width + k) * s.inner;
+        const C w = at_or(weight, first + k, C(1));
+        for (int64_t i = base; i < base + s.inner; ++i)
+          static_cast<T*>(a.grad_x)[i] =
+              T(rstd * (static_cast<C>(g[i]) * w - shift - (static_cast<C>(x[i]) - mean) * rstd * slope));
+      }
+    }
+  });
+}
+
+template <class T>
+constexpr NormKernels kKernels{rows<T>,           rows_backward<T>, channel_statistics<T>, channel_affine<T>,
+                               channel_backward<T>, groups<T>,        groups_backward<T>};
+
+}  // namespace
+
+const NormKernels* find_norm_kernels(DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return &kKernels<float>;
+    case DType::Float64: return &kKernels<double>;
+    case DType::Float16: return &kKernels<Half>;
+    case DType::BFloat16: return &kKernels<BFloat16>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace rushlight::cpu::RL_ISA

@@ -1,0 +1,15 @@
+#include "cpu/isa_variant.h"
+#define RL_ISA plain
+#include "cpu/pool_loops.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(PoolKernels float_pool_kernels(DType dtype);)
+
+PoolKernels pool_kernels(DType dtype, const char* who) {
+  if (is_floating(dtype) && !is_float8(dtype)) return RL_ISA_VARIANT(float_pool_kernels(dtype));
+  return visit_dtype(TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>{}, dtype, who,
+                     [](auto tag) { return plain::kernels_for<decltype(tag)>(); });
+}
+
+}  // namespace rushlight::cpu

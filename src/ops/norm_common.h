@@ -1,0 +1,30 @@
+// What the files of the normalisation family share.
+#pragma once
+#include "cpu/norm.h"
+#include "dispatch/table.h"
+
+namespace rushlight {
+
+// Which of input, weight and bias want a gradient, as bits.
+int64_t wanted_gradients(const Needs& need, int weight, int bias);
+// A parameter as the kernels read it: contiguous, in the type they compute in; undefined stays undefined.
+Tensor norm_parameter(const Tensor& t, DType compute);
+inline void* pointer_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
+Tensor dense_or_contiguous(const Tensor& t);
+// Whether a call on these tensors is recorded, traced or otherwise observed.
+bool observed(std::initializer_list<const Tensor*> tensors);
+
+// Note [Twins of the normalisations]
+// The fused backward kernels are used when gradients are not themselves recorded; otherwise the same gradient is written in
+// public operators here, as a function of the input, so that it can be differentiated again.
+struct Normalized {
+  Tensor centred;  // (x - mean) / deviation
+  Tensor rstd;
+};
+Normalized normalized_twin(const Tensor& x, IntList dims, double eps, bool subtract_mean = true);
+// The gradient of the input, `grad` being that of the normalised values.
+Tensor normalized_gradient(const Tensor& grad, const Normalized& n, IntList dims, bool subtract_mean = true);
+
+void register_group_norm_operators(Table& t);
+
+}  // namespace rushlight
