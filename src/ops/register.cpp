@@ -37,6 +37,10 @@ const Table& operator_table() {
     register_pool_operators(*t);
     register_norm_operators(*t);
     register_loss_operators(*t);
+    register_embedding_operators(*t);
+    register_pad_operators(*t);
+    register_attention_operators(*t);
+    register_rnn_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

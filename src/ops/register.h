@@ -22,6 +22,10 @@ void register_dropout_operators(Table& t);
 void register_pool_operators(Table& t);
 void register_norm_operators(Table& t);
 void register_loss_operators(Table& t);
+void register_embedding_operators(Table& t);
+void register_pad_operators(Table& t);
+void register_attention_operators(Table& t);
+void register_rnn_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();
