@@ -14,7 +14,9 @@ void (*print_stack)(Node&) = [](Node&) {};
 
 namespace {
 
+class Pass;
 struct PassState {  // of the innermost pass on this thread
+  Pass* running = nullptr;
   Node* node = nullptr;
   int64_t pass = -1;
   int depth = 0;
@@ -64,10 +66,15 @@ class Pass {
     for (size_t i = 0; i < callbacks_.size(); ++i) callbacks_[i]();  // by index: a callback may queue another
     return std::move(captured_);
   }
+  bool executes(const Node& node) const {
+    const int64_t s = work_->find_known(&node);
+    return s >= 0 && ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
+  }
 
  private:
   struct Scope {
     explicit Scope(Pass& pass) : previous(pass_state) {
+      pass_state.running = &pass;
       pass_state.pass = pass_counter++;
       pass_state.node = nullptr;
       ++pass_state.depth;
@@ -248,6 +255,11 @@ std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor
 void queue_backward_callback(std::function<void()> callback) {
   RL_CHECK(pass_state.callbacks, "Final callbacks can only be installed during backward pass.");
   pass_state.callbacks->push_back(std::move(callback));
+}
+
+bool pass_executes(const Node& node) {
+  RL_CHECK(pass_state.running, "_get_should_execute_nodes should only be called during the backward pass");
+  return pass_state.running->executes(node);
 }
 
 Node* current_node() { return pass_state.node; }

@@ -29,6 +29,8 @@ void queue_backward_callback(std::function<void()> callback);
 // The node being executed on this thread, and the number of its pass (-1: none).
 Node* current_node();
 int64_t current_pass();
+// Whether that pass runs `node`; fails outside of a pass.
+bool pass_executes(const Node& node);
 
 // Anomaly mode: nodes remember where they were made, and gradients are checked for NaN.
 struct AnomalyState {

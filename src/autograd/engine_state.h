@@ -41,6 +41,13 @@ class Workspace {
   }
 
   NodeState& operator[](uint32_t i) { return states_[i]; }
+  const NodeState& operator[](uint32_t i) const { return states_[i]; }
+  int64_t find_known(const Node* node) const {  // -1: not part of the pass
+    if (slots_.empty()) return -1;
+    for (size_t i = hash(node); slots_[i]; i = (i + 1) & (slots_.size() - 1))
+      if (states_[slots_[i] - 1].node == node) return slots_[i] - 1;
+    return -1;
+  }
   uint32_t find(const Node* node) const {
     for (size_t i = hash(node);; i = (i + 1) & (slots_.size() - 1))
       if (states_[slots_[i] - 1].node == node) return slots_[i] - 1;

@@ -14,6 +14,7 @@
 namespace rushlight {
 
 class Node;
+class SavedVariable;
 
 struct Edge {
   Ref<Node> node;
@@ -48,6 +49,8 @@ class Node : public RefCounted {
   virtual Gradients apply(Gradients grads) = 0;
   // Frees what the forward pass saved; later use fails with PyTorch's message.
   virtual void release_saved() {}
+  // Shows every saved tensor; for the cycle collector.
+  virtual void each_saved(const std::function<void(const SavedVariable&)>&) const {}
 
   std::span<Edge> edges() { return {edges_, edge_count_}; }
   std::span<const Edge> edges() const { return {edges_, edge_count_}; }

@@ -18,6 +18,9 @@ class OpNode final : public Node {
   std::string name() const override;
   Gradients apply(Gradients grads) override;
   void release_saved() override;
+  void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
+    for (uint32_t i = 0; i < saved_count_; ++i) f(saved_[i]);
+  }
 
   const Op& op() const { return op_; }
   // For operators that return a list: how long it is. Others know from their schema.

@@ -20,6 +20,7 @@ class CopySlices final : public PlainNode {
   std::string name() const override { return "CopySlices"; }
   Gradients apply(Gradients grads) override;
   void release_saved() override { write_->release_saved(); }
+  void each_saved(const std::function<void(const SavedVariable&)>& f) const override { write_->each_saved(f); }
   const Ref<Node>& write() const { return write_; }
 
  private:

@@ -5,6 +5,7 @@
 namespace rushlight {
 
 thread_local uint32_t view_flags = 0;
+thread_local uint32_t new_tensor_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 void (*release_pyobj)(void*) = nullptr;
 
@@ -142,7 +143,7 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(source->storage, offset, source->dtype, source->device));
   impl->set_layout(sizes, strides);
   impl->version = source->version;
-  impl->flags |= source->flags & kInference;
+  impl->flags = (impl->flags & ~kInference) | (source->flags & kInference);
   if (differentiable) {
     impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
     impl->flags |= view_flags | (source->flags & (kNoGradView | kMultiView));

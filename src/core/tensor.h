@@ -12,6 +12,8 @@ class TensorImpl;
 
 // Flags that make_view adds: kNoGradView while the user has switched grad mode off.
 extern thread_local uint32_t view_flags __attribute__((tls_model("initial-exec")));
+// Flags of all new tensors: kInference under inference mode.
+extern thread_local uint32_t new_tensor_flags __attribute__((tls_model("initial-exec")));
 
 // Bits of TensorImpl::flags. The low byte is what the gate looks at (dispatch/call.h): one bit per reason to leave the
 // straight path. The others are plain facts.
@@ -40,7 +42,7 @@ class TensorImpl final : public RefCounted {
  public:
   TensorImpl(Storage storage, int64_t offset, DType dtype, Device device)
       : storage(std::move(storage)), offset(offset), dtype(dtype), device(device),
-        flags(device.is_cpu() ? kContiguous : kContiguous | kNotCpu) {}
+        flags((device.is_cpu() ? kContiguous : kContiguous | kNotCpu) | new_tensor_flags) {}
   ~TensorImpl();
   static void destroy(TensorImpl* t);
 

@@ -21,6 +21,7 @@ struct InputMeta {
   Dims sizes;
   DType dtype = DType::Float32;
   Device device;
+  bool described = true;  // false for an output that is no tensor
 };
 
 class Grads {

@@ -94,13 +94,21 @@ class GradMode {  // scope: GradMode off(false);
   static bool enabled() { return dispatch_state.grad_enabled; }
   static void set(bool enabled) {
     dispatch_state.grad_enabled = enabled;
-    dispatch_state.consider = enabled ? dispatch_state.consider | kAutograd : dispatch_state.consider & ~kAutograd;
+    const bool records = enabled && !dispatch_state.inference;
+    dispatch_state.consider = records ? dispatch_state.consider | kAutograd : dispatch_state.consider & ~kAutograd;
     view_flags = enabled ? 0u : uint32_t{kNoGradView};
   }
 
  private:
   bool previous_;
 };
+
+// Under inference mode nothing is recorded, whatever grad mode says, and new tensors can never be part of a graph.
+inline void set_inference_mode(bool on) {
+  dispatch_state.inference = on;
+  new_tensor_flags = on ? uint32_t{kInference} : 0u;
+  GradMode::set(GradMode::enabled());
+}
 
 // Counts an in-place write on every parameter that the schema marks "(a!)".
 void bump_mutated(const Op& op, const Value* args);

@@ -1,0 +1,286 @@
+// torch.autograd.Function: the base class, apply(), and the ctx object.
+#include "python/autograd_function.h"
+
+#include <structmember.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace rushlight::python {
+
+// --- node ---------------------------------------------------------------------------------------------------------------
+
+FunctionNode::FunctionNode(PyObject* ctx) {
+  is_python = true;
+  pyobj = Py_NewRef(ctx);
+}
+
+void FunctionNode::free() noexcept {
+  if (Py_IsInitialized()) {
+    GilAcquire gil;
+    ctx().node = nullptr;
+    Py_DECREF(static_cast<PyObject*>(std::exchange(pyobj, nullptr)));
+  }
+  delete this;
+}
+
+std::string FunctionNode::name() const {
+  GilAcquire gil;
+  const std::string_view full = Py_TYPE(static_cast<PyObject*>(pyobj))->tp_name;
+  return std::string(full.substr(full.rfind('.') + 1));
+}
+
+void FunctionNode::release_saved() {
+  std::vector<SavedVariable> dead;
+  std::lock_guard guard(lock);
+  freed = !saved.empty();
+  dead.swap(saved);
+}
+
+namespace {
+
+Tensor zeros_of(const InputMeta& meta) {
+  Tensor zeros = empty_tensor(meta.sizes, meta.dtype, meta.device);
+  if (zeros.is_cpu() && zeros.numel()) std::memset(zeros.data_ptr(), 0, zeros.nbytes());
+  return zeros;
+}
+
+}  // namespace
+
+Gradients FunctionNode::apply(Gradients grads) {
+  GilAcquire gil;
+  PyRef self = PyRef::borrow(static_cast<PyObject*>(pyobj));
+  PyRef args(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
+  for (size_t i = 0; i < grads.size(); ++i) {
+    const bool described = i < outputs().size() && outputs()[i].described;
+    if (!grads[i].defined() && ctx().materialize_grads && described) grads[i] = zeros_of(outputs()[i]);
+    PyTuple_SET_ITEM(args.get(), i, check(wrap(std::move(grads[i]))));
+  }
+  PyRef method(check(PyObject_GetAttrString(self.get(), "apply")));
+  return read_result(PyRef(check(PyObject_Call(method.get(), args.get(), nullptr))));
+}
+
+Gradients FunctionNode::read_result(PyRef result) {
+  if (!PyTuple_Check(result.get())) result = PyRef(check(PyTuple_Pack(1, result.get())));
+  const size_t wanted = is_tensor_input.size();
+  size_t n = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
+  while (n > wanted && PyTuple_GET_ITEM(result.get(), n - 1) == Py_None) --n;
+  RL_CHECK(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted, ", got ",
+           PyTuple_GET_SIZE(result.get()), ")");
+  Gradients grads(edges().size());
+  size_t edge = 0;
+  for (size_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(result.get(), i);
+    if (is_tensor_input[i]) {
+      if (item != Py_None && !is_tensor(item))
+        throw_python(PyExc_TypeError, str("expected Variable or None (got ", type_name(item), ")"));
+      grads[edge++] = optional_tensor(item, "gradient");
+    } else {
+      RL_CHECK(item == Py_None, "function ", name(), " returned a gradient different from None at position ", i + 1,
+               ", but the corresponding forward input was not a Variable");
+    }
+  }
+  return grads;
+}
+
+// --- apply --------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+PyObject* function_class() {
+  static PyObject* cls = [] {
+    PyRef module(check(PyImport_ImportModule("rushlight.autograd.function")));
+    return check(PyObject_GetAttrString(module.get(), "Function"));
+  }();
+  return cls;
+}
+
+bool has_setup_context(PyObject* cls) {
+  PyRef own(check(PyObject_GetAttrString(cls, "setup_context")));
+  PyRef base(check(PyObject_GetAttrString(function_class(), "setup_context")));
+  return own.get() != base.get();
+}
+
+// forward(ctx, *args), or forward(*args) and then setup_context(ctx, args, output); with recording off.
+PyRef run_forward(PyObject* cls, PyObject* ctx, PyObject* args) {
+  GradMode off(false);
+  PyRef forward(check(PyObject_GetAttrString(cls, "forward")));
+  if (has_setup_context(cls)) {
+    PyRef output(check(PyObject_Call(forward.get(), args, nullptr)));
+    PyRef setup(check(PyObject_GetAttrString(cls, "setup_context")));
+    PyRef(check(PyObject_CallFunctionObjArgs(setup.get(), ctx, args, output.get(), nullptr)));
+    return output;
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  PyRef with_ctx(check(PyTuple_New(n + 1)));
+  PyTuple_SET_ITEM(with_ctx.get(), 0, Py_NewRef(ctx));
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  return PyRef(check(PyObject_Call(forward.get(), with_ctx.get(), nullptr)));
+}
+
+PyObject* function_apply(PyObject* cls, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    PyRef backward_cls(check(PyObject_GetAttrString(cls, "_backward_cls")));
+    PyRef object(check(PyObject_CallNoArgs(backward_cls.get())));
+    auto& ctx = *reinterpret_cast<PyFunctionObject*>(object.get());
+    // 1. Which inputs are tensors, and which of them want a gradient.
+    const Py_ssize_t n = PyTuple_GET_SIZE(args);
+    Ref<FunctionNode> node = Ref<FunctionNode>::adopt(new FunctionNode(object.get()));
+    ctx.node = node.get();
+    PyRef needs(check(PyTuple_New(n)));
+    bool recorded = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* arg = PyTuple_GET_ITEM(args, i);
+      const bool wants = is_tensor(arg) && requires_grad(tensor_of(arg));
+      PyTuple_SET_ITEM(needs.get(), i, Py_NewRef(wants ? Py_True : Py_False));
+      node->is_tensor_input.push_back(is_tensor(arg));
+      recorded |= wants;
+    }
+    recorded &= GradMode::enabled();
+    Py_XSETREF(ctx.needs_input_grad, needs.release());
+    if (recorded)
+      for (Py_ssize_t i = 0; i < n; ++i)
+        if (PyObject* arg = PyTuple_GET_ITEM(args, i); is_tensor(arg)) node->add_edge(gradient_edge(tensor_of(arg)));
+    if (recorded && anomaly_state.enabled) record_stack(*node);
+    // 2. The user's forward.
+    PyRef output = run_forward(cls, object.get(), args);
+    // 3. Its results become results of the node, which then saves what was asked for.
+    const bool many = PyTuple_Check(output.get());
+    PyRef raw = many ? std::move(output) : PyRef(check(PyTuple_Pack(1, output.get())));
+    PyRef outputs = wrap_outputs(ctx, recorded ? node : nullptr, args, std::move(raw));
+    if (recorded) save_tensors(ctx, *node);
+    Py_CLEAR(ctx.to_save);
+    Py_CLEAR(ctx.dirty_tensors);
+    Py_CLEAR(ctx.non_differentiable);
+    return many ? outputs.release() : Py_NewRef(PyTuple_GET_ITEM(outputs.get(), 0));
+  });
+}
+
+// --- the ctx object -----------------------------------------------------------------------------------------------------
+
+PyFunctionObject& self_of(PyObject* o) { return *reinterpret_cast<PyFunctionObject*>(o); }
+
+PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* o = type->tp_alloc(type, 0);
+  if (o) self_of(o).materialize_grads = true;
+  return o;
+}
+
+int function_clear(PyObject* o) {
+  PyFunctionObject& f = self_of(o);
+  for (PyObject** slot : {&f.to_save, &f.saved_for_forward, &f.non_differentiable, &f.dirty_tensors, &f.needs_input_grad}) Py_CLEAR(*slot);
+  return 0;
+}
+int function_traverse(PyObject* o, visitproc visit, void* arg) {
+  PyFunctionObject& f = self_of(o);
+  for (PyObject* held : {f.to_save, f.saved_for_forward, f.non_differentiable, f.dirty_tensors, f.needs_input_grad}) Py_VISIT(held);
+  return 0;
+}
+void function_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  function_clear(o);
+  Py_TYPE(o)->tp_free(o);
+}
+
+// An attribute that is a tensor may close a cycle through the graph: let the collector see it.
+int function_setattro(PyObject* o, PyObject* name, PyObject* value) {
+  if (value && is_tensor(value)) track(value);
+  return PyObject_GenericSetAttr(o, name, value);
+}
+
+PyObject* get_saved_tensors(PyObject* o, void*) {
+  return guard([&]() -> PyObject* {
+    PyFunctionObject& f = self_of(o);
+    if (f.saved_for_forward) return Py_NewRef(f.saved_for_forward);
+    FunctionNode* node = f.node;
+    if (!node) return PyTuple_New(0);
+    const Ref<Node> keep = Ref<Node>::share(node);
+    if (node->freed) fail_released();
+    PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size()))));
+    for (size_t i = 0; i < node->saved.size(); ++i) {
+      GradMode on(true);  // saved outputs show their grad_fn
+      PyTuple_SET_ITEM(tuple.get(), i, check(wrap(node->saved[i].unpack(*node))));
+    }
+    return tuple.release();
+  });
+}
+
+template <PyObject* PyFunctionObject::*member>
+PyObject* get_member(PyObject* o, void*) {
+  PyObject* value = self_of(o).*member;
+  return Py_NewRef(value ? value : Py_None);
+}
+template <PyObject* PyFunctionObject::*member>
+int set_member(PyObject* o, PyObject* value, void*) {
+  Py_XSETREF(self_of(o).*member, value && value != Py_None ? Py_NewRef(value) : nullptr);
+  return 0;
+}
+template <bool PyFunctionObject::*member>
+PyObject* get_flag(PyObject* o, void*) {
+  return PyBool_FromLong(self_of(o).*member);
+}
+template <bool PyFunctionObject::*member>
+int set_flag(PyObject* o, PyObject* value, void*) {
+  if (!value || !PyBool_Check(value)) {
+    PyErr_SetString(PyExc_TypeError, "expected a bool");
+    return -1;
+  }
+  self_of(o).*member = value == Py_True;
+  return 0;
+}
+
+#define RL_MEMBER(name) \
+  {#name, get_member<&PyFunctionObject::name>, set_member<&PyFunctionObject::name>, nullptr, nullptr}
+PyGetSetDef properties[] = {
+    {"saved_tensors", get_saved_tensors, nullptr, "The tensors given to save_for_backward().", nullptr},
+    {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
+    RL_MEMBER(to_save),
+    RL_MEMBER(saved_for_forward),
+    RL_MEMBER(non_differentiable),
+    RL_MEMBER(dirty_tensors),
+    RL_MEMBER(needs_input_grad),
+    {"materialize_grads", get_flag<&PyFunctionObject::materialize_grads>, set_flag<&PyFunctionObject::materialize_grads>, nullptr, nullptr},
+    {"_is_pure_view", get_flag<&PyFunctionObject::pure_view>, set_flag<&PyFunctionObject::pure_view>, nullptr, nullptr},
+    {}};
+PyMethodDef methods[] = {
+    {"apply", function_apply, METH_CLASS | METH_VARARGS, "apply(*args): runs forward and records it."},
+    {}};
+
+void add_node_members() {
+  PyTypeObject* type = &FunctionBaseType;
+  for (PyMethodDef* m = node_methods; m->ml_name; ++m)
+    check(PyDict_SetItemString(type->tp_dict, m->ml_name, PyRef(check(PyDescr_NewMethod(type, m))).get()));
+  for (PyGetSetDef* p = node_properties; p->name; ++p)
+    check(PyDict_SetItemString(type->tp_dict, p->name, PyRef(check(PyDescr_NewGetSet(type, p))).get()));
+  PyType_Modified(type);
+}
+
+}  // namespace
+
+PyTypeObject FunctionBaseType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._FunctionBase",
+    .tp_basicsize = sizeof(PyFunctionObject),
+    .tp_dealloc = function_dealloc,
+    .tp_setattro = function_setattro,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "Base of torch.autograd.Function and of its ctx objects.",
+    .tp_traverse = function_traverse,
+    .tp_clear = function_clear,
+    .tp_methods = methods,
+    .tp_getset = properties,
+    .tp_new = function_new,
+};
+
+Node* node_of(PyObject* o) {
+  if (PyObject_TypeCheck(o, &NodeType)) return reinterpret_cast<PyNodeObject*>(o)->node;
+  if (PyObject_TypeCheck(o, &FunctionBaseType)) return self_of(o).node;
+  return nullptr;
+}
+
+void init_autograd_function(PyObject* module) {
+  add_type(module, "_FunctionBase", &FunctionBaseType);
+  add_node_members();
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,45 @@
+// Custom Functions: the node and the ctx object, which own each other in one direction only.
+#pragma once
+#include "python/autograd.h"
+
+namespace rushlight::python {
+
+class FunctionNode;
+
+// The ctx object: an instance of "XBackward". Note [Custom functions]
+struct PyFunctionObject {
+  PyObject_HEAD
+  FunctionNode* node;  // borrowed; null before recording and after the graph was freed
+  PyObject *to_save, *saved_for_forward, *non_differentiable, *dirty_tensors, *needs_input_grad;
+  bool materialize_grads, pure_view;
+};
+
+// Note [Custom functions]
+// The node owns its ctx object; the ctx object merely knows the node. As long as a tensor of the graph lives, so do both.
+// grad_fn of such a tensor is the ctx object itself.
+class FunctionNode final : public PlainNode {
+ public:
+  explicit FunctionNode(PyObject* ctx);
+  std::string name() const override;
+  Gradients apply(Gradients grads) override;
+  void release_saved() override;
+  void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
+    for (const SavedVariable& s : saved) f(s);
+  }
+  PyFunctionObject& ctx() const { return *static_cast<PyFunctionObject*>(pyobj); }
+
+  std::vector<SavedVariable> saved;
+  std::vector<bool> is_tensor_input;
+  bool freed = false;
+
+ private:
+  ~FunctionNode() override = default;
+  void free() noexcept override;
+  Gradients read_result(PyRef result);
+};
+
+// The outputs of forward, recorded as `node`'s (null: not recorded), in the form in which apply returns them.
+PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs, PyRef raw);
+void save_tensors(PyFunctionObject& ctx, FunctionNode& node);
+
+}  // namespace rushlight::python

@@ -1,0 +1,111 @@
+// What forward of a custom Function returned: which of it is recorded, and how.
+#include <algorithm>
+
+#include "python/autograd_function.h"
+
+namespace rushlight::python {
+namespace {
+
+// ctx.dirty_tensors, ctx.non_differentiable: the tensors of a tuple, or nothing.
+std::vector<TensorImpl*> tensors_in(PyObject* tuple, const char* what) {
+  std::vector<TensorImpl*> list;
+  if (!tuple) return list;
+  RL_CHECK_TYPE(PyTuple_Check(tuple), "autograd internal error: ", what, " attribute is expected to be a tuple but is ", type_name(tuple));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(tuple, i);
+    if (!is_tensor(item)) throw_python(PyExc_TypeError, str(what, " can only accept variables, but argument ", i, " is of type ", type_name(item)));
+    list.push_back(impl_of(item));
+  }
+  return list;
+}
+
+bool contains(const std::vector<TensorImpl*>& list, const Tensor& t) { return std::ranges::find(list, t.impl()) != list.end(); }
+
+class Outputs {
+ public:
+  Outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs)
+      : node_(node), dirty_(tensors_in(ctx.dirty_tensors, "mark_dirty")),
+        constant_(tensors_in(ctx.non_differentiable, "mark_non_differentiable")) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
+      if (PyObject* input = PyTuple_GET_ITEM(inputs, i); is_tensor(input)) inputs_.push_back(impl_of(input));
+    for (TensorImpl* t : dirty_) check_inplace(Tensor(Ref<TensorImpl>::share(t)), node_ && GradMode::enabled());
+  }
+
+  // The tensor to return for `raw`, which is result number `i`.
+  Tensor record(const Tensor& raw, uint32_t i) {
+    const bool is_input = contains(inputs_, raw), modified = contains(dirty_, raw);
+    const bool differentiable = node_ && is_differentiable(raw.dtype()) && !contains(constant_, raw);
+    returned_ += modified;
+    if (!differentiable) return as_constant(raw, is_input, modified);
+    if (modified && is_input) {
+      raw.bump_version();
+      set_grad(raw, {});
+      rebase_history(raw, node_, i);
+      return raw;
+    }
+    // An input that comes back unchanged has two histories, hence two tensors.
+    Tensor result = is_input ? detach(raw) : raw;
+    set_history(result, node_, i);
+    return result;
+  }
+  void check_dirty() const {
+    RL_CHECK(returned_ >= dirty_.size(), "Some elements marked as dirty during the forward method were not returned as output. The "
+             "inputs that are modified inplace must all be outputs of the Function.");
+  }
+
+ private:
+  Tensor as_constant(const Tensor& raw, bool is_input, bool modified) {
+    if (modified && !node_) raw.bump_version();
+    if (is_input && !modified) return detach(raw);
+    if (!requires_grad(raw)) return raw;
+    if (is_input) return detach(raw);
+    if (!raw->view_base) detach_in_place(raw);
+    return raw;
+  }
+
+  const Ref<FunctionNode>& node_;
+  std::vector<TensorImpl*> inputs_, dirty_, constant_;
+  size_t returned_ = 0;
+};
+
+}  // namespace
+
+PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs, PyRef raw) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(raw.get());
+  Outputs outputs(ctx, node, inputs);
+  PyRef result(check(PyTuple_New(n)));
+  if (node)
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* item = PyTuple_GET_ITEM(raw.get(), i);
+      if (is_tensor(item)) node->add_output(tensor_of(item));
+      else node->add_output(InputMeta{{}, DType::Float32, {}, false});
+    }
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = PyTuple_GET_ITEM(raw.get(), i);
+    if (!is_tensor(item)) {
+      PyTuple_SET_ITEM(result.get(), i, Py_NewRef(item));
+      continue;
+    }
+    PyObject* wrapped = check(wrap(outputs.record(tensor_of(item), static_cast<uint32_t>(i))));
+    PyTuple_SET_ITEM(result.get(), i, wrapped);
+    track(wrapped);  // its grad_fn is a Python object
+  }
+  outputs.check_dirty();
+  return result;
+}
+
+void save_tensors(PyFunctionObject& ctx, FunctionNode& node) {
+  if (!ctx.to_save) return;
+  if (!PyTuple_Check(ctx.to_save))
+    throw_python(PyExc_TypeError, str("save_for_backward attribute is expected to be a tuple but is ", type_name(ctx.to_save)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ctx.to_save); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(ctx.to_save, i);
+    if (item != Py_None && !is_tensor(item))
+      throw_python(PyExc_TypeError, str("save_for_backward can only save variables, but argument ", i, " is of type ", type_name(item)));
+    const Tensor t = optional_tensor(item, "save_for_backward");
+    const bool is_output = t.defined() && t->autograd && t->autograd->grad_fn.get() == &node;
+    node.saved.emplace_back(t, is_output);
+  }
+}
+
+}  // namespace rushlight::python

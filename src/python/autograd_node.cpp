@@ -1,0 +1,344 @@
+// grad_fn objects. Each name ("AddBackward0") has a Python type of its own, made when first asked for, with _saved_*
+// attributes after the record's schema.
+#include <deque>
+#include <map>
+#include <memory>
+
+#include "autograd/accumulate.h"
+#include "autograd/op_node.h"
+#include "autograd/view.h"
+#include "python/autograd.h"
+#include "python/parse.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+namespace {
+
+Node& expect(PyObject* o) {
+  Node* node = node_of(o);
+  RL_CHECK(node, "this custom Function's node has been freed: keep a tensor of its graph alive");
+  return *node;
+}
+
+PyObject* node_name(PyObject* self, PyObject*) {
+  return guard([&] { return to_python(expect(self).name()); });
+}
+
+PyObject* get_next_functions(PyObject* self, void*) {
+  return guard([&] {
+    const auto edges = expect(self).edges();
+    PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
+    for (size_t i = 0; i < edges.size(); ++i) {
+      PyRef target(wrap_node(edges[i].node.get())), input(PyLong_FromUnsignedLong(edges[i].input));
+      PyTuple_SET_ITEM(tuple.get(), i, check(PyTuple_Pack(2, target.get(), input.get())));
+    }
+    return tuple.release();
+  });
+}
+
+PyObject* get_metadata(PyObject* self, void*) {
+  return guard([&] {
+    NodeHooks& hooks = expect(self).ensure_hooks();
+    if (!hooks.metadata) {
+      PyRef dict(check(PyDict_New()));
+      hooks.metadata = Ref<PyAttached<Attachment>>::adopt(new PyAttached<Attachment>(dict.get()));
+    }
+    return Py_NewRef(static_cast<PyObject*>(hooks.metadata->python()));
+  });
+}
+
+// Shape, dtype and device of each output, as objects with these attributes.
+PyObject* get_input_metadata(PyObject* self, void*) {
+  return guard([&] {
+    static PyObject* type = nullptr;
+    if (!type) {
+      PyRef module(check(PyImport_ImportModule("collections")));
+      type = check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape", "dtype", "device"));
+    }
+    const auto outputs = expect(self).outputs();
+    PyRef list(check(PyList_New(static_cast<Py_ssize_t>(outputs.size()))));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      PyRef shape(wrap_size(outputs[i].sizes)), dtype(wrap(outputs[i].dtype)), device(wrap(outputs[i].device));
+      PyList_SET_ITEM(list.get(), i, check(PyObject_CallFunctionObjArgs(type, shape.get(), dtype.get(), device.get(), nullptr)));
+    }
+    return list.release();
+  });
+}
+
+PyObject* get_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
+PyObject* sequence_nr(PyObject* self, PyObject*) {
+  return guard([&] { return PyLong_FromUnsignedLongLong(expect(self).sequence()); });
+}
+PyObject* set_sequence_nr(PyObject* self, PyObject* number) {
+  return guard([&]() -> PyObject* {
+    const auto value = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred()) return nullptr;
+    expect(self).set_sequence(value);
+    Py_RETURN_NONE;
+  });
+}
+// Tensors attach their hook dictionaries themselves (set_python_hooks).
+PyObject* register_hook_dict(PyObject*, PyObject*) { Py_RETURN_NONE; }
+
+// Runs the node alone: gradients of its outputs in, gradients for its edges out.
+PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
+  return guard([&] {
+    Node& node = expect(self);
+    Gradients grads(std::max<size_t>(node.outputs().size(), static_cast<size_t>(PyTuple_GET_SIZE(args))));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) grads[i] = optional_tensor(PyTuple_GET_ITEM(args, i), "gradient");
+    Gradients results;
+    {
+      GilRelease unlocked;
+      results = node.apply(std::move(grads));
+    }
+    if (results.size() == 1) return wrap(std::move(results[0]));
+    return gradients_tuple(results).release();
+  });
+}
+
+// --- _saved_* attributes ------------------------------------------------------------------------------------------------
+
+OpNode& op_node(PyObject* self) { return static_cast<OpNode&>(expect(self)); }
+int index_of(void* closure) { return static_cast<int>(reinterpret_cast<intptr_t>(closure)); }
+
+PyObject* get_saved_input(PyObject* self, void* closure) {
+  return guard([&] {
+    OpNode& node = op_node(self);
+    const auto saved = node.saved_inputs(index_of(closure));
+    if (node.op().schema.parameters[index_of(closure)].type == Tag::Tensor) return wrap(saved[0].unpack(node));
+    std::vector<Tensor> list;
+    for (const SavedVariable& s : saved) list.push_back(s.unpack(node));
+    return wrap_tuple(std::move(list));
+  });
+}
+PyObject* get_saved_output(PyObject* self, void* closure) {
+  return guard([&] {
+    OpNode& node = op_node(self);
+    GradMode on(true);  // the output shows its grad_fn
+    return wrap(node.saved_output(index_of(closure))->unpack(node));
+  });
+}
+
+template <class List, class F>
+PyObject* list_to_tuple(const List& list, F&& convert_item) {
+  PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(list.size()))));
+  Py_ssize_t i = 0;
+  for (const auto& item : list) PyTuple_SET_ITEM(tuple.get(), i++, check(convert_item(item)));
+  return tuple.release();
+}
+
+PyObject* scalar_to_python(const Scalar& s) {
+  if (s.is_bool()) return PyBool_FromLong(s.to<bool>());
+  if (s.is_integral()) return s.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(s.to<uint64_t>()) : PyLong_FromLongLong(s.to_int());
+  if (s.is_floating()) return PyFloat_FromDouble(s.to_double());
+  const auto z = s.to<complex128>();
+  return PyComplex_FromDoubles(z.real(), z.imag());
+}
+
+PyObject* value_to_python(const Value& v) {
+  switch (v.tag()) {
+    case Tag::Scalar: return scalar_to_python(v.scalar());
+    case Tag::Int: return PyLong_FromLongLong(v.integer());
+    case Tag::Float: return PyFloat_FromDouble(v.floating());
+    case Tag::Bool: return PyBool_FromLong(v.boolean());
+    case Tag::IntList: return list_to_tuple(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
+    case Tag::FloatList: return list_to_tuple(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
+    case Tag::BoolList: return list_to_tuple(v.bools(), [](bool b) { return PyBool_FromLong(b); });
+    case Tag::String: return to_python(v.string());
+    case Tag::DType: return wrap(v.dtype());
+    case Tag::Device: return wrap(v.device());
+    case Tag::Layout: return wrap(v.layout());
+    case Tag::MemoryFormat: return wrap(v.memory_format());
+    default: return Py_NewRef(Py_None);
+  }
+}
+PyObject* get_saved_attribute(PyObject* self, void* closure) {
+  return guard([&] { return value_to_python(*op_node(self).attribute(index_of(closure))); });
+}
+
+// --- types --------------------------------------------------------------------------------------------------------------
+
+struct OpType {
+  std::string name;  // what the type's tp_name points to
+  PyTypeObject* type = nullptr;
+  std::deque<PyGetSetDef> properties;
+  std::deque<std::string> names;
+};
+
+void add_property(OpType& t, const std::string& name, getter get, int index) {
+  const std::string& kept = t.names.emplace_back("_saved_" + name);
+  t.properties.push_back({kept.c_str(), get, nullptr, nullptr, reinterpret_cast<void*>(static_cast<intptr_t>(index))});
+  PyRef descriptor(check(PyDescr_NewGetSet(t.type, &t.properties.back())));
+  check(PyDict_SetItemString(t.type->tp_dict, kept.c_str(), descriptor.get()));
+}
+
+std::string output_name(const Op& op, int i) {
+  const auto& returns = op.schema.returns;
+  if (!returns[i].name.empty()) return std::string(returns[i].name);
+  return returns.size() == 1 ? "result" : str("result", i);
+}
+
+void add_saved(OpType& t, const Op& op) {
+  const Derivative& d = op.derivative;
+  for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
+    const std::string name(op.schema.parameters[i].name);
+    if (d.saved_inputs >> i & 1) add_property(t, name, get_saved_input, static_cast<int>(i));
+    if (d.saved_attributes >> i & 1) add_property(t, name, get_saved_attribute, static_cast<int>(i));
+  }
+  for (size_t i = 0; i < op.schema.returns.size(); ++i)
+    if (d.saved_outputs >> i & 1) add_property(t, output_name(op, static_cast<int>(i)), get_saved_output, static_cast<int>(i));
+}
+
+PyTypeObject* make_type(OpType& t, const std::string& name) {
+  t.name = "builtins." + name;  // shown as <AddBackward0 object at ...>
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(NodeType.tp_dealloc)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(NodeType.tp_traverse)},
+                         {Py_tp_clear, reinterpret_cast<void*>(NodeType.tp_clear)},
+                         {0, nullptr}};
+  PyType_Spec spec = {t.name.c_str(), sizeof(PyNodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+  t.type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&NodeType))));
+  return t.type;
+}
+
+// Keyed by record where there is one, since overloads share a name but not what they save.
+PyTypeObject* type_of(Node& node) {
+  static auto& by_op = *new std::map<const Op*, OpType>;
+  static auto& by_name = *new std::map<std::string, OpType>;
+  if (node.is_op) {
+    const Op& op = static_cast<OpNode&>(node).op();
+    OpType& t = by_op[&op];
+    if (!t.type) {
+      make_type(t, node.name());
+      add_saved(t, op);
+      PyType_Modified(t.type);
+    }
+    return t.type;
+  }
+  OpType& t = by_name[node.name()];
+  return t.type ? t.type : make_type(t, node.name());
+}
+
+void node_dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  auto* self = reinterpret_cast<PyNodeObject*>(o);
+  PyTypeObject* type = Py_TYPE(o);
+  if (self->node) {
+    if (self->node->pyobj == o) self->node->pyobj = nullptr;
+    Ref<Node>::adopt(std::exchange(self->node, nullptr));
+  }
+  PyObject_GC_Del(o);
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+}
+int node_traverse(PyObject* o, visitproc visit, void* arg) {
+  if (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(o));
+  Node* node = reinterpret_cast<PyNodeObject*>(o)->node;
+  return node && node->use_count() == 1 ? visit_node(node, visit, arg) : 0;
+}
+int node_clear(PyObject* o) {
+  auto* self = reinterpret_cast<PyNodeObject*>(o);
+  if (self->node && self->node->use_count() == 1 && self->node->hooks()) {
+    NodeHooks dead = std::move(*self->node->hooks());
+    *self->node->hooks() = {};
+  }
+  return 0;
+}
+
+PyObject* get_variable(PyObject* self, void*) {
+  return guard([&]() -> PyObject* {
+    Node& node = expect(self);
+    if (!node.is_accumulate) {
+      PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
+      return nullptr;
+    }
+    return wrap(static_cast<AccumulateGrad&>(node).variable());
+  });
+}
+PyGetSetDef accumulate_properties[] = {
+    {"next_functions", get_next_functions, nullptr, "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
+    {"metadata", get_metadata, nullptr, "A dictionary that stays with the node.", nullptr},
+    {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
+    {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
+    {"variable", get_variable, nullptr, "The leaf whose gradient an AccumulateGrad adds to.", nullptr},
+    {}};
+
+}  // namespace
+
+PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "name() -> str, for instance \"AddBackward0\"."},
+    {"register_hook", node_register_hook, METH_O, "register_hook(fn): fn(grad_inputs, grad_outputs) runs after the node and may replace grad_inputs."},
+    {"register_prehook", node_register_prehook, METH_O, "register_prehook(fn): fn(grad_outputs) runs before the node and may replace them."},
+    {"_register_hook_dict", register_hook_dict, METH_O, nullptr},
+    {"_sequence_nr", sequence_nr, METH_NOARGS, nullptr},
+    {"_set_sequence_nr", set_sequence_nr, METH_O, nullptr},
+    {}};
+PyGetSetDef node_properties[] = {
+    {"next_functions", get_next_functions, nullptr, "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
+    {"metadata", get_metadata, nullptr, "A dictionary that stays with the node.", nullptr},
+    {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
+    {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
+    {}};
+
+PyTypeObject NodeType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._Node",
+    .tp_basicsize = sizeof(PyNodeObject),
+    .tp_dealloc = node_dealloc,
+    .tp_call = node_call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "A node of the backward graph.",
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
+    .tp_methods = node_methods,
+    .tp_getset = accumulate_properties,
+};
+
+PyObject* wrap_node(Node* node) {
+  if (!node) Py_RETURN_NONE;
+  if (node->pyobj) return Py_NewRef(static_cast<PyObject*>(node->pyobj));
+  PyTypeObject* type = type_of(*node);
+  auto* self = PyObject_GC_New(PyNodeObject, type);
+  if (!self) throw PythonError();
+  node->retain();
+  self->node = node;
+  node->pyobj = self;
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(self));
+  return reinterpret_cast<PyObject*>(self);
+}
+
+// Walks the part of the graph that hangs on `node` alone. Bounded, so that a collection stays quick: what lies deeper
+// merely counts as reachable.
+int visit_node(Node* first, visitproc visit, void* arg) {
+  constexpr int kLimit = 1000;
+  std::vector<Node*> stack{first};
+  auto visit_tensor = [&](const Tensor& t) -> int {
+    if (!t.defined() || t->use_count() != 1) return 0;
+    if (t->owns_pyobj) Py_VISIT(static_cast<PyObject*>(t->pyobj));
+    else if (t->autograd && t->autograd->grad_fn && t->autograd->grad_fn->use_count() == 1) stack.push_back(t->autograd->grad_fn.get());
+    return 0;
+  };
+  auto visit_attachment = [&](const Attachment* a) -> int {
+    if (a && a->use_count() == 1) Py_VISIT(static_cast<PyObject*>(a->python()));
+    return 0;
+  };
+  for (int count = 0; !stack.empty() && count < kLimit; ++count) {
+    Node* node = stack.back();
+    stack.pop_back();
+    int status = 0;
+    if (NodeHooks* hooks = node->hooks()) {
+      for (const auto& h : hooks->on_outputs) status = status ? status : visit_attachment(h.hook.get());
+      for (const auto& h : hooks->before) status = status ? status : visit_attachment(h.get());
+      for (const auto& h : hooks->after) status = status ? status : visit_attachment(h.get());
+      status = status ? status : visit_attachment(hooks->metadata.get());
+    }
+    if (node->is_python && node->pyobj) Py_VISIT(static_cast<PyObject*>(node->pyobj));
+    node->each_saved([&](const SavedVariable& s) { status = status ? status : visit_tensor(s.kept()); });
+    if (status) return status;
+    for (const Edge& e : node->edges())
+      if (e && e.node->use_count() == 1 && !e.node->is_accumulate) stack.push_back(e.node.get());
+  }
+  return 0;
+}
+
+void init_autograd_nodes(PyObject* module) { add_type(module, "_Node", &NodeType); }
+
+}  // namespace rushlight::python

@@ -1,0 +1,215 @@
+// The members of Tensor that belong to autograd.
+#include "autograd/accumulate.h"
+#include "python/autograd.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+namespace {
+
+Tensor self_of(PyObject* o) { return tensor_of(o); }
+
+PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(requires_grad(tensor_of(self))); }
+int set_requires_grad_property(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    if (!value || !PyBool_Check(value)) throw_python(PyExc_RuntimeError, "requires_grad must be a bool");
+    const Tensor& t = tensor_of(self);
+    const bool wanted = value == Py_True;
+    RL_CHECK(is_leaf(t), "you can only change requires_grad flags of leaf variables.",
+             wanted ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
+                           "var_no_grad = var.detach().");
+    set_requires_grad(t, wanted);
+  });
+}
+PyObject* requires_grad_inplace(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guard([&]() -> PyObject* {
+    static const char* names[] = {"requires_grad", nullptr};
+    int wanted = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &wanted)) return nullptr;
+    set_requires_grad(tensor_of(self), wanted);
+    return Py_NewRef(self);
+  });
+}
+
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return guard([&] { return PyBool_FromLong(is_leaf(tensor_of(self))); });
+}
+PyObject* get_grad_fn(PyObject* self, void*) {
+  return guard([&] {
+    const Ref<Node> node = grad_fn(self_of(self));
+    return wrap_node(node.get());
+  });
+}
+PyObject* get_output_nr(PyObject* self, void*) {
+  return guard([&] {
+    (void)grad_fn(tensor_of(self));  // a view's may be renewed
+    return PyLong_FromUnsignedLong(output_nr(tensor_of(self)));
+  });
+}
+PyObject* get_version(PyObject* self, void*) {
+  return guard([&] { return PyLong_FromUnsignedLong(tensor_of(self).version()); });
+}
+PyObject* get_base(PyObject* self, void*) {
+  return guard([&] { return wrap(Tensor(tensor_of(self)->view_base)); });
+}
+PyObject* is_view(PyObject* self, PyObject*) { return PyBool_FromLong(static_cast<bool>(tensor_of(self)->view_base)); }
+PyObject* is_inference(PyObject* self, PyObject*) { return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0); }
+
+PyObject* get_grad(PyObject* self, void*) {
+  return guard([&] { return wrap(grad_of(tensor_of(self))); });
+}
+int set_grad_property(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    if (value && value != Py_None && !is_tensor(value))
+      throw_python(PyExc_TypeError, str("assigned grad expected to be a Tensor or None but got grad of type ", type_name(value)));
+    set_grad(tensor_of(self), value && value != Py_None ? tensor_of(value) : Tensor());
+    if (value && value != Py_None) track(self);
+  });
+}
+PyObject* get_data(PyObject* self, void*) {
+  return guard([&] { return wrap(tensor_data(tensor_of(self))); });
+}
+int set_data_property(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    if (!value || !is_tensor(value))
+      throw_python(PyExc_TypeError, str("Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing"));
+    set_data(tensor_of(self), tensor_of(value));
+  });
+}
+
+PyObject* retain_grad_method(PyObject* self, PyObject*) {
+  return guard([&]() -> PyObject* {
+    retain_grad(tensor_of(self));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* get_retains_grad(PyObject* self, void*) { return PyBool_FromLong(retains_grad(tensor_of(self))); }
+PyObject* detach_inplace(PyObject* self, PyObject*) {
+  return guard([&] {
+    detach_in_place(tensor_of(self));
+    return Py_NewRef(self);
+  });
+}
+
+// --- hooks --------------------------------------------------------------------------------------------------------------
+
+PyObject* hooks_dict(const Ref<TensorHook>& hooks) { return hooks ? static_cast<PyObject*>(hooks->python()) : nullptr; }
+AutogradMeta::Extra* extra_of(PyObject* self) {
+  AutogradMeta* meta = tensor_of(self)->autograd;
+  return meta ? meta->extra.get() : nullptr;
+}
+
+PyObject* get_backward_hooks(PyObject* self, void*) {
+  auto* extra = extra_of(self);
+  PyObject* dict = extra ? hooks_dict(extra->python_hooks) : nullptr;
+  return Py_NewRef(dict ? dict : Py_None);
+}
+int set_backward_hooks(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    set_python_hooks(tensor_of(self), value && value != Py_None ? make_tensor_hook(value) : nullptr);
+    track(self);
+  });
+}
+PyObject* register_hook(PyObject* self, PyObject* hook) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+    auto* extra = extra_of(self);
+    PyObject* dict = extra ? hooks_dict(extra->python_hooks) : nullptr;
+    PyRef fresh;
+    if (!dict) {
+      fresh = new_hook_dict();
+      dict = fresh.get();
+      set_python_hooks(t, make_tensor_hook(dict));
+      track(self);
+    }
+    return add_hook(dict, hook);
+  });
+}
+
+PyObject* get_post_hooks(PyObject* self, void*) {
+  auto* extra = extra_of(self);
+  auto* dict = extra && extra->after_accumulate ? static_cast<PyObject*>(extra->after_accumulate->python()) : nullptr;
+  return Py_NewRef(dict ? dict : Py_None);
+}
+int set_post_hooks(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    set_post_accumulate_hook(tensor_of(self), value && value != Py_None ? make_post_accumulate_hook(value) : nullptr);
+    track(self);
+  });
+}
+PyObject* register_post_hook(PyObject* self, PyObject* hook) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
+    RL_CHECK(!grad_fn(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    auto* extra = extra_of(self);
+    PyRef fresh;
+    if (!extra || !extra->after_accumulate) {
+      fresh = new_hook_dict();
+      set_post_accumulate_hook(t, make_post_accumulate_hook(fresh.get()));
+      track(self);
+    }
+    return add_hook(static_cast<PyObject*>(extra_of(self)->after_accumulate->python()), hook);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_inplace)), METH_VARARGS | METH_KEYWORDS,
+     "requires_grad_(requires_grad=True) -> Tensor: asks autograd to record operations on this tensor, or not to."},
+    {"retain_grad", retain_grad_method, METH_NOARGS, "retain_grad(): keeps the gradient of this non-leaf tensor in .grad."},
+    {"detach_", detach_inplace, METH_NOARGS, "detach_() -> Tensor: cuts the tensor from its graph, making it a leaf."},
+    {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad) runs when the gradient is computed and may replace it."},
+    {"register_post_accumulate_grad_hook", register_post_hook, METH_O,
+     "register_post_accumulate_grad_hook(hook): hook(tensor) runs after .grad was added to."},
+    {"_is_view", is_view, METH_NOARGS, "Whether this is a differentiable view of another tensor."},
+    {"is_inference", is_inference, METH_NOARGS, "is_inference() -> bool: made under inference_mode."},
+    {}};
+
+PyGetSetDef properties[] = {
+    {"requires_grad", get_requires_grad, set_requires_grad_property, "Whether autograd records operations on this tensor.", nullptr},
+    {"is_leaf", get_is_leaf, nullptr, "True for tensors that no recorded operation made.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr, "The node that computes the gradients of the operation that made this tensor.", nullptr},
+    {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+    {"output_nr", get_output_nr, nullptr, "Which output of grad_fn this tensor is.", nullptr},
+    {"_version", get_version, nullptr, "Counts in-place writes.", nullptr},
+    {"_base", get_base, nullptr, "The tensor this is a view of, or None.", nullptr},
+    {"grad", get_grad, set_grad_property, "The accumulated gradient, or None.", nullptr},
+    {"_grad", get_grad, set_grad_property, nullptr, nullptr},
+    {"data", get_data, set_data_property, "The same memory outside the graph, with a version counter of its own.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "True for a non-leaf tensor that keeps its gradient.", nullptr},
+    {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},
+    {"_post_accumulate_grad_hooks", get_post_hooks, set_post_hooks, nullptr, nullptr},
+    {}};
+
+// --- cycle collection ---------------------------------------------------------------------------------------------------
+
+int traverse(TensorImpl* impl, visitproc visit, void* arg) {
+  AutogradMeta& meta = *impl->autograd;
+  if (meta.extra) {
+    Py_VISIT(hooks_dict(meta.extra->python_hooks));
+    if (meta.extra->after_accumulate) Py_VISIT(static_cast<PyObject*>(meta.extra->after_accumulate->python()));
+  }
+  if (meta.grad.defined() && meta.grad->owns_pyobj && meta.grad->use_count() == 1) Py_VISIT(static_cast<PyObject*>(meta.grad->pyobj));
+  return meta.grad_fn && meta.grad_fn->use_count() == 1 ? visit_node(meta.grad_fn.get(), visit, arg) : 0;
+}
+
+void clear(TensorImpl* impl) {
+  const Tensor t(Ref<TensorImpl>::share(impl));
+  AutogradMeta& meta = *impl->autograd;
+  if (meta.extra) {
+    const auto hooks = std::move(meta.extra->python_hooks);
+    const auto after = std::move(meta.extra->after_accumulate);
+  }
+  if (meta.grad_fn && !impl->view_base) detach_in_place(t);
+  meta.grad.reset();
+}
+
+}  // namespace
+
+void init_autograd_tensor() {
+  add_tensor_members(methods, properties);
+  traverse_autograd = traverse;
+  clear_autograd = clear;
+}
+
+}  // namespace rushlight::python
