@@ -6,6 +6,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
+#include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
