@@ -23,9 +23,12 @@ __all__ = [
     "hann_window",
     "kaiser_window",
     "norm",
+    "split",
     "tensordot",
     "trapezoid",
     "trapz",
+    "unique",
+    "unique_consecutive",
     "unravel_index",
 ]
 
@@ -145,6 +148,36 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         order = 2.0 if p in ("fro", None) else p
         result = torch.linalg.vector_norm(input, order, dim, keepdim)
     return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+_split = torch._C._VariableFunctions.split
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Consecutive views of `split_size_or_sections` elements along `dim`, or of the sizes in that list."""
+    return _split(tensor, split_size_or_sections, dim)
+
+
+def _chosen(output, inverse, counts, return_inverse, return_counts):
+    extra = (inverse,) * bool(return_inverse) + (counts,) * bool(return_counts)
+    return (output, *extra) if extra else output
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The distinct elements, or slices along `dim`; with where each came from and how often, when asked for."""
+    if dim is None:
+        found = torch._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _chosen(*found, return_inverse, return_counts)
+
+
+_unique_consecutive = torch._C._VariableFunctions.unique_consecutive
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """The elements (or slices along `dim`) without consecutive repetitions; extras as for `unique`."""
+    return _chosen(*_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
 
 
 def _panels(y, x, dx, dim):

@@ -98,8 +98,8 @@ class Adam(_PerParameter):
         steps = [state["step"] for state in states]
         amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]
-        rushlight._C._foreach_add_(steps, 1)
-        fused = rushlight._C._fused_adamw_ if group["decoupled_weight_decay"] else rushlight._C._fused_adam_
+        rushlight._foreach_add_(steps, 1)
+        fused = rushlight._fused_adamw_ if group["decoupled_weight_decay"] else rushlight._fused_adam_
         fused(
             params,
             grads,

@@ -91,7 +91,7 @@ class SGD(_PerParameter):
                 for state, grad in zip(states, grads):
                     state["momentum_buffer"] = rushlight.empty_like(grad)
             buffers = [state["momentum_buffer"] for state in states]
-        rushlight._C._fused_sgd_(
+        rushlight._fused_sgd_(
             params,
             grads,
             buffers,

@@ -28,6 +28,9 @@ from ._loss import (
 )
 from ._norm import instance_norm, local_response_norm, rms_norm
 from ._pooling import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
     fractional_max_pool2d,
     fractional_max_pool2d_with_indices,
     fractional_max_pool3d,
@@ -35,6 +38,9 @@ from ._pooling import (
     lp_pool1d,
     lp_pool2d,
     lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
     max_unpool1d,
     max_unpool2d,
     max_unpool3d,

@@ -30,6 +30,38 @@ def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
     return _lp_pool(F.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
 
 
+def _max_pool(n):
+    with_indices = getattr(torch._C._nn, f"max_pool{n}d_with_indices")
+    values = getattr(torch._C._VariableFunctions, f"max_pool{n}d")
+
+    def max_pool(
+        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+    ):
+        if return_indices:
+            return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+        return values(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    max_pool.__name__ = max_pool.__qualname__ = f"max_pool{n}d"
+    max_pool.__doc__ = f"The maximum of each window of the last {n} dimensions; with flat indices when asked for."
+    return max_pool
+
+
+def _adaptive_max_pool(n):
+    with_indices = getattr(torch._C._nn, f"adaptive_max_pool{n}d_with_indices")
+
+    def adaptive_max_pool(input, output_size, return_indices=False):
+        found = with_indices(input, output_size)
+        return found if return_indices else found[0]
+
+    adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"adaptive_max_pool{n}d"
+    adaptive_max_pool.__doc__ = f"Maxima over windows that cut the last {n} dimensions into `output_size` parts."
+    return adaptive_max_pool
+
+
+max_pool1d, max_pool2d, max_pool3d = (_max_pool(n) for n in (1, 2, 3))
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (_adaptive_max_pool(n) for n in (1, 2, 3))
+
+
 def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     """The given output size if it is within one stride of the default, which inverts pooling's formula."""
     n = len(kernel_size)
