@@ -30,7 +30,7 @@ Tensor extreme_dims_kernel(const Call&, const Tensor& self, IntList dim, bool ke
   const char* who = op == ReduceOp::Max ? "amax" : "amin";
   const uint64_t dims = dim_mask(OptIntList(dim), self.dim());
   check_not_empty(self, dims, who, dim.empty());
-  return reduce_dims(op, self, dims, keepdim, op == ReduceOp::Max ? "amax_cpu" : "amin_cpu", {});
+  return reduce_dims(op, self, dims, keepdim, op == ReduceOp::Max ? "max_values_cpu" : "min_values_cpu", {});
 }
 
 template <ReduceOp op>
@@ -64,9 +64,10 @@ std::tuple<Tensor, Tensor> min_dim_kernel(const Call&, const Tensor& self, int64
 template <bool largest>
 Tensor arg_kernel(const Call&, const Tensor& self, OptInt dim, bool keepdim) {
   const char* who = largest ? "argmax" : "argmin";
-  if (self.dtype() == DType::Bool) RL_NOT_IMPLEMENTED("\"", who, "_cpu\" not implemented for 'Bool'");
+  RL_CHECK(self.dtype() != DType::Bool, who, "(): does not support bool input");
+  RL_CHECK(!is_complex(self.dtype()), who, "(): does not support complex input");
   if (dim) return std::get<1>(extreme_along(self, *dim, keepdim, largest, who));
-  check_not_empty(self, 0, who, true);
+  RL_CHECK_INDEX(self.numel() > 0, who, "(): Expected reduction dim to be specified for input.numel() == 0.");
   const Tensor flat = dense(self);
   const Tensor line = make_view(flat, {flat.numel()}, {1}, flat.storage_offset(), false);
   const Tensor position = std::get<1>(extreme_along(line, 0, false, largest, who));

@@ -26,7 +26,7 @@ std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descendi
   const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
   const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
   const int64_t d = wrap_dim(dim, self.dim());
-  RL_CHECK(!is_complex(self.dtype()), "Sort currently does not support complex dtypes on CPU");
+  RL_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
   if (self.numel() > 0) cpu::sort(self, d, descending, values, indices);
   return {values, indices};
 }
@@ -90,8 +90,7 @@ template <Select what>
 Tensor median_all_kernel(const Call&, const Tensor& self) {
   const Tensor x = dense(self);
   if (x.numel() == 0) {
-    RL_CHECK(is_floating(self.dtype()), "median(): an empty tensor has no median, got shape ", self.sizes());
-    return scalar_tensor_of(Scalar(std::nan("")), self.dtype());
+    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(INT64_MIN), self.dtype());
   }
   const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
   return std::get<0>(select_along(what, line, 0, 0, false, "median"));
@@ -124,7 +123,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   const Tensor fractions = dense(to_dtype(detach(q), self.dtype()));
   for (int64_t i = 0; i < fractions.numel(); ++i) {
     const double f = read_scalar(fractions, i).to_double();
-    RL_CHECK(f >= 0 && f <= 1, who, "() q values must be in the range [0, 1]");
+    RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
   }
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
