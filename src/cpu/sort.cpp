@@ -108,6 +108,15 @@ struct LineSorter {
     }
     std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
   }
+  // The first k by key alone. Of equal elements this picks, and leaves in front, those that PyTorch's calls
+  // do.
+  void select_first(int64_t k, bool in_order) {
+    const auto by_key = [](const auto& a, const auto& b) { return Traits::key(a) < Traits::key(b); };
+    const auto n = static_cast<int64_t>(items.size());
+    if (k * 64 <= n) return std::partial_sort(items.begin(), items.begin() + k, items.end(), by_key);
+    std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), by_key);
+    if (in_order) std::sort(items.begin(), items.begin() + (k - 1), by_key);
+  }
   void sort() {
     if (items.size() > 1024)
       radix_sort<K>(items, scratch);
@@ -159,13 +168,13 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       auto& items = sorter.items;
-      if (k < n / 16) {
+      if (n >= 4096 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
+        if (sorted) std::sort(items.begin(), items.begin() + k);
       } else {
         sorter.load(x, n, largest);
-        if (k < n) std::nth_element(items.begin(), items.begin() + k, items.end());
+        sorter.select_first(k, sorted);
       }
-      if (sorted) std::sort(items.begin(), items.begin() + k);
       sorter.store(x, k, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
     });
   });
@@ -175,9 +184,40 @@ namespace {
 
 template <class T>
 int64_t position_of_rank(LineSorter<T>& sorter, int64_t rank) {
+  using Traits = typename LineSorter<T>::Traits;
   auto& items = sorter.items;
-  std::nth_element(items.begin(), items.begin() + rank, items.end());
-  return LineSorter<T>::Traits::position(items[rank]);
+  std::nth_element(items.begin(), items.begin() + rank, items.end(),
+                   [](const auto& a, const auto& b) { return Traits::key(a) < Traits::key(b); });
+  return Traits::position(items[rank]);
+}
+
+// Quickselect with the median of three as pivot; which of equal elements it ends on is what kthvalue reports.
+template <class T>
+int64_t quickselect(LineSorter<T>& sorter, int64_t rank) {
+  using Traits = typename LineSorter<T>::Traits;
+  auto& items = sorter.items;
+  const auto greater = [&](int64_t a, int64_t b) { return Traits::key(items[a]) > Traits::key(items[b]); };
+  int64_t left = 0, right = static_cast<int64_t>(items.size()) - 1;
+  while (right > left + 1) {
+    std::swap(items[(left + right) / 2], items[left + 1]);
+    if (greater(left + 1, right)) std::swap(items[left + 1], items[right]);
+    if (greater(left, right)) std::swap(items[left], items[right]);
+    if (greater(left + 1, left)) std::swap(items[left + 1], items[left]);
+    int64_t i = left + 1, j = right;
+    for (;;) {
+      do ++i;
+      while (greater(left, i));
+      do --j;
+      while (greater(j, left));
+      if (j < i) break;
+      std::swap(items[i], items[j]);
+    }
+    std::swap(items[left], items[j]);
+    if (j <= rank) left = i;
+    if (j >= rank) right = j - 1;
+  }
+  if (right == left + 1 && greater(left, right)) std::swap(items[left], items[right]);
+  return Traits::position(items[rank]);
 }
 
 template <class T>
@@ -219,7 +259,7 @@ void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor&
                   LineSorter<T>& sorter = thread_sorter<T>();
                   const auto x = line_of<const T>(in, dim, at[0]);
                   sorter.load(x, n, false);
-                  const int64_t found = what == Select::Kth ? position_of_rank(sorter, k - 1)
+                  const int64_t found = what == Select::Kth ? quickselect(sorter, k - 1)
                                         : what == Select::Mode
                                             ? position_of_mode(sorter, n)
                                             : position_of_median(sorter, x, n, what == Select::NanMedian);

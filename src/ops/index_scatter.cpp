@@ -265,7 +265,7 @@ void register_scatter_operators(Table& t) {
        gather_kernel)
       .doc("Elements at the positions along `dim` that index names.")
       .family(Family::Index)
-      .out()
+      .exact_out()
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });
@@ -274,7 +274,7 @@ void register_scatter_operators(Table& t) {
       .doc("Writes src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{scatter_value(g, dim, at, Scalar(int64_t{0})), Tensor(),
                      gather_to(g, dim, at, src.sizes())};
@@ -284,7 +284,7 @@ void register_scatter_operators(Table& t) {
       .doc("Writes a number at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at) {
         return scatter_value(g, dim, at, Scalar(int64_t{0}));
       });
@@ -294,7 +294,7 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies src at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_value_reduce,
        "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
@@ -302,14 +302,14 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies a number at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_add, "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
        scatter_add_kernel)
       .doc("Adds src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{g, Tensor(), gather_to(g, dim, at, src.sizes())};
       });
@@ -320,7 +320,7 @@ void register_scatter_operators(Table& t) {
       .doc("Reduces src into the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
+      .exact_out()
       .derivative([](Grad g, In<0> x, Attr<1, int64_t> dim, In<2> at, In<3> src,
                      Attr<4, std::string_view> reduce, Attr<5, bool> include_self, Out<0> y) {
         return scatter_reduce_backward(g, x, dim, at, src, reduce, include_self, y);
@@ -331,11 +331,11 @@ void register_scatter_operators(Table& t) {
               index_reduce_body)
       .doc("Reduces slices of source into the given positions along a dimension.")
       .inplace()
-      .out();
+      .exact_out();
   t.composite(take_along_dim, "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
               take_along_dim_body)
       .doc("gather with broadcasting; over the flattened tensor without dim.")
-      .out();
+      .exact_out();
 }
 
 }  // namespace rushlight

@@ -127,13 +127,13 @@ void register_scan_operators(Table& t) {
       });
   t.op(cummax, "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<true>)
       .doc("Running maximum along a dimension, and where it was found.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });
   t.op(cummin, "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<false>)
       .doc("Running minimum along a dimension, and where it was found.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });

@@ -90,7 +90,8 @@ template <Select what>
 Tensor median_all_kernel(const Call&, const Tensor& self) {
   const Tensor x = dense(self);
   if (x.numel() == 0) {
-    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(INT64_MIN), self.dtype());
+    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(INT64_MIN),
+                            self.dtype());
   }
   const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
   return std::get<0>(select_along(what, line, 0, 0, false, "median"));
@@ -185,14 +186,14 @@ void register_sort_operators(Table& t) {
        "Tensor indices)",
        sort_stable_kernel)
       .doc("Sorts along a dimension; equal elements keep their order.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
   t.op(sort, "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
        sort_kernel)
       .doc("Sorts along a dimension; NaN counts as the greatest.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -207,13 +208,13 @@ void register_sort_operators(Table& t) {
       .not_differentiable("integer output");
   t.composite(msort, "msort(Tensor self) -> Tensor", msort_body)
       .doc("Sorts along the first dimension.")
-      .out();
+      .exact_out();
   t.op(topk,
        "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
        "indices)",
        topk_kernel)
       .doc("The k greatest (or smallest) elements along a dimension.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -221,7 +222,7 @@ void register_sort_operators(Table& t) {
        "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        kthvalue_kernel)
       .doc("The k-th smallest element along a dimension.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim, Attr<3, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -231,7 +232,7 @@ void register_sort_operators(Table& t) {
   t.op(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Median>)
       .doc("The lower median along a dimension.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -242,14 +243,14 @@ void register_sort_operators(Table& t) {
        "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::NanMedian>)
       .doc("The lower median along a dimension without NaN.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(mode, "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Mode>)
       .doc("The most frequent element along a dimension.")
-      .out()
+      .exact_out()
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });

@@ -166,7 +166,7 @@ void register_search_operators(Table& t) {
        "Tensor? sorter=None) -> Tensor",
        searchsorted_kernel)
       .doc("Where values would have to be inserted in sorted sequences.")
-      .out()
+      .exact_out()
       .function_only()
       .not_differentiable(integer);
   t.op(bucketize,
@@ -174,7 +174,7 @@ void register_search_operators(Table& t) {
        "Tensor",
        bucketize_kernel)
       .doc("The bucket, between sorted boundaries, of each element.")
-      .out()
+      .exact_out()
       .function_only()
       .not_differentiable(integer);
   t.op(isin,
@@ -182,7 +182,7 @@ void register_search_operators(Table& t) {
        "Tensor",
        isin_kernel)
       .doc("Whether each element is among test_elements.")
-      .out()
+      .exact_out()
       .function_only()
       .not_differentiable("boolean output");
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
@@ -190,7 +190,7 @@ void register_search_operators(Table& t) {
       .not_differentiable(integer);
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")
-      .out()
+      .exact_out()
       .not_differentiable("counts do not vary smoothly");
 }
 
