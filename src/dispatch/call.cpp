@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "dispatch/exact_out.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
@@ -148,8 +149,10 @@ void bump_mutated(const Op& op, const Value* args) {
   }
 }
 
+const char exact_out = 0;
+
 void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
-  RL_CHECK(!op.exact_out || inplace || from == out.dtype(), "Expected out tensor to have dtype ", dtype_name(from), ", but got ",
+  RL_CHECK(op.family_data != &exact_out || inplace || from == out.dtype(), "Expected out tensor to have dtype ", dtype_name(from), ", but got ",
            dtype_name(out.dtype()), " instead (", op.name(), ")");
   RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from), " can't be cast to the desired output type ",
            legacy_name(out.dtype()), " (", op.name(), ")");

@@ -49,7 +49,6 @@ struct Op {
   uint64_t tensor_parameters = 0;   // bit per Tensor or Tensor[] parameter
   bool has_inplace = false;         // `name_` exists
   bool has_out = false;             // accepts out=
-  bool exact_out = false;           // ... of the result's dtype only
   bool is_function = true, is_method = true;  // where Python finds it
   bool has_named_returns = false;
   uint32_t id = 0;                  // position in the table

@@ -26,7 +26,6 @@ class Record {
   }
   Record& inplace() { op_.has_inplace = true; return *this; }          // also `name_`
   Record& out() { op_.has_out = true; return *this; }                  // also out=
-  Record& exact_out() { op_.exact_out = true; return out(); }          // ... of the result's dtype only
   Record& function_only() { op_.is_method = false; return *this; }
   Record& method_only() { op_.is_function = false; return *this; }
   Record& internal() { op_.is_method = op_.is_function = false; return *this; }  // C++ only

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/index.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
@@ -419,7 +420,8 @@ void register_index_operators(Table& t) {
   t.op(index_select, "index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select_kernel)
       .doc("Slices at the given positions along a dimension.")
       .family(Family::Index)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
         return index_add(zeros_of(x.sizes(), g), dim, at, g);
       });
@@ -428,7 +430,8 @@ void register_index_operators(Table& t) {
       .doc("Adds slices of source at the given positions along a dimension.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> source, Attr<4, Scalar> alpha,
                      Needs need) {
         return Grads{g, Tensor(),
@@ -439,7 +442,8 @@ void register_index_operators(Table& t) {
       .doc("Replaces the slices at the given positions along a dimension.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> source) {
         return Grads{index_fill(g, dim, at, wrapped_number(Scalar(int64_t{0}))), Tensor(),
                      reshape(index_select(g, dim, at), source.sizes())};
@@ -457,7 +461,8 @@ void register_index_operators(Table& t) {
   t.op(take, "take(Tensor self, Tensor index) -> Tensor", take_kernel)
       .doc("Elements at positions counted in row-major order.")
       .family(Family::Index)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, In<1> at) { return put(zeros_of(x.sizes(), g), at, g, true); });
   t.op(put, "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put_kernel)
       .doc("Writes elements at positions counted in row-major order.")

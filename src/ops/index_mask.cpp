@@ -1,5 +1,6 @@
 // Positions of non-zero elements, and reading and writing under a mask.
 #include "cpu/index.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -63,7 +64,8 @@ void register_mask_operators(Table& t) {
   t.op(nonzero, "nonzero(Tensor self) -> Tensor", nonzero_kernel)
       .doc("Coordinates of the elements that are not zero, one row each.")
       .family(Family::Index)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("integer output");
   t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)
       .doc("Coordinates of the elements that are not zero.");
@@ -76,7 +78,8 @@ void register_mask_operators(Table& t) {
   t.op(masked_select, "masked_select(Tensor self, Tensor mask) -> Tensor", masked_select_kernel)
       .doc("The elements under a mask as a vector.")
       .family(Family::Index)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, In<1> mask) {
         const Dims sizes = broadcast_shapes(x.sizes(), mask.sizes());
         return masked_scatter(zeros_of(sizes, g), mask, g);

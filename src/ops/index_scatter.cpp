@@ -1,5 +1,6 @@
 // gather and scatter: an index tensor names one position along a dimension for each of its elements.
 #include "cpu/index.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -265,7 +266,8 @@ void register_scatter_operators(Table& t) {
        gather_kernel)
       .doc("Elements at the positions along `dim` that index names.")
       .family(Family::Index)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });
@@ -274,7 +276,8 @@ void register_scatter_operators(Table& t) {
       .doc("Writes src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{scatter_value(g, dim, at, Scalar(int64_t{0})), Tensor(),
                      gather_to(g, dim, at, src.sizes())};
@@ -284,7 +287,8 @@ void register_scatter_operators(Table& t) {
       .doc("Writes a number at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at) {
         return scatter_value(g, dim, at, Scalar(int64_t{0}));
       });
@@ -294,7 +298,8 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies src at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_value_reduce,
        "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
@@ -302,14 +307,16 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies a number at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_add, "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
        scatter_add_kernel)
       .doc("Adds src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{g, Tensor(), gather_to(g, dim, at, src.sizes())};
       });
@@ -320,7 +327,8 @@ void register_scatter_operators(Table& t) {
       .doc("Reduces src into the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, In<0> x, Attr<1, int64_t> dim, In<2> at, In<3> src,
                      Attr<4, std::string_view> reduce, Attr<5, bool> include_self, Out<0> y) {
         return scatter_reduce_backward(g, x, dim, at, src, reduce, include_self, y);
@@ -331,11 +339,13 @@ void register_scatter_operators(Table& t) {
               index_reduce_body)
       .doc("Reduces slices of source into the given positions along a dimension.")
       .inplace()
-      .exact_out();
+      .out()
+      .data(&exact_out);
   t.composite(take_along_dim, "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
               take_along_dim_body)
       .doc("gather with broadcasting; over the flattened tensor without dim.")
-      .exact_out();
+      .out()
+      .data(&exact_out);
 }
 
 }  // namespace rushlight

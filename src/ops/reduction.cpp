@@ -3,6 +3,7 @@
 #include "ops/reduction.h"
 
 #include "cpu/reduce.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
@@ -234,36 +235,42 @@ void register_reduction_operators(Table& t) {
   t.op(all, "all(Tensor self) -> Tensor", logic_kernel<ReduceOp::All>)
       .doc("Whether all elements are true (not zero).")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::All>)
       .doc("Whether all elements along a dimension are true.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(all_dims, "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::All>)
       .doc("Whether all elements along dimensions are true.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any, "any(Tensor self) -> Tensor", logic_kernel<ReduceOp::Any>)
       .doc("Whether some element is true (not zero).")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::Any>)
       .doc("Whether some element along a dimension is true.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any_dims, "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::Any>)
       .doc("Whether some element along dimensions is true.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(count_nonzero_dims, "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
        count_nonzero_dims_kernel)

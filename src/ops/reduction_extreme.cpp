@@ -1,5 +1,6 @@
 // Maxima and minima, with and without positions.
 #include "cpu/scan.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -118,7 +119,8 @@ void register_extreme_operators(Table& t) {
        extreme_dims_kernel<ReduceOp::Max>)
       .doc("Maximum over dimensions.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> dim, Attr<2, bool> keepdim, Out<0> y) {
         return extreme_backward(g, x, y, dim_mask(OptIntList(*dim), x.dim()), keepdim);
       });
@@ -126,7 +128,8 @@ void register_extreme_operators(Table& t) {
        extreme_dims_kernel<ReduceOp::Min>)
       .doc("Minimum over dimensions.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> dim, Attr<2, bool> keepdim, Out<0> y) {
         return extreme_backward(g, x, y, dim_mask(OptIntList(*dim), x.dim()), keepdim);
       });
@@ -134,7 +137,8 @@ void register_extreme_operators(Table& t) {
        aminmax_kernel)
       .doc("Minimum and maximum.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](GradOf<0> low, GradOf<1> high, In<0> x, Attr<1, OptInt> dim, Attr<2, bool> keepdim,
                      Out<0> y0, Out<1> y1) {
         const uint64_t dims = dim_mask(*dim ? OptIntList(IntList(&**dim, 1)) : std::nullopt, x.dim());
@@ -149,14 +153,16 @@ void register_extreme_operators(Table& t) {
   t.op(max, "max(Tensor self) -> Tensor", extreme_all_kernel<ReduceOp::Max>)
       .doc("Maximum of all elements.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative(
           [](Grad g, In<0> x, Out<0> y) { return share_gradient(g, x, y, dim_mask(std::nullopt, x.dim())); });
   t.op(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        max_dim_kernel)
       .doc("Maximum along a dimension, and where it is.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -166,14 +172,16 @@ void register_extreme_operators(Table& t) {
   t.op(min, "min(Tensor self) -> Tensor", extreme_all_kernel<ReduceOp::Min>)
       .doc("Minimum of all elements.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative(
           [](Grad g, In<0> x, Out<0> y) { return share_gradient(g, x, y, dim_mask(std::nullopt, x.dim())); });
   t.op(min_dim, "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        min_dim_kernel)
       .doc("Minimum along a dimension, and where it is.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -183,12 +191,14 @@ void register_extreme_operators(Table& t) {
   t.op(argmax, "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg_kernel<true>)
       .doc("Position of the maximum, in the flattened tensor without dim.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("integer output");
   t.op(argmin, "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg_kernel<false>)
       .doc("Position of the minimum, in the flattened tensor without dim.")
       .family(Family::Reduction)
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("integer output");
 }
 

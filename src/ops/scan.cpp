@@ -1,6 +1,7 @@
 #include "ops/scan.h"
 
 #include "cpu/scan.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -127,13 +128,15 @@ void register_scan_operators(Table& t) {
       });
   t.op(cummax, "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<true>)
       .doc("Running maximum along a dimension, and where it was found.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });
   t.op(cummin, "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<false>)
       .doc("Running minimum along a dimension, and where it was found.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
       });

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cpu/sort.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -186,14 +187,16 @@ void register_sort_operators(Table& t) {
        "Tensor indices)",
        sort_stable_kernel)
       .doc("Sorts along a dimension; equal elements keep their order.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
   t.op(sort, "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
        sort_kernel)
       .doc("Sorts along a dimension; NaN counts as the greatest.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -208,13 +211,15 @@ void register_sort_operators(Table& t) {
       .not_differentiable("integer output");
   t.composite(msort, "msort(Tensor self) -> Tensor", msort_body)
       .doc("Sorts along the first dimension.")
-      .exact_out();
+      .out()
+      .data(&exact_out);
   t.op(topk,
        "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
        "indices)",
        topk_kernel)
       .doc("The k greatest (or smallest) elements along a dimension.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -222,7 +227,8 @@ void register_sort_operators(Table& t) {
        "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        kthvalue_kernel)
       .doc("The k-th smallest element along a dimension.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim, Attr<3, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -232,7 +238,8 @@ void register_sort_operators(Table& t) {
   t.op(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Median>)
       .doc("The lower median along a dimension.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -243,14 +250,16 @@ void register_sort_operators(Table& t) {
        "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::NanMedian>)
       .doc("The lower median along a dimension without NaN.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(mode, "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Mode>)
       .doc("The most frequent element along a dimension.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });

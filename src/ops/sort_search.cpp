@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "cpu/sort.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -166,7 +167,8 @@ void register_search_operators(Table& t) {
        "Tensor? sorter=None) -> Tensor",
        searchsorted_kernel)
       .doc("Where values would have to be inserted in sorted sequences.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .function_only()
       .not_differentiable(integer);
   t.op(bucketize,
@@ -174,7 +176,8 @@ void register_search_operators(Table& t) {
        "Tensor",
        bucketize_kernel)
       .doc("The bucket, between sorted boundaries, of each element.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .function_only()
       .not_differentiable(integer);
   t.op(isin,
@@ -182,7 +185,8 @@ void register_search_operators(Table& t) {
        "Tensor",
        isin_kernel)
       .doc("Whether each element is among test_elements.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .function_only()
       .not_differentiable("boolean output");
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
@@ -190,7 +194,8 @@ void register_search_operators(Table& t) {
       .not_differentiable(integer);
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")
-      .exact_out()
+      .out()
+      .data(&exact_out)
       .not_differentiable("counts do not vary smoothly");
 }
 
