@@ -79,6 +79,22 @@ void store(const Frame& frame, const Tensor& result, const Tensor& target, bool 
   copy_result(target, result, recorded);
 }
 
+// A tensor made under inference mode has no version: outside of it, nobody would notice the write.
+void check_inference(const Frame& frame) {
+  if (dispatch_state.inference || (!frame.op.mutated && !frame.out)) return;
+  auto check = [](const Tensor& t) {
+    RL_CHECK(!t.defined() || !(t->flags & kInference),
+             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+             "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
+  };
+  for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
+    const Value& v = frame.args[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor) check(v.tensor());
+  }
+  if (frame.out)
+    for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) check(frame.out[i]);
+}
+
 void run_kernel(Frame& frame) {
   const Op& op = frame.op;
   const Operands operands = collect(op, frame.args);
@@ -101,6 +117,7 @@ void run_kernel(Frame& frame) {
     const Value& v = frame.args[std::countr_zero(bits)];
     if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().check_writable(op.name());
   }
+  if (operands.flags & kInference) [[unlikely]] check_inference(frame);
   op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace}, frame.args, frame.results);
   if (frame.out) {
     const size_t n = frame.inplace ? 1 : outputs;

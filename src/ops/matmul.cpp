@@ -268,7 +268,7 @@ void register_matmul_operators(Table& t) {
                      need[2] ? scaled(right_gradient(g, a, b), alpha) : Tensor()};
       });
   t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel).family(Family::Matmul).out().doc("Batched matrix product [b, n, k] @ [b, k, m].")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? bmm(g, adjoint_of(b)) : Tensor(), need[1] ? bmm(adjoint_of(a), g) : Tensor()};
       });
   t.op(baddbmm, "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", baddbmm_kernel)

@@ -215,13 +215,13 @@ void register_sums(Table& t) {
 void register_products(Table& t) {
   add_binary(t, ops::mul, "mul.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Mul)
       .doc("Product, broadcast and promoted.")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? g * conj_of(b) : Tensor(), need[1] ? g * conj_of(a) : Tensor()};
       });
   add_alias<ops::mul>(t, "multiply.Tensor(Tensor self, Tensor other) -> Tensor");
   add_binary(t, ops::div, "div.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Div, Promote::Float)
       .doc("True division: integers give the default floating type.")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1> b, Needs need) {
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
   t.op(ops::div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode_kernel)
@@ -302,7 +302,7 @@ void register_ternaries(Table& t) {
       });
   t.op(ops::addcmul, "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul_kernel)
       .family(Family::Pointwise).inplace().out().doc("self + value * tensor1 * tensor2.")
-      .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> value, Needs need) {
+      .derivative([](Grad g, In<1, 2> a, In<2, 1> b, Attr<3, Scalar> value, Needs need) {
         return Grads{g, need[1] ? scaled(g * conj_of(b), value) : Tensor(), need[2] ? scaled(g * conj_of(a), value) : Tensor()};
       });
   t.op(ops::addcdiv, "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv_kernel)

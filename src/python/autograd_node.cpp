@@ -218,6 +218,10 @@ PyTypeObject* type_of(Node& node) {
   return t.type ? t.type : make_type(t, node.name());
 }
 
+PyObject* node_repr(PyObject* o) {
+  return guard([&] { return check(PyUnicode_FromFormat("<%s object at %p>", expect(o).name().c_str(), o)); });
+}
+
 void node_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   auto* self = reinterpret_cast<PyNodeObject*>(o);
@@ -283,6 +287,7 @@ PyTypeObject NodeType = {
     .tp_name = "rushlight._C._Node",
     .tp_basicsize = sizeof(PyNodeObject),
     .tp_dealloc = node_dealloc,
+    .tp_repr = node_repr,
     .tp_call = node_call,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "A node of the backward graph.",

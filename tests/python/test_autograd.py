@@ -1,0 +1,565 @@
+"""Autograd from Python: the graph's face, hooks, custom functions, modes, errors; PyTorch is the oracle where it is there."""
+
+import gc
+import threading
+import weakref
+
+import pytest
+
+import rushlight as rl
+
+F64 = rl.float64
+
+
+def leaf(*values):
+    return rl.tensor(values, dtype=F64, requires_grad=True)
+
+
+def close(a, b):
+    return a.tolist() == pytest.approx(b, abs=1e-12)
+
+
+# --- the graph ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_and_next_functions():
+    x = leaf(1.0, 2.0)
+    y = (x * 2 + 1).exp()
+    assert y.grad_fn.name() == type(y.grad_fn).__name__ == "ExpBackward0"
+    add, index = y.grad_fn.next_functions[0]
+    assert (add.name(), index) == ("AddBackward0", 0)
+    assert add.next_functions[1] == (None, 0)
+    mul = add.next_functions[0][0]
+    accumulate = mul.next_functions[0][0]
+    assert accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert mul is add.next_functions[0][0] and hash(mul) == hash(add.next_functions[0][0])
+    assert repr(mul).startswith("<MulBackward0 object at 0x")
+    assert isinstance(mul, rl.autograd.graph.Node)
+
+
+def test_saved_attributes():
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    z = x * y
+    assert z.grad_fn._saved_self is x and z.grad_fn._saved_other is y
+    e = x.exp()
+    assert e.grad_fn._saved_result.tolist() == e.tolist()
+    assert e.grad_fn._saved_result.grad_fn is e.grad_fn
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        _ = z.grad_fn._saved_self
+
+
+def test_metadata_stays():
+    y = leaf(1.0) * 2
+    y.grad_fn.metadata["key"] = 3
+    assert y.grad_fn.metadata["key"] == 3
+
+
+def test_leaf_properties():
+    x = rl.zeros(2)
+    assert x.is_leaf and not x.requires_grad and x.grad_fn is None and x.grad is None
+    assert x.requires_grad_() is x and x.requires_grad
+    y = x * 2
+    assert not y.is_leaf and y.requires_grad and y.output_nr == 0
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"):
+        rl.zeros(2, dtype=rl.int64).requires_grad = True
+
+
+def test_grad_property():
+    x = leaf(1.0, 2.0)
+    x.grad = rl.ones(2, dtype=F64)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [3, 5]
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None"):
+        x.grad = 1
+    with pytest.raises(RuntimeError, match="assigned grad has data of a different size"):
+        x.grad = rl.ones(3, dtype=F64)
+    with pytest.raises(RuntimeError, match="own grad"):
+        x.grad = x
+
+
+def test_data_has_its_own_version():
+    x = leaf(1.0, 2.0)
+    before = x._version
+    x.data.mul_(3)
+    assert x.tolist() == [3, 6] and x._version == before
+    x.data = rl.tensor([7.0, 8.0], dtype=F64)
+    assert x.tolist() == [7, 8] and x.requires_grad
+
+
+def test_detach():
+    x = leaf(1.0)
+    y = x * 2
+    d = y.detach()
+    assert not d.requires_grad and d.data_ptr() == y.data_ptr()
+    y.detach_()
+    assert y.is_leaf
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        (x * 2)[0].detach_()
+
+
+# --- backward and grad -------------------------------------------------------------------------------------------------
+
+
+def test_backward_with_inputs():
+    x, y = leaf(1.0), leaf(2.0)
+    (x * y).backward(inputs=[x])
+    assert x.grad.tolist() == [2] and y.grad is None
+    z = x * y
+    (z * z).backward(inputs=[z])
+    assert z.grad.tolist() == [4] and x.grad.tolist() == [2]
+
+
+def test_grad_of_unused():
+    x, y = leaf(1.0), leaf(2.0)
+    with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+        rl.autograd.grad(x * 2, y)
+    assert rl.autograd.grad(x * 2, (x, y), allow_unused=True)[1] is None
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        rl.autograd.grad(x * 2, rl.zeros(1))
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        rl.zeros(1).backward()
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        (leaf(1.0, 2.0) * 2).backward()
+
+
+def test_double_backward():
+    x = leaf(2.0, 3.0)
+    (first,) = rl.autograd.grad((x**3).sum(), x, create_graph=True)
+    assert close(first, [12, 27]) and first.requires_grad
+    (second,) = rl.autograd.grad(first.sum(), x)
+    assert close(second, [12, 18])
+
+
+def test_retain_graph():
+    x = leaf(2.0)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [8]
+    with pytest.raises(RuntimeError, match="Specify retain_graph=True"):
+        y.backward()
+
+
+def test_gradient_fits_its_input():
+    x = rl.ones(3, requires_grad=True)
+    (x.double() * rl.ones(2, 3, dtype=F64)).sum().backward()
+    assert x.grad.dtype == rl.float32 and x.grad.tolist() == [2, 2, 2]
+    scalar = rl.tensor(2.0, requires_grad=True)
+    (scalar * rl.ones(4, 5)).sum().backward()
+    assert scalar.grad.shape == () and scalar.grad.item() == 20
+
+
+def test_threads_share_a_graph():
+    x = leaf(1.0, 2.0)
+    y = (x * x).sum()
+    threads = [threading.Thread(target=lambda: y.backward(retain_graph=True)) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert x.grad.tolist() == [16, 32]
+
+
+# --- in-place ----------------------------------------------------------------------------------------------------------
+
+
+def test_overwritten_saved_tensor_is_named():
+    x = leaf(1.0, 2.0, 3.0)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError) as e:
+        y.sum().backward()
+    assert "[torch.DoubleTensor [3]], which is output 0 of Exp" in str(e.value)
+    assert "last written by add" in str(e.value)
+
+
+def test_inplace_on_leaves_and_views():
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place operation."):
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="^a view of a leaf Variable"):
+        x[0].add_(1)
+    y = x * 1
+    y[0].mul_(5)
+    assert y.grad_fn.name() == "CopySlices"
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [50, 4]
+    with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace"):
+        (x * 1).unbind()[0].mul_(2)
+
+
+def test_assignment_by_index_is_recorded():
+    x = leaf(1.0, 2.0)
+    buffer = rl.zeros(3, dtype=F64)
+    buffer[1:] = x
+    buffer[0] = x[1] * 2
+    (buffer * buffer).sum().backward()
+    assert x.grad.tolist() == [2, 20]
+
+
+def test_views_of_one_base_follow_it():
+    buffer, w = rl.zeros(2, dtype=F64), leaf(3.0, 4.0)
+    view = buffer.view(2, 1)
+    assert view._base is buffer and view._is_view()
+    buffer.add_(w)
+    assert view.requires_grad and view.grad_fn.name() == "AsStridedBackward0"
+    (view * view).sum().backward()
+    assert w.grad.tolist() == [6, 8]
+
+
+def test_out_refuses_autograd():
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        rl.mul(x, x, out=rl.zeros(1, dtype=F64))
+
+
+# --- hooks -------------------------------------------------------------------------------------------------------------
+
+
+def test_tensor_hooks():
+    x = leaf(1.0)
+    y = x * 3
+    seen = []
+    handle = y.register_hook(lambda g: seen.append(g.item()))
+    y.register_hook(lambda g: g * 2)
+    leaf_handle = x.register_hook(lambda g: g + 1)
+    y.backward(retain_graph=True)
+    assert seen == [1] and x.grad.tolist() == [7]
+    handle.remove()
+    leaf_handle.remove()
+    y.backward()
+    assert seen == [1] and x.grad.tolist() == [13]
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        rl.zeros(1).register_hook(print)
+    y = x * 3
+    y.register_hook(lambda g: rl.zeros(5))
+    with pytest.raises(RuntimeError, match="has changed the size of value"):
+        y.backward()
+
+
+def test_post_accumulate_hook():
+    x = leaf(1.0)
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.item()))
+    (x * 4).backward()
+    assert seen == [4]
+    handle.remove()
+    (x * 4).backward()
+    assert seen == [4]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 1).register_post_accumulate_grad_hook(print)
+
+
+def test_node_hooks():
+    x = leaf(2.0)
+    y = x * 3
+    calls = []
+    y.grad_fn.register_hook(lambda ins, outs: calls.append((len(ins), outs[0].item())))
+    y.grad_fn.register_prehook(lambda outs: (outs[0] * 10,))
+    y.backward()
+    assert calls == [(2, 10)] and x.grad.tolist() == [30]
+
+
+def test_retain_grad():
+    x = leaf(2.0)
+    y = x * x
+    y.retain_grad()
+    assert y.retains_grad and not x.retains_grad
+    (y * 3).backward()
+    assert y.grad.tolist() == [3]
+    with pytest.raises(RuntimeError, match="can't retain_grad"):
+        rl.zeros(1).retain_grad()
+
+
+def test_errors_of_hooks_pass_through():
+    class Mine(Exception):
+        pass
+
+    error = Mine("here")
+
+    def hook(grad):
+        raise error
+
+    y = leaf(1.0) * 2
+    y.register_hook(hook)
+    with pytest.raises(Mine) as e:
+        y.backward()
+    assert e.value is error
+
+
+def test_saved_tensors_hooks():
+    x = leaf(2.0)
+    with rl.autograd.graph.saved_tensors_hooks(lambda t: (t * 1).tolist(), lambda v: rl.tensor(v, dtype=F64)):
+        y = x * x
+    y.backward()
+    assert x.grad.tolist() == [4]
+    with rl.autograd.graph.disable_saved_tensors_hooks("not now"):
+        with pytest.raises(RuntimeError, match="not now"):
+            with rl.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+                pass
+
+
+# --- custom functions --------------------------------------------------------------------------------------------------
+
+
+class Cube(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * x * x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        assert ctx.needs_input_grad == (True, False)
+        return 3 * x * x * grad * ctx.scale, None
+
+
+def test_custom_function():
+    x = leaf(2.0)
+    y = Cube.apply(x, 2)
+    assert y.grad_fn.name() == "CubeBackward" and type(y.grad_fn).__name__ == "CubeBackward"
+    (g,) = rl.autograd.grad(y, x, create_graph=True)
+    assert g.tolist() == [24]
+    (gg,) = rl.autograd.grad(g, x)
+    assert gg.tolist() == [24]
+    with pytest.raises(RuntimeError, match="second time"):
+        rl.autograd.grad(g, x)
+
+
+def test_setup_context_and_flags():
+    class Split(rl.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, (x > 0).to(F64), "text"
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def backward(ctx, g, mask_grad, text_grad):
+            assert mask_grad is None and text_grad is None
+            return g * 2
+
+    x = leaf(1.0)
+    y, mask, text = Split.apply(x)
+    assert text == "text" and not mask.requires_grad
+    y.backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_mark_dirty():
+    class Double(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(1.0)
+    y = x * 1
+    z = Double.apply(y)
+    assert z is y and y.grad_fn.name() == "DoubleBackward"
+    z.backward()
+    assert x.grad.tolist() == [2]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        Double.apply(leaf(1.0))
+
+
+def test_custom_function_returns_input():
+    class Same(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert y is not x and x.is_leaf
+    y.backward()
+    assert x.grad.tolist() == [5]
+    with rl.no_grad():
+        assert not Same.apply(rl.zeros(1)).requires_grad
+
+
+def test_wrong_number_of_gradients():
+    class Bad(rl.autograd.Function):
+        result = (None,)
+
+        @staticmethod
+        def forward(ctx, x, k):
+            return x * k
+
+        @staticmethod
+        def backward(ctx, g):
+            return Bad.result
+
+    y = Bad.apply(leaf(1.0), 2)
+    with pytest.raises(RuntimeError, match=r"function BadBackward returned an incorrect number of gradients \(expected 2, got 1\)"):
+        y.backward(retain_graph=True)
+    Bad.result = (None, rl.zeros(1))
+    with pytest.raises(RuntimeError, match="returned a gradient different from None at position 2"):
+        y.backward()
+
+
+def test_errors_in_backward_are_the_same_object():
+    class Raises(rl.autograd.Function):
+        error = KeyError("mine")
+
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            raise Raises.error
+
+    with pytest.raises(KeyError) as e:
+        Raises.apply(leaf(1.0)).backward()
+    assert e.value is Raises.error
+
+
+def test_backward_inside_backward():
+    class Checkpoint(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, depth, x):
+            ctx.depth = depth
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with rl.enable_grad():
+                x = x.detach().requires_grad_()
+                y = x * 2 if ctx.depth == 0 else Checkpoint.apply(ctx.depth - 1, x)
+            y.backward(g)
+            return None, x.grad
+
+    x = leaf(1.0)
+    Checkpoint.apply(100, x).backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_saved_output_makes_no_cycle():
+    class Keep(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    gc.collect()
+    gc.disable()
+    try:
+        y = Keep.apply(leaf(1.0))
+        alive = weakref.ref(y.grad_fn)
+        del y
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_cycles_through_ctx_are_collected():
+    class Cycle(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.me = ctx
+            ctx.out = x * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = Cycle.apply(leaf(1.0))
+    alive = weakref.ref(y.grad_fn)
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+def test_cycles_through_hooks_are_collected():
+    class Marker:
+        pass
+
+    x = leaf(1.0)
+    y = x * 2
+    marker = Marker()
+    y.register_hook(lambda g, y=y, marker=marker: None)
+    alive = weakref.ref(marker)
+    del y, marker
+    gc.collect()
+    assert alive() is None
+
+
+# --- modes -------------------------------------------------------------------------------------------------------------
+
+
+def test_grad_modes():
+    x = leaf(1.0)
+    with rl.no_grad():
+        assert not (x * 2).requires_grad
+        with rl.enable_grad():
+            assert (x * 2).requires_grad
+    y = x * 1
+    with rl.no_grad():
+        view = y[0]
+        y.mul_(2)
+    assert y.requires_grad
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        view.mul_(2)
+
+
+def test_inference_mode():
+    x = leaf(1.0)
+    with rl.inference_mode():
+        i = x * 2
+        normal_view = x.view(1)
+        assert i.is_inference() and not i.requires_grad and not normal_view.is_inference()
+        i.add_(1)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        i.add_(1)
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        _ = x * i
+    with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
+        _ = i._version
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor"):
+        i.requires_grad_()
+
+
+def test_anomaly_mode_shows_the_forward_call():
+    x = leaf(-1.0)
+    with rl.autograd.set_detect_anomaly(True):
+        y = (x.sqrt() * 0).sum()
+        with pytest.warns(UserWarning, match="Error detected in SqrtBackward0.(.|\n)*test_autograd.py"):
+            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+                y.backward()
+
+
+def test_deep_graphs_are_freed():
+    x = leaf(1.0)
+    y = x
+    for _ in range(100_000):
+        y = y + 1
+    y.backward()
+    del y
+    assert x.grad.tolist() == [1]
