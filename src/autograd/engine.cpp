@@ -326,7 +326,8 @@ std::vector<Edge> edges_of(std::span<const Tensor> outputs) {
 
 }  // namespace
 
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds, const BackwardOptions& options) {
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds, BackwardOptions options) {
+  options.keep_graph |= options.create_graph;
   const std::vector<Edge> roots = edges_of(outputs);
   run_backward(roots, make_seeds(outputs, seeds), {}, options);
 }
@@ -334,6 +335,7 @@ void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds, co
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> seeds,
                          bool allow_unused, BackwardOptions options) {
   options.accumulate = false;
+  options.keep_graph |= options.create_graph;
   std::vector<Edge> targets;
   for (const Tensor& t : inputs) {
     RL_CHECK(requires_grad(t), "One of the differentiated Tensors does not require grad");

@@ -16,7 +16,7 @@ std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor
                                  const BackwardOptions& options);
 
 // torch.autograd.backward and torch.autograd.grad for tensors, with their checks; missing seeds are ones.
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds = {}, const BackwardOptions& options = {});
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds = {}, BackwardOptions options = {});
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> seeds = {},
                          bool allow_unused = false, BackwardOptions options = {.accumulate = false});
 
