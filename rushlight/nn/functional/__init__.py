@@ -10,7 +10,7 @@ from ._activation import gumbel_softmax, softmin, softsign, tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward
 from ._conv import bilinear, conv_tbc, fold, unfold
 from ._distance import cosine_similarity, normalize, pairwise_distance, pdist
-from ._dropout import alpha_dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from ._loss import (
     cosine_embedding_loss,
     ctc_loss,

@@ -3,10 +3,18 @@
 import math
 import warnings
 
+import rushlight as torch
+
 
 def _check_probability(p):
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    """While training, zeros elements with probability `p` and scales the others by 1 / (1 - p)."""
+    _check_probability(p)
+    return (torch.dropout_ if inplace else torch.dropout)(input, p, training)
 
 
 def _channel_noise(input, p):
