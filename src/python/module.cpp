@@ -25,8 +25,8 @@ static void init_all(PyObject* module) {
   init_indexing(module);
   init_storage(module);
   init_numpy(module);
-  if (init_dlpack) init_dlpack(module);
-  if (init_module_base) init_module_base(module);
+  init_dlpack(module);
+  init_module_base(module);
   if (init_autograd) init_autograd(module);
 }
 

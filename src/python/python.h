@@ -127,9 +127,9 @@ void init_runtime(PyObject* module);
 void init_indexing(PyObject* module);
 void init_storage(PyObject* module);
 void init_numpy(PyObject* module);
-[[gnu::weak]] void init_dlpack(PyObject* module);
+void init_dlpack(PyObject* module);
 void init_overrides(PyObject* module);
-[[gnu::weak]] void init_module_base(PyObject* module);
+void init_module_base(PyObject* module);
 [[gnu::weak]] void init_autograd(PyObject* module);  // autograd_*.cpp
 
 void add_functions(PyObject* module, PyMethodDef* functions);  // a null-terminated table that lives on

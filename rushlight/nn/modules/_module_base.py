@@ -27,49 +27,9 @@ def _note_module_path(module, error):
     error._module_trail = (id(module), path, cls, note)
 
 
-class _PythonModuleBase:
-    """What `_C._ModuleBase` does in C, where the core has it."""
-
-    _compiled_call_impl = None
-
-    def __call__(self, *args, **kwargs):
-        try:
-            if self._compiled_call_impl is not None:
-                return self._compiled_call_impl(*args, **kwargs)
-            own = self.__dict__
-            if (
-                own["_forward_hooks"]
-                or own["_forward_pre_hooks"]
-                or own["_backward_hooks"]
-                or own["_backward_pre_hooks"]
-                or _global_forward_hooks
-                or _global_forward_pre_hooks
-                or _global_backward_hooks
-                or _global_backward_pre_hooks
-            ):
-                return self._call_impl(*args, **kwargs)
-            return self.forward(*args, **kwargs)
-        except Exception as error:
-            _note_module_path(self, error)
-            raise
-
-    _wrapped_call_impl = __call__
-
-    def __getattr__(self, name):
-        own = self.__dict__
-        if "_parameters" in own:
-            table = own["_parameters"]
-            if name in table:
-                return table[name]
-        if "_buffers" in own:
-            table = own["_buffers"]
-            if name in table:
-                return table[name]
-        if "_modules" in own:
-            table = own["_modules"]
-            if name in table:
-                return table[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-
-ModuleBase = getattr(_C, "_ModuleBase", _PythonModuleBase)
+# The C base goes straight to forward() when none of these holds a hook, and to _call_impl() otherwise.
+_C._set_module_hooks(
+    (_global_forward_hooks, _global_forward_pre_hooks, _global_backward_hooks, _global_backward_pre_hooks),
+    _note_module_path,
+)
+ModuleBase = _C._ModuleBase

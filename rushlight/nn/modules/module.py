@@ -135,6 +135,8 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
 
     # -- calling: __call__ and __getattr__ come from the base
 
+    _wrapped_call_impl = ModuleBase.__call__
+
     def _slow_forward(self, *input, **kwargs):
         return self.forward(*input, **kwargs)
 

@@ -1,0 +1,193 @@
+// The C half of nn.Module: calling and attribute look-up without a Python frame where no hook asks for one.
+#include <cstddef>
+
+#include "python/python.h"
+
+namespace rushlight::python {
+
+struct PyModule_ {
+  PyObject_HEAD
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+extern PyTypeObject ModuleBaseType;
+
+static PyObject* global_hooks = nullptr;  // a tuple of the dictionaries of hooks that all modules share
+static PyObject* note_error = nullptr;    // note_error(module, exception) adds the module's path to an error
+
+static PyObject* dict_of(PyObject* self) { return reinterpret_cast<PyModule_*>(self)->dict; }
+
+// Interned names of the tables in a module's __dict__.
+struct Names {
+  PyObject *forward, *parameters, *buffers, *modules, *compiled, *hooks[4];
+};
+static const Names& names() {
+  static const Names n = {
+      PyUnicode_InternFromString("forward"),  PyUnicode_InternFromString("_parameters"),         PyUnicode_InternFromString("_buffers"),
+      PyUnicode_InternFromString("_modules"), PyUnicode_InternFromString("_compiled_call_impl"),
+      {PyUnicode_InternFromString("_forward_hooks"), PyUnicode_InternFromString("_forward_pre_hooks"),
+       PyUnicode_InternFromString("_backward_hooks"), PyUnicode_InternFromString("_backward_pre_hooks")}};
+  return n;
+}
+
+// --- attributes ---------------------------------------------------------------------------------------------------------
+
+// Parameters, buffers and submodules live in tables beside the other attributes. Borrowed; null without an error.
+static PyObject* find_registered(PyObject* dict, PyObject* name) {
+  if (!dict) return nullptr;
+  for (PyObject* table_name : {names().parameters, names().modules, names().buffers}) {
+    PyObject* table = PyDict_GetItemWithError(dict, table_name);
+    if (!table || !PyDict_Check(table) || PyDict_GET_SIZE(table) == 0) continue;
+    if (PyObject* found = PyDict_GetItemWithError(table, name)) return found;
+  }
+  return nullptr;
+}
+
+static bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
+
+static PyObject* module_getattro(PyObject* self, PyObject* name) {
+  PyObject* in_type = _PyType_Lookup(Py_TYPE(self), name);
+  if (in_type && is_data_descriptor(in_type)) return PyObject_GenericGetAttr(self, name);
+  PyObject* dict = dict_of(self);
+  if (dict)
+    if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
+  if (in_type) return PyObject_GenericGetAttr(self, name);
+  if (PyObject* found = find_registered(dict, name)) return Py_NewRef(found);
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  return nullptr;
+}
+
+// What subclasses call as super().__getattr__(name).
+static PyObject* m_getattr(PyObject* self, PyObject* name) {
+  if (PyObject* found = find_registered(dict_of(self), name)) return Py_NewRef(found);
+  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  return nullptr;
+}
+
+// A class without a __getattr__ of its own keeps the C look-up.
+static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  static PyObject *getattr_name = PyUnicode_InternFromString("__getattr__"), *getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  PyObject* own = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattr_name);
+  PyObject* own_getattribute = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattribute_name);
+  if (_PyType_Lookup(type, getattr_name) == own && _PyType_Lookup(type, getattribute_name) == own_getattribute) type->tp_getattro = module_getattro;
+  PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls, nullptr));
+  PyRef method(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
+  return method ? PyObject_Call(method.get(), args, kwargs) : nullptr;
+}
+
+// --- calling ------------------------------------------------------------------------------------------------------------
+
+static bool is_empty(PyObject* dict) { return PyDict_Check(dict) && PyDict_GET_SIZE(dict) == 0; }
+
+// Nobody wants to see this call pass.
+static bool is_unobserved(PyObject* dict) {
+  for (PyObject* name : names().hooks) {
+    PyObject* hooks = PyDict_GetItemWithError(dict, name);
+    if (!hooks || !is_empty(hooks)) return false;
+  }
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
+    if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return false;
+  PyObject* compiled = PyDict_GetItemWithError(dict, names().compiled);
+  return !compiled || compiled == Py_None;
+}
+
+static PyObject* call_forward(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* own = PyDict_GetItemWithError(dict_of(self), names().forward);
+  if (own) return PyObject_Call(own, args, kwargs);
+  PyObject* forward = _PyType_Lookup(Py_TYPE(self), names().forward);
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  constexpr Py_ssize_t kStack = 12;
+  if (!forward || !PyFunction_Check(forward) || n >= kStack) {
+    PyRef bound(PyObject_GetAttr(self, names().forward));
+    return bound ? PyObject_Call(bound.get(), args, kwargs) : nullptr;
+  }
+  PyObject* stack[kStack];
+  stack[0] = self;
+  for (Py_ssize_t i = 0; i < n; ++i) stack[i + 1] = PyTuple_GET_ITEM(args, i);
+  return PyObject_VectorcallDict(forward, stack, static_cast<size_t>(n) + 1, kwargs);
+}
+
+static PyObject* call_observed(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyRef compiled(PyObject_GetAttr(self, names().compiled));
+  if (!compiled) PyErr_Clear();
+  if (compiled && compiled.get() != Py_None) return PyObject_Call(compiled.get(), args, kwargs);
+  PyRef implementation(PyObject_GetAttrString(self, "_call_impl"));
+  return implementation ? PyObject_Call(implementation.get(), args, kwargs) : nullptr;
+}
+
+static void add_note(PyObject* self) {
+  if (!note_error || !PyErr_ExceptionMatches(PyExc_Exception)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (traceback) PyException_SetTraceback(value, traceback);
+  PyRef done(PyObject_CallFunctionObjArgs(note_error, self, value, nullptr));
+  if (!done) PyErr_Clear();  // the note matters less than the error
+  PyErr_Restore(type, value, traceback);
+}
+
+static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* dict = dict_of(self);
+  PyObject* result = dict && global_hooks && is_unobserved(dict) ? call_forward(self, args, kwargs) : call_observed(self, args, kwargs);
+  if (!result) [[unlikely]] add_note(self);
+  return result;
+}
+
+// --- the type -----------------------------------------------------------------------------------------------------------
+
+static int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(dict_of(self));
+  return 0;
+}
+static int clear(PyObject* self) {
+  Py_CLEAR(reinterpret_cast<PyModule_*>(self)->dict);
+  return 0;
+}
+static void dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  if (reinterpret_cast<PyModule_*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
+  clear(self);
+  Py_TYPE(self)->tp_free(self);
+}
+
+static PyMethodDef methods[] = {
+    {"__getattr__", m_getattr, METH_O, "Finds parameters, buffers and submodules."},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_init_subclass)), METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {}};
+static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+
+PyTypeObject ModuleBaseType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._ModuleBase",
+    .tp_basicsize = sizeof(PyModule_),
+    .tp_dealloc = dealloc,
+    .tp_call = module_call,
+    .tp_getattro = module_getattro,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "The fast half of nn.Module.",
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_weaklistoffset = offsetof(PyModule_, weakrefs),
+    .tp_methods = methods,
+    .tp_getset = properties,
+    .tp_dictoffset = offsetof(PyModule_, dict),
+    .tp_new = PyType_GenericNew,
+};
+
+// _set_module_hooks(global hook dictionaries, note_error)
+static PyObject* set_module_hooks(PyObject*, PyObject* args) {
+  PyObject *hooks, *note;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &hooks, &note)) return nullptr;
+  Py_XSETREF(global_hooks, Py_NewRef(hooks));
+  Py_XSETREF(note_error, note == Py_None ? nullptr : Py_NewRef(note));
+  Py_RETURN_NONE;
+}
+static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr}, {}};
+
+void init_module_base(PyObject* module) {
+  add_type(module, "_ModuleBase", &ModuleBaseType);
+  add_functions(module, functions);
+}
+
+}  // namespace rushlight::python
