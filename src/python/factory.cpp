@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/types.h"
@@ -232,7 +233,7 @@ static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_s
 static PyObject* finish(Tensor t, bool requires_grad) {
   if (requires_grad) {
     RL_CHECK(is_differentiable(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
-    if (mark_requires_grad) mark_requires_grad(t, true);
+    set_requires_grad(t, true);
   }
   return wrap(std::move(t));
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 
+#include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/factory.h"
@@ -301,7 +302,7 @@ static PyObject* f_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     Storage s = StorageImpl::wrap(start + offset, static_cast<size_t>(n * item), Device{}, release_object, owner.release(), read_only);
     Tensor t(make_ref<TensorImpl>(std::move(s), 0, dtype, Device{}));
     t->set_contiguous({static_cast<int64_t>(n)});
-    if (requires_grad && mark_requires_grad) mark_requires_grad(t, true);
+    if (requires_grad) set_requires_grad(t, true);
     return wrap(std::move(t));
   });
 }

@@ -5,11 +5,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "autograd/meta.h"
 #include "dispatch/table.h"
 
 namespace rushlight::python {
 
-void (*mark_requires_grad)(const Tensor&, bool) = nullptr;
 
 // --- running ------------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
     for (int i = 0; i < a.out_count; ++i) results.tensors[i] = out[i];
     results.count = a.out_count;
   }
-  if (a.requires_grad && mark_requires_grad) mark_requires_grad(results.tensors[0], true);
+  if (a.requires_grad) set_requires_grad(results.tensors[0], true);
   return wrap_results(op, results);
 }
 

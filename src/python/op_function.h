@@ -46,7 +46,4 @@ bool type_has_torch_function(PyTypeObject* type);
 // Calls the overrides of the arguments; null with no error set when none of them applies.
 PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call);
 
-// Sets requires_grad on a fresh tensor; filled in by the autograd binding.
-extern void (*mark_requires_grad)(const Tensor& t, bool value);
-
 }  // namespace rushlight::python

@@ -1,6 +1,7 @@
 // What a tensor says of itself: sizes, dtype, device and the like; its elements as Python numbers; conversions.
 #include <cstring>
 
+#include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/op_function.h"
@@ -341,10 +342,7 @@ static PyObject* m_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     Tensor own = make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
     own->flags &= ~kAutograd;
     PyRef self(wrap_as(type, own));
-    if (require_grad) {
-      if (!mark_requires_grad) throw_python(PyExc_NotImplementedError, "autograd is not loaded");
-      mark_requires_grad(own, true);
-    }
+    if (require_grad) set_requires_grad(own, true);
     return self.release();
   });
 }
