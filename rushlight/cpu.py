@@ -1,0 +1,56 @@
+"""The CPU as a device, with the functions that accelerators have. Work is done when a call returns."""
+
+from rushlight import _C
+from rushlight._absent import NoStream
+
+Stream = NoStream
+
+
+def is_available():
+    return True
+
+
+def device_count():
+    return 1
+
+
+def current_device():
+    return "cpu"
+
+
+def set_device(device):
+    """There is one CPU."""
+
+
+def synchronize(device=None):
+    """Nothing is ever pending."""
+
+
+def current_stream(device=None):
+    return Stream()
+
+
+class stream:
+    """A context that selects a stream; the CPU has one."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+
+StreamContext = stream
+
+
+def empty_cache():
+    """Give idle memory back to the system."""
+    _C._cpu_empty_cache()
+
+
+def memory_stats():
+    """What the allocator holds."""
+    return _C._cpu_memory_stats()

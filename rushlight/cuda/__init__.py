@@ -1,0 +1,190 @@
+"""CUDA. This build has no CUDA: the questions are answered truthfully, everything else raises AssertionError."""
+
+from rushlight import _C
+from rushlight._absent import refuse
+
+OutOfMemoryError = _C.OutOfMemoryError
+has_half = has_magma = False
+default_generators = ()
+_initialized = False
+
+
+def is_available():
+    return False
+
+
+def device_count():
+    return 0
+
+
+def is_initialized():
+    return False
+
+
+def is_bf16_supported(including_emulation=True):
+    return False
+
+
+def is_tf32_supported():
+    return False
+
+
+def is_current_stream_capturing():
+    return False
+
+
+def get_arch_list():
+    return []
+
+
+def get_gencode_flags():
+    return ""
+
+
+def can_device_access_peer(device, peer_device):
+    return False
+
+
+def _is_in_bad_fork():
+    return False
+
+
+def manual_seed(seed):
+    """Nothing to seed."""
+
+
+def manual_seed_all(seed):
+    """Nothing to seed."""
+
+
+def seed():
+    """Nothing to seed."""
+
+
+def seed_all():
+    """Nothing to seed."""
+
+
+def empty_cache():
+    """Nothing is cached."""
+
+
+def ipc_collect():
+    """Nothing to collect."""
+
+
+def get_rng_state_all():
+    return []
+
+
+def set_rng_state_all(new_states):
+    """Nothing to set."""
+
+
+def memory_allocated(device=None):
+    return 0
+
+
+memory_reserved = memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached = memory_allocated
+
+
+def reset_peak_memory_stats(device=None):
+    """Nothing was counted."""
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
+def memory_stats(device=None):
+    return {}
+
+
+class device:
+    """A context that selects a device; -1 and None select nothing."""
+
+    def __init__(self, device):
+        self.idx = device
+
+    def __enter__(self):
+        if self.idx not in (None, -1):
+            _refuse()
+
+    def __exit__(self, *exc):
+        return False
+
+
+class device_of(device):
+    """A context that selects the device of a tensor; nothing for a tensor on the CPU."""
+
+    def __init__(self, obj):
+        super().__init__(None)
+
+
+class stream:
+    """A context that selects a stream; None selects nothing."""
+
+    def __init__(self, stream):
+        self.stream = stream
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+
+StreamContext = stream
+_refuse = refuse("CUDA")
+_lazy_init = init = synchronize = current_device = set_device = current_stream = default_stream = set_stream = _refuse
+get_device_name = get_device_capability = get_device_properties = get_rng_state = set_rng_state = initial_seed = _refuse
+mem_get_info = memory_summary = memory_snapshot = set_per_process_memory_fraction = utilization = temperature = _refuse
+graph_pool_handle = make_graphed_callables = current_blas_handle = list_gpu_processes = clock_rate = power_draw = _refuse
+
+
+class _NeedsCuda:
+    def __init__(self, *args, **kwargs):
+        _refuse()
+
+
+class Stream(_NeedsCuda):
+    """A queue of work on a CUDA device."""
+
+
+class ExternalStream(Stream):
+    """A stream that another library made."""
+
+
+class Event(_NeedsCuda):
+    """A mark in a CUDA stream."""
+
+
+class CUDAGraph(_NeedsCuda):
+    """A recorded sequence of CUDA kernels."""
+
+
+class graph(_NeedsCuda):
+    """A context that records a CUDAGraph."""
+
+
+class _CudaDeviceProperties:
+    """The facts of a CUDA device."""
+
+
+class _TypeMeta(type):
+    def __instancecheck__(cls, instance):
+        return False
+
+    def __call__(cls, *args, **kwargs):
+        _refuse()
+
+
+for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):
+    globals()[f"{_name}Tensor"] = _TypeMeta(f"{_name}Tensor", (), {"__module__": __name__})
+
+
+def __getattr__(name):
+    from importlib import import_module
+
+    if name in ("amp", "nvtx", "random", "memory", "streams", "graphs"):
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

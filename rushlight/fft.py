@@ -1,0 +1,6 @@
+"""Discrete Fourier transforms."""
+
+from rushlight import _C
+
+globals().update({name: f for name, f in vars(_C._fft).items() if not name.startswith("__")})
+__all__ = sorted(name for name in vars(_C._fft) if not name.startswith("_"))
