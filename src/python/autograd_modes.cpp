@@ -208,7 +208,6 @@ void init_autograd(PyObject* module) {
   init_autograd_tensor();
   init_autograd_modes(module);
   init_autograd_saved(module);
-  mark_requires_grad = set_requires_grad;
 }
 
 }  // namespace rushlight::python
