@@ -204,7 +204,7 @@ class _Saver:
     written."""
 
     def __init__(self, cuts=None):
-        self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last element to write
+        self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last byte to write
         self._extents = {}
         self._dtypes = {}
         self._numbers = {}
@@ -213,11 +213,11 @@ class _Saver:
     def place(self, storage, dtype, extent):
         """Note that a tensor looks at these elements of a storage; returns the element that its piece
         begins at."""
-        key = _identity(storage)
-        if extent[0] < extent[1]:
-            low, high = self._extents.get(key, extent)
-            self._extents[key] = min(low, extent[0]), max(high, extent[1])
-        return self._range(storage, dtype)[0]
+        key, (low, high) = _identity(storage), (n * dtype.itemsize for n in extent)
+        if low < high:
+            before = self._extents.get(key, (low, high))
+            self._extents[key] = min(low, before[0]), max(high, before[1])
+        return self._range(storage)[0] // dtype.itemsize
 
     def persistent_id(self, obj):
         if not isinstance(obj, (TypedStorage, UntypedStorage)):
@@ -232,29 +232,30 @@ class _Saver:
             )
         number = self._numbers.setdefault(key, len(self._kept))
         if number == len(self._kept):
-            self._kept.append((storage, dtype))
-        start, end = self._range(storage, dtype)
-        return "storage", kind, str(number), location_tag(storage), end - start
+            self._kept.append(storage)
+        start, end = self._range(storage)
+        return "storage", kind, str(number), location_tag(storage), (end - start) // dtype.itemsize
 
-    def _range(self, storage, dtype):
-        return self._cuts.get(_identity(storage)) or (0, storage.nbytes() // dtype.itemsize)
+    def _range(self, storage):
+        return self._cuts.get(_identity(storage)) or (0, storage.nbytes())
 
     def trimmed(self):
         """A saver for a second pass that leaves out what nothing looks at; None when everything is looked
         at."""
         cuts = {}
-        for storage, dtype in self._kept:
+        for storage in self._kept:
             low, high = self._extents.get(_identity(storage), (0, storage.nbytes()))
-            if (high - low) * dtype.itemsize < storage.nbytes():
+            low -= low % 16  # whole elements of any type
+            if high - low < storage.nbytes():
                 cuts[_identity(storage)] = low, high
         return _Saver(cuts) if cuts else None
 
     def contents(self):
-        for storage, dtype in self._kept:
-            start, end = self._range(storage, dtype)
+        for storage in self._kept:
+            start, end = self._range(storage)
             if storage.device.type != "cpu":
                 storage = storage.to(device="cpu")
-            yield memoryview(storage).cast("B")[start * dtype.itemsize : end * dtype.itemsize]
+            yield memoryview(storage).cast("B")[start:end]
 
 
 def _identity(storage):
@@ -314,7 +315,7 @@ class _Pickler(pickle._Pickler):
         if top not in ("rushlight", "torch") or self.proto >= 4:
             super().save_global(obj, name)
             return
-        if getattr(rushlight, name, None) is obj or module.startswith("rushlight._C"):
+        if module.startswith("rushlight._C"):
             module = "torch"
         module, name = _WRITTEN_AS.get(f"{module}.{name}", ("torch" + module[len(top) :], name))
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())

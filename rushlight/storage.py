@@ -92,9 +92,11 @@ class UntypedStorage(_C.StorageBase):
         return self.clone()
 
     def __deepcopy__(self, memo):
-        if id(self) not in memo:
-            memo[id(self)] = self.clone()
-        return memo[id(self)]
+        # By the address of the C object: the Python one may be a passing wrapper.
+        copies = memo.setdefault("torch", {})
+        if self._cdata not in copies:
+            copies[self._cdata] = self.clone()
+        return copies[self._cdata]
 
     def __reduce__(self):
         return _load_from_bytes, (_to_bytes(self),)

@@ -374,7 +374,7 @@ def _indices(x):
 
 def _unit_like(x):
     v = rushlight.rand_like(x, memory_format=rushlight.contiguous_format).detach()
-    return v / v.norm().clamp(min=1e-12)
+    return v / (v * v).sum().sqrt().clamp(min=1e-12)
 
 
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):

@@ -343,9 +343,9 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   }
   const std::vector<Edge> roots = edges_of(outputs);
   std::vector<Tensor> result = run_backward(roots, make_seeds(outputs, seeds), targets, options);
-  for (const Tensor& g : result)
-    RL_CHECK(allow_unused || g.defined(), "One of the differentiated Tensors appears to not have been used in the graph. Set "
-             "allow_unused=True if this is the desired behavior.");
+  for (size_t i = 0; i < result.size(); ++i)
+    RL_CHECK(allow_unused || result[i].defined(), "The differentiated Tensor at index ", i, " appears to not have been used "
+             "in the graph. Set allow_unused=True if this is the desired behavior.");
   return result;
 }
 

@@ -107,9 +107,9 @@ PyObject* engine_run(PyObject*, PyObject* args) {
       results = run_backward(roots.edges, std::move(roots.seeds), targets, options);
     }
     if (accumulate) return PyTuple_New(0);
-    for (const Tensor& t : results)
-      RL_CHECK(allow_unused || t.defined(), "One of the differentiated Tensors appears to not have been used in the graph. Set "
-               "allow_unused=True if this is the desired behavior.");
+    for (size_t i = 0; i < results.size(); ++i)
+      RL_CHECK(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i, " appears to not have been used "
+               "in the graph. Set allow_unused=True if this is the desired behavior.");
     return wrap_tuple(std::move(results));
   });
 }
