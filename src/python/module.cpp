@@ -21,6 +21,7 @@ static void init_all(PyObject* module) {
   init_conversions(module);
   init_generator(module);
   init_factory(module);
+  init_records(module);
   init_runtime(module);
   init_indexing(module);
   init_storage(module);
