@@ -91,17 +91,20 @@ Tensor min_other_body(const Call&, const Tensor& self, const Tensor& other) { re
 
 // The gradient goes to all elements that equal the extreme, in equal shares; `y` and `g` keep the reduced
 // dimensions.
-Tensor share_gradient(const Tensor& g, const Tensor& x, const Tensor& y, uint64_t dims) {
-  const Tensor hits = ops::eq(x, y) | (isnan(x) & isnan(y));
+Tensor share_gradient(const Tensor& g, const Tensor& hits, uint64_t dims) {
   Dims list;
-  for (int64_t d = 0; d < x.dim(); ++d)
+  for (int64_t d = 0; d < hits.dim(); ++d)
     if (dims >> d & 1) list.push_back(d);
   const Tensor count = list.empty() ? to_dtype(hits, DType::Int64) : sum_dim(hits, OptIntList(list), true);
-  return hits * (g / count);
+  return g * hits / count;
 }
 Tensor extreme_backward(const Tensor& g, const Tensor& x, const Tensor& y, uint64_t dims, bool keepdim) {
-  return share_gradient(restore_dims(g, dims, x.dim(), keepdim), x, restore_dims(y, dims, x.dim(), keepdim),
-                        dims);
+  const Tensor hits = ops::eq(x, restore_dims(y, dims, x.dim(), keepdim));
+  return share_gradient(restore_dims(g, dims, x.dim(), keepdim), hits, dims);
+}
+// Of all elements; a NaN that is the result gets the gradient.
+Tensor whole_extreme_backward(const Tensor& g, const Tensor& x, const Tensor& y) {
+  return share_gradient(g, ops::eq(x, y) | (isnan(x) & isnan(y)), dim_mask(std::nullopt, x.dim()));
 }
 
 }  // namespace
@@ -155,8 +158,7 @@ void register_extreme_operators(Table& t) {
       .family(Family::Reduction)
       .out()
       .data(&exact_out)
-      .derivative(
-          [](Grad g, In<0> x, Out<0> y) { return share_gradient(g, x, y, dim_mask(std::nullopt, x.dim())); });
+      .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
   t.op(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        max_dim_kernel)
       .doc("Maximum along a dimension, and where it is.")
@@ -174,8 +176,7 @@ void register_extreme_operators(Table& t) {
       .family(Family::Reduction)
       .out()
       .data(&exact_out)
-      .derivative(
-          [](Grad g, In<0> x, Out<0> y) { return share_gradient(g, x, y, dim_mask(std::nullopt, x.dim())); });
+      .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
   t.op(min_dim, "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        min_dim_kernel)
       .doc("Minimum along a dimension, and where it is.")

@@ -294,6 +294,10 @@ Tensor logsumexp_kernel(const Call&, const Tensor& self, IntList dim, bool keepd
   return drop_dims(log(sum_kept(exp(x - shift), dims)) + shift, dims, keepdim);
 }
 
+Tensor special_logsumexp_body(const Call&, const Tensor& self, IntList dim, bool keepdim) {
+  return logsumexp(self, dim, keepdim);
+}
+
 }  // namespace
 
 void register_moment_operators(Table& t) {
@@ -335,6 +339,11 @@ void register_moment_operators(Table& t) {
         return restore_dims(g, dims, x.dim(), keepdim) *
                conj_of(exp(x - restore_dims(y, dims, x.dim(), keepdim)));
       });
+  t.composite("special::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+              special_logsumexp_body)
+      .doc("Logarithm of the sum of exponentials, without overflow.")
+      .out()
+      .function_only();
 }
 
 }  // namespace rushlight

@@ -1,5 +1,7 @@
 #include "ops/scan.h"
 
+#include <limits>
+
 #include "cpu/scan.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -100,10 +102,16 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, in
                   : sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
 }
 
-// Sums of exp run in the logarithm, for positive and negative gradients apart.
+// Sums of exp run in the logarithm, for positive and negative gradients apart. The logarithm of no gradient
+// is the lowest number, not minus infinity, which would turn into NaN in second derivatives.
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t dim) {
+  const double lowest = grad.dtype() == DType::Float64   ? std::numeric_limits<double>::lowest()
+                        : grad.dtype() == DType::Float16 ? -65504.0
+                                                         : std::numeric_limits<float>::lowest();
   const auto part = [&](const Tensor& g) {
-    const Tensor magnitude = log(rushlight::where(g > Scalar(0.0), g, Scalar(0.0)));
+    const Tensor flows = g > Scalar(0.0);
+    const Tensor magnitude =
+        rushlight::where(flows, log(rushlight::where(flows, g, Scalar(1.0))), Scalar(lowest));
     return exp(reversed(logcumsumexp(reversed(magnitude - y, dim), dim), dim) + x);
   };
   return part(grad) - part(-grad);

@@ -122,9 +122,9 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
            "() q tensor must be same dtype as the input tensor");
   RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
-  const Tensor fractions = dense(to_dtype(detach(q), self.dtype()));
+  const Tensor fractions = to_dtype(q, self.dtype()), given = dense(detach(fractions));
   for (int64_t i = 0; i < fractions.numel(); ++i) {
-    const double f = read_scalar(fractions, i).to_double();
+    const double f = read_scalar(given, i).to_double();
     RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
   }
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
@@ -173,6 +173,15 @@ Tensor quantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt di
 Tensor nanquantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt dim, bool keepdim,
                         std::string_view how) {
   return quantile_of(self, q, dim, keepdim, how, true);
+}
+
+Tensor quantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
+                            std::string_view how) {
+  return quantile_of(self, scalar_tensor_of(Scalar(q), self.dtype()), dim, keepdim, how, false);
+}
+Tensor nanquantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
+                               std::string_view how) {
+  return quantile_of(self, scalar_tensor_of(Scalar(q), self.dtype()), dim, keepdim, how, true);
 }
 
 Tensor sort_backward(const Tensor& g, const Tensor& at, IntList sizes, int64_t dim) {
@@ -274,6 +283,18 @@ void register_sort_operators(Table& t) {
               "interpolation='linear') -> Tensor",
               nanquantile_body)
       .doc("Quantiles that ignore NaN.")
+      .out();
+  t.composite(
+       "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+       "interpolation='linear') -> Tensor",
+       quantile_scalar_body)
+      .doc("The q-th quantile of all elements or along a dimension.")
+      .out();
+  t.composite(
+       "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
+       "interpolation='linear') -> Tensor",
+       nanquantile_scalar_body)
+      .doc("The q-th quantile without NaN.")
       .out();
   register_search_operators(t);
   register_unique_operators(t);

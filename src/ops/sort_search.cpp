@@ -157,6 +157,23 @@ Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar&
   return to_dtype(out, self.dtype());
 }
 
+Tensor searchsorted_scalar_body(const Call&, const Tensor& sequence, const Scalar& value, bool out_int32,
+                                bool right, std::optional<std::string_view> side, const Tensor& sorter) {
+  return searchsorted(sequence, wrapped_number(value), out_int32, right, side, sorter);
+}
+Tensor bucketize_scalar_body(const Call&, const Scalar& value, const Tensor& boundaries, bool out_int32,
+                             bool right) {
+  return bucketize(wrapped_number(value), boundaries, out_int32, right);
+}
+Tensor isin_tensor_scalar_body(const Call&, const Tensor& elements, const Scalar& test, bool unique,
+                               bool invert) {
+  return isin(elements, wrapped_number(test), unique, invert);
+}
+Tensor isin_scalar_tensor_body(const Call&, const Scalar& element, const Tensor& tests, bool unique,
+                               bool invert) {
+  return isin(wrapped_number(element), tests, unique, invert);
+}
+
 }  // namespace
 
 void register_search_operators(Table& t) {
@@ -189,6 +206,39 @@ void register_search_operators(Table& t) {
       .data(&exact_out)
       .function_only()
       .not_differentiable("boolean output");
+  t.composite(
+       "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
+       "str? side=None, "
+       "Tensor? sorter=None) -> Tensor",
+       searchsorted_scalar_body)
+      .doc("Where a number would have to be inserted in a sorted sequence.")
+      .out()
+      .data(&exact_out)
+      .function_only();
+  t.composite(
+       "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
+       "Tensor",
+       bucketize_scalar_body)
+      .doc("The bucket, between sorted boundaries, of a number.")
+      .out()
+      .data(&exact_out)
+      .function_only();
+  t.composite(
+       "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
+       "invert=False) -> Tensor",
+       isin_tensor_scalar_body)
+      .doc("Whether each element equals a number.")
+      .out()
+      .data(&exact_out)
+      .function_only();
+  t.composite(
+       "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
+       "invert=False) -> Tensor",
+       isin_scalar_tensor_body)
+      .doc("Whether a number is among test_elements.")
+      .out()
+      .data(&exact_out)
+      .function_only();
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
       .doc("How often each non-negative integer occurs.")
       .not_differentiable(integer);
