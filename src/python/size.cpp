@@ -1,4 +1,6 @@
 // torch.Size: a tuple of ints that knows its product.
+#include <algorithm>
+
 #include "python/parse.h"
 #include "python/types.h"
 
@@ -13,11 +15,39 @@ static PyTupleObject* allocate(Py_ssize_t n) {
   return self;
 }
 
-PyObject* wrap_size(IntList sizes) {
+static PyObject* new_size(IntList sizes) {
   PyTupleObject* self = allocate(static_cast<Py_ssize_t>(sizes.size()));
   for (size_t i = 0; i < sizes.size(); ++i) self->ob_item[i] = PyLong_FromLongLong(sizes[i]);
   return reinterpret_cast<PyObject*>(self);
 }
+
+#ifdef Py_GIL_DISABLED
+PyObject* wrap_size(IntList sizes) { return new_size(sizes); }
+#else
+// Programs ask for the same few shapes again and again; a Size is immutable, so the last ones made are handed out again.
+// Guarded by the interpreter lock.
+struct RecentSize {
+  static constexpr size_t kDims = 4;
+  int64_t values[kDims];
+  size_t count;
+  PyObject* size;
+};
+static RecentSize recent_sizes[128];
+
+PyObject* wrap_size(IntList sizes) {
+  const size_t n = sizes.size();
+  if (n > RecentSize::kDims) return new_size(sizes);
+  uint64_t hash = n;
+  for (int64_t s : sizes) hash = (hash ^ static_cast<uint64_t>(s)) * 0x9e3779b97f4a7c15u;
+  RecentSize& slot = recent_sizes[hash >> 57];
+  if (slot.size && slot.count == n && std::equal(sizes.begin(), sizes.end(), slot.values)) return Py_NewRef(slot.size);
+  PyObject* size = new_size(sizes);
+  std::copy(sizes.begin(), sizes.end(), slot.values);
+  slot.count = n;
+  Py_XDECREF(std::exchange(slot.size, Py_NewRef(size)));
+  return size;
+}
+#endif
 
 static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyRef self(PyTuple_Type.tp_new(type, args, kwargs));
