@@ -310,10 +310,6 @@ void register_max(Table& t) {
        max_pool_kernel<N>)                                                                                                              \
       .doc("The largest element of each window and its position in the plane. Shape: [batch?, channels, ...].")                         \
       .derivative(max_derivative<N>());                                                                                                 \
-  t.op(adaptive_max_pool##N##d_with_indices,                                                                                            \
-       "nn::adaptive_max_pool" #N "d_with_indices(Tensor input, int[" #N "] output_size, bool return_indices=False) -> (Tensor, Tensor)", \
-       adaptive_max_kernel<N>)                                                                                                          \
-      .derivative(max_derivative<N>());                                                                                                 \
   t.composite(max_pool##N##d,                                                                                                           \
               "max_pool" #N "d(Tensor self, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N "] padding=0, int[" #N           \
               "] dilation=1, bool ceil_mode=False) -> Tensor",                                                                          \
@@ -323,6 +319,15 @@ void register_max(Table& t) {
   RL_MAX_POOL(2)
   RL_MAX_POOL(3)
 #undef RL_MAX_POOL
+  t.op(adaptive_max_pool1d_with_indices,
+       "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor, Tensor)",
+       adaptive_max_kernel<1>).derivative(max_derivative<1>());
+  t.op(adaptive_max_pool2d_with_indices,
+       "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor, Tensor)",
+       adaptive_max_kernel<2>).derivative(max_derivative<2>());
+  t.op(adaptive_max_pool3d_with_indices,
+       "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> (Tensor, Tensor)",
+       adaptive_max_kernel<3>).derivative(max_derivative<3>());
   t.composite("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[1] dilation=1, "
               "bool ceil_mode=False) -> (Tensor, Tensor)", max_pool1d_indices_body).function_only();
   t.composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", adaptive_max_pool1d_body).function_only();
@@ -351,14 +356,13 @@ void register_mean(Table& t) {
   RL_AVG_POOL(2)
   RL_AVG_POOL(3)
 #undef RL_AVG_POOL
-#define RL_ADAPTIVE(N)                                                                                                   \
-  t.op(adaptive_avg_pool##N##d, "nn::adaptive_avg_pool" #N "d(Tensor input, int[" #N "] output_size) -> Tensor", adaptive_avg_kernel<N>) \
-      .doc("The mean of each of output_size windows that cover the input.")                                              \
-      .derivative(adaptive_avg_derivative<N>());
-  RL_ADAPTIVE(1)
-  RL_ADAPTIVE(2)
-  RL_ADAPTIVE(3)
-#undef RL_ADAPTIVE
+  t.op(adaptive_avg_pool1d, "nn::adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor", adaptive_avg_kernel<1>)
+      .doc("The mean of each of output_size windows that cover the input.")
+      .derivative(adaptive_avg_derivative<1>());
+  t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor", adaptive_avg_kernel<2>)
+      .derivative(adaptive_avg_derivative<2>());
+  t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor", adaptive_avg_kernel<3>)
+      .derivative(adaptive_avg_derivative<3>());
   t.composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
               "bool count_include_pad=True) -> Tensor", avg_pool1d_body).function_only();
   t.composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d_body).function_only();

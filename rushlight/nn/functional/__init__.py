@@ -28,6 +28,8 @@ from ._loss import (
 )
 from ._norm import instance_norm, local_response_norm, rms_norm
 from ._pooling import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     adaptive_max_pool1d,
     adaptive_max_pool2d,
     adaptive_max_pool3d,

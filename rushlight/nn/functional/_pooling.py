@@ -46,11 +46,29 @@ def _max_pool(n):
     return max_pool
 
 
+def _filled(output_size, input):
+    """output_size with the input's own size where it says None."""
+    if isinstance(output_size, int) or None not in output_size:
+        return output_size
+    sizes = input.shape[-len(output_size) :]
+    return [own if wanted is None else wanted for wanted, own in zip(output_size, sizes)]
+
+
+def adaptive_avg_pool2d(input, output_size):
+    """Means over windows that cut the last 2 dimensions into `output_size` parts."""
+    return torch._C._nn._adaptive_avg_pool2d(input, _filled(output_size, input))
+
+
+def adaptive_avg_pool3d(input, output_size):
+    """Means over windows that cut the last 3 dimensions into `output_size` parts."""
+    return torch._C._nn._adaptive_avg_pool3d(input, _filled(output_size, input))
+
+
 def _adaptive_max_pool(n):
     with_indices = getattr(torch._C._nn, f"adaptive_max_pool{n}d_with_indices")
 
     def adaptive_max_pool(input, output_size, return_indices=False):
-        found = with_indices(input, output_size)
+        found = with_indices(input, _filled(output_size, input))
         return found if return_indices else found[0]
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"adaptive_max_pool{n}d"
