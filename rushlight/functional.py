@@ -19,6 +19,7 @@ __all__ = [
     "broadcast_tensors",
     "chain_matmul",
     "cumulative_trapezoid",
+    "einsum",
     "hamming_window",
     "hann_window",
     "kaiser_window",
@@ -110,6 +111,36 @@ def tensordot(a, b, dims=2, out=None):
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     result = torch._tensordot(a, b, dims_a, dims_b)
     return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+def _letter(subscript):
+    if subscript is Ellipsis:
+        return "..."
+    if not 0 <= subscript < 52:
+        raise ValueError("einsum(): subscripts must be in the range [0, 52)")
+    return chr(ord("A") + subscript) if subscript < 26 else chr(ord("a") + subscript - 26)
+
+
+def einsum(*args):
+    """Sum of products by Einstein's convention: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, "
+            "or at least one operand and its subscripts list"
+        )
+    if isinstance(args[0], torch.Tensor):
+        equation = ",".join("".join(map(_letter, labels)) for labels in args[1::2])
+        if len(args) % 2 == 1:
+            equation = ",".join("".join(map(_letter, labels)) for labels in args[1:-1:2])
+            equation += "->" + "".join(map(_letter, args[-1]))
+            operands = args[:-1:2]
+        else:
+            operands = args[::2]
+    else:
+        equation, operands = args[0], args[1:]
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        return einsum(equation, *operands[0])
+    return torch._einsum(equation, list(operands))
 
 
 def chain_matmul(*matrices, out=None):
