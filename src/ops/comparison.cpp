@@ -19,9 +19,7 @@ constexpr const char* kBoolResult = "the result is bool";
 template <Formula F>
 Tensor swapped(const Call& call, const Tensor& self, const Tensor& other) {
   static const PointwiseSpec* spec = pointwise::make_spec(F, Promote::Same);
-  if (self.dtype() == other.dtype() && !self.is_wrapped_number() && self->sizes == other->sizes && !call.out)
-    return pointwise::binary_with(call, *spec, other, self);
-  return pointwise::promoted(call, *spec, {&other, &self});
+  return pointwise::binary_with(call, *spec, other, self);
 }
 
 // Class tests: integers are always finite numbers.
@@ -113,7 +111,7 @@ void register_choices(Table& t) {
         return Grads{Tensor(), need[1] ? where(c, g, 0) : Tensor(), need[2] ? where(c, 0, g) : Tensor()};
       });
   t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill_kernel)
-      .family(Family::Pointwise).inplace().method_only().doc("value where mask holds, else self.")
+      .family(Family::Pointwise).inplace().doc("value where mask holds, else self.")
       .derivative([](Grad g, In<1> mask, Needs need) {
         return Grads{need[0] ? masked_fill(g, mask, 0) : Tensor(), Tensor(), need[2] ? where(mask, g, 0) : Tensor()};
       });

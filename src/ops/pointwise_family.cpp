@@ -114,23 +114,47 @@ Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& sel
   return promoted(call, spec, {&self}, parameters);
 }
 
+namespace {
+
+// Whether `number` is one value that leaves the type and shape of the result to `t`.
+bool is_number_beside(const Tensor& number, const Tensor& t) {
+  return number.dim() == 0 && (t.dim() > 0 || number.is_wrapped_number()) && !(number->flags & kNotCpu) &&
+         result_type(t, number) == t.dtype();
+}
+
+// Contiguous memory of one dtype, or such memory and a number on the left (scalars 1) or right (2).
+Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor& t, const Tensor& other, unsigned scalars,
+                       std::span<const Scalar> parameters) {
+  const DType dtype = t.dtype(), result = spec.result[static_cast<int>(dtype)];
+  const Tensor out = call.out && result == dtype ? t : empty_tensor(t.sizes(), result);
+  alignas(16) char value[16];
+  char* data[] = {out.data<char>(), t.data<char>(), other.data<char>()};
+  if (scalars) {
+    cpu::cast_loop(dtype, other.dtype())(value, 16, other.data<char>(), 0, 1);
+    data[2] = value;
+    if (scalars == 1) std::swap(data[1], data[2]);
+  }
+  if (parameters.empty()) {
+    cpu::run_linear(spec.formula, dtype, data, scalars, out.numel(), nullptr);
+  } else {
+    const cpu::PackedParameters packed(parameters, dtype);
+    cpu::run_linear(spec.formula, dtype, data, scalars, out.numel(), packed.data());
+  }
+  return out;
+}
+
+}  // namespace
+
 Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a, const Tensor& b,
                    std::span<const Scalar> parameters) {
-  const DType dtype = a.dtype();
-  const int type = static_cast<int>(dtype);
-  if (spec.direct[type] && a.is_contiguous() && !(a->flags & kUnusual) && straight_target(call, a)) {
-    const bool alike = b.dtype() == dtype && b.is_contiguous() && !(b->flags & kUnusual) && a->sizes == b->sizes;
-    const bool number = !alike && b.dim() == 0 && a.dim() > 0 && !(b->flags & kNotCpu) && result_type(a, b) == dtype;
-    if (alike || number) {
-      const Tensor out = call.out && spec.result[type] == dtype ? a : empty_tensor(a.sizes(), spec.result[type]);
-      alignas(16) char value[16];
-      if (number) cpu::cast_loop(dtype, b.dtype())(value, 16, b.data<char>(), 0, 1);
-      char* data[] = {out.data<char>(), a.data<char>(), number ? value : b.data<char>()};
-      const cpu::PackedParameters packed(parameters, dtype);
-      cpu::run_linear(spec.formula, dtype, data, number ? 2 : 0, out.numel(), packed.data());
-      return out;
-    }
+  auto plain = [&](const Tensor& t) {
+    return (t->flags & (kContiguous | kUnusual)) == kContiguous && spec.direct[static_cast<int>(t.dtype())];
+  };
+  if (plain(a) && straight_target(call, a)) {
+    if (a.dtype() == b.dtype() && plain(b) && a->sizes == b->sizes) return straight_binary(call, spec, a, b, 0, parameters);
+    if (is_number_beside(b, a)) return straight_binary(call, spec, a, b, 2, parameters);
   }
+  if (!call.out && plain(b) && is_number_beside(a, b)) return straight_binary(call, spec, b, a, 1, parameters);
   return promoted(call, spec, {&a, &b}, parameters);
 }
 

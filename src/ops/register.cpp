@@ -18,6 +18,7 @@ const Table& operator_table() {
     register_comparison_operators(*t);
     register_activation_operators(*t);
     register_activation_functional_operators(*t);
+    register_foreach_operators(*t);
     register_complex_operators(*t);
     register_view_operators(*t);
     register_view_backward_operators(*t);

@@ -37,6 +37,7 @@ void register_activation_operators(Table& t);
 void register_activation_functional_operators(Table& t);
 void register_special_operators(Table& t);
 void register_bitwise_operators(Table& t);
+void register_foreach_operators(Table& t);
 void register_copy_operators(Table& t);
 void register_factory_operators(Table& t);
 void register_complex_operators(Table& t);

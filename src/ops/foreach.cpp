@@ -1,0 +1,209 @@
+// _foreach_*: one operator over every tensor of a list.
+#include <deque>
+#include <string>
+
+#include "ops/copy.h"
+#include "ops/operators.h"
+#include "ops/register.h"
+
+namespace rushlight {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+void check_lengths(const Call& call, size_t a, size_t b) {
+  RL_CHECK(a == b, call.op.name(), ": Tensor lists must have the same number of tensors, got ", static_cast<int64_t>(a), " and ",
+           static_cast<int64_t>(b));
+}
+void check_not_empty(const Call& call, TensorList list) {
+  RL_CHECK(!list.empty(), call.op.name(), ": Tensor list must have at least one tensor.");
+}
+
+// f(i) for each position, collected or written into self.
+template <class F>
+Tensors collect(const Call& call, TensorList self, F f) {
+  check_not_empty(call, self);
+  Tensors out;
+  out.reserve(self.size());
+  for (size_t i = 0; i < self.size(); ++i) out.push_back(f(i));
+  return out;
+}
+template <class F>
+void each(const Call& call, TensorList self, F f) {
+  check_not_empty(call, self);
+  for (size_t i = 0; i < self.size(); ++i) f(i);
+}
+
+template <auto& H>
+struct Unary {
+  static Tensors fresh(const Call& c, TensorList a) { return collect(c, a, [&](size_t i) { return H(a[i]); }); }
+  static void inplace(const Call& c, TensorList a) { each(c, a, [&](size_t i) { H.inplace(a[i]); }); }
+};
+
+// Operators of two tensors, with an optional factor behind (alpha).
+template <auto& H, class... Tail>
+struct Binary {
+  static Tensors list(const Call& c, TensorList a, TensorList b, const Tail&... tail) {
+    check_lengths(c, a.size(), b.size());
+    return collect(c, a, [&](size_t i) { return H(a[i], b[i], tail...); });
+  }
+  static void list_inplace(const Call& c, TensorList a, TensorList b, const Tail&... tail) {
+    check_lengths(c, a.size(), b.size());
+    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], tail...); });
+  }
+  static Tensors scalar(const Call& c, TensorList a, const Scalar& s) {
+    const Tensor number = wrapped_number(s);
+    return collect(c, a, [&](size_t i) { return H(a[i], number); });
+  }
+  static void scalar_inplace(const Call& c, TensorList a, const Scalar& s) {
+    const Tensor number = wrapped_number(s);
+    each(c, a, [&](size_t i) { H.inplace(a[i], number); });
+  }
+  static Tensors scalars(const Call& c, TensorList a, FloatList s) {
+    check_lengths(c, a.size(), s.size());
+    return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
+  }
+  static void scalars_inplace(const Call& c, TensorList a, FloatList s) {
+    check_lengths(c, a.size(), s.size());
+    each(c, a, [&](size_t i) { H.inplace(a[i], wrapped_number(s[i])); });
+  }
+};
+
+template <auto& H>
+struct Ternary {
+  static Tensors scalar(const Call& c, TensorList a, TensorList b, TensorList d, const Scalar& value) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
+    return collect(c, a, [&](size_t i) { return H(a[i], b[i], d[i], value); });
+  }
+  static void scalar_inplace(const Call& c, TensorList a, TensorList b, TensorList d, const Scalar& value) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
+    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], value); });
+  }
+  static Tensors scalars(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()), check_lengths(c, a.size(), values.size());
+    return collect(c, a, [&](size_t i) { return H(a[i], b[i], d[i], Scalar(values[i])); });
+  }
+  static void scalars_inplace(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()), check_lengths(c, a.size(), values.size());
+    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], Scalar(values[i])); });
+  }
+};
+
+Tensors lerp_list(const Call& c, TensorList a, TensorList b, TensorList w) {
+  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
+  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], w[i]); });
+}
+void lerp_list_inplace(const Call& c, TensorList a, TensorList b, TensorList w) {
+  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
+  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], w[i]); });
+}
+Tensors lerp_scalar(const Call& c, TensorList a, TensorList b, const Scalar& w) {
+  check_lengths(c, a.size(), b.size());
+  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w)); });
+}
+void lerp_scalar_inplace(const Call& c, TensorList a, TensorList b, const Scalar& w) {
+  check_lengths(c, a.size(), b.size());
+  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w)); });
+}
+void zero_each(const Call& c, TensorList a) {
+  each(c, a, [&](size_t i) { ops::zero_(a[i]); });
+}
+void copy_each(const Call& c, TensorList a, TensorList b, bool non_blocking) {
+  check_lengths(c, a.size(), b.size());
+  each(c, a, [&](size_t i) { ops::copy_(a[i], b[i], non_blocking); });
+}
+
+// Writes the schemas of one name; texts live as long as the table.
+class Writer {
+ public:
+  Writer(Table& table, const char* name) : table_(table), name_(name) {}
+  template <class R, class... A>
+  Writer& add(const char* suffix, const char* parameters, R (*body)(const Call&, A...)) {
+    static std::deque<std::string> texts;
+    constexpr bool fresh = !std::is_void_v<R>;
+    texts.push_back(str("_foreach_", name_, fresh ? "" : "_", suffix, fresh ? "(Tensor[] self" : "(Tensor(a!)[] self", parameters,
+                        fresh ? ") -> Tensor[]" : ") -> ()"));
+    Record record = table_.composite(texts.back().c_str(), body).doc("The operator on every tensor of the list.");
+    record.op().is_function = true;
+    record.op().is_method = false;
+    return *this;
+  }
+  template <auto& H>
+  Writer& unary() {
+    return add("", "", Unary<H>::fresh).add("", "", Unary<H>::inplace);
+  }
+  template <auto& H, class... Tail>
+  Writer& binary(const char* tail = "") {
+    using B = Binary<H, Tail...>;
+    const char* list = *tail ? ", Tensor[] other, *, Scalar alpha=1" : ", Tensor[] other";
+    add(".List", list, B::list).add(".List", list, B::list_inplace);
+    add(".Scalar", ", Scalar scalar", B::scalar).add(".Scalar", ", Scalar scalar", B::scalar_inplace);
+    return add(".ScalarList", ", float[] scalars", B::scalars).add(".ScalarList", ", float[] scalars", B::scalars_inplace);
+  }
+  template <auto& H>
+  Writer& ternary() {
+    const char* scalar = ", Tensor[] tensor1, Tensor[] tensor2, Scalar value=1";
+    const char* scalars = ", Tensor[] tensor1, Tensor[] tensor2, float[] scalars";
+    add(".Scalar", scalar, Ternary<H>::scalar).add(".Scalar", scalar, Ternary<H>::scalar_inplace);
+    return add(".ScalarList", scalars, Ternary<H>::scalars).add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
+  }
+
+ private:
+  Table& table_;
+  const char* name_;
+};
+
+void register_unaries(Table& t) {
+  Writer(t, "abs").unary<ops::abs>();
+  Writer(t, "neg").unary<ops::neg>();
+  Writer(t, "exp").unary<ops::exp>();
+  Writer(t, "expm1").unary<ops::expm1>();
+  Writer(t, "log").unary<ops::log>();
+  Writer(t, "log2").unary<ops::log2>();
+  Writer(t, "log10").unary<ops::log10>();
+  Writer(t, "log1p").unary<ops::log1p>();
+  Writer(t, "sqrt").unary<ops::sqrt>();
+  Writer(t, "rsqrt").unary<ops::rsqrt>();
+  Writer(t, "reciprocal").unary<ops::reciprocal>();
+  Writer(t, "sign").unary<ops::sign>();
+  Writer(t, "sin").unary<ops::sin>();
+  Writer(t, "cos").unary<ops::cos>();
+  Writer(t, "tan").unary<ops::tan>();
+  Writer(t, "asin").unary<ops::asin>();
+  Writer(t, "acos").unary<ops::acos>();
+  Writer(t, "atan").unary<ops::atan>();
+  Writer(t, "sinh").unary<ops::sinh>();
+  Writer(t, "cosh").unary<ops::cosh>();
+  Writer(t, "tanh").unary<ops::tanh>();
+  Writer(t, "erf").unary<ops::erf>();
+  Writer(t, "erfc").unary<ops::erfc>();
+  Writer(t, "lgamma").unary<ops::lgamma>();
+  Writer(t, "floor").unary<ops::floor>();
+  Writer(t, "ceil").unary<ops::ceil>();
+  Writer(t, "trunc").unary<ops::trunc>();
+  Writer(t, "frac").unary<ops::frac>();
+}
+
+}  // namespace
+
+void register_foreach_operators(Table& t) {
+  register_unaries(t);
+  Writer(t, "add").binary<ops::add, Scalar>("alpha");
+  Writer(t, "sub").binary<ops::sub, Scalar>("alpha");
+  Writer(t, "mul").binary<ops::mul>();
+  Writer(t, "div").binary<ops::div>();
+  Writer(t, "pow").binary<ops::pow>();
+  Writer(t, "maximum").binary<ops::maximum>();
+  Writer(t, "minimum").binary<ops::minimum>();
+  Writer(t, "clamp_min").binary<ops::maximum>();
+  Writer(t, "clamp_max").binary<ops::minimum>();
+  Writer(t, "addcmul").ternary<ops::addcmul>();
+  Writer(t, "addcdiv").ternary<ops::addcdiv>();
+  const char *weights = ", Tensor[] tensors1, Tensor[] weights", *weight = ", Tensor[] tensors1, Scalar weight";
+  Writer(t, "lerp").add(".List", weights, lerp_list).add(".List", weights, lerp_list_inplace)
+      .add(".Scalar", weight, lerp_scalar).add(".Scalar", weight, lerp_scalar_inplace);
+  Writer(t, "zero").add("", "", zero_each);
+  Writer(t, "copy").add("", ", Tensor[] src, bool non_blocking=False", copy_each);
+}
+
+}  // namespace rushlight
