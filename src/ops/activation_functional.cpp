@@ -2,6 +2,7 @@
 #include "ops/activation.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
+#include "ops/random.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -33,6 +34,10 @@ Tensor elu_inplace(const Call&, const Tensor& input, const Scalar& alpha) {
 
 Tensor softsign_body(const Call&, const Tensor& input) { return input / (ops::abs(input) + 1); }
 Tensor tanhshrink_body(const Call&, const Tensor& input) { return input - ops::tanh(input); }
+
+Tensor rrelu_body(const Call&, const Tensor& input, const Scalar& lower, const Scalar& upper, bool training, bool inplace) {
+  return inplace ? ops::rrelu_(input, lower, upper, training, nullptr) : ops::rrelu(input, lower, upper, training, nullptr);
+}
 
 }  // namespace
 
@@ -68,6 +73,8 @@ void register_activation_functional_operators(Table& t) {
   flagged("nn::sigmoid(Tensor input) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
   flagged("nn::tanh(Tensor input) -> Tensor", Functional<tanh>::plain, tanh.op());
   flagged("special::expit(Tensor self) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
+  t.composite("nn::rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, bool inplace=False) -> Tensor", rrelu_body)
+      .doc("Leaky relu with random slopes while training.");
   t.composite("nn::softsign(Tensor input) -> Tensor", softsign_body).doc("input / (1 + |input|).");
   t.composite("nn::tanhshrink(Tensor input) -> Tensor", tanhshrink_body).doc("input - tanh(input).");
 }

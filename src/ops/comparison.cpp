@@ -90,6 +90,10 @@ Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& sel
   return out;
 }
 
+Tensor where_method(const Call&, const Tensor& self, const Tensor& condition, const Tensor& other) {
+  return ops::where(condition, self, other);
+}
+
 Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& mask, const Tensor& value) {
   RL_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
            " dimension(s).");
@@ -110,6 +114,8 @@ void register_choices(Table& t) {
       .derivative([](Grad g, In<0> c, Needs need) {
         return Grads{Tensor(), need[1] ? where(c, g, 0) : Tensor(), need[2] ? where(c, 0, g) : Tensor()};
       });
+  t.composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor", where_method).method_only()
+      .doc("self where condition holds, else other.");
   t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill_kernel)
       .family(Family::Pointwise).inplace().doc("value where mask holds, else self.")
       .derivative([](Grad g, In<1> mask, Needs need) {

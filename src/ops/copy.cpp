@@ -62,6 +62,24 @@ Tensor fill_kernel(const Call&, const Tensor& self, const Tensor& value) {
   return self;
 }
 
+Tensor fill_body(const Call&, const Tensor& self, const Tensor& value) { return ops::fill_(ops::clone(self), value); }
+
+// Writes along the diagonal; a tall matrix starts anew after each square when `wrap` is set.
+Tensor fill_diagonal(const Call&, const Tensor& self, const Scalar& value, bool wrap) {
+  RL_CHECK(self.dim() >= 2, "dimensions must larger than 1");
+  for (int64_t s : self.sizes()) RL_CHECK(self.dim() == 2 || s == self.size(0), "all dimensions of input must be of equal length");
+  if (self.numel() == 0) return self;
+  int64_t step = 0, shortest = self.size(0);
+  for (int64_t d = 0; d < self.dim(); ++d) step += self.stride(d), shortest = std::min(shortest, self.size(d));
+  ops::fill_(ops::as_strided(self, {shortest}, {step}, self.storage_offset()), wrapped_number(value));
+  const int64_t width = self.dim() == 2 ? self.size(1) : 0;
+  for (int64_t row = width + 1; wrap && self.dim() == 2 && row < self.size(0); row += width + 1) {
+    const int64_t n = std::min(width, self.size(0) - row);
+    ops::fill_(ops::as_strided(self, {n}, {step}, self.storage_offset() + row * self.stride(0)), wrapped_number(value));
+  }
+  return self;
+}
+
 Tensor zero_kernel(const Call&, const Tensor& self) {
   if (!self.is_cpu()) return self;
   if (self.is_contiguous()) cpu::clear(self.data_ptr(), self.nbytes());
@@ -160,11 +178,15 @@ void register_copy_operators(Table& t) {
       .derivative([](Grad g, Shape<1> source, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
       });
+  t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body).function_only().doc("A copy of self with every element set to value.");
+  t.composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal).doc("Sets the diagonal.");
   t.op(ops::fill_, "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", fill_kernel)
       .doc("Sets every element to value.")
-      .derivative([](Grad g, Needs need) { return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()}; });
+      .derivative([](Grad g, Needs need) { return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()}; })
+      .op().is_function = true;
   t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel).doc("Sets every element to zero.")
-      .derivative([](Grad g) { return zeros_like(g); });
+      .derivative([](Grad g) { return zeros_like(g); })
+      .op().is_function = true;
   register_conversions(t);
 }
 

@@ -150,7 +150,7 @@ Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a,
   auto plain = [&](const Tensor& t) {
     return (t->flags & (kContiguous | kUnusual)) == kContiguous && spec.direct[static_cast<int>(t.dtype())];
   };
-  if (plain(a) && straight_target(call, a)) {
+  if (plain(a) && straight_target(call, a) && (!call.out || a->storage.get() != b->storage.get() || a.is_same(b))) {
     if (a.dtype() == b.dtype() && plain(b) && a->sizes == b->sizes) return straight_binary(call, spec, a, b, 0, parameters);
     if (is_number_beside(b, a)) return straight_binary(call, spec, a, b, 2, parameters);
   }

@@ -8,6 +8,7 @@
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace {
@@ -40,6 +41,17 @@ Tensor polygamma_kernel(const Call& call, int64_t n, const Tensor& self) {
   const Tensor z = pointwise::compute(call, Formula::Zeta, type, {&order, &self});
   const Tensor factor = wrapped_number((n % 2 ? 1.0 : -1.0) * std::exp(std::lgamma(static_cast<double>(n) + 1)));
   return pointwise::compute(call, Formula::Mul, type, {&z, &factor});
+}
+
+Tensor polygamma_method(const Call&, const Tensor& self, int64_t n) { return ops::polygamma(n, self); }
+
+// Columns are powers of x, the highest first unless `increasing`.
+Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing) {
+  RL_CHECK(x.dim() == 1, "x must be a one-dimensional tensor.");
+  const int64_t n = columns.value_or(x.size(0));
+  RL_CHECK(n >= 0, "N must be non-negative.");
+  const Tensor powers = increasing ? ops::arange(Scalar(0), Scalar(n)) : ops::arange(Scalar(n - 1), Scalar(-1), Scalar(-1));
+  return ops::pow(ops::unsqueeze(x, 1), powers);
 }
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {
@@ -138,6 +150,8 @@ void register_gammas(Table& t) {
       .derivative([](Grad g, In<0> x) { return g * ops::polygamma(1, x); });
   t.op(ops::polygamma, "polygamma(int n, Tensor self) -> Tensor", polygamma_kernel).family(Family::Pointwise).out().doc("n-th derivative of digamma.")
       .derivative([](Grad g, Attr<0, int64_t> n, In<1> x) { return g * ops::polygamma(*n + 1, x); });
+  t.composite("polygamma(Tensor self, int n) -> Tensor", polygamma_method).method_only().inplace().doc("n-th derivative of digamma.");
+  t.composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander_body).function_only().doc("Vandermonde's matrix.");
   t.composite(ops::mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor", mvlgamma_body).inplace().out().doc("Logarithm of the multivariate gamma function.");
   add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma, Promote::Float).doc("Regularised lower incomplete gamma function.")
       .derivative([](Grad g, In<0> a, In<1> x) { return Grads{Tensor(), g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))}; });

@@ -84,6 +84,8 @@ std::optional<Formula> special_power(double exponent) {
 
 Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) {
   const DType type = result_type(self, exponent);
+  if (is_bool(type) && exponent.is_wrapped_number())
+    return read_scalar(exponent) == Scalar(true) ? copied(call, self) : ops::ones_like(self);
   if (is_bool(type)) RL_NOT_IMPLEMENTED("\"pow\" not implemented for 'Bool'");
   const bool number = exponent.dim() == 0 && exponent.is_cpu() && self.is_cpu();
   if (number && !is_complex(exponent.dtype())) {
