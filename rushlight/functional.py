@@ -313,17 +313,22 @@ def meshgrid(*tensors, indexing=None):
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     indexing = "ij" if indexing is None else indexing
     if indexing not in ("ij", "xy"):
-        raise RuntimeError(f"torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {indexing}")
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:
         if t.dim() > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}D")
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}D"
+            )
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     swapped = indexing == "xy" and len(tensors) > 1
     if swapped:
         tensors = (tensors[1], tensors[0], *tensors[2:])
     shape = [t.numel() for t in tensors]
-    grids = [t.reshape([-1 if i == d else 1 for i in range(len(shape))]).expand(shape) for d, t in enumerate(tensors)]
+    grids = [
+        t.reshape([-1 if i == d else 1 for i in range(len(shape))]).expand(shape)
+        for d, t in enumerate(tensors)
+    ]
     if swapped:
         grids = [g.transpose(0, 1) for g in (grids[1], grids[0], *grids[2:])]
     return tuple(grids)
@@ -346,7 +351,10 @@ def block_diag(*tensors):
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
     for i, block in enumerate(blocks):
         if block.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {block.dim()} dimensions")
+            raise RuntimeError(
+                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
+                f"Input {i} has {block.dim()} dimensions"
+            )
     width, rows, before = sum(b.shape[1] for b in blocks), [], 0
     dtype = blocks[0].dtype if blocks else torch.get_default_dtype()
     for block in blocks:
