@@ -6,7 +6,7 @@ here, one file per family; the core's version wins where both exist.
 
 from rushlight import _C
 
-from ._activation import gumbel_softmax, softmin, softsign, tanhshrink
+from ._activation import gumbel_softmax, rrelu, rrelu_, softmin, softsign, tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward
 from ._conv import bilinear, conv_tbc, fold, unfold
 from ._distance import cosine_similarity, normalize, pairwise_distance, pdist
@@ -59,4 +59,17 @@ from ._vision import (
 
 from ._interpolate import interpolate, upsample, upsample_bilinear, upsample_nearest  # isort: skip
 
+handle_torch_function = _C._handle_torch_function
+has_torch_function = _C._has_torch_function
+has_torch_function_unary = _C._has_torch_function_unary
+has_torch_function_variadic = _C._has_torch_function_variadic
+
 globals().update({name: getattr(_C._nn, name) for name in dir(_C._nn) if not name.startswith("_")})
+
+
+def __getattr__(name):
+    if name == "_Reduction":  # packages take it from here
+        from rushlight.nn import _reduction
+
+        return _reduction
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,5 @@
 """Dropout of whole channels, and in the forms that keep mean and variance."""
 
-import math
 import warnings
 
 import rushlight as torch
@@ -12,32 +11,19 @@ def _check_probability(p):
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """While training, zeros elements with probability `p` and scales the others by 1 / (1 - p)."""
+    """Zero each element with probability p and scale the others by 1 / (1 - p)."""
     _check_probability(p)
-    return (torch.dropout_ if inplace else torch.dropout)(input, p, training)
-
-
-def _channel_noise(input, p):
-    """One number for each channel of each sample: 1 with probability 1 - p, else 0."""
-    shape = (*input.shape[:2], *(1 for _ in input.shape[2:]))
-    return input.new_empty(shape).bernoulli_(1 - p)
+    return torch.dropout_(input, p, training) if inplace else torch.dropout(input, p, training)
 
 
 def _feature_dropout(input, p, training, inplace):
-    _check_probability(p)
-    if not training or p == 0 or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    noise = _channel_noise(input, p).div_(1 - p)
-    return input.mul_(noise) if inplace else input * noise
+    return (torch.feature_dropout_ if inplace else torch.feature_dropout)(input, p, training)
 
 
 def _feature_dropout_unbatched(input, p, training, inplace, channels_at):
     """As above, where a missing batch dimension shows in the number of dimensions."""
     if input.dim() == channels_at:
-        out = _feature_dropout(input.unsqueeze(0), p, training, inplace)
-        return input if inplace else out.squeeze(0)
+        return _feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
     return _feature_dropout(input, p, training, inplace)
 
 
@@ -98,34 +84,13 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout_unbatched(input, p, training, inplace, 4)
 
 
-_SELU_SATURATION = 1.7580993408473766  # scale * alpha of SELU
-
-
-def _alpha_dropout(input, keep, p, inplace):
-    """Set dropped elements to SELU's saturation value, then restore mean 0 and variance 1."""
-    a = 1 / math.sqrt((_SELU_SATURATION**2 * p + 1) * (1 - p))
-    shift = (keep - 1).mul_(_SELU_SATURATION * a).add_(_SELU_SATURATION * a * p)
-    scale = keep.mul_(a)
-    return input.mul_(scale).add_(shift) if inplace else input * scale + shift
-
-
 def alpha_dropout(input, p=0.5, training=False, inplace=False):
-    """Dropout for networks of SELU."""
+    """Dropout to SELU's saturation value that keeps mean and variance."""
     _check_probability(p)
-    if not training or p == 0 or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    import rushlight as torch
-
-    return _alpha_dropout(input, torch.empty_like(input).bernoulli_(1 - p), p, inplace)
+    return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
 
 
 def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
     """`alpha_dropout` of whole channels."""
     _check_probability(p)
-    if not training or p == 0 or input.numel() == 0:
-        return input
-    if p == 1:
-        return input.mul_(0) if inplace else input * 0
-    return _alpha_dropout(input, _channel_noise(input, p), p, inplace)
+    return (torch.feature_alpha_dropout_ if inplace else torch.feature_alpha_dropout)(input, p, training)
