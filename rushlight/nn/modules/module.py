@@ -3,7 +3,6 @@
 import sys
 import warnings
 from collections import OrderedDict
-from typing import TypeVar
 
 import rushlight as torch
 from rushlight import Tensor
@@ -38,9 +37,6 @@ __all__ = [
     "register_module_parameter_registration_hook",
     "Module",
 ]
-
-T_destination = TypeVar("T_destination", bound=dict)
-_grad_t = (tuple, Tensor)
 
 
 def _addindent(text, spaces):
@@ -90,6 +86,7 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
     `forward` between the hooks.
     """
 
+    T_destination = dict  # for annotations: the type of a destination of state_dict
     dump_patches = False
     _version = 1
     training: bool
@@ -601,3 +598,14 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
 
 
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
+
+
+def __getattr__(name):
+    # Type variables, for annotations; typing is not loaded for their sake.
+    if name in ("T_destination", "_grad_t"):
+        from typing import Any, TypeVar
+
+        value = tuple[Tensor, ...] | Tensor if name == "_grad_t" else TypeVar(name, bound=dict[str, Any])
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
