@@ -102,7 +102,7 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
   const Device target = device.value_or(self.device());
   const Tensor out = empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   if (out.is_cpu()) {
-    RL_CHECK(!self.device().is_meta(), "Cannot copy out of meta tensor; no data!");
+    if (self.device().is_meta()) RL_NOT_IMPLEMENTED("Cannot copy out of meta tensor; no data!");
     cpu::copy(out, self);
   }
   return out;

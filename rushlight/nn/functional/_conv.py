@@ -18,7 +18,9 @@ def bilinear(input1, input2, weight, bias=None):
                 f"bilinear(): input{i} size does not match weight size: got {x.size(-1)} but expected "
                 f"{weight.size(i)}"
             )
-    out = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
+    outputs, n1, n2 = weight.shape
+    mapped = torch.matmul(input1, weight.transpose(0, 1).reshape(n1, outputs * n2))
+    out = (mapped.view(*input1.shape[:-1], outputs, n2) * input2.unsqueeze(-2)).sum(-1)
     return out if bias is None else out + bias
 
 
@@ -95,5 +97,5 @@ def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
     out = input.new_zeros((n, parts.size(1), h + 2 * ph, w + 2 * pw))
     for i, r in enumerate(row_slices):
         for j, c in enumerate(col_slices):
-            out[:, :, r, c] += parts[:, :, i, j]
+            out[:, :, r, c].add_(parts[:, :, i, j])
     return out[:, :, ph : ph + h, pw : pw + w]

@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import sys
 import warnings
 
 import rushlight as torch
@@ -24,6 +25,11 @@ def _op(name):
 
         op = getattr(_recurrent, name)
     return op
+
+
+def _autocasting():
+    amp = sys.modules.get("rushlight.amp.autocast_mode")  # nobody can have asked for it before its import
+    return amp is not None and amp.is_autocast_enabled()
 
 
 def apply_permutation(tensor, permutation, dim=1):
@@ -145,7 +151,7 @@ class RNNBase(Module):
 
     def check_input(self, input, batch_sizes):
         dtype = self._flat_weights[0].dtype
-        if dtype != input.dtype and not getattr(torch, "is_autocast_enabled", bool)():
+        if dtype != input.dtype and not _autocasting():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({dtype}). Convert input: "
                 f"input.to({dtype}), or convert model: model.to({input.dtype})"
