@@ -185,8 +185,10 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
       if (!wanted) return;
     }
     uint32_t i = start(p).saved;
-    const bool copy = overwritten >> p & 1;
-    for (const Tensor& t : tensors_of(args[p])) saved_[i++] = SavedVariable(copy ? gradient_ops.clone(t) : t, false);
+    // The rule of a view reads the layout of what it saved, never the elements: later writes do not matter.
+    const bool copy = overwritten >> p & 1, layout = op_.family == Family::View;
+    for (const Tensor& t : tensors_of(args[p]))
+      saved_[i++] = SavedVariable(layout ? tensor_data(t) : copy ? gradient_ops.clone(t) : t, false);
   });
   auto* lists = reinterpret_cast<std::byte*>(starts_) + round_up((plan.parameters + 1) * sizeof(Start));
   int a = 0;

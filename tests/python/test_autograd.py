@@ -202,6 +202,15 @@ def test_assignment_by_index_is_recorded():
     assert x.grad.tolist() == [2, 20]
 
 
+def test_augmented_assignment_by_index():
+    x = rl.ones(3, requires_grad=True)
+    y = rl.zeros(3)
+    y[0:2] += x[0:2]
+    y[1:3] += x[1:3]
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [2.0, 8.0, 2.0]
+
+
 def test_views_of_one_base_follow_it():
     buffer, w = rl.zeros(2, dtype=F64), leaf(3.0, 4.0)
     view = buffer.view(2, 1)
