@@ -11,7 +11,7 @@ from pickle import UnpicklingError
 
 import rushlight
 
-_user_globals = []
+_user_globals: list = []
 
 
 def _full_name(obj):
@@ -63,9 +63,9 @@ def _torch_name(name):
     return "torch" + name[len("rushlight") :] if name.split(".")[0] == "rushlight" else name
 
 
-_names = {}  # what a file may name
+_names: dict = {}  # what a file may name
 _PARAMETER = "torch.nn.parameter.Parameter"  # allowed too, but looked up late: most files do without nn
-_callables = set()  # ids of those that it may call as well
+_callables: set = set()  # ids of those that it may call as well
 
 
 def _build_closed_list():
@@ -141,7 +141,7 @@ class _Refused(UnpicklingError):
 
 
 class Unpickler(pickle._Unpickler):
-    dispatch = dict(pickle._Unpickler.dispatch)
+    dispatch: dict = dict(pickle._Unpickler.dispatch)  # type: ignore[misc]
 
     def __init__(self, file, *, encoding="bytes"):
         super().__init__(file, encoding=encoding)

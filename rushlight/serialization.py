@@ -83,7 +83,7 @@ def set_default_mmap_options(flags):
 
 # Locations: where a storage lived when it was saved, and where it goes.
 
-_location_rules = []
+_location_rules: list = []
 
 
 def register_package(priority, tagger, deserializer):
@@ -322,7 +322,7 @@ class _Pickler(pickle._Pickler):
         self.memoize(obj)
 
     # The parent's table holds its own save_global, not ours.
-    dispatch = dict(pickle._Pickler.dispatch)
+    dispatch: dict = dict(pickle._Pickler.dispatch)  # type: ignore[misc]
     dispatch[type(save_global)] = save_global
 
 

@@ -228,7 +228,7 @@ class TypedStorage:
             and self.dtype == other.dtype
         )
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __copy__(self):
         return self.clone()
@@ -263,7 +263,7 @@ _DTYPE_OF_NAME = {
     "ComplexDoubleStorage": "complex128",
     "ComplexFloatStorage": "complex64",
 }
-_names = {}
+_names: dict = {}
 
 
 def _name_of_dtype():

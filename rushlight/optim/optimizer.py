@@ -26,8 +26,8 @@ class _Required:
 
 required = _Required()
 
-_global_pre_hooks = OrderedDict()
-_global_post_hooks = OrderedDict()
+_global_pre_hooks: OrderedDict = OrderedDict()
+_global_post_hooks: OrderedDict = OrderedDict()
 
 
 def _add_hook(hooks, hook, prepend=False):

@@ -25,7 +25,7 @@ class Dataset:
     ``__getitems__(indices)``, where a subclass has it, fetches a whole batch at once.
     """
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: classmethod = classmethod(GenericAlias)
 
     def __getitem__(self, index):
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")

@@ -30,7 +30,7 @@ class Sampler:
     """Base class: ``__iter__`` yields indices (or lists of them), ``__len__`` says how many where that is
     known."""
 
-    __class_getitem__ = classmethod(GenericAlias)
+    __class_getitem__: classmethod = classmethod(GenericAlias)
 
     def __init__(self, data_source=None):
         pass
