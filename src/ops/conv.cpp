@@ -172,8 +172,12 @@ Tensor bias_gradient(const Tensor& grad) {
   return sum_dim(grad, IntList(dims), false, std::nullopt);
 }
 
-Tensor forward(const Tensor& x, const Tensor& w, IntList stride, IntList padding, IntList dilation, int64_t groups) {
-  return convolution(x, w, Tensor(), stride, padding, dilation, false, IntList{0}, groups);
+// conv(x, w) of exactly `sizes`: an output padding of a stride or more leaves positions that only the adjoint has.
+Tensor forward(const Tensor& x, const Tensor& w, IntList sizes, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  Tensor y = convolution(x, w, Tensor(), stride, padding, dilation, false, IntList{0}, groups);
+  for (int64_t d = 2; d < y.dim(); ++d)
+    if (y->sizes[d] > sizes[d]) y = slice(y, d, 0, sizes[d], 1);
+  return y;
 }
 
 // --- nn.functional ----------------------------------------------------------------------------------------------------
@@ -251,7 +255,7 @@ void register_conv_operators(Table& t) {
         const Dims s = spread("stride", stride, n), p = spread("padding", padding, n), d = spread("dilation", dilation, n);
         Grads grads{Tensor(), Tensor(), need[2] ? bias_gradient(g) : Tensor()};
         if (transposed) {
-          if (need[0]) grads[0] = forward(g, conj_of(w), s, p, d, groups);
+          if (need[0]) grads[0] = forward(g, conj_of(w), x.sizes(), s, p, d, groups);
           if (need[1]) grads[1] = conv_weight_gradient(conj_of(x), g, w.sizes(), s, p, d, groups);
         } else {
           if (need[0]) grads[0] = conv_input_gradient(g, conj_of(w), x.sizes(), s, p, d, groups);
@@ -264,7 +268,7 @@ void register_conv_operators(Table& t) {
        conv_input_gradient_kernel)
       .internal()
       .derivative([](Grad g, In<0> y, In<1> w, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d, Attr<6, int64_t> groups, Needs need) {
-        return Grads{need[0] ? forward(g, conj_of(w), s, p, d, groups) : Tensor(),
+        return Grads{need[0] ? forward(g, conj_of(w), y.sizes(), s, p, d, groups) : Tensor(),
                      need[1] ? conv_weight_gradient(conj_of(y), g, w.sizes(), s, p, d, groups) : Tensor()};
       });
   t.op(conv_weight_gradient,
@@ -272,7 +276,7 @@ void register_conv_operators(Table& t) {
        conv_weight_gradient_kernel)
       .internal()
       .derivative([](Grad g, In<0> y, In<1> x, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d, Attr<6, int64_t> groups, Needs need) {
-        return Grads{need[0] ? forward(conj_of(x), g, s, p, d, groups) : Tensor(),
+        return Grads{need[0] ? forward(conj_of(x), g, y.sizes(), s, p, d, groups) : Tensor(),
                      need[1] ? conv_input_gradient(conj_of(y), g, x.sizes(), s, p, d, groups) : Tensor()};
       });
   register_conv<1>(t, "nn::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",

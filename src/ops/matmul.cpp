@@ -6,6 +6,7 @@
 #include "ops/copy.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -118,7 +119,11 @@ Tensor inner_product(const char* op, const Tensor& a, const Tensor& b, bool conj
 Tensor dot_kernel(const Call&, const Tensor& a, const Tensor& b) { return inner_product("dot", a, b, false); }
 Tensor vdot_kernel(const Call&, const Tensor& a, const Tensor& b) { return inner_product("vdot", a, b, true); }
 
-Tensor scaled(const Tensor& t, const Scalar& by) { return by == Scalar(1) ? t : t * by; }
+// Integer products take the integer part of a factor, as the fused kernels do.
+Tensor scaled(const Tensor& t, const Scalar& by) {
+  if (by == Scalar(1)) return t;
+  return is_integral(t.dtype()) && by.is_floating() ? t * Scalar(by.to_int()) : t * by;
+}
 
 // Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns back for free.
 bool column_major(const Tensor& t) { return t->strides[0] == 1 && t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1; }
@@ -149,6 +154,8 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
 
 Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
   const Tensor product = scaled(mv(mat, vec), alpha);
+  RL_CHECK(self.dtype() == mat.dtype(), "addmv input tensors must have the same dtype, but got ", legacy_name(self.dtype()), ", ",
+           legacy_name(mat.dtype()), ", and ", legacy_name(vec.dtype()));
   if (beta == Scalar(0)) return product;
   RL_CHECK(self.dim() == 0 || self.dim() == 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
   return scaled(self, beta) + product;
@@ -208,7 +215,7 @@ Tensor inner_body(const Call&, const Tensor& self, const Tensor& other) {
   return tensordot(self, other, IntList{-1}, IntList{-1});
 }
 
-Tensor tensordot_body(const Call&, const Tensor& self, const Tensor& other, IntList dims1, IntList dims2) {
+Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_other, IntList dims1, IntList dims2) {
   RL_CHECK(dims1.size() == dims2.size(), "both dimension lists should have same length, got ", dims1, " and ", dims2);
   auto split_dims = [](const Tensor& t, IntList contracted) {
     Dims wrapped, kept;
@@ -217,13 +224,19 @@ Tensor tensordot_body(const Call&, const Tensor& self, const Tensor& other, IntL
       if (std::find(wrapped.begin(), wrapped.end(), d) == wrapped.end()) kept.push_back(d);
     return std::pair(wrapped, kept);
   };
-  const auto [c1, k1] = split_dims(self, dims1);
-  const auto [c2, k2] = split_dims(other, dims2);
+  const auto [c1, k1] = split_dims(given, dims1);
+  const auto [c2, k2] = split_dims(given_other, dims2);
+  Tensor self = given, other = given_other;
+  for (size_t i = 0; i < c1.size(); ++i) {
+    if (self->sizes[c1[i]] == 1 && other->sizes[c2[i]] != 1) other = sum_dim(other, IntList{c2[i]}, true, std::nullopt);
+    else if (other->sizes[c2[i]] == 1 && self->sizes[c1[i]] != 1) self = sum_dim(self, IntList{c1[i]}, true, std::nullopt);
+  }
   int64_t contracted = 1;
   Dims order1 = k1, order2 = c2, sizes;
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < c1.size(); ++i) {
-    RL_CHECK(self->sizes[c1[i]] == other->sizes[c2[i]], "contracted dimensions need to match, but first has size ", self->sizes[c1[i]],
+    // A dimension of size 1 is contracted with any other by summing that one first.
+    RL_CHECK(self->sizes[c1[i]] == other->sizes[c2[i]] || self->sizes[c1[i]] == 1 || other->sizes[c2[i]] == 1, "contracted dimensions need to match, but first has size ", self->sizes[c1[i]],
              " in dim ", dims1[i], " and second has size ", other->sizes[c2[i]], " in dim ", dims2[i]);
     contracted *= self->sizes[c1[i]];
     order1.push_back(c1[i]);

@@ -23,6 +23,7 @@ const Table& operator_table() {
     register_view_operators(*t);
     register_view_backward_operators(*t);
     register_shape_operators(*t);
+    register_view_copy_operators(*t);
     register_matmul_operators(*t);
     register_conv_operators(*t);
     register_reduction_operators(*t);

@@ -7,6 +7,7 @@ namespace rushlight {
 void register_view_operators(Table& t);
 void register_view_backward_operators(Table& t);
 void register_shape_operators(Table& t);
+void register_view_copy_operators(Table& t);
 void register_matmul_operators(Table& t);
 void register_conv_operators(Table& t);
 void register_reduction_operators(Table& t);

@@ -1,5 +1,7 @@
 // Shape operators written over the views, and the in-place changes of geometry.
 #include "dispatch/table.h"
+#include "ops/complex.h"
+#include "ops/copy.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -8,12 +10,7 @@ namespace {
 
 using namespace ops;
 
-// Contiguous copy that autograd records.
-Tensor dense_clone(const Tensor& t) {
-  Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
-  copy_result(copy, t, true);
-  return copy;
-}
+Tensor dense_clone(const Tensor& t) { return clone(t, MemoryFormat::Contiguous); }
 
 Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
   const Dims sizes = infer_shape(shape, self.numel());
@@ -43,6 +40,12 @@ Tensor matrix_transpose(const char* name, const Tensor& self) {
   return self.dim() == 0 ? alias(self) : transpose(self, -2, -1);
 }
 Tensor mt_body(const Call&, const Tensor& self) { return matrix_transpose("mT", self); }
+Tensor mh_body(const Call&, const Tensor& self) { return conj_of(matrix_transpose("mH", self)); }
+Tensor matrix_h_body(const Call&, const Tensor& self) {
+  RL_CHECK(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
+           "-D tensor.", self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  return self.dim() == 0 ? conj_of(self) : conj_of(ops::t(self));
+}
 
 Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {
   RL_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
@@ -225,6 +228,7 @@ Tensor adopt_layout(const Tensor& self, const Tensor& view) {
 }
 Tensor squeeze_inplace(const Call&, const Tensor& self) { return adopt_layout(self, squeeze(self)); }
 Tensor squeeze_dim_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, squeeze_dim(self, dim)); }
+Tensor squeeze_dims_inplace(const Call&, const Tensor& self, IntList dims) { return adopt_layout(self, squeeze_dims(self, dims)); }
 Tensor unsqueeze_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, unsqueeze(self, dim)); }
 Tensor t_inplace(const Call&, const Tensor& self) { return adopt_layout(self, ops::t(self)); }
 Tensor transpose_inplace(const Call&, const Tensor& self, int64_t a, int64_t b) { return adopt_layout(self, transpose(self, a, b)); }
@@ -244,6 +248,8 @@ void register_inplace_geometry(Table& t) {
   t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace).family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace).family(Family::View)
+      .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
+  t.op(squeeze_dims_, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeeze_dims_inplace).family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace).family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
@@ -270,8 +276,11 @@ void register_shape_operators(Table& t) {
   t.composite(broadcast_to, "broadcast_to(Tensor(a) self, int[1] size) -> Tensor(a)", broadcast_to_body);
   t.composite(swapaxes, "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", swap_body);
   t.composite(swapdims, "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", swap_body);
-  t.composite(numpy_T, "numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t_body).internal();
-  t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body).internal();
+  t.composite(numpy_T, "numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t_body).method_only();
+  t.composite(matrix_H, "matrix_H(Tensor(a) self) -> Tensor(a)", matrix_h_body).method_only();
+  t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body).method_only();
+  t.composite(mH, "mH(Tensor(a) self) -> Tensor(a)", mh_body).method_only();
+  t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", mh_body);
   t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);
   t.composite(movedim_int, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", movedim_int_body);
   t.composite(moveaxis, "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);

@@ -45,6 +45,7 @@ inline Fn<Tensor(const Tensor& self, IntList input_sizes, IntList input_strides,
 inline Fn<Tensor(const Tensor& self)> squeeze_, t_;
 inline Fn<Tensor(const Tensor& self, int64_t dim)> squeeze_dim_, unsqueeze_;
 inline Fn<Tensor(const Tensor& self, int64_t dim0, int64_t dim1)> transpose_, swapaxes_, swapdims_;
+inline Fn<Tensor(const Tensor& self, IntList dim)> squeeze_dims_;
 inline Fn<Tensor(const Tensor& self, IntList size, IntList stride, OptInt storage_offset)> as_strided_;
 inline Fn<Tensor(const Tensor& self, IntList size, std::optional<MemoryFormat> memory_format)> resize_;
 
