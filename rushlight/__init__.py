@@ -15,6 +15,7 @@ from rushlight.version import __version__
 globals().update({name: f for name, f in vars(_C._VariableFunctions).items() if not name.startswith("__")})
 
 newaxis = None
+legacy_contiguous_format = _C.contiguous_format
 
 _SUBMODULES = frozenset(
     """

@@ -278,11 +278,12 @@ static PyObject* f_from_numpy(PyObject*, PyObject* o) {
 // frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False)
 static PyObject* f_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"buffer", "dtype", "count", "offset", "requires_grad", nullptr};
-  PyObject *buffer, *type;
+  PyObject *buffer, *type = nullptr;
   Py_ssize_t count = -1, offset = 0;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O$O|nnp", const_cast<char**>(names), &buffer, &type, &count, &offset, &requires_grad)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp", const_cast<char**>(names), &buffer, &type, &count, &offset, &requires_grad)) return nullptr;
   return guard([&] {
+    if (!type) throw_python(PyExc_TypeError, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
     if (!is_dtype_like(type)) throw_python(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype, not " + type_name(type));
     const DType dtype = parse_dtype(type);
     if (!PyObject_CheckBuffer(buffer)) throw_python(PyExc_ValueError, "object does not implement Python buffer protocol.");
