@@ -202,6 +202,22 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
         return tensor.normal_(0, std, generator=generator)
 
 
+def _orthonormal_columns(a):
+    """The Q of a = QR where R has a positive diagonal: Gram-Schmidt in blocks, done twice for accuracy."""
+    q = torch.empty_like(a)
+    for start in range(0, a.size(1), 32):
+        block, done = a[:, start : start + 32].clone(), q[:, :start]
+        for _ in range(2 if start else 0):
+            block -= done @ (done.t() @ block)
+        for j in range(block.size(1)):
+            column, before = block[:, j], block[:, :j]
+            for _ in range(2 if j else 0):
+                column -= before @ (before.t() @ column)
+            column /= (column * column).sum().sqrt()
+        q[:, start : start + 32] = block
+    return q
+
+
 def orthogonal_(tensor, gain=1, generator=None):
     """Fill with a (semi-)orthogonal matrix, the dimensions after the first taken as one."""
     if tensor.ndimension() < 2:
@@ -213,9 +229,7 @@ def orthogonal_(tensor, gain=1, generator=None):
     flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
     if rows < cols:
         flat.t_()
-    q, r = torch.linalg.qr(flat)
-    # The signs make the decomposition unique, and the matrix uniform among the orthogonal ones.
-    q *= torch.diag(r, 0).sign()
+    q = _orthonormal_columns(flat)
     if rows < cols:
         q.t_()
     with torch.no_grad():

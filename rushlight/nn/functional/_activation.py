@@ -25,12 +25,12 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; with hard, one-hot with the soft sample's gradient."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    gumbels = -torch.empty_like(logits, memory_format=torch.legacy_contiguous_format).exponential_().log()
+    gumbels = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = torch.zeros_like(logits, memory_format=torch.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
 
 

@@ -42,7 +42,9 @@ def _max_pool(n):
         return values(input, kernel_size, stride, padding, dilation, ceil_mode)
 
     max_pool.__name__ = max_pool.__qualname__ = f"max_pool{n}d"
-    max_pool.__doc__ = f"The maximum of each window of the last {n} dimensions; with flat indices when asked for."
+    max_pool.__doc__ = (
+        f"The maximum of each window of the last {n} dimensions; with flat indices when asked for."
+    )
     return max_pool
 
 
@@ -72,7 +74,9 @@ def _adaptive_max_pool(n):
         return found if return_indices else found[0]
 
     adaptive_max_pool.__name__ = adaptive_max_pool.__qualname__ = f"adaptive_max_pool{n}d"
-    adaptive_max_pool.__doc__ = f"Maxima over windows that cut the last {n} dimensions into `output_size` parts."
+    adaptive_max_pool.__doc__ = (
+        f"Maxima over windows that cut the last {n} dimensions into `output_size` parts."
+    )
     return adaptive_max_pool
 
 
