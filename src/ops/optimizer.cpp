@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "cpu/optimizer.h"
-#include "ops/pointwise.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -116,10 +115,6 @@ void fused_adam(const Call& call, TensorList self, TensorList grads, TensorList 
   group.finish();
 }
 
-void foreach_add(const Call&, TensorList self, const Scalar& scalar) {
-  for (const Tensor& t : self) add.inplace(t, wrapped_number(scalar));
-}
-
 constexpr const char* kReason =
     "an optimizer's step is not differentiated; differentiable=True runs the plain loop";
 
@@ -149,9 +144,6 @@ void register_optimizer_operators(Table& t) {
   adam(_fused_adamw_, "_fused_adamw_" RL_ADAM_PARAMETERS, fused_adam<true>,
        "One step of AdamW for all parameters.");
 #undef RL_ADAM_PARAMETERS
-  t.composite(_foreach_add_, "_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", foreach_add)
-      .doc("Adds a number to each of the tensors.")
-      .function_only();
 }
 
 }  // namespace rushlight

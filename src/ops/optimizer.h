@@ -13,6 +13,5 @@ inline Fn<void(TensorList self, TensorList grads, TensorList exp_avgs, TensorLis
                double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
                const Tensor& found_inf)>
     _fused_adam_, _fused_adamw_;
-inline Fn<void(TensorList self, const Scalar& scalar)> _foreach_add_;
 
 }  // namespace rushlight::ops
