@@ -45,7 +45,7 @@ def make_tensor(
     spread = noncontiguous and math.prod(shape) > 1
     result = _draw((*shape[:-1], shape[-1] * 2) if spread else shape, dtype, device, low, high)
     if spread:
-        result = result[..., ::2]
+        result = result[..., 1::2]
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
