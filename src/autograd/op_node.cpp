@@ -277,7 +277,25 @@ Gradients OpNode::apply(Gradients grads) {
   return results;
 }
 
+namespace {
+
+// PyTorch numbers the derivatives of one name's overloads in the order of its own table; graph viewers show these names.
+struct NodeName {
+  std::string_view name, overload, node;
+};
+constexpr NodeName kNodeNames[] = {
+    {"sum", "dim_IntList", "SumBackward1"},  {"mean", "dim", "MeanBackward1"},         {"prod", "dim_int", "ProdBackward1"},
+    {"max", "", "MaxBackward1"},             {"min", "", "MinBackward1"},              {"median", "dim", "MedianBackward1"},
+    {"squeeze", "dim", "SqueezeBackward1"},  {"squeeze", "dims", "SqueezeBackward2"},  {"nanmedian", "dim", "NanmedianBackward1"},
+    {"clamp", "", "ClampBackward1"},         {"div", "Tensor_mode", "DivBackward2"},   {"fill_", "Tensor", "FillBackward2"},
+    {"copy_", "", "CopyBackwards"},
+};
+
+}  // namespace
+
 std::string backward_name(const Op& op) {
+  for (const NodeName& n : kNodeNames)
+    if (n.name == op.schema.name && n.overload == op.schema.overload) return std::string(n.node);
   std::string text;
   bool upper = true;
   for (char c : op.name()) {
