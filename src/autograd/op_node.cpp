@@ -296,7 +296,7 @@ constexpr NodeName kNodeNames[] = {
 std::string backward_name(const Op& op) {
   for (const NodeName& n : kNodeNames)
     if (n.name == op.schema.name && n.overload == op.schema.overload) return std::string(n.node);
-  std::string text;
+  std::string text = op.schema.space == "linalg" ? "Linalg" : op.schema.space == "special" ? "Special" : "";
   bool upper = true;
   for (char c : op.name()) {
     if (c != '_') text += static_cast<char>(upper ? std::toupper(c) : c);
