@@ -35,8 +35,10 @@ _HOMES = {
     "serialization": "load save",
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
     "storage": "TypedStorage UntypedStorage",
-    "functional": """align_tensors atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors cartesian_prod
-        cdist chain_matmul einsum istft lu meshgrid norm split stft tensordot unique unique_consecutive unravel_index""",
+    "functional": """atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes broadcast_tensors
+        chain_matmul cumulative_trapezoid hamming_window hann_window kaiser_window nonzero norm split tensordot trapezoid
+        trapz unique unique_consecutive unravel_index""",
+    "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_settings": """are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
         get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device
         set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_warn_always
@@ -57,6 +59,11 @@ _HOMES = {
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+# Where Python's form of an operator differs from the core's, Python's is public.
+for _name in _HOME_OF:
+    globals().pop(_name, None)
 
 
 def __getattr__(name):

@@ -144,6 +144,10 @@ class Tensor(_C.TensorBase):
         """The matrix or vector norm; see ``torch.norm``."""
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
+    def nonzero(self, *, as_tuple=False):
+        """Indices of the elements that are not zero; see ``torch.nonzero``."""
+        return rushlight.functional.nonzero(self, as_tuple=as_tuple)
+
     def unflatten(self, dim, sizes):
         """Splits a dimension into several."""
         return rushlight.unflatten(self, dim, tuple(sizes))

@@ -26,6 +26,7 @@ __all__ = [
     "hann_window",
     "kaiser_window",
     "meshgrid",
+    "nonzero",
     "norm",
     "split",
     "tensordot",
@@ -182,6 +183,16 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         order = 2.0 if p in ("fro", None) else p
         result = torch.linalg.vector_norm(input, order, dim, keepdim)
     return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+_nonzero = torch._C._VariableFunctions.nonzero
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Indices of the elements that are not zero: one row each, or one tensor a dimension with `as_tuple`."""
+    if as_tuple:
+        return tuple((input.unsqueeze(0) if input.dim() == 0 else input).nonzero().unbind(1))
+    return _nonzero(input) if out is None else _nonzero(input, out=out)
 
 
 _split = torch._C._VariableFunctions.split

@@ -118,7 +118,17 @@ void run_kernel(Frame& frame) {
     if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().check_writable(op.name());
   }
   if (operands.flags & kInference) [[unlikely]] check_inference(frame);
-  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace}, frame.args, frame.results);
+  // What a composite saves of its input must survive the write at the end.
+  std::vector<Value> replaced;
+  Tensor original;
+  if (composite && frame.inplace && (operands.flags & kAutograd) && GradMode::enabled()) {
+    original = empty_like_tensor(*frame.out, frame.out->dtype());
+    copy_result(original, *frame.out, true);
+    replaced.assign(frame.args, frame.args + op.schema.parameters.size());
+    replaced[0] = Value(original);
+  }
+  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace}, replaced.empty() ? frame.args : replaced.data(),
+                frame.results);
   if (frame.out) {
     const size_t n = frame.inplace ? 1 : outputs;
     for (size_t i = 0; i < n; ++i) {

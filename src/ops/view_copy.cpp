@@ -24,7 +24,7 @@ struct Copying<View, Fn<R(A...)>> {
 };
 template <auto& View>
 void copying(Table& t, const char* schema) {
-  t.composite(schema, &Copying<View>::body).function_only().out();
+  t.composite(schema, &Copying<View>::body).out();
 }
 
 // A copy of `self` in which the part that `view` shows holds `src`.
@@ -131,6 +131,8 @@ void register_view_copy_operators(Table& t) {
   t.composite("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kDepth>);
   t.composite("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
               tensor_split_tensor_body);
+  t.composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+              +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) { return resize_(self, other.sizes(), format); });
   t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body);
   t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body);
   t.composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", unsafe_split_sizes_body);
