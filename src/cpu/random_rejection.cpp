@@ -145,8 +145,9 @@ void draw_rrelu_slopes(RandomOut out, const void* input, double lower, double up
   visit_dtype(TypeList<float, double>{}, out.dtype, "rrelu_with_noise_out_cpu", [&](auto tag) {
     using T = decltype(tag);
     const T* next = static_cast<const T*>(input);
+    const double low = static_cast<T>(lower), high = static_cast<T>(upper);
     fill_each(out, TypeList<T>{}, "rrelu_with_noise_out_cpu",
-              [&]() -> double { return *next++ <= 0 ? draws.uniform() * (upper - lower) + lower : 1; });
+              [&]() -> double { return *next++ <= 0 ? draws.uniform() * (high - low) + low : 1; });
   });
 }
 

@@ -93,6 +93,12 @@ Tensor rrelu_body(const Call&, const Tensor& self, const Scalar& lower, const Sc
   return inplace ? leaky_relu.inplace(self, slope) : leaky_relu(self, slope);
 }
 
+// Unlike other names with an underscore these are functions, and no methods.
+void function_in_place(Record record) {
+  record.op().is_function = true;
+  record.op().is_method = false;
+}
+
 }  // namespace
 
 void register_dropout_operators(Table& t) {
@@ -108,12 +114,11 @@ void register_dropout_operators(Table& t) {
               rrelu_body<false>)
       .doc("ReLU whose slope below zero is drawn for each element while training.")
       .function_only();
-  t.composite(
-       rrelu_,
-       "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-       "Generator? generator=None) -> Tensor(a!)",
-       rrelu_body<true>)
-      .function_only();
+  function_in_place(t.composite(
+      rrelu_,
+      "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+      "Generator? generator=None) -> Tensor(a!)",
+      rrelu_body<true>));
   t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
        dropout_noise_kernel)
       .family(Family::Random)
@@ -123,30 +128,28 @@ void register_dropout_operators(Table& t) {
               dropout_body<false, false, false>)
       .doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
       .function_only();
-  t.composite(dropout_, "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-              dropout_body<false, false, true>)
-      .function_only();
+  function_in_place(t.composite(dropout_, "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+                                dropout_body<false, false, true>));
   t.composite(feature_dropout, "feature_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<true, false, false>)
       .doc("Dropout of whole channels.")
       .function_only();
-  t.composite(feature_dropout_, "feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-              dropout_body<true, false, true>)
-      .function_only();
+  function_in_place(t.composite(feature_dropout_,
+                                "feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+                                dropout_body<true, false, true>));
   t.composite(alpha_dropout, "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<false, true, false>)
       .doc("Dropout that keeps mean and variance of SELU networks.")
       .function_only();
-  t.composite(alpha_dropout_, "alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-              dropout_body<false, true, true>)
-      .function_only();
+  function_in_place(t.composite(alpha_dropout_,
+                                "alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+                                dropout_body<false, true, true>));
   t.composite(feature_alpha_dropout, "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<true, true, false>)
       .function_only();
-  t.composite(feature_alpha_dropout_,
-              "feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-              dropout_body<true, true, true>)
-      .function_only();
+  function_in_place(t.composite(feature_alpha_dropout_,
+                                "feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
+                                dropout_body<true, true, true>));
   t.composite(native_dropout, "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
               native_dropout_body)
       .function_only();

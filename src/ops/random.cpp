@@ -338,6 +338,7 @@ Tensor randperm_kernel(const Call& call, int64_t n, OptGenerator generator, OptD
     const int64_t most = (int64_t{1} << significant_bits(t)) + 1;
     RL_CHECK(n <= most, "n cannot be greater than ", most, " for ", legacy_name(t), " type.");
   } else {
+    if (is_bool(t)) RL_NOT_IMPLEMENTED("\"randperm\" not implemented for 'Bool'");
     RL_CHECK(n - 1 <= integer_bounds(t).most, "value cannot be converted to type ", dtype_name(t),
              "_t without overflow");
   }
