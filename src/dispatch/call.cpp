@@ -63,6 +63,22 @@ void check_one_device(const Op& op, const Value* args) {
   }
 }
 
+// Operators that read and write in no fixed order refuse outputs that share memory with an operand or with themselves.
+void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    RL_CHECK(!has_internal_overlap(out[i]),
+             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
+             "clone() the tensor before performing the operation. (", op.name(), ")");
+    for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
+      const Value& v = args[std::countr_zero(bits)];
+      if (v.tag() != Tag::Tensor || v.is_none()) continue;
+      RL_CHECK(out[i].numel() == 0 || memory_overlap(out[i], v.tensor()) == Overlap::No,
+               "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+               "location. Please clone() the tensor before performing the operation. (", op.name(), ")");
+    }
+  }
+}
+
 // A composite is differentiated through what it calls, so only here is out= with autograd noticed.
 void check_out_gradients(const Op& op, const Value* args, const Tensor* out, size_t count) {
   if (!GradMode::enabled()) return;
@@ -111,6 +127,7 @@ void run_kernel(Frame& frame) {
   const size_t outputs = op.schema.returns.size();
   if (frame.out) {
     for (size_t i = 0; i < (frame.inplace ? 1 : outputs); ++i) frame.out[i].check_writable(op.name());
+    if (op.family_data == &exact_out && !frame.inplace) check_outputs_apart(op, frame.args, frame.out, outputs);
     if (composite && !frame.inplace) check_out_gradients(op, frame.args, frame.out, outputs);
   }
   for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {

@@ -36,6 +36,7 @@ inline Fn<Tensor(const Tensor& self, const Tensor& index)> take;
 inline Fn<Tensor(const Tensor& self, const Tensor& indices, OptInt dim)> take_along_dim;
 inline Fn<Tensor(const Tensor& self, const Tensor& index, const Tensor& source, bool accumulate)> put;
 inline Fn<Tensor(const Tensor&self)> nonzero, argwhere;
+inline Fn<Tensor(const Tensor& self, int64_t size, int64_t fill_value)> nonzero_static;
 inline Fn<std::vector<Tensor>(const Tensor& self)> nonzero_numpy;
 inline Fn<std::vector<Tensor>(const Tensor& condition)> where_condition;
 inline Fn<Tensor(const Tensor& self, IntList shifts, IntList dims)> roll;

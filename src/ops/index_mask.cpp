@@ -20,6 +20,15 @@ Tensor nonzero_kernel(const Call&, const Tensor& self) {
   return out;
 }
 
+Tensor nonzero_static_kernel(const Call&, const Tensor& self, int64_t size, int64_t fill_value) {
+  RL_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+  const Tensor found = nonzero(self), out = empty_tensor({size, self.dim()}, DType::Int64, self.device());
+  const int64_t known = std::min(found.numel(), out.numel());
+  std::copy_n(found.data<int64_t>(), known, out.data<int64_t>());
+  std::fill_n(out.data<int64_t>() + known, out.numel() - known, fill_value);
+  return out;
+}
+
 Tensor argwhere_body(const Call&, const Tensor& self) { return nonzero(self); }
 
 std::vector<Tensor> nonzero_columns(const Call&, const Tensor& self) {
@@ -63,6 +72,13 @@ Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntLis
 void register_mask_operators(Table& t) {
   t.op(nonzero, "nonzero(Tensor self) -> Tensor", nonzero_kernel)
       .doc("Coordinates of the elements that are not zero, one row each.")
+      .family(Family::Index)
+      .out()
+      .data(&exact_out)
+      .not_differentiable("integer output");
+  t.op(nonzero_static, "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
+       nonzero_static_kernel)
+      .doc("Coordinates of the elements that are not zero, cut or filled to a given number of rows.")
       .family(Family::Index)
       .out()
       .data(&exact_out)

@@ -223,8 +223,10 @@ Grads scatter_reduce_backward(const Tensor& g, const Tensor& self, int64_t dim, 
 
 // --- composites ---
 
-Tensor index_reduce_body(const Call&, const Tensor& self, int64_t given_dim, const Tensor& index,
+Tensor index_reduce_body(const Call& call, const Tensor& given, int64_t given_dim, const Tensor& index,
                          const Tensor& source, std::string_view reduce, bool include_self) {
+  const Tensor self =
+      call.inplace ? clone(given) : given;  // the derivative wants the values before the write
   RL_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   RL_CHECK(index.dim() <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", index.dim());
@@ -242,21 +244,27 @@ Tensor index_reduce_body(const Call&, const Tensor& self, int64_t given_dim, con
   return scatter_reduce(self, dim, expand(reshape(index, shape), src.sizes()), src, reduce, include_self);
 }
 
+// Negative positions count from the end.
+Tensor counted_from_start(const Tensor& positions, int64_t size) {
+  return ops::where(positions < Scalar(int64_t{0}), positions + Scalar(size), positions);
+}
+
 Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& indices, OptInt dim) {
   RL_CHECK(indices.dtype() == DType::Int64,
            "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(indices.dtype()));
-  if (!dim) return gather(reshape(self, {-1}), 0, reshape(indices, {-1}));
+  if (!dim) return gather(reshape(self, {-1}), 0, counted_from_start(reshape(indices, {-1}), self.numel()));
   RL_CHECK(self.dim() == indices.dim(),
            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
            self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
   const int64_t d = wrap_dim(*dim, self.dim());
-  if (self.dim() == 0) return gather(self, 0, indices);
+  if (self.dim() == 0) return gather(self, 0, counted_from_start(indices, 1));
   Dims a = self->sizes, b = indices->sizes;
   a[d] = b[d] = 1;
   Dims self_sizes = broadcast_shapes(a, b), index_sizes = self_sizes;
   self_sizes[d] = self->sizes[d];
   index_sizes[d] = indices->sizes[d];
-  return gather(broadcast_to(self, self_sizes), d, broadcast_to(indices, index_sizes));
+  return gather(broadcast_to(self, self_sizes), d,
+                broadcast_to(counted_from_start(indices, self->sizes[d]), index_sizes));
 }
 
 }  // namespace

@@ -99,8 +99,14 @@ void cat_strided(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-Tensor cat_kernel(const Call&, TensorList tensors, int64_t dim) {
+Tensor cat_kernel(const Call& call, TensorList tensors, int64_t dim) {
   const JoinPlan plan = plan_cat(tensors, dim);
+  for (size_t i = 0; call.out && i < tensors.size(); ++i)
+    RL_CHECK(memory_overlap(*call.out, tensors[i]) == Overlap::No,
+             "unsupported operation: the input tensors cannot refer to any of the output memory locations. "
+             "Found overlap in input "
+             "tensor ",
+             i);
   checked_numel(plan.sizes);
   const Device device = tensors[0].device();
   if (plan.channels_last) {

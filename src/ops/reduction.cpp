@@ -142,7 +142,7 @@ Tensor sum_to_size_body(const Call&, const Tensor& self, IntList size) {
   const int64_t lead = self.dim() - static_cast<int64_t>(size.size());
   for (size_t d = 0; fits && d < size.size(); ++d) fits = size[d] == 1 || size[d] == self->sizes[lead + d];
   RL_CHECK(fits, "size {", size, "} is not expandable to size {", self.sizes(), "}.");
-  return sum_to(self, size);
+  return size.empty() ? sum(self) : sum_to(self, size);
 }
 
 Tensor logic(ReduceOp op, const Tensor& self, uint64_t dims, bool keepdim, const char* who) {

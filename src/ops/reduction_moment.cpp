@@ -316,9 +316,11 @@ void register_moment_operators(Table& t) {
           });
   t.composite(norm_dtype, "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
               norm_dtype_body)
-      .doc("The norm of all elements.");
+      .doc("The norm of all elements.")
+      .out();
   t.composite(norm, "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_body)
-      .doc("The norm of all elements.");
+      .doc("The norm of all elements.")
+      .out();
   t.composite(norm_dim_dtype,
               "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType "
               "dtype) -> Tensor",

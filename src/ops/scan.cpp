@@ -22,7 +22,8 @@ using namespace ops;
 using ScanKernel = void (*)(const Tensor& in, int64_t dim, const Tensor& out);
 
 template <ScanKernel scan>
-Tensor accumulate_kernel(const Call&, const Tensor& self, int64_t dim, OptDType dtype) {
+Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptDType dtype) {
+  if (!dtype && call.out) dtype = call.out->dtype();  // out= and in-place decide what is computed
   const DType target = dtype.value_or(is_integral_or_bool(self.dtype()) ? DType::Int64 : self.dtype());
   const DType computed = target == DType::Bool ? DType::Int64 : target;
   const Tensor x = to_dtype(self, computed);
@@ -69,7 +70,7 @@ Tensor diff_body(const Call&, const Tensor& self, int64_t n, int64_t given_dim, 
   }
   Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
   for (int64_t i = 0; i < n && (i == 0 || x.size(dim) > 0); ++i) x = diff_once(x, dim);
-  return n == 0 ? alias(x) : x;
+  return n == 0 ? clone(x) : x;
 }
 
 // --- derivatives ---

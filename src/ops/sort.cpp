@@ -144,14 +144,14 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   Dims wanted = x->sizes;
   wanted.back() = fractions.numel();
   rank = expand(rank, wanted);
+  // NaN sorts last: one in a line makes its quantiles NaN.
+  if (!skip_nan)
+    rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)),
+                                  Scalar(static_cast<double>(n - 1)));
   const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
   Tensor result = gather(x, -1, low);
   if (how == "linear" || how == "midpoint")
     result = interpolated(result, gather(x, -1, high), rank - floor(rank), how);
-  if (!skip_nan) {  // NaN sorts last: one anywhere makes the line's quantiles NaN
-    const Tensor spoiled = isnan(narrow(detach(x), -1, n - 1, 1));
-    result = rushlight::masked_fill(result, spoiled, Scalar(std::nan("")));
-  }
   // [..., q] with `dim` last, to q first.
   Dims sizes;
   if (given_dim && self.dim() > 0) {
