@@ -1,0 +1,171 @@
+"""autograd.graph, and what custom functions say when something is missing."""
+
+import pytest
+
+import rushlight
+
+graph = rushlight.autograd.graph
+
+
+def _leaf(n=2):
+    return rushlight.ones(n, requires_grad=True)
+
+
+def test_nodes():
+    x = _leaf()
+    y = (x * 2).sum()
+    assert isinstance(y.grad_fn, graph.Node) and not isinstance(x, graph.Node)
+    assert y.grad_fn.next_functions[0][0].name() == "MulBackward0"
+
+
+def test_gradient_edges():
+    x = _leaf()
+    y = x * 3
+    edge = graph.get_gradient_edge(y)
+    assert edge.node is y.grad_fn and edge.output_nr == 0
+    assert graph.get_gradient_edge(x).node is y.grad_fn.next_functions[0][0]
+    with pytest.raises(RuntimeError, match="does not require gradients"):
+        graph.get_gradient_edge(rushlight.ones(1))
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hook(mode):
+    x, y, unused = _leaf(), _leaf(), _leaf()
+    seen = []
+    handle = graph.register_multi_grad_hook([x, y, unused], seen.append, mode=mode)
+    for _ in range(2):
+        (x * 2 + y * 3).sum().backward()
+    assert len(seen) == 2
+    if mode == "all":
+        assert [None if g is None else g.tolist() for g in seen[0]] == [[2.0, 2.0], [3.0, 3.0], None]
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+    with pytest.raises(ValueError, match="mode to be one of"):
+        graph.register_multi_grad_hook([x], seen.append, mode="x")
+
+
+def test_hooks_on_saved_tensors():
+    x, packed = _leaf(), []
+
+    def pack(tensor):
+        packed.append(tensor)
+        return len(packed) - 1
+
+    with graph.saved_tensors_hooks(pack, lambda i: packed[i] * 10):
+        y = (x * x).sum()
+    y.backward()
+    assert len(packed) == 2 and x.grad.tolist() == [20.0, 20.0]
+    with graph.save_on_cpu():
+        z = (x * x).sum()
+    z.backward()
+    assert x.grad.tolist() == [22.0, 22.0]
+
+
+def test_hooks_can_be_forbidden():
+    @graph.disable_saved_tensors_hooks("not here")
+    def run():
+        with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            pass
+
+    with pytest.raises(RuntimeError, match="not here"):
+        run()
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        pass
+
+
+def test_increment_version():
+    x = _leaf()
+    y = x * 2
+    z = (y * y).sum()
+    before = y._version
+    graph.increment_version(y)
+    assert y._version == before + 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+def _functions(lib):
+    class Nothing(lib.autograd.Function):
+        pass
+
+    class NoBackward(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 1
+
+    class SavesNumber(NoBackward):
+        @staticmethod
+        def forward(ctx, a):
+            ctx.save_for_backward(3)
+            return a * 1
+
+    class TooMany(lib.autograd.Function):
+        @staticmethod
+        def forward(a):
+            return a * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.count = len(inputs)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad, grad
+
+    class WrongShape(NoBackward):
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.new_ones(5)
+
+    class Both(NoBackward):
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad
+
+    return locals()
+
+
+@pytest.mark.parametrize("name", ["Nothing", "NoBackward", "SavesNumber", "TooMany", "WrongShape", "Both"])
+def test_messages_of_functions(name):
+    torch = pytest.importorskip("torch")
+    texts = []
+    for lib in (rushlight, torch):
+        with pytest.raises((RuntimeError, TypeError, NotImplementedError)) as info:
+            _functions(lib)[name].apply(lib.ones(2, requires_grad=True)).sum().backward()
+        texts.append((info.type, str(info.value)))
+    assert texts[0] == texts[1]
+
+
+def test_static_methods_refuse_clearly():
+    function = rushlight.autograd.Function
+    for method, args in (
+        (function.vmap, (None, 1)),
+        (function.jvp, (None, 1)),
+        (function.setup_context, (None, 1, 2)),
+    ):
+        with pytest.raises(NotImplementedError):
+            method(*args)
+
+
+def test_vjp_serves_as_backward():
+    class Double(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, factor=2):
+            ctx.factor = factor
+            return a * factor
+
+        @staticmethod
+        def vjp(ctx, grad):
+            return grad * ctx.factor, None
+
+    x = _leaf()
+    Double.apply(x, 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    y = _leaf()
+    Double.apply(a=y, factor=5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0]
