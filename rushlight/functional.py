@@ -15,10 +15,8 @@ __all__ = [
     "atleast_3d",
     "bartlett_window",
     "blackman_window",
-    "block_diag",
     "broadcast_shapes",
     "broadcast_tensors",
-    "cartesian_prod",
     "chain_matmul",
     "cumulative_trapezoid",
     "einsum",
@@ -333,46 +331,11 @@ def meshgrid(*tensors, indexing=None):
         if t.dtype != tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
     swapped = indexing == "xy" and len(tensors) > 1
-    if swapped:
-        tensors = (tensors[1], tensors[0], *tensors[2:])
     shape = [t.numel() for t in tensors]
     grids = [
         t.reshape([-1 if i == d else 1 for i in range(len(shape))]).expand(shape)
         for d, t in enumerate(tensors)
     ]
     if swapped:
-        grids = [g.transpose(0, 1) for g in (grids[1], grids[0], *grids[2:])]
+        grids = [g.transpose(0, 1) for g in grids]
     return tuple(grids)
-
-
-def cartesian_prod(*tensors):
-    """All combinations of elements of 1-dim tensors, one a row."""
-    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    for t in tensors:
-        if t.dim() != 1:
-            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
-    if len(tensors) == 1:
-        return tensors[0]
-    return torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
-
-
-def block_diag(*tensors):
-    """A matrix with the given matrices along its diagonal and zeros elsewhere."""
-    blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
-    for i, block in enumerate(blocks):
-        if block.dim() > 2:
-            raise RuntimeError(
-                "torch.block_diag: Input tensors must have 2 or fewer dimensions. "
-                f"Input {i} has {block.dim()} dimensions"
-            )
-    width, rows, before = sum(b.shape[1] for b in blocks), [], 0
-    dtype = blocks[0].dtype if blocks else torch.get_default_dtype()
-    for block in blocks:
-        dtype = torch.promote_types(dtype, block.dtype)
-    for block in blocks:
-        height, own = block.shape
-        sides = [block.new_zeros((height, n), dtype=dtype) for n in (before, width - before - own)]
-        rows.append(torch.cat([sides[0], block.to(dtype), sides[1]], 1))
-        before += own
-    return torch.cat(rows) if rows else torch.empty(1, 0)
