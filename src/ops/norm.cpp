@@ -305,6 +305,8 @@ Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
 
 Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                        const Tensor& bias, bool training, double momentum, double eps) {
+  RL_CHECK_VALUE(!training || !(eps <= 0), "batch_norm eps must be positive during training, but got ", eps);
+  RL_CHECK_VALUE(!(eps < 0), "batch_norm eps must be non-negative, but got ", eps);
   if (training && input.dim() >= 2) {
     int64_t per_channel = input->sizes[0];
     for (int64_t d = 2; d < input.dim(); ++d) per_channel *= input->sizes[d];

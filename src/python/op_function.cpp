@@ -163,10 +163,12 @@ static PyObject* get_name(PyObject* self, void*) { return Py_NewRef(as_function(
 static PyObject* get_qualname(PyObject* self, void*) {
   return as_function(self)->method ? PyUnicode_FromFormat("TensorBase.%U", as_function(self)->name) : Py_NewRef(as_function(self)->name);
 }
+// The public module that shows the function: pickle looks it up there.
 static const char* module_of(OpFunction* f) {
   static std::unordered_map<std::string_view, std::string> names;
   auto [found, fresh] = names.try_emplace(f->set->space);
-  if (fresh) found->second = f->set->space.empty() ? "rushlight" : str("rushlight._C._", f->set->space);
+  const std::string_view space = f->set->space;
+  if (fresh) found->second = space.empty() ? "rushlight" : space == "nn" ? "rushlight.nn.functional" : str("rushlight.", space);
   return found->second.c_str();
 }
 static PyObject* get_module(PyObject* self, void*) {

@@ -285,3 +285,10 @@ def test_batchnorm_folds_into_the_layer_before_it():
     conv.eval(), bn.eval()
     fused = nn.utils.fuse_conv_bn_eval(conv, bn)
     assert_close(fused(x).tolist(), bn(conv(x)).tolist())
+
+
+def test_functions_can_be_pickled():
+    import pickle
+
+    for function in (rushlight.nn.functional.relu, rushlight.relu, rushlight.nn.functional.interpolate):
+        assert pickle.loads(pickle.dumps(function)) is function

@@ -180,10 +180,10 @@ def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, s
             raise RuntimeError(f"{name}(): pool size {k} too large relative to input size {size}")
     if samples is None:
         samples = torch.rand(batch, channels, n, dtype=x.dtype, device=x.device)
-    # The samples come with the last dimension first.
+    # The samples of images come with the last dimension first, those of volumes in order.
     index = torch.zeros((batch, channels) + (1,) * (2 * n), dtype=torch.long, device=x.device)
     for d in range(n):
-        starts = _window_starts(samples[..., n - 1 - d], sizes[d], output_size[d], kernel[d])
+        starts = _window_starts(samples[..., 1 - d if n == 2 else d], sizes[d], output_size[d], kernel[d])
         at = starts.unsqueeze(-1) + torch.arange(kernel[d], device=x.device)
         shape = [batch, channels] + [1] * (2 * n)
         shape[2 + d], shape[2 + n + d] = output_size[d], kernel[d]
