@@ -140,7 +140,8 @@ def dirac_(tensor, groups=1):
         tensor.zero_()
         for g in range(groups):
             for c in range(min(out_per_group, tensor.size(1))):
-                tensor[(g * out_per_group + c, c, *center)] = 1
+                position = (g * out_per_group + c, c, *center)
+                tensor[position] = 1
     return tensor
 
 

@@ -15,7 +15,7 @@ __all__ = [
 ]
 
 
-class _ParameterMeta(type(Tensor)):
+class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
     # A tensor subclass wrapped by Parameter keeps its own type; the mark makes it count as a Parameter.
     def __instancecheck__(self, instance):
         if self is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False):
@@ -70,7 +70,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 _C._set_parameter_type(Parameter)
 
 
-class _BufferMeta(type(Tensor)):
+class _BufferMeta(type(Tensor)):  # type: ignore[misc]
     def __instancecheck__(self, instance):
         if self is Buffer and isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False):
             return True
@@ -146,7 +146,7 @@ def is_lazy(param):
     return isinstance(param, UninitializedTensorMixin)
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
     """A parameter whose shape is known only at the first forward."""
 
     cls_to_become = Parameter
@@ -160,7 +160,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
         return memo[id(self)]
 
 
-class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer whose shape is known only at the first forward."""
 
     cls_to_become = Tensor

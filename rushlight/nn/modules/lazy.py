@@ -8,7 +8,7 @@ __all__ = ["LazyModuleMixin"]
 class LazyModuleMixin:
     """Put before a module class: initializes the parameters at the first input, then is `cls_to_become`."""
 
-    cls_to_become = None
+    cls_to_become: type | None = None
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)

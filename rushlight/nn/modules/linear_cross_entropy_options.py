@@ -31,4 +31,4 @@ class LinearCrossEntropyOptions:
     def __eq__(self, other):
         return type(other) is type(self) and self.__dict__ == other.__dict__
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]

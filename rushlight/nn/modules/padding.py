@@ -31,7 +31,7 @@ class _Pad3d:
 
 class _PadNd(Module):
     __constants__ = ["padding"]
-    _mode = None
+    _mode: str | None = None
 
     def __init__(self, padding):
         super().__init__()

@@ -1,5 +1,7 @@
 """Pooling: maximum, average and power mean, over windows or to a given size, and the way back."""
 
+from typing import Any
+
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -67,7 +69,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    _sides = None
+    _sides: Any = None
 
     def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
@@ -183,7 +185,7 @@ class AvgPool3d(_AvgPoolWithDivisor):
 
 class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
-    _sides = None
+    _sides: Any = None
 
     def __init__(
         self, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None

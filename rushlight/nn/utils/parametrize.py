@@ -13,7 +13,7 @@ __all__ = [
 ]  # fmt: skip
 
 _cache_enabled = 0
-_cache = {}
+_cache: dict = {}
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def cached():
     finally:
         _cache_enabled -= 1
         if not _cache_enabled:
-            _cache = {}
+            _cache: dict = {}
 
 
 def _register_parameter_or_buffer(module, name, tensor):
