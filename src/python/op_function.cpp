@@ -82,7 +82,7 @@ static const std::unordered_set<std::string_view> number_operators = {
     "index_fill", "__and__", "__or__", "__xor__", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
     "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
     "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
-    "shifted_chebyshev_polynomial_w", "result_type", "_foreach_mul", "_foreach_add"};
+    "shifted_chebyshev_polynomial_w", "quantile", "nanquantile", "searchsorted", "bucketize"};
 // Numbers that take part as Python numbers even where another overload has a Number there.
 static const std::unordered_set<std::string_view> number_always = {
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "copy_", "rsub"};

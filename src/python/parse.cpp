@@ -39,7 +39,7 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbe
   for (size_t i = 0; i < schema.size(); ++i) {
     const Parameter& s = schema[i];
     ParameterSpec& p = parameters[i];
-    const std::string_view name = !method && i == 0 && s.name == "self" ? "input" : s.name;
+    const std::string_view name = !method && s.name == "self" && s.type == Tag::Tensor ? "input" : s.name;
     p.name = intern(name);
     add_numpy_names(p, name);
     p.type = s.type;

@@ -1,0 +1,149 @@
+"""Runs rows: turns samples into tensors of either library, and compares."""
+
+import functools
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+
+import rushlight
+
+GOLDEN = Path(__file__).with_name("golden")
+HAVE_ORACLE = importlib.util.find_spec("torch") is not None
+TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
+             "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}  # fmt: skip
+
+
+@functools.cache
+def oracle():
+    """PyTorch, or None where it is not installed."""
+    if not HAVE_ORACLE:
+        return None
+    import torch
+
+    return None if torch is rushlight else torch
+
+
+def maker(row, dtype, seed=0):
+    """make(*shape, low=, high=): an array in the row's domain."""
+    rng = np.random.default_rng(_seed(row.name, seed))
+
+    def make(*shape, low=None, high=None):
+        low = row.domain[0] if low is None else low
+        high = row.domain[1] if high is None else high
+        if dtype == "bool":
+            return rng.random(shape) < 0.5
+        if dtype in ("float16", "bfloat16", "float32", "float64"):
+            return rng.uniform(low, high, shape)
+        if dtype.startswith("complex"):
+            return rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)
+        low, high = int(np.ceil(low)), int(np.floor(high))
+        return rng.integers(max(low, 0) if dtype.startswith("u") else low, max(high, 1) + 1, shape)
+
+    return make
+
+
+def _seed(name, seed):
+    return sum(ord(c) * 31**i for i, c in enumerate(name)) % 2**31 + seed
+
+
+def to_tensor(module, array, dtype, requires_grad=False):
+    values = array.tolist() if isinstance(array, np.ndarray) else array
+    t = module.tensor(values, dtype=getattr(module, dtype))
+    if isinstance(array, np.ndarray) and t.shape != array.shape:
+        t = t.reshape(array.shape)
+    return t.requires_grad_() if requires_grad else t
+
+
+def convert(module, value, dtype, requires_grad=False, layout=None):
+    """Arrays become tensors: of `dtype` when they hold numbers of its kind, of their own type otherwise."""
+    if isinstance(value, np.ndarray):
+        own = str(value.dtype)
+        keep = own == "bool" or (own.startswith("int") and not dtype.startswith(("int", "uint")))
+        kind = own if keep else dtype
+        tensor = to_tensor(module, value, kind, requires_grad and not keep)
+        return layout(tensor) if layout and not keep else tensor
+    if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
+        return type(value)(convert(module, v, dtype, requires_grad, layout) for v in value)
+    if isinstance(value, str) and value.startswith("dtype:"):
+        return getattr(module, value[6:])
+    return value
+
+
+def arguments(module, sample, dtype, **options):
+    args = tuple(convert(module, a, dtype, **options) for a in sample.args)
+    return args, {k: convert(module, v, dtype, **options) for k, v in sample.kwargs.items()}
+
+
+def resolve(module, name):
+    """The function of that name; a "Tensor.x" is called as a method."""
+    if name.startswith("Tensor."):
+        return lambda self, *args, **kwargs: getattr(self, name[7:])(*args, **kwargs)
+    return functools.reduce(getattr, name.split("."), module)
+
+
+def flatten(result):
+    """The tensors and numbers of a result."""
+    if isinstance(result, (list, tuple)):
+        return [leaf for item in result for leaf in flatten(item)]
+    return [result]
+
+
+def numbers(leaf):
+    if hasattr(leaf, "detach"):
+        leaf = leaf.detach()
+        if str(leaf.dtype).endswith("bfloat16"):
+            leaf = leaf.float()
+        return np.array(leaf.tolist()).reshape(tuple(leaf.shape))
+    return np.asarray(leaf)
+
+
+def dtype_name(leaf):
+    return str(leaf.dtype).removeprefix("torch.") if hasattr(leaf, "dtype") else type(leaf).__name__
+
+
+def compare(row, dtype, mine, theirs):
+    mine, theirs = flatten(mine), flatten(theirs)
+    assert len(mine) == len(theirs), f"{len(mine)} results, expected {len(theirs)}"
+    for a, b in zip(mine, theirs):
+        assert dtype_name(a) == dtype_name(b), f"dtype {dtype_name(a)}, expected {dtype_name(b)}"
+        assert tuple(getattr(a, "shape", ())) == tuple(getattr(b, "shape", ()))
+        close(row, dtype_name(b), numbers(a), numbers(b))
+
+
+def close(row, dtype, mine, theirs):
+    rtol, atol = TOLERANCE.get(dtype, (0, 0))
+    np.testing.assert_allclose(mine, theirs, rtol=row.rtol or rtol, atol=row.atol or atol, equal_nan=True)
+
+
+# --- golden values: what the oracle answered when they were recorded -------------------------------------------------------
+
+
+@functools.cache
+def _golden():
+    path = GOLDEN / "ops.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def golden(row, dtype, index):
+    """The recorded results of a sample, or None."""
+    return _golden().get(f"{row.name}|{dtype}|{index}")
+
+
+def record(rows):
+    """Write the golden file from the oracle: one dtype of each row, finite small results."""
+    torch, found = oracle(), {}
+    for row in rows:
+        dtype = "float64" if "float64" in row.dtypes else row.dtypes[0]
+        for index, sample in enumerate(row.samples(maker(row, dtype))):
+            args, kwargs = arguments(torch, sample, dtype)
+            leaves = flatten(resolve(torch, row.name)(*args, **kwargs))
+            values = [numbers(leaf) for leaf in leaves]
+            if index < 2 and not any(np.iscomplexobj(v) or v.size > 64 for v in values):
+                found[f"{row.name}|{dtype}|{index}"] = [
+                    [dtype_name(leaf), list(v.shape), v.ravel().tolist()] for leaf, v in zip(leaves, values)
+                ]
+    GOLDEN.mkdir(exist_ok=True)
+    (GOLDEN / "ops.json").write_text(json.dumps(found, separators=(",", ":")).replace('],"', '],\n"') + "\n")
+    return len(found)
