@@ -19,13 +19,34 @@ def _ask(name):
     return ask
 
 
-is_floating_point, is_complex, is_signed, is_inference, is_conj, is_neg, numel, is_nonzero, resolve_conj, resolve_neg, get_device = (
+(
+    is_floating_point,
+    is_complex,
+    is_signed,
+    is_inference,
+    is_conj,
+    is_neg,
+    numel,
+    is_nonzero,
+    resolve_conj,
+    resolve_neg,
+    get_device,
+) = (
     _ask(name)
     for name in (
-        "is_floating_point", "is_complex", "is_signed", "is_inference", "is_conj", "is_neg", "numel", "is_nonzero",
-        "resolve_conj", "resolve_neg", "get_device",
+        "is_floating_point",
+        "is_complex",
+        "is_signed",
+        "is_inference",
+        "is_conj",
+        "is_neg",
+        "numel",
+        "is_nonzero",
+        "resolve_conj",
+        "resolve_neg",
+        "get_device",
     )
-)  # fmt: skip
+)
 
 
 def is_same_size(input, other):
@@ -71,7 +92,9 @@ def result_type(tensor, other):
     return _C._result_type(_category_tensor(tensor), _category_tensor(other))
 
 
-def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+def compile(
+    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
+):
     """Return the function or module as it is: it already runs through fused kernels, without a tracer."""
     if model is None:
         return lambda f: f
@@ -98,7 +121,7 @@ def get_device_module(device=None):
     return getattr(rushlight, kind)
 
 
-# --- assertions ----------------------------------------------------------------------------------------------------------
+# --- assertions ---------------------------------------------------------------------------------
 
 
 def _assert(condition, message):
@@ -107,7 +130,13 @@ def _assert(condition, message):
 
 def _check_with(error_type, cond, message=None):
     if not cond:
-        text = "Expected cond to be True, but got False." if message is None else message() if callable(message) else str(message)
+        text = (
+            "Expected cond to be True, but got False."
+            if message is None
+            else message()
+            if callable(message)
+            else str(message)
+        )
         raise error_type(text)
 
 
@@ -144,7 +173,7 @@ def _is_all_true(tensor):
     return tensor.all()
 
 
-# --- symbolic numbers: sizes are always plain numbers here -----------------------------------------------------------------
+# --- symbolic numbers: sizes are always plain numbers here --------------------------------------
 
 
 class SymInt:

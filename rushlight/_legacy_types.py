@@ -16,14 +16,23 @@ class _TensorTypeMeta(type):
 
 
 def _make(name, dtype):
-    return _TensorTypeMeta(name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": "rushlight"})
+    return _TensorTypeMeta(
+        name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": "rushlight"}
+    )
 
 
 _NAMES = {
-    "BFloat16": rushlight.bfloat16, "Bool": rushlight.bool, "Byte": rushlight.uint8, "Char": rushlight.int8,
-    "Double": rushlight.float64, "Float": rushlight.float32, "Half": rushlight.float16, "Int": rushlight.int32,
-    "Long": rushlight.int64, "Short": rushlight.int16,
-}  # fmt: skip
+    "BFloat16": rushlight.bfloat16,
+    "Bool": rushlight.bool,
+    "Byte": rushlight.uint8,
+    "Char": rushlight.int8,
+    "Double": rushlight.float64,
+    "Float": rushlight.float32,
+    "Half": rushlight.float16,
+    "Int": rushlight.int32,
+    "Long": rushlight.int64,
+    "Short": rushlight.int16,
+}
 globals().update({f"{name}Tensor": _make(f"{name}Tensor", dtype) for name, dtype in _NAMES.items()})
 
 

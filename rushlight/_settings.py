@@ -3,7 +3,13 @@
 import rushlight
 from rushlight import _C
 
-_state = {"deterministic": False, "warn_only": False, "matmul": "highest", "warn_always": False, "interop_threads": 1}
+_state = {
+    "deterministic": False,
+    "warn_only": False,
+    "matmul": "highest",
+    "warn_always": False,
+    "interop_threads": 1,
+}
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
@@ -20,11 +26,13 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 
 def set_deterministic_debug_mode(debug_mode):
-    """"default", "warn" or "error" (or 0, 1, 2)."""
+    """ "default", "warn" or "error" (or 0, 1, 2)."""
     names = ("default", "warn", "error")
     mode = names.index(debug_mode) if isinstance(debug_mode, str) and debug_mode in names else debug_mode
     if mode not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected `default`, `warn`, `error`, but got {debug_mode}")
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected `default`, `warn`, `error`, but got {debug_mode}"
+        )
     use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 
@@ -33,9 +41,11 @@ def get_deterministic_debug_mode():
 
 
 def set_float32_matmul_precision(precision):
-    """"highest", "high" or "medium"; products on the CPU are always computed in full float32."""
+    """ "highest", "high" or "medium"; products on the CPU are always computed in full float32."""
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f'float32 matmul precision must be "highest", "high" or "medium", got {precision!r}')
+        raise RuntimeError(
+            f'float32 matmul precision must be "highest", "high" or "medium", got {precision!r}'
+        )
     _state["matmul"] = precision
 
 

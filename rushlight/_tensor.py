@@ -33,7 +33,7 @@ class Tensor(_C.TensorBase):
 
     __torch_dispatch__ = _disabled_torch_function_impl
 
-    # --- text -----------------------------------------------------------------------------------------------------------
+    # --- text ------------------------------------------------------------------------------------
 
     def __repr__(self, *, tensor_contents=None):
         from rushlight._tensor_str import _str
@@ -50,22 +50,24 @@ class Tensor(_C.TensorBase):
         names = set(dir(type(self))) | set(self.__dict__)
         return sorted(name for name in names if name.isidentifier())
 
-    # --- copying and pickling -------------------------------------------------------------------------------------------
+    # --- copying and pickling --------------------------------------------------------------------
 
     def __deepcopy__(self, memo):
         if _has_torch_function_unary(self):
             return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
         if not self.is_leaf:
             raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. "
-                "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, "
-                "see https://github.com/pytorch/pytorch/pull/103001"
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
+                "at the moment. If you were attempting to deepcopy a module, this may be because of a "
+                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
             )
         if id(self) in memo:
             return memo[id(self)]
         with rushlight.no_grad():
             if self.is_meta:
-                new = rushlight.empty_strided(self.size(), self.stride(), dtype=self.dtype, device=self.device)
+                new = rushlight.empty_strided(
+                    self.size(), self.stride(), dtype=self.dtype, device=self.device
+                )
             else:
                 storage = self.untyped_storage().__deepcopy__(memo)
                 new = rushlight.empty(0, dtype=self.dtype, device=self.device)
@@ -112,7 +114,7 @@ class Tensor(_C.TensorBase):
         self.untyped_storage().share_memory_()
         return self
 
-    # --- containers -----------------------------------------------------------------------------------------------------
+    # --- containers ------------------------------------------------------------------------------
 
     def __contains__(self, element):
         if isinstance(element, (Tensor, int, float, complex, rushlight.SymInt)):
@@ -124,17 +126,23 @@ class Tensor(_C.TensorBase):
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
-    # --- autograd -------------------------------------------------------------------------------------------------------
+    # --- autograd --------------------------------------------------------------------------------
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Compute the gradients of the graph's leaves, summed into their ``.grad``."""
         if _has_torch_function_unary(self):
             return _C._handle_torch_function(
-                Tensor.backward, (self,), self, gradient=gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs
+                Tensor.backward,
+                (self,),
+                self,
+                gradient=gradient,
+                retain_graph=retain_graph,
+                create_graph=create_graph,
+                inputs=inputs,
             )
         rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
-    # --- forms that differ from the function's --------------------------------------------------------------------------
+    # --- forms that differ from the function's ---------------------------------------------------
 
     def split(self, split_size, dim=0):
         """Consecutive pieces of ``split_size``, or of the sizes in the list."""
@@ -184,12 +192,18 @@ class Tensor(_C.TensorBase):
 
     def apply_(self, function):
         """Replace every element by ``function(element)``; slow, one Python call each."""
-        return self.copy_(rushlight.tensor([function(v) for v in self.flatten().tolist()], dtype=self.dtype).view(self.shape))
+        return self.copy_(
+            rushlight.tensor([function(v) for v in self.flatten().tolist()], dtype=self.dtype).view(
+                self.shape
+            )
+        )
 
     def map_(self, other, function):
         """Replace every element by ``function(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
-        return self.copy_(rushlight.tensor([function(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape))
+        return self.copy_(
+            rushlight.tensor([function(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape)
+        )
 
     def is_nonzero(self):
         return bool(self)

@@ -31,7 +31,11 @@ _disabled_torch_function_impl = _C._disabled_torch_function_impl
 def get_default_nowrap_functions():
     """Functions whose results stay plain tensors although a subclass took part."""
     tensor = rushlight.Tensor
-    return {tensor.grad.__get__, tensor._base.__get__, tensor._grad.__get__} if hasattr(tensor, "_grad") else set()
+    return (
+        {tensor.grad.__get__, tensor._base.__get__, tensor._grad.__get__}
+        if hasattr(tensor, "_grad")
+        else set()
+    )
 
 
 def is_tensor_like(obj):
@@ -42,13 +46,29 @@ def is_tensor_like(obj):
 def _namespaces():
     """The public namespaces whose functions can be overridden."""
     tensor = rushlight.Tensor
-    modules = (rushlight, rushlight.functional, rushlight.nn.functional, rushlight.linalg, rushlight.fft, rushlight.special)
+    modules = (
+        rushlight,
+        rushlight.functional,
+        rushlight.nn.functional,
+        rushlight.linalg,
+        rushlight.fft,
+        rushlight.special,
+    )
     return (*modules, tensor)
 
 
 def get_ignored_functions():
     """Public functions that ``__torch_function__`` does not see."""
-    names = ("tensor", "from_numpy", "is_tensor", "manual_seed", "load", "save", "set_default_dtype", "get_default_dtype")
+    names = (
+        "tensor",
+        "from_numpy",
+        "is_tensor",
+        "manual_seed",
+        "load",
+        "save",
+        "set_default_dtype",
+        "get_default_dtype",
+    )
     return {getattr(rushlight, name) for name in names}
 
 

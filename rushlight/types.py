@@ -1,22 +1,20 @@
 """Names for annotations."""
 
 from builtins import bool as _bool
-from builtins import bytes as _bytes
-from builtins import complex as _complex
 from builtins import float as _float
 from builtins import int as _int
 from builtins import str as _str
 from collections.abc import Sequence
 from os import PathLike
-from typing import IO, Any, TypeAlias, Union
+from typing import IO, Any, TypeAlias
 
 from rushlight import Size, SymBool, SymFloat, SymInt, Tensor
 from rushlight import device as _device
-from rushlight import dtype as _dtype
-from rushlight import layout as _layout
-from rushlight import memory_format
+from rushlight import dtype as _dtype  # noqa: F401
+from rushlight import layout as _layout  # noqa: F401
+from rushlight import memory_format as memory_format
 
-__all__ = ["Device", "FileLike", "Number", "Storage"]
+__all__ = ["Device", "FileLike", "Number"]
 
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrTensorsOrGradEdge: TypeAlias = Any
@@ -29,7 +27,7 @@ BoolLikeType: TypeAlias = _bool
 py_sym_types = (SymInt, SymFloat, SymBool)
 Number: TypeAlias = _int | _float | _bool
 _Number = (_int, _float, _bool)
-FileLike: TypeAlias = Union[_str, "PathLike[str]", IO[_bytes]]
+FileLike: TypeAlias = _str | PathLike | IO
 Device: TypeAlias = _device | _str | _int | None
 
 
@@ -37,5 +35,5 @@ def __getattr__(name):
     if name == "Storage":
         from rushlight.storage import TypedStorage, UntypedStorage
 
-        return Union[TypedStorage, UntypedStorage]
+        return TypedStorage | UntypedStorage
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,51 +38,111 @@ def _answer_state(state):
 
 
 cudnn = _module(
-    "cudnn", "cuDNN: not in this build.", enabled=True, benchmark=False, deterministic=False, allow_tf32=True, benchmark_limit=10,
-    is_available=_answer(False), version=_answer(None), is_acceptable=_answer(False), set_flags=_answer(None), CUDNN_TENSOR_DTYPES=set(),
-    conv=SimpleNamespace(fp32_precision="none"), rnn=SimpleNamespace(fp32_precision="none"), fp32_precision="none",
-)  # fmt: skip
+    "cudnn",
+    "cuDNN: not in this build.",
+    enabled=True,
+    benchmark=False,
+    deterministic=False,
+    allow_tf32=True,
+    benchmark_limit=10,
+    is_available=_answer(False),
+    version=_answer(None),
+    is_acceptable=_answer(False),
+    set_flags=_answer(None),
+    CUDNN_TENSOR_DTYPES=set(),
+    conv=SimpleNamespace(fp32_precision="none"),
+    rnn=SimpleNamespace(fp32_precision="none"),
+    fp32_precision="none",
+)
 cudnn_rnn = _module("cudnn.rnn", "cuDNN's recurrent networks: not in this build.")
 mkldnn = _module(
-    "mkldnn", "oneDNN.", enabled=True, deterministic=False, allow_tf32=False, is_available=_answer(True), set_flags=_answer(None),
-    is_acl_available=_answer(False), verbose=lambda level: _flags(mkldnn), VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
-    matmul=SimpleNamespace(fp32_precision="none"), conv=SimpleNamespace(fp32_precision="none"), fp32_precision="none",
-)  # fmt: skip
-mkl = _module("mkl", "MKL.", is_available=_answer(True), verbose=lambda enable: _flags(mkl), VERBOSE_OFF=0, VERBOSE_ON=1)
+    "mkldnn",
+    "oneDNN.",
+    enabled=True,
+    deterministic=False,
+    allow_tf32=False,
+    is_available=_answer(True),
+    set_flags=_answer(None),
+    is_acl_available=_answer(False),
+    verbose=lambda level: _flags(mkldnn),
+    VERBOSE_OFF=0,
+    VERBOSE_ON=1,
+    VERBOSE_ON_CREATION=2,
+    matmul=SimpleNamespace(fp32_precision="none"),
+    conv=SimpleNamespace(fp32_precision="none"),
+    fp32_precision="none",
+)
+mkl = _module(
+    "mkl", "MKL.", is_available=_answer(True), verbose=lambda enable: _flags(mkl), VERBOSE_OFF=0, VERBOSE_ON=1
+)
 openmp = _module("openmp", "OpenMP: threads come from oneTBB here.", is_available=_answer(False))
 mps = _module(
-    "mps", "Apple's Metal: not in this build.", is_available=_answer(False), is_built=_answer(False),
-    is_macos13_or_newer=_answer(False), is_macos_or_newer=_answer(False),
-)  # fmt: skip
+    "mps",
+    "Apple's Metal: not in this build.",
+    is_available=_answer(False),
+    is_built=_answer(False),
+    is_macos13_or_newer=_answer(False),
+    is_macos_or_newer=_answer(False),
+)
 nnpack = _module("nnpack", "NNPACK: not in this build.", is_available=_answer(False), set_flags=_answer(None))
-quantized = _module("quantized", "Quantized kernels: not in this build.", engine="none", supported_engines=["none"])
+quantized = _module(
+    "quantized", "Quantized kernels: not in this build.", engine="none", supported_engines=["none"]
+)
 xeon = _module("xeon", "Launchers for Xeon processors.")
 xnnpack = _module("xnnpack", "XNNPACK: not in this build.", enabled=False)
 kleidiai = _module("kleidiai", "KleidiAI: not in this build.", is_available=_answer(False))
 miopen = _module("miopen", "MIOpen: not in this build.", immediate=False)
-cusparselt = _module("cusparselt", "cuSPARSELt: not in this build.", is_available=_answer(False), version=_answer(None))
-opt_einsum = _module("opt_einsum", "Contraction orders of einsum.", enabled=True, strategy="auto", is_available=_answer(False), get_opt_einsum=_answer(None))
+cusparselt = _module(
+    "cusparselt", "cuSPARSELt: not in this build.", is_available=_answer(False), version=_answer(None)
+)
+opt_einsum = _module(
+    "opt_einsum",
+    "Contraction orders of einsum.",
+    enabled=True,
+    strategy="auto",
+    is_available=_answer(False),
+    get_opt_einsum=_answer(None),
+)
 cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: _capability())
 
 _flash, _efficient, _math, _cudnn_sdp = _switch(True), _switch(True), _switch(True), _switch(True)
 cuda = _module(
-    "cuda", "CUDA: not in this build; settings are kept.", is_built=_answer(False),
+    "cuda",
+    "CUDA: not in this build; settings are kept.",
+    is_built=_answer(False),
     matmul=SimpleNamespace(
-        allow_tf32=False, allow_fp16_reduced_precision_reduction=True, allow_bf16_reduced_precision_reduction=True,
-        allow_fp16_accumulation=False, fp32_precision="none",
+        allow_tf32=False,
+        allow_fp16_reduced_precision_reduction=True,
+        allow_bf16_reduced_precision_reduction=True,
+        allow_fp16_accumulation=False,
+        fp32_precision="none",
     ),
     cufft_plan_cache=SimpleNamespace(size=0, max_size=0, clear=_answer(None)),
-    flash_sdp_enabled=_flash[0], enable_flash_sdp=_flash[1], mem_efficient_sdp_enabled=_efficient[0],
-    enable_mem_efficient_sdp=_efficient[1], math_sdp_enabled=_math[0], enable_math_sdp=_math[1], cudnn_sdp_enabled=_cudnn_sdp[0],
-    enable_cudnn_sdp=_cudnn_sdp[1], is_flash_attention_available=_answer(False), can_use_flash_attention=_answer(False),
-    can_use_efficient_attention=_answer(False), can_use_cudnn_attention=_answer(False),
-    preferred_linalg_library=_answer("default"), preferred_blas_library=_answer("default"),
-)  # fmt: skip
+    flash_sdp_enabled=_flash[0],
+    enable_flash_sdp=_flash[1],
+    mem_efficient_sdp_enabled=_efficient[0],
+    enable_mem_efficient_sdp=_efficient[1],
+    math_sdp_enabled=_math[0],
+    enable_math_sdp=_math[1],
+    cudnn_sdp_enabled=_cudnn_sdp[0],
+    enable_cudnn_sdp=_cudnn_sdp[1],
+    is_flash_attention_available=_answer(False),
+    can_use_flash_attention=_answer(False),
+    can_use_efficient_attention=_answer(False),
+    can_use_cudnn_attention=_answer(False),
+    preferred_linalg_library=_answer("default"),
+    preferred_blas_library=_answer("default"),
+)
 
 
 @contextmanager
 def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    switches = ((_flash, enable_flash), (_math, enable_math), (_efficient, enable_mem_efficient), (_cudnn_sdp, enable_cudnn))
+    switches = (
+        (_flash, enable_flash),
+        (_math, enable_math),
+        (_efficient, enable_mem_efficient),
+        (_cudnn_sdp, enable_cudnn),
+    )
     before = [switch[0]() for switch, _ in switches]
     for switch, on in switches:
         switch[1](on)

@@ -1,4 +1,4 @@
-"""CUDA. This build has no CUDA: the questions are answered truthfully, everything else raises AssertionError."""
+"""CUDA. This build has none: questions are answered truthfully, everything else raises AssertionError."""
 
 from rushlight import _C
 from rushlight._absent import refuse
@@ -85,14 +85,18 @@ def memory_allocated(device=None):
     return 0
 
 
-memory_reserved = memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached = memory_allocated
+memory_reserved = memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached = (
+    memory_allocated
+)
 
 
 def reset_peak_memory_stats(device=None):
     """Nothing was counted."""
 
 
-reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
+reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = (
+    reset_peak_memory_stats
+)
 
 
 def memory_stats(device=None):
@@ -135,10 +139,18 @@ class stream:
 
 StreamContext = stream
 _refuse = refuse("CUDA")
-_lazy_init = init = synchronize = current_device = set_device = current_stream = default_stream = set_stream = _refuse
-get_device_name = get_device_capability = get_device_properties = get_rng_state = set_rng_state = initial_seed = _refuse
-mem_get_info = memory_summary = memory_snapshot = set_per_process_memory_fraction = utilization = temperature = _refuse
-graph_pool_handle = make_graphed_callables = current_blas_handle = list_gpu_processes = clock_rate = power_draw = _refuse
+_lazy_init = init = synchronize = current_device = set_device = current_stream = default_stream = (
+    set_stream
+) = _refuse
+get_device_name = get_device_capability = get_device_properties = get_rng_state = set_rng_state = (
+    initial_seed
+) = _refuse
+mem_get_info = memory_summary = memory_snapshot = set_per_process_memory_fraction = utilization = (
+    temperature
+) = _refuse
+graph_pool_handle = make_graphed_callables = current_blas_handle = list_gpu_processes = clock_rate = (
+    power_draw
+) = _refuse
 
 
 class _NeedsCuda:

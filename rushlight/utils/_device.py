@@ -12,9 +12,11 @@ _default = None
 @functools.cache
 def _constructors():
     """The functions that make tensors out of nothing."""
-    names = """empty empty_permuted empty_strided ones zeros full arange range linspace logspace eye rand randn randint randperm
-        tensor as_tensor scalar_tensor asarray tril_indices triu_indices hann_window hamming_window bartlett_window
-        blackman_window kaiser_window normal complex polar"""
+    names = """
+        empty empty_permuted empty_strided ones zeros full arange range linspace logspace eye rand randn
+        randint randperm tensor as_tensor scalar_tensor asarray tril_indices triu_indices hann_window
+        hamming_window bartlett_window blackman_window kaiser_window normal complex polar
+    """
     return {f for f in (getattr(rushlight, name, None) for name in names.split()) if f is not None}
 
 

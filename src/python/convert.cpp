@@ -8,10 +8,14 @@ namespace rushlight::python {
 
 PyObject* wrap_scalar(const Scalar& s) {
   switch (s.kind()) {
-    case Scalar::Kind::Bool: return PyBool_FromLong(s.to<bool>());
-    case Scalar::Kind::Int: return PyLong_FromLongLong(s.to_int());
-    case Scalar::Kind::UInt: return PyLong_FromUnsignedLongLong(s.to<uint64_t>());
-    case Scalar::Kind::Float: return PyFloat_FromDouble(s.to_double());
+    case Scalar::Kind::Bool:
+      return PyBool_FromLong(s.to<bool>());
+    case Scalar::Kind::Int:
+      return PyLong_FromLongLong(s.to_int());
+    case Scalar::Kind::UInt:
+      return PyLong_FromUnsignedLongLong(s.to<uint64_t>());
+    case Scalar::Kind::Float:
+      return PyFloat_FromDouble(s.to_double());
     case Scalar::Kind::Complex: {
       const complex128 z = s.to<complex128>();
       return PyComplex_FromDoubles(z.real(), z.imag());
@@ -22,22 +26,35 @@ PyObject* wrap_scalar(const Scalar& s) {
 
 PyObject* wrap_value(const Value& v) {
   switch (v.tag()) {
-    case Tag::Bool: return PyBool_FromLong(v.boolean());
-    case Tag::Int: return PyLong_FromLongLong(v.integer());
-    case Tag::Float: return PyFloat_FromDouble(v.floating());
-    case Tag::Scalar: return wrap_scalar(v.scalar());
-    case Tag::Tensor: return wrap(v.tensor());
-    case Tag::IntList: return wrap_size(v.ints());
-    case Tag::String: return to_python(v.string());
-    case Tag::DType: return wrap(v.dtype());
-    case Tag::Device: return wrap(v.device());
-    case Tag::Layout: return wrap(v.layout());
-    case Tag::MemoryFormat: return wrap(v.memory_format());
-    default: Py_RETURN_NONE;
+    case Tag::Bool:
+      return PyBool_FromLong(v.boolean());
+    case Tag::Int:
+      return PyLong_FromLongLong(v.integer());
+    case Tag::Float:
+      return PyFloat_FromDouble(v.floating());
+    case Tag::Scalar:
+      return wrap_scalar(v.scalar());
+    case Tag::Tensor:
+      return wrap(v.tensor());
+    case Tag::IntList:
+      return wrap_size(v.ints());
+    case Tag::String:
+      return to_python(v.string());
+    case Tag::DType:
+      return wrap(v.dtype());
+    case Tag::Device:
+      return wrap(v.device());
+    case Tag::Layout:
+      return wrap(v.layout());
+    case Tag::MemoryFormat:
+      return wrap(v.memory_format());
+    default:
+      Py_RETURN_NONE;
   }
 }
 
-// --- named results ------------------------------------------------------------------------------------------------------
+// --- named results
+// ------------------------------------------------------------------------------------------------------
 
 // "torch.return_types.topk(\nvalues=...,\nindices=...)"
 static PyObject* named_repr(PyObject* self) {
@@ -61,7 +78,8 @@ static PyTypeObject* make_return_type(const Op& op) {
     fields[i].name = name->c_str();
   }
   auto* name = new std::string(str("rushlight.return_types.", op.name()));
-  PyStructSequence_Desc description{name->c_str(), "Results of an operator, by name.", fields, static_cast<int>(returns.size())};
+  PyStructSequence_Desc description{name->c_str(), "Results of an operator, by name.", fields,
+                                    static_cast<int>(returns.size())};
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError();
   type->tp_repr = named_repr;
@@ -76,7 +94,8 @@ static PyTypeObject* return_type_of(const Op& op) {
 PyObject* return_type(PyObject*, PyObject* name) {
   return guard([&]() -> PyObject* {
     for (const Op& op : operator_table().ops())
-      if (op.has_named_returns && op.name() == string_view(name)) return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
+      if (op.has_named_returns && op.name() == string_view(name))
+        return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
     Py_RETURN_NONE;
   });
 }

@@ -38,14 +38,17 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
   static const char* one[] = {"device", nullptr};
   PyObject *type = nullptr, *index = nullptr;
   const bool by_device = kwargs && PyDict_GetItemString(kwargs, "device");
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, by_device ? "O" : "O|O", const_cast<char**>(by_device ? one : names), &type, &index))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, by_device ? "O" : "O|O",
+                                   const_cast<char**>(by_device ? one : names), &type, &index))
     return nullptr;
   return guard([&]() -> PyObject* {
     if (!is_device_like(type))
-      throw_python(PyExc_TypeError, "device(): argument 'type' (position 1) must be str, not " + type_name(type));
+      throw_python(PyExc_TypeError,
+                   "device(): argument 'type' (position 1) must be str, not " + type_name(type));
     Device d = parse_device(type);
     if (index && index != Py_None) {
-      RL_CHECK(d.index < 0, "type (string) must not include an index because index was passed explicitly: ", to_string(d));
+      RL_CHECK(d.index < 0,
+               "type (string) must not include an index because index was passed explicitly: ", to_string(d));
       const int64_t i = PyLong_AsLongLong(index);
       if (i == -1 && PyErr_Occurred()) throw PythonError();
       RL_CHECK(i >= 0, "Device index must not be negative");
@@ -90,7 +93,8 @@ static PyObject* call_context(PyObject* self, const char* function, PyObject* ar
   if (!module) return nullptr;
   PyRef f(PyObject_GetAttrString(module.get(), function));
   if (!f) return nullptr;
-  return args ? PyObject_CallFunctionObjArgs(f.get(), self, args, nullptr) : PyObject_CallOneArg(f.get(), self);
+  return args ? PyObject_CallFunctionObjArgs(f.get(), self, args, nullptr)
+              : PyObject_CallOneArg(f.get(), self);
 }
 static PyObject* device_enter(PyObject* self, PyObject*) { return call_context(self, "_enter", nullptr); }
 static PyObject* device_exit(PyObject* self, PyObject*) { return call_context(self, "_exit", nullptr); }
@@ -106,9 +110,10 @@ static PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullp
                                 {"__enter__", device_enter, METH_NOARGS, nullptr},
                                 {"__exit__", device_exit, METH_VARARGS, nullptr},
                                 {}};
-static PyGetSetDef getset[] = {{"type", get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\".", nullptr},
-                               {"index", get_index, nullptr, "The device's number, or None for the current one.", nullptr},
-                               {}};
+static PyGetSetDef getset[] = {
+    {"type", get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\".", nullptr},
+    {"index", get_index, nullptr, "The device's number, or None for the current one.", nullptr},
+    {}};
 
 PyTypeObject DeviceType_ = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -120,7 +125,8 @@ PyTypeObject DeviceType_ = {
     .tp_call = device_call,
     .tp_str = device_str,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "device(type, index=None): where a tensor lives; also a context in which new tensors are made there.",
+    .tp_doc =
+        "device(type, index=None): where a tensor lives; also a context in which new tensors are made there.",
     .tp_richcompare = device_compare,
     .tp_methods = methods,
     .tp_getset = getset,

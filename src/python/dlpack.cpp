@@ -41,9 +41,11 @@ struct DLManagedTensorVersioned {
 };
 constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 constexpr int32_t kDLCPU = 1;
-constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld = "used_dltensor", *kUsedNew = "used_dltensor_versioned";
+constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld = "used_dltensor",
+                     *kUsedNew = "used_dltensor_versioned";
 
-// --- out ----------------------------------------------------------------------------------------------------------------
+// --- out
+// ----------------------------------------------------------------------------------------------------------------
 
 enum Code : uint8_t { kInt, kUInt, kFloat, kOpaque, kBfloat, kComplex, kBool };
 
@@ -94,7 +96,8 @@ static void drop_capsule(PyObject* capsule) {
 }
 
 static bool wants_versioned(PyObject* max_version) {
-  if (max_version == Py_None || !PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1) return false;
+  if (max_version == Py_None || !PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) < 1)
+    return false;
   return to_int(PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
@@ -102,11 +105,16 @@ static bool wants_versioned(PyObject* max_version) {
 static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
   PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", const_cast<char**>(names), &stream, &max_version, &device, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", const_cast<char**>(names), &stream, &max_version,
+                                   &device, &copy))
+    return nullptr;
   return guard([&]() -> PyObject* {
     Tensor t = tensor_of(self);
-    if (t->flags & kAutograd) throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
-    if (!t.is_cpu()) throw_python(PyExc_BufferError, str("Can't export a tensor on ", to_string(t.device()), " through DLPack"));
+    if (t->flags & kAutograd)
+      throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    if (!t.is_cpu())
+      throw_python(PyExc_BufferError,
+                   str("Can't export a tensor on ", to_string(t.device()), " through DLPack"));
     const bool copied = copy == Py_True;
     if (copied) t = ops::to_copy(t, std::nullopt, std::nullopt, std::nullopt);
     const bool read_only = t->storage && t->storage->read_only();
@@ -116,30 +124,36 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       m->flags = (read_only ? kReadOnly : 0) | (copied ? kIsCopied : 0);
       return check(PyCapsule_New(m, kNew, drop_capsule<DLManagedTensorVersioned>));
     }
-    if (read_only) throw_python(PyExc_BufferError, "This tensor's memory is read-only, which only versioned DLPack capsules can say");
+    if (read_only)
+      throw_python(PyExc_BufferError,
+                   "This tensor's memory is read-only, which only versioned DLPack capsules can say");
     return check(PyCapsule_New(make_managed<DLManagedTensor>(t), kOld, drop_capsule<DLManagedTensor>));
   });
 }
 
 static PyObject* m_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", kDLCPU, 0); }
 
-// --- in -----------------------------------------------------------------------------------------------------------------
+// --- in
+// -----------------------------------------------------------------------------------------------------------------
 
 static DType dtype_of(DLDataType d) {
-  RL_CHECK_AS(Value, d.lanes == 1, "from_dlpack: vector types (", static_cast<int>(d.lanes), " lanes) are not supported");
+  RL_CHECK_AS(Value, d.lanes == 1, "from_dlpack: vector types (", static_cast<int>(d.lanes),
+              " lanes) are not supported");
   for (int i = 0; i < kDTypeCount; ++i) {
     const DType t = static_cast<DType>(i);
     if (is_float8(t)) continue;
     const DLDataType own = data_type(t);
     if (own.code == d.code && own.bits == d.bits) return t;
   }
-  RL_FAIL_AS(Value, "from_dlpack: unsupported type, code ", static_cast<int>(d.code), " with ", static_cast<int>(d.bits), " bits");
+  RL_FAIL_AS(Value, "from_dlpack: unsupported type, code ", static_cast<int>(d.code), " with ",
+             static_cast<int>(d.bits), " bits");
 }
 
 template <class Managed>
 static Tensor import(Managed* m, bool read_only) {
   const DLTensor& d = m->dl_tensor;
-  RL_CHECK(d.device.device_type == kDLCPU, "from_dlpack: this build takes CPU memory only, got device type ", d.device.device_type);
+  RL_CHECK(d.device.device_type == kDLCPU, "from_dlpack: this build takes CPU memory only, got device type ",
+           d.device.device_type);
   RL_CHECK_VALUE(d.ndim >= 0 && d.ndim <= 64, "from_dlpack: bad number of dimensions ", d.ndim);
   const DType dtype = dtype_of(d.dtype);
   const auto item = static_cast<int64_t>(element_size(dtype));
@@ -170,7 +184,9 @@ static Tensor take_capsule(PyObject* capsule) {
     return t;
   }
   if (!PyCapsule_IsValid(capsule, kOld))
-    RL_FAIL("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already constructed a tensor from it once.");
+    RL_FAIL(
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
+        "you might have already constructed a tensor from it once.");
   Tensor t = import(static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kOld)), false);
   check(PyCapsule_SetName(capsule, kUsedOld));
   return t;
@@ -179,7 +195,8 @@ static Tensor take_capsule(PyObject* capsule) {
 static PyObject* ask_for_capsule(PyObject* object, PyObject* copy) {
   PyRef method(check(PyObject_GetAttrString(object, "__dlpack__")));
   PyRef none(PyTuple_New(0));
-  PyRef keywords(copy == Py_None ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0) : Py_BuildValue("{s:(ii),s:O}", "max_version", 1, 0, "copy", copy));
+  PyRef keywords(copy == Py_None ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0)
+                                 : Py_BuildValue("{s:(ii),s:O}", "max_version", 1, 0, "copy", copy));
   if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get())) return capsule;
   if (!PyErr_ExceptionMatches(PyExc_TypeError) || copy != Py_None) throw PythonError();
   PyErr_Clear();  // a producer from before max_version
@@ -190,9 +207,11 @@ static PyObject* ask_for_capsule(PyObject* object, PyObject* copy) {
 static PyObject* f_from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"ext_tensor", "device", "copy", nullptr};
   PyObject *object, *device = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO", const_cast<char**>(names), &object, &device, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OO", const_cast<char**>(names), &object, &device, &copy))
+    return nullptr;
   return guard([&] {
-    PyRef capsule = PyCapsule_CheckExact(object) ? PyRef::borrow(object) : PyRef(ask_for_capsule(object, copy));
+    PyRef capsule =
+        PyCapsule_CheckExact(object) ? PyRef::borrow(object) : PyRef(ask_for_capsule(object, copy));
     Tensor t = take_capsule(capsule.get());
     if (device != Py_None) t = ops::to(t, std::nullopt, parse_device(device), false, false, std::nullopt);
     return wrap(std::move(t));
@@ -200,17 +219,23 @@ static PyObject* f_from_dlpack(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 static PyObject* f_to_dlpack(PyObject*, PyObject* tensor) {
   PyRef none(PyTuple_New(0));
-  return is_tensor(tensor) ? m_dlpack(tensor, none.get(), nullptr) : PyErr_Format(PyExc_TypeError, "to_dlpack: expected a Tensor, got %s", Py_TYPE(tensor)->tp_name);
+  return is_tensor(tensor) ? m_dlpack(tensor, none.get(), nullptr)
+                           : PyErr_Format(PyExc_TypeError, "to_dlpack: expected a Tensor, got %s",
+                                          Py_TYPE(tensor)->tp_name);
 }
 
 template <class F>
 static PyCFunction method(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
-static PyMethodDef tensor_methods[] = {{"__dlpack__", method(m_dlpack), METH_VARARGS | METH_KEYWORDS, "A capsule that shares this tensor's memory."},
-                                       {"__dlpack_device__", m_dlpack_device, METH_NOARGS, "(device type, device number)"},
-                                       {}};
-static PyMethodDef functions[] = {{"from_dlpack", method(f_from_dlpack), METH_VARARGS | METH_KEYWORDS, "from_dlpack(ext_tensor, *, device=None, copy=None): a tensor on the memory of another library's array."},
+static PyMethodDef tensor_methods[] = {
+    {"__dlpack__", method(m_dlpack), METH_VARARGS | METH_KEYWORDS,
+     "A capsule that shares this tensor's memory."},
+    {"__dlpack_device__", m_dlpack_device, METH_NOARGS, "(device type, device number)"},
+    {}};
+static PyMethodDef functions[] = {{"from_dlpack", method(f_from_dlpack), METH_VARARGS | METH_KEYWORDS,
+                                   "from_dlpack(ext_tensor, *, device=None, copy=None): a tensor on the "
+                                   "memory of another library's array."},
                                   {"_to_dlpack", f_to_dlpack, METH_O, nullptr},
                                   {}};
 

@@ -69,17 +69,23 @@ PyTypeObject DTypeType = {
     .tp_getset = dtype_getset,
 };
 
-// --- layout and memory format -------------------------------------------------------------------------------------------
+// --- layout and memory format
+// -------------------------------------------------------------------------------------------
 
 static PyObject *layouts[2], *formats[4];
 static const char* const layout_names[] = {"strided", "sparse_coo"};
-static const char* const format_names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
+static const char* const format_names[] = {"contiguous_format", "preserve_format", "channels_last",
+                                           "channels_last_3d"};
 
 PyObject* wrap(Layout l) { return Py_NewRef(layouts[static_cast<int>(l)]); }
 PyObject* wrap(MemoryFormat f) { return Py_NewRef(formats[static_cast<int>(f)]); }
 
-static const char* layout_name(PyObject* self) { return layout_names[static_cast<int>(layout_of_object(self))]; }
-static const char* format_name(PyObject* self) { return format_names[static_cast<int>(memory_format_of_object(self))]; }
+static const char* layout_name(PyObject* self) {
+  return layout_names[static_cast<int>(layout_of_object(self))];
+}
+static const char* format_name(PyObject* self) {
+  return format_names[static_cast<int>(memory_format_of_object(self))];
+}
 static PyObject* layout_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", layout_name(self)); }
 static PyObject* format_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", format_name(self)); }
 static PyObject* layout_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(layout_name(self)); }
@@ -111,7 +117,8 @@ PyTypeObject MemoryFormatType = {
     .tp_getset = named_getset,
 };
 
-// --- finfo and iinfo ----------------------------------------------------------------------------------------------------
+// --- finfo and iinfo
+// ----------------------------------------------------------------------------------------------------
 
 struct FloatFacts {
   int bits;
@@ -120,15 +127,24 @@ struct FloatFacts {
 
 static FloatFacts float_facts(DType t) {
   switch (t) {
-    case DType::Float16: return {16, 0x1p-10, 65504.0, 0x1p-14, 1e-3};
-    case DType::BFloat16: return {16, 0x1p-7, 0x1.FEp127, 0x1p-126, 1e-2};
-    case DType::Float32: return {32, FLT_EPSILON, FLT_MAX, FLT_MIN, 1e-6};
-    case DType::Float64: return {64, DBL_EPSILON, DBL_MAX, DBL_MIN, 1e-15};
-    case DType::Float8_e5m2: return {8, 0.25, 57344.0, 0x1p-14, 1.0};
-    case DType::Float8_e4m3fn: return {8, 0.125, 448.0, 0x1p-6, 1.0};
-    case DType::Float8_e5m2fnuz: return {8, 0.125, 57344.0, 0x1p-15, 1.0};
-    case DType::Float8_e4m3fnuz: return {8, 0.125, 240.0, 0x1p-7, 1.0};
-    default: return {};
+    case DType::Float16:
+      return {16, 0x1p-10, 65504.0, 0x1p-14, 1e-3};
+    case DType::BFloat16:
+      return {16, 0x1p-7, 0x1.FEp127, 0x1p-126, 1e-2};
+    case DType::Float32:
+      return {32, FLT_EPSILON, FLT_MAX, FLT_MIN, 1e-6};
+    case DType::Float64:
+      return {64, DBL_EPSILON, DBL_MAX, DBL_MIN, 1e-15};
+    case DType::Float8_e5m2:
+      return {8, 0.25, 57344.0, 0x1p-14, 1.0};
+    case DType::Float8_e4m3fn:
+      return {8, 0.125, 448.0, 0x1p-6, 1.0};
+    case DType::Float8_e5m2fnuz:
+      return {8, 0.125, 57344.0, 0x1p-15, 1.0};
+    case DType::Float8_e4m3fnuz:
+      return {8, 0.125, 240.0, 0x1p-7, 1.0};
+    default:
+      return {};
   }
 }
 
@@ -139,13 +155,20 @@ static PyObject* finfo_get(PyObject* self, void* field) {
   const DType t = self_of(self);
   const FloatFacts f = float_facts(t);
   switch (reinterpret_cast<intptr_t>(field)) {
-    case 0: return PyLong_FromLong(f.bits);
-    case 1: return PyFloat_FromDouble(f.eps);
-    case 2: return PyFloat_FromDouble(f.max);
-    case 3: return PyFloat_FromDouble(-f.max);
-    case 4: return PyFloat_FromDouble(f.smallest_normal);
-    case 5: return PyFloat_FromDouble(f.resolution);
-    default: return to_python(dtype_name(t));
+    case 0:
+      return PyLong_FromLong(f.bits);
+    case 1:
+      return PyFloat_FromDouble(f.eps);
+    case 2:
+      return PyFloat_FromDouble(f.max);
+    case 3:
+      return PyFloat_FromDouble(-f.max);
+    case 4:
+      return PyFloat_FromDouble(f.smallest_normal);
+    case 5:
+      return PyFloat_FromDouble(f.resolution);
+    default:
+      return to_python(dtype_name(t));
   }
 }
 static void* field(intptr_t i) { return reinterpret_cast<void*>(i); }
@@ -162,8 +185,8 @@ static PyGetSetDef finfo_getset[] = {
 
 static PyObject* finfo_repr(PyObject* self) {
   auto get = [&](intptr_t i) { return PyRef(finfo_get(self, field(i))); };
-  return PyUnicode_FromFormat(finfo_format, get(5).get(), get(3).get(), get(2).get(), get(1).get(), get(4).get(),
-                              get(4).get(), get(6).get());
+  return PyUnicode_FromFormat(finfo_format, get(5).get(), get(3).get(), get(2).get(), get(1).get(),
+                              get(4).get(), get(4).get(), get(6).get());
 }
 
 static PyObject* new_info(PyTypeObject* type, PyObject* args, PyObject* kwargs, bool floating) {
@@ -173,38 +196,54 @@ static PyObject* new_info(PyTypeObject* type, PyObject* args, PyObject* kwargs, 
   return guard([&]() -> PyObject* {
     const char* kind = floating ? "finfo" : "iinfo";
     if (dtype && !is_dtype_like(dtype))
-      throw_python(PyExc_TypeError, str(kind, "(): argument 'type' (position 1) must be torch.dtype, not ", type_name(dtype)));
-    if (!dtype && !floating) throw_python(PyExc_TypeError, "iinfo() missing 1 required positional arguments: \"type\"");
+      throw_python(PyExc_TypeError,
+                   str(kind, "(): argument 'type' (position 1) must be torch.dtype, not ", type_name(dtype)));
+    if (!dtype && !floating)
+      throw_python(PyExc_TypeError, "iinfo() missing 1 required positional arguments: \"type\"");
     DType t = dtype ? parse_dtype(dtype) : get_default_dtype();
     if (floating && is_complex(t)) t = real_dtype(t);
     if (floating && !is_floating(t))
-      throw_python(PyExc_TypeError, str("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.", dtype_name(t), "'"));
+      throw_python(
+          PyExc_TypeError,
+          str("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.",
+              dtype_name(t), "'"));
     if (!floating && !is_integral(t))
-      throw_python(PyExc_TypeError, str("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.", dtype_name(t), "'"));
+      throw_python(PyExc_TypeError,
+                   str("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.",
+                       dtype_name(t), "'"));
     PyObject* self = check(type->tp_alloc(type, 0));
     reinterpret_cast<PyBox<DType>*>(self)->value = t;
     return self;
   });
 }
-static PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) { return new_info(type, args, kwargs, true); }
-static PyObject* iinfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) { return new_info(type, args, kwargs, false); }
+static PyObject* finfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return new_info(type, args, kwargs, true);
+}
+static PyObject* iinfo_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  return new_info(type, args, kwargs, false);
+}
 
 static PyObject* iinfo_get(PyObject* self, void* field) {
   const DType t = self_of(self);
   const int bits = static_cast<int>(8 * element_size(t));
   switch (reinterpret_cast<intptr_t>(field)) {
-    case 0: return PyLong_FromLong(bits);
-    case 1: return is_signed(t) ? PyLong_FromLongLong((1ull << (bits - 1)) - 1) : PyLong_FromUnsignedLongLong(bits == 64 ? ~0ull : (1ull << bits) - 1);
-    case 2: return is_signed(t) ? PyLong_FromLongLong(static_cast<long long>(~0ull << (bits - 1))) : PyLong_FromLong(0);
-    default: return to_python(dtype_name(t));
+    case 0:
+      return PyLong_FromLong(bits);
+    case 1:
+      return is_signed(t) ? PyLong_FromLongLong((1ull << (bits - 1)) - 1)
+                          : PyLong_FromUnsignedLongLong(bits == 64 ? ~0ull : (1ull << bits) - 1);
+    case 2:
+      return is_signed(t) ? PyLong_FromLongLong(static_cast<long long>(~0ull << (bits - 1)))
+                          : PyLong_FromLong(0);
+    default:
+      return to_python(dtype_name(t));
   }
 }
-static PyGetSetDef iinfo_getset[] = {
-    {"bits", iinfo_get, nullptr, "Bits of one number.", field(0)},
-    {"max", iinfo_get, nullptr, "The largest number.", field(1)},
-    {"min", iinfo_get, nullptr, "The smallest number.", field(2)},
-    {"dtype", iinfo_get, nullptr, "The name of the type.", field(3)},
-    {}};
+static PyGetSetDef iinfo_getset[] = {{"bits", iinfo_get, nullptr, "Bits of one number.", field(0)},
+                                     {"max", iinfo_get, nullptr, "The largest number.", field(1)},
+                                     {"min", iinfo_get, nullptr, "The smallest number.", field(2)},
+                                     {"dtype", iinfo_get, nullptr, "The name of the type.", field(3)},
+                                     {}};
 static PyObject* iinfo_repr(PyObject* self) {
   auto get = [&](intptr_t i) { return PyRef(iinfo_get(self, field(i))); };
   return PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%U)", get(2).get(), get(1).get(), get(3).get());
@@ -246,9 +285,12 @@ static PyTypeObject IInfoType = {
 static PyObject* py_get_default_dtype(PyObject*, PyObject*) { return wrap(get_default_dtype()); }
 static PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
-    if (!is_dtype_like(o)) throw_python(PyExc_TypeError, "invalid dtype object: only floating-point types are supported as the default type");
+    if (!is_dtype_like(o))
+      throw_python(PyExc_TypeError,
+                   "invalid dtype object: only floating-point types are supported as the default type");
     const DType t = parse_dtype(o);
-    if (!is_floating(t)) throw_python(PyExc_TypeError, str("only floating-point types are supported as the default type"));
+    if (!is_floating(t))
+      throw_python(PyExc_TypeError, str("only floating-point types are supported as the default type"));
     set_default_dtype(t);
     Py_RETURN_NONE;
   });
@@ -295,8 +337,13 @@ void init_dtypes(PyObject* module) {
     dtypes[i] = reinterpret_cast<PyBox<DType>*>(o);
     check(PyModule_AddObjectRef(module, std::string(dtype_name(t)).c_str(), o));
   }
-  for (auto [alias, t] : {std::pair{"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},
-                          {"short", DType::Int16}, {"int", DType::Int32}, {"long", DType::Int64}, {"cfloat", DType::Complex64},
+  for (auto [alias, t] : {std::pair{"float", DType::Float32},
+                          {"double", DType::Float64},
+                          {"half", DType::Float16},
+                          {"short", DType::Int16},
+                          {"int", DType::Int32},
+                          {"long", DType::Int64},
+                          {"cfloat", DType::Complex64},
                           {"cdouble", DType::Complex128}})
     check(PyModule_AddObjectRef(module, alias, PyRef(wrap(t)).get()));
   for (int i = 0; i < 2; ++i) {

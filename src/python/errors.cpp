@@ -45,15 +45,24 @@ void PythonError::restore() noexcept {
 
 static PyObject* exception_type(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::Runtime: return PyExc_RuntimeError;
-    case ErrorKind::Value: return PyExc_ValueError;
-    case ErrorKind::Type: return PyExc_TypeError;
-    case ErrorKind::Index: return PyExc_IndexError;
-    case ErrorKind::NotImplemented: return PyExc_NotImplementedError;
-    case ErrorKind::OutOfMemory: return out_of_memory_error;
-    case ErrorKind::Linalg: return linalg_error;
-    case ErrorKind::Overflow: return PyExc_OverflowError;
-    case ErrorKind::Internal: return PyExc_RuntimeError;
+    case ErrorKind::Runtime:
+      return PyExc_RuntimeError;
+    case ErrorKind::Value:
+      return PyExc_ValueError;
+    case ErrorKind::Type:
+      return PyExc_TypeError;
+    case ErrorKind::Index:
+      return PyExc_IndexError;
+    case ErrorKind::NotImplemented:
+      return PyExc_NotImplementedError;
+    case ErrorKind::OutOfMemory:
+      return out_of_memory_error;
+    case ErrorKind::Linalg:
+      return linalg_error;
+    case ErrorKind::Overflow:
+      return PyExc_OverflowError;
+    case ErrorKind::Internal:
+      return PyExc_RuntimeError;
   }
   return PyExc_RuntimeError;
 }
@@ -102,7 +111,9 @@ static void warn_user(const std::string& message) {
   if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) < 0) throw PythonError();
 }
 
-void add_functions(PyObject* module, PyMethodDef* functions) { check(PyModule_AddFunctions(module, functions)); }
+void add_functions(PyObject* module, PyMethodDef* functions) {
+  check(PyModule_AddFunctions(module, functions));
+}
 
 void add_type(PyObject* module, const char* name, PyTypeObject* type) {
   check(PyType_Ready(type));
@@ -112,10 +123,10 @@ void add_type(PyObject* module, const char* name, PyTypeObject* type) {
 void init_errors(PyObject* module) {
   out_of_memory_error = check(PyErr_NewExceptionWithDoc(
       "rushlight.OutOfMemoryError", "Raised when a device has no memory left.", PyExc_RuntimeError, nullptr));
-  linalg_error = check(PyErr_NewExceptionWithDoc(
-      "rushlight.linalg.LinAlgError",
-      "Raised when a linear algebra routine cannot go on: a singular matrix, a decomposition that does not converge.",
-      PyExc_RuntimeError, nullptr));
+  linalg_error = check(PyErr_NewExceptionWithDoc("rushlight.linalg.LinAlgError",
+                                                 "Raised when a linear algebra routine cannot go on: a "
+                                                 "singular matrix, a decomposition that does not converge.",
+                                                 PyExc_RuntimeError, nullptr));
   check(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
   check(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
   show_warning = warn_user;

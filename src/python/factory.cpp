@@ -10,7 +10,8 @@
 
 namespace rushlight::python {
 
-// --- shape and dtype ----------------------------------------------------------------------------------------------------
+// --- shape and dtype
+// ----------------------------------------------------------------------------------------------------
 
 struct Inferred {
   Dims shape;
@@ -25,12 +26,13 @@ struct Inferred {
 
 static bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 static bool is_scalar_leaf(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || (is_tensor(o) && tensor_of(o).dim() == 0) || is_numpy_scalar(o);
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) ||
+         (is_tensor(o) && tensor_of(o).dim() == 0) || is_numpy_scalar(o);
 }
 // A sequence that is no list: read through the protocol (ranges, arrays, tensors, user classes).
 static bool is_other_sequence(PyObject* o) {
-  return !is_list(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_scalar_leaf(o) && PySequence_Check(o) &&
-         PyObject_HasAttrString(o, "__len__");
+  return !is_list(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_scalar_leaf(o) &&
+         PySequence_Check(o) && PyObject_HasAttrString(o, "__len__");
 }
 
 static DType numpy_scalar_dtype(PyObject* o) {
@@ -40,7 +42,8 @@ static DType numpy_scalar_dtype(PyObject* o) {
   if (is_numpy_bool(o)) return DType::Bool;
   if (std::strcmp(name, "longlong") == 0) return DType::Int64;
   if (std::strcmp(name, "ulonglong") == 0) return DType::UInt64;
-  throw_python(PyExc_TypeError, str("can't convert ", Py_TYPE(o)->tp_name, " to a tensor: its dtype is not supported"));
+  throw_python(PyExc_TypeError,
+               str("can't convert ", Py_TYPE(o)->tp_name, " to a tensor: its dtype is not supported"));
 }
 
 static DType leaf_dtype(PyObject* o) {
@@ -73,7 +76,8 @@ static void infer_shape(PyObject* data, Dims& shape) {
   while (is_list(at.get()) || is_other_sequence(at.get())) {
     const Py_ssize_t n = sequence_length(at.get());
     shape.push_back(n);
-    if (shape.size() > 128) throw_python(PyExc_ValueError, "too many dimensions '" + type_name(at.get()) + "'");
+    if (shape.size() > 128)
+      throw_python(PyExc_ValueError, "too many dimensions '" + type_name(at.get()) + "'");
     if (n == 0) return;
     at = sequence_item(at.get(), 0);
   }
@@ -82,24 +86,29 @@ static void infer_shape(PyObject* data, Dims& shape) {
 
 static void check_length(PyObject* sequence, const Dims& shape, size_t dim) {
   if (!is_list(sequence) && !is_other_sequence(sequence))
-    throw_python(PyExc_TypeError, str("expected sequence of length ", shape[dim], " at dim ", static_cast<int64_t>(dim), " (got a ", type_name(sequence), ")"));
+    throw_python(PyExc_TypeError, str("expected sequence of length ", shape[dim], " at dim ",
+                                      static_cast<int64_t>(dim), " (got a ", type_name(sequence), ")"));
   const Py_ssize_t n = sequence_length(sequence);
   if (n != shape[dim])
-    throw_python(PyExc_ValueError, str("expected sequence of length ", shape[dim], " at dim ", static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")"));
+    throw_python(PyExc_ValueError, str("expected sequence of length ", shape[dim], " at dim ",
+                                       static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")"));
 }
 
 static void infer_dtype(PyObject* data, Inferred& found, size_t dim) {
   if (dim == found.shape.size()) {
     if (is_tensor(data) && tensor_of(data).dim() > 0 && tensor_of(data).numel() != 1)
       throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
-    if (is_list(data)) throw_python(PyExc_ValueError, str("expected a number at dim ", static_cast<int64_t>(dim), " (got a ", type_name(data), ")"));
+    if (is_list(data))
+      throw_python(PyExc_ValueError, str("expected a number at dim ", static_cast<int64_t>(dim), " (got a ",
+                                         type_name(data), ")"));
     return found.add(leaf_dtype(data));
   }
   check_length(data, found.shape, dim);
   for (Py_ssize_t i = 0; i < found.shape[dim]; ++i) infer_dtype(sequence_item(data, i).get(), found, dim + 1);
 }
 
-// --- writing ------------------------------------------------------------------------------------------------------------
+// --- writing
+// ------------------------------------------------------------------------------------------------------------
 
 template <class T>
 static T number_as(PyObject* o, DType dtype) {
@@ -115,7 +124,8 @@ static T number_as(PyObject* o, DType dtype) {
   if (s.is_complex() && !is_complex_v<T>) throw_python(PyExc_TypeError, "must be real number, not complex");
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) < 8) {
     // Negative numbers wrap round in unsigned types, as in PyTorch.
-    if (!(std::is_unsigned_v<T> && s.is_integral() && s.to_int() < 0 && -s.to_int() <= static_cast<int64_t>(std::numeric_limits<T>::max())))
+    if (!(std::is_unsigned_v<T> && s.is_integral() && s.to_int() < 0 &&
+          -s.to_int() <= static_cast<int64_t>(std::numeric_limits<T>::max())))
       s.check_fits(dtype);
   }
   return s.to<T>();
@@ -128,7 +138,8 @@ static T* write(PyObject* data, const Dims& shape, size_t dim, T* at, DType dtyp
     return at + 1;
   }
   check_length(data, shape, dim);
-  for (Py_ssize_t i = 0; i < shape[dim]; ++i) at = write(sequence_item(data, i).get(), shape, dim + 1, at, dtype);
+  for (Py_ssize_t i = 0; i < shape[dim]; ++i)
+    at = write(sequence_item(data, i).get(), shape, dim + 1, at, dtype);
   return at;
 }
 
@@ -187,7 +198,8 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
   return on_device(std::move(t), std::nullopt, device);
 }
 
-// --- torch.tensor and torch.as_tensor -----------------------------------------------------------------------------------
+// --- torch.tensor and torch.as_tensor
+// -----------------------------------------------------------------------------------
 
 struct FactoryArguments {
   PyObject* data = nullptr;
@@ -200,14 +212,17 @@ struct FactoryArguments {
 static void take_keyword(FactoryArguments& a, const char* f, std::string_view name, PyObject* o) {
   if (name == "dtype") {
     if (o == Py_None) return;
-    if (!is_dtype_like(o)) throw_python(PyExc_TypeError, str(f, "(): argument 'dtype' must be torch.dtype, not ", type_name(o)));
+    if (!is_dtype_like(o))
+      throw_python(PyExc_TypeError, str(f, "(): argument 'dtype' must be torch.dtype, not ", type_name(o)));
     a.dtype = parse_dtype(o);
   } else if (name == "device") {
     if (o == Py_None) return;
-    if (!is_device_like(o)) throw_python(PyExc_TypeError, str(f, "(): argument 'device' must be torch.device, not ", type_name(o)));
+    if (!is_device_like(o))
+      throw_python(PyExc_TypeError, str(f, "(): argument 'device' must be torch.device, not ", type_name(o)));
     a.device = parse_device(o);
   } else if (name == "requires_grad" || name == "pin_memory") {
-    if (!PyBool_Check(o) && !is_int(o)) throw_python(PyExc_TypeError, str(f, "(): argument '", name, "' must be bool, not ", type_name(o)));
+    if (!PyBool_Check(o) && !is_int(o))
+      throw_python(PyExc_TypeError, str(f, "(): argument '", name, "' must be bool, not ", type_name(o)));
     if (name == "requires_grad") a.requires_grad = to_bool(o);
   } else if (name == "copy" && std::strcmp(f, "asarray") == 0) {
     if (o != Py_None) a.copy = to_bool(o);
@@ -218,21 +233,28 @@ static void take_keyword(FactoryArguments& a, const char* f, std::string_view na
   }
 }
 
-static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, const char* const* positional, int most) {
+static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_ssize_t n, PyObject* kwnames,
+                                      const char* const* positional, int most) {
   FactoryArguments a;
-  if (n > most) throw_python(PyExc_TypeError, str(f, "() takes ", most, " positional argument", most == 1 ? "" : "s", " but ", static_cast<int64_t>(n), " were given"));
+  if (n > most)
+    throw_python(PyExc_TypeError, str(f, "() takes ", most, " positional argument", most == 1 ? "" : "s",
+                                      " but ", static_cast<int64_t>(n), " were given"));
   for (Py_ssize_t i = 0; i < n; ++i) {
-    if (i == 0) a.data = args[0];
-    else take_keyword(a, f, positional[i], args[i]);
+    if (i == 0)
+      a.data = args[0];
+    else
+      take_keyword(a, f, positional[i], args[i]);
   }
-  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) take_keyword(a, f, string_view(PyTuple_GET_ITEM(kwnames, k)), args[n + k]);
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+    take_keyword(a, f, string_view(PyTuple_GET_ITEM(kwnames, k)), args[n + k]);
   if (!a.data) throw_python(PyExc_TypeError, str(f, "() missing 1 required positional arguments: \"data\""));
   return a;
 }
 
 static PyObject* finish(Tensor t, bool requires_grad) {
   if (requires_grad) {
-    RL_CHECK(is_differentiable(t.dtype()), "Only Tensors of floating point and complex dtype can require gradients");
+    RL_CHECK(is_differentiable(t.dtype()),
+             "Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(t, true);
   }
   return wrap(std::move(t));
@@ -254,8 +276,9 @@ static PyObject* f_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
     static const char* const positional[] = {"data"};
     const FactoryArguments a = parse_factory("tensor", args, n, kwnames, positional, 1);
     if (is_tensor(a.data) && show_warning)
-      show_warning("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                   "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
+      show_warning(
+          "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+          "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
     const Device device = a.device ? *a.device : is_tensor(a.data) ? tensor_of(a.data).device() : Device{};
     return finish(tensor_from_data(a.data, a.dtype, device), a.requires_grad);
   });
@@ -285,55 +308,67 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
     const Device device = a.device.value_or(is_tensor(a.data) ? tensor_of(a.data).device() : Device{});
     Tensor t;
     bool shared = true;
-    if (is_tensor(a.data)) t = tensor_of(a.data);
-    else if (PyObject_CheckBuffer(a.data) && is_ndarray(a.data)) t = tensor_from_buffer(a.data);
-    else t = tensor_from_data(a.data, a.dtype, device), shared = false;
+    if (is_tensor(a.data))
+      t = tensor_of(a.data);
+    else if (PyObject_CheckBuffer(a.data) && is_ndarray(a.data))
+      t = tensor_from_buffer(a.data);
+    else
+      t = tensor_from_data(a.data, a.dtype, device), shared = false;
     const bool same = (!a.dtype || *a.dtype == t.dtype()) && device == t.device();
-    RL_CHECK_VALUE(a.copy != 0 || (same && shared), "can't alias tensor with dtype '", dtype_name(t.dtype()), "' into dtype '",
-                   dtype_name(a.dtype.value_or(t.dtype())), "'.");
+    RL_CHECK_VALUE(a.copy != 0 || (same && shared), "can't alias tensor with dtype '", dtype_name(t.dtype()),
+                   "' into dtype '", dtype_name(a.dtype.value_or(t.dtype())), "'.");
     if (!same || (a.copy == 1 && shared)) t = ops::to_copy(t, a.dtype, device, std::nullopt);
     return finish(std::move(t), a.requires_grad);
   });
 }
 
-// --- torch.Tensor(...): the legacy constructor --------------------------------------------------------------------------
+// --- torch.Tensor(...): the legacy constructor
+// --------------------------------------------------------------------------
 
 static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (kwargs)
     if (PyObject* device = PyDict_GetItemString(kwargs, "device")) {
       if (device != Py_None && !parse_device(device).is_cpu())
-        throw_python(PyExc_TypeError, str("legacy constructor expects device type: cpu but device type: ", device_type_name(parse_device(device).type), " was passed"));
+        throw_python(PyExc_TypeError, str("legacy constructor expects device type: cpu but device type: ",
+                                          device_type_name(parse_device(device).type), " was passed"));
     }
   if (n == 0) return empty_tensor({0}, dtype);
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (is_index(first)) {
     Dims sizes;
     for (Py_ssize_t i = 0; i < n; ++i) {
-      if (!is_index(PyTuple_GET_ITEM(args, i))) throw_python(PyExc_TypeError, "new(): sizes must be ints, not " + type_name(PyTuple_GET_ITEM(args, i)));
+      if (!is_index(PyTuple_GET_ITEM(args, i)))
+        throw_python(PyExc_TypeError,
+                     "new(): sizes must be ints, not " + type_name(PyTuple_GET_ITEM(args, i)));
       sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
-      RL_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(), ": ", sizes);
+      RL_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(), ": ",
+               sizes);
     }
     return empty_tensor(sizes, dtype);
   }
   if (n > 1) throw_python(PyExc_TypeError, "new() received an invalid combination of arguments");
   if (Py_TYPE(first) == &SizeType) {
     Dims sizes;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i) sizes.push_back(to_int(PyTuple_GET_ITEM(first, i)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(first); ++i)
+      sizes.push_back(to_int(PyTuple_GET_ITEM(first, i)));
     return empty_tensor(sizes, dtype);
   }
   if (is_tensor(first)) {
-    RL_CHECK_TYPE(tensor_of(first).dtype() == dtype, "expected ", legacy_name(dtype), " (got ", legacy_name(tensor_of(first).dtype()), ")");
+    RL_CHECK_TYPE(tensor_of(first).dtype() == dtype, "expected ", legacy_name(dtype), " (got ",
+                  legacy_name(tensor_of(first).dtype()), ")");
     return ops::alias(tensor_of(first));
   }
   if (PyUnicode_Check(first)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
-  if (!PySequence_Check(first)) throw_python(PyExc_TypeError, str("new(): data must be a sequence (got ", type_name(first), ")"));
+  if (!PySequence_Check(first))
+    throw_python(PyExc_TypeError, str("new(): data must be a sequence (got ", type_name(first), ")"));
   return tensor_from_data(first, dtype);
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
-    if (type == &TensorBaseType) throw_python(PyExc_TypeError, "Cannot instantiate TensorBase; use torch.Tensor");
+    if (type == &TensorBaseType)
+      throw_python(PyExc_TypeError, "Cannot instantiate TensorBase; use torch.Tensor");
     return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype()));
   });
 }
@@ -341,7 +376,8 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 // _legacy_tensor(dtype, args, kwargs): torch.FloatTensor and its kin.
 static PyObject* f_legacy(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
-    if (n != 3 || !is_dtype(args[0]) || !PyTuple_Check(args[1])) throw_python(PyExc_TypeError, "_legacy_tensor(dtype, args, kwargs)");
+    if (n != 3 || !is_dtype(args[0]) || !PyTuple_Check(args[1]))
+      throw_python(PyExc_TypeError, "_legacy_tensor(dtype, args, kwargs)");
     return wrap(legacy_tensor(args[1], args[2] == Py_None ? nullptr : args[2], dtype_of_object(args[0])));
   });
 }
@@ -353,9 +389,13 @@ static PyCFunction method(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
 static PyMethodDef functions[] = {
-    {"tensor", method(f_tensor), METH_FASTCALL | METH_KEYWORDS, "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False): a new tensor with a copy of the data."},
-    {"as_tensor", method(f_as_tensor), METH_FASTCALL | METH_KEYWORDS, "as_tensor(data, dtype=None, device=None): a tensor that shares the data where that is possible."},
-    {"asarray", method(f_asarray), METH_FASTCALL | METH_KEYWORDS, "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)"},
+    {"tensor", method(f_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False): a new tensor with a "
+     "copy of the data."},
+    {"as_tensor", method(f_as_tensor), METH_FASTCALL | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None): a tensor that shares the data where that is possible."},
+    {"asarray", method(f_asarray), METH_FASTCALL | METH_KEYWORDS,
+     "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)"},
     {"_legacy_tensor", method(f_legacy), METH_FASTCALL, nullptr},
     {"is_tensor", f_is_tensor, METH_O, "Whether the object is a tensor."},
     {}};

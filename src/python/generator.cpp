@@ -9,8 +9,7 @@
 namespace rushlight::python {
 
 struct PyGenerator {
-  PyObject_HEAD
-  Generator* generator;
+  PyObject_HEAD Generator* generator;
 };
 
 Generator* generator_of(PyObject* o) { return reinterpret_cast<PyGenerator*>(o)->generator; }
@@ -28,10 +27,14 @@ static PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwa
   return guard([&] {
     Device d;
     if (device && device != Py_None) {
-      if (!is_device_like(device)) throw_python(PyExc_TypeError, "Generator(): argument 'device' (position 1) must be torch.device, not " + type_name(device));
+      if (!is_device_like(device))
+        throw_python(
+            PyExc_TypeError,
+            "Generator(): argument 'device' (position 1) must be torch.device, not " + type_name(device));
       d = parse_device(device);
     }
-    RL_CHECK(d.is_cpu(), "Generator: this build draws random numbers on the CPU only, but got device '", to_string(d), "'");
+    RL_CHECK(d.is_cpu(), "Generator: this build draws random numbers on the CPU only, but got device '",
+             to_string(d), "'");
     PyObject* self = check(type->tp_alloc(type, 0));
     reinterpret_cast<PyGenerator*>(self)->generator = make_ref<Generator>().detach();
     return self;
@@ -44,7 +47,8 @@ static void dealloc(PyObject* self) {
 
 // Negative seeds wrap around, as PyTorch reads them.
 static uint64_t to_seed(PyObject* o) {
-  if (!is_int(o) && !PyFloat_Check(o)) throw_python(PyExc_TypeError, "manual_seed expected a long, but got " + type_name(o));
+  if (!is_int(o) && !PyFloat_Check(o))
+    throw_python(PyExc_TypeError, "manual_seed expected a long, but got " + type_name(o));
   PyRef number(check(PyNumber_Long(o)));
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
@@ -53,7 +57,8 @@ static uint64_t to_seed(PyObject* o) {
     return static_cast<uint64_t>(v);
   }
   const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : 0;
-  if (overflow < 0 || PyErr_Occurred()) throw_python(PyExc_RuntimeError, "Overflow when unpacking unsigned long");
+  if (overflow < 0 || PyErr_Occurred())
+    throw_python(PyExc_RuntimeError, "Overflow when unpacking unsigned long");
   return u;
 }
 
@@ -72,7 +77,8 @@ static PyObject* initial_seed(PyObject* self, PyObject*) {
 static PyObject* get_state(PyObject* self, PyObject*) {
   return guard([&] {
     Tensor state = empty_tensor({static_cast<int64_t>(Generator::kStateBytes)}, DType::UInt8);
-    generator_of(self)->get_state(std::span<std::byte, Generator::kStateBytes>(state.data<std::byte>(), Generator::kStateBytes));
+    generator_of(self)->get_state(
+        std::span<std::byte, Generator::kStateBytes>(state.data<std::byte>(), Generator::kStateBytes));
     return wrap(std::move(state));
   });
 }
@@ -81,7 +87,8 @@ static PyObject* set_state(PyObject* self, PyObject* o) {
     if (!is_tensor(o) || tensor_of(o).dtype() != DType::UInt8 || !tensor_of(o).is_contiguous())
       throw_python(PyExc_TypeError, "expected a torch.ByteTensor, but got " + type_name(o));
     const Tensor& t = tensor_of(o);
-    generator_of(self)->set_state(std::span<const std::byte>(t.data<std::byte>(), static_cast<size_t>(t.numel())));
+    generator_of(self)->set_state(
+        std::span<const std::byte>(t.data<std::byte>(), static_cast<size_t>(t.numel())));
     return Py_NewRef(self);
   });
 }
@@ -99,16 +106,18 @@ static PyObject* setstate(PyObject* self, PyObject* state) {
   Py_RETURN_NONE;
 }
 
-static PyMethodDef methods[] = {{"manual_seed", manual_seed, METH_O, "Starts the stream of this seed."},
-                                {"seed", reseed, METH_NOARGS, "Seeds from the system's entropy and returns the seed."},
-                                {"initial_seed", initial_seed, METH_NOARGS, "The seed the stream began with."},
-                                {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
-                                {"set_state", set_state, METH_O, "Goes back to a saved state."},
-                                {"clone_state", clone_state, METH_NOARGS, "A generator that goes on independently from here."},
-                                {"__reduce__", reduce, METH_NOARGS, nullptr},
-                                {"__setstate__", setstate, METH_O, nullptr},
-                                {}};
-static PyGetSetDef properties[] = {{"device", get_device, nullptr, "The device the numbers are drawn on.", nullptr}, {}};
+static PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "Starts the stream of this seed."},
+    {"seed", reseed, METH_NOARGS, "Seeds from the system's entropy and returns the seed."},
+    {"initial_seed", initial_seed, METH_NOARGS, "The seed the stream began with."},
+    {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
+    {"set_state", set_state, METH_O, "Goes back to a saved state."},
+    {"clone_state", clone_state, METH_NOARGS, "A generator that goes on independently from here."},
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {"__setstate__", setstate, METH_O, nullptr},
+    {}};
+static PyGetSetDef properties[] = {
+    {"device", get_device, nullptr, "The device the numbers are drawn on.", nullptr}, {}};
 
 PyTypeObject GeneratorType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

@@ -7,12 +7,14 @@
 namespace rushlight::python {
 
 constexpr const char* kScalarIndex =
-    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number";
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
+    "a 0-dim tensor to a number";
 
-// --- a view under construction ------------------------------------------------------------------------------------------
+// --- a view under construction
+// ------------------------------------------------------------------------------------------
 
-// Collects basic indices. Outside of autograd and other interceptors only sizes and strides change and one view is made at
-// the end; else every step is an operator, so that each is recorded under its own name.
+// Collects basic indices. Outside of autograd and other interceptors only sizes and strides change and one
+// view is made at the end; else every step is an operator, so that each is recorded under its own name.
 class ViewBuilder {
  public:
   explicit ViewBuilder(const Tensor& t)
@@ -28,7 +30,8 @@ class ViewBuilder {
   void select(int64_t d, int64_t index) {
     RL_CHECK_INDEX(dim() > 0, kScalarIndex);
     const int64_t n = size(d);
-    RL_CHECK_INDEX(index >= -n && index < n, "index ", index, " is out of bounds for dimension ", reported_dim_ < 0 ? d : reported_dim_, " with size ", n);
+    RL_CHECK_INDEX(index >= -n && index < n, "index ", index, " is out of bounds for dimension ",
+                   reported_dim_ < 0 ? d : reported_dim_, " with size ", n);
     if (index < 0) index += n;
     if (recorded_) {
       tensor_ = ops::select(tensor_, d, index);
@@ -86,7 +89,8 @@ class ViewBuilder {
   int64_t offset_ = 0, reported_dim_ = -1;
 };
 
-// --- reading an index ---------------------------------------------------------------------------------------------------
+// --- reading an index
+// ---------------------------------------------------------------------------------------------------
 
 struct Index {
   ViewBuilder view;
@@ -112,11 +116,13 @@ static int64_t dims_consumed(PyObject* o) {
 static void add_tensor(Index& index, int64_t& dim, Tensor t) {
   while (static_cast<int64_t>(index.tensors.size()) < dim) index.tensors.emplace_back();
   const int64_t consumed = is_mask(t) ? t.dim() : 1;
-  RL_CHECK_INDEX(dim + consumed <= index.view.dim(), "too many indices for tensor of dimension ", index.view.dim());
+  RL_CHECK_INDEX(dim + consumed <= index.view.dim(), "too many indices for tensor of dimension ",
+                 index.view.dim());
   if (is_mask(t))
     for (int64_t i = 0; i < consumed; ++i)
-      RL_CHECK_INDEX(t->sizes[static_cast<size_t>(i)] == index.view.size(dim + i), "The shape of the mask ", t.sizes(), " at index ", i,
-                     " does not match the shape of the indexed tensor ", index.view.finish().sizes(), " at index ", dim + i);
+      RL_CHECK_INDEX(t->sizes[static_cast<size_t>(i)] == index.view.size(dim + i), "The shape of the mask ",
+                     t.sizes(), " at index ", i, " does not match the shape of the indexed tensor ",
+                     index.view.finish().sizes(), " at index ", dim + i);
   index.tensors.push_back(std::move(t));
   index.any_tensor = true;
   dim += consumed;
@@ -132,7 +138,8 @@ static void add_bool(Index& index, int64_t& dim, bool value) {
 
 static void add_tensor_index(Index& index, int64_t& dim, const Tensor& t) {
   if (t.dim() > 0 || !is_integral_or_bool(t.dtype())) {
-    RL_CHECK_INDEX(is_integral_or_bool(t.dtype()), "tensors used as indices must be long, int, byte or bool tensors");
+    RL_CHECK_INDEX(is_integral_or_bool(t.dtype()),
+                   "tensors used as indices must be long, int, byte or bool tensors");
     return add_tensor(index, dim, t);
   }
   if (is_mask(t)) return add_bool(index, dim, read_scalar(t).to<bool>());
@@ -140,7 +147,10 @@ static void add_tensor_index(Index& index, int64_t& dim, const Tensor& t) {
 }
 
 [[noreturn]] static void throw_bad_index(PyObject* o) {
-  throw_python(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got " + type_name(o) + ")");
+  throw_python(PyExc_IndexError,
+               "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+               "indices (got " +
+                   type_name(o) + ")");
 }
 
 static void add_index(Index& index, int64_t& dim, PyObject* o, int64_t position, int64_t specified) {
@@ -174,8 +184,11 @@ static bool list_means_tuple(PyObject* o) {
   if (!PyList_CheckExact(o) || PyList_GET_SIZE(o) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
     PyObject* item = PyList_GET_ITEM(o, i);
-    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) || item == Py_Ellipsis || item == Py_None) {
-      show_warning("Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of x[seq]");
+    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
+        item == Py_Ellipsis || item == Py_None) {
+      show_warning(
+          "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
+          "of x[seq]");
       return true;
     }
   }
@@ -235,12 +248,14 @@ static Tensor gather(const Tensor& source, const std::vector<Tensor>& tensors) {
 static void scatter(const Tensor& target, const std::vector<Tensor>& tensors, const Tensor& value) {
   static const Op& op = index_operator("index_put_");
   std::vector<Value> values = {Value(target), Value(TensorList(tensors)), Value(value), Value(false)};
-  for (size_t i = 4; i < op.schema.parameters.size(); ++i) values.push_back(op.schema.parameters[i].default_value);
+  for (size_t i = 4; i < op.schema.parameters.size(); ++i)
+    values.push_back(op.schema.parameters[i].default_value);
   Results results;
   call_boxed(op, values.data(), results);
 }
 
-// --- x[index] -----------------------------------------------------------------------------------------------------------
+// --- x[index]
+// -----------------------------------------------------------------------------------------------------------
 
 static PyObject* through_override(const char* name, PyObject* self, PyObject* index, PyObject* value) {
   PyRef callable(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
@@ -256,8 +271,10 @@ static bool may_be_overridden(const Tensor& t) {
 static Tensor get_item(const Tensor& t, PyObject* o) {
   if (PyLong_CheckExact(o) || PySlice_Check(o)) {
     ViewBuilder view(t);
-    if (PySlice_Check(o)) view.slice(0, o);
-    else view.select(0, to_int(o));
+    if (PySlice_Check(o))
+      view.slice(0, o);
+    else
+      view.select(0, to_int(o));
     return view.finish();
   }
   Index index = read_index(t, o);
@@ -286,7 +303,8 @@ static PyObject* sq_item(PyObject* self, Py_ssize_t i) {
   });
 }
 
-// --- x[index] = value ---------------------------------------------------------------------------------------------------
+// --- x[index] = value
+// ---------------------------------------------------------------------------------------------------
 
 static Tensor value_tensor(const Tensor& t, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
@@ -295,7 +313,8 @@ static Tensor value_tensor(const Tensor& t, PyObject* value) {
     store_number(number, 0, value);
     return number;
   }
-  throw_python(PyExc_TypeError, str("can't assign a ", type_name(value), " to a torch.", legacy_name(t.dtype()), "Tensor"));
+  throw_python(PyExc_TypeError,
+               str("can't assign a ", type_name(value), " to a torch.", legacy_name(t.dtype()), "Tensor"));
 }
 
 // NumPy and PyTorch let a value have extra leading dimensions of size 1.
@@ -303,22 +322,28 @@ static Tensor drop_leading_ones(const Tensor& value, const Tensor& target) {
   if (value.dim() <= target.dim()) return value;
   const auto sizes = value.sizes();
   size_t first = 0;
-  while (first < sizes.size() && static_cast<int64_t>(sizes.size() - first) > target.dim() && sizes[first] == 1) ++first;
+  while (first < sizes.size() && static_cast<int64_t>(sizes.size() - first) > target.dim() &&
+         sizes[first] == 1)
+    ++first;
   return first ? ops::view(value, sizes.slice(first)) : value;
 }
 
 static void assign(const Tensor& view, const Tensor& value) {
   const Tensor source = drop_leading_ones(value, view);
-  if (source.dim() == 0 && view.is_cpu() && source.is_cpu()) ops::fill_(view, source);
-  else ops::copy_(view, source, false);
+  if (source.dim() == 0 && view.is_cpu() && source.is_cpu())
+    ops::fill_(view, source);
+  else
+    ops::copy_(view, source, false);
 }
 
 static void set_item(const Tensor& t, PyObject* o, PyObject* value) {
   Tensor source = value_tensor(t, value);
   if (PyLong_CheckExact(o) || PySlice_Check(o)) {
     ViewBuilder view(t);
-    if (PySlice_Check(o)) view.slice(0, o);
-    else view.select(0, to_int(o));
+    if (PySlice_Check(o))
+      view.slice(0, o);
+    else
+      view.select(0, to_int(o));
     return assign(view.finish(), source);
   }
   if (o == Py_Ellipsis) return assign(t, source);
@@ -339,7 +364,8 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
   });
 }
 
-// --- len and iteration --------------------------------------------------------------------------------------------------
+// --- len and iteration
+// --------------------------------------------------------------------------------------------------
 
 static Py_ssize_t tensor_length(PyObject* self) {
   const Tensor& t = tensor_of(self);
@@ -359,7 +385,8 @@ PyObject* tensor_iter(PyObject* self) {
   });
 }
 
-PyMappingMethods tensor_mapping = {.mp_length = tensor_length, .mp_subscript = mp_subscript, .mp_ass_subscript = mp_assign};
+PyMappingMethods tensor_mapping = {
+    .mp_length = tensor_length, .mp_subscript = mp_subscript, .mp_ass_subscript = mp_assign};
 PySequenceMethods tensor_sequence = {.sq_length = tensor_length, .sq_item = sq_item};
 
 void init_indexing(PyObject*) {}

@@ -5,9 +5,15 @@ namespace rushlight::python {
 
 void init_conversions(PyObject* module);
 
-static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "rushlight._C", "The core of Rushlight: tensors, operators, automatic differentiation.", -1, nullptr,
-    nullptr, nullptr, nullptr, nullptr};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                 "rushlight._C",
+                                 "The core of Rushlight: tensors, operators, automatic differentiation.",
+                                 -1,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr};
 
 static void init_all(PyObject* module) {
   init_errors(module);

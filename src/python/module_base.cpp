@@ -6,8 +6,7 @@
 namespace rushlight::python {
 
 struct PyModule_ {
-  PyObject_HEAD
-  PyObject* dict;
+  PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
 };
 extern PyTypeObject ModuleBaseType;
@@ -23,16 +22,21 @@ struct Names {
 };
 static const Names& names() {
   static const Names n = {
-      PyUnicode_InternFromString("forward"),  PyUnicode_InternFromString("_parameters"),         PyUnicode_InternFromString("_buffers"),
-      PyUnicode_InternFromString("_modules"), PyUnicode_InternFromString("_compiled_call_impl"),
+      PyUnicode_InternFromString("forward"),
+      PyUnicode_InternFromString("_parameters"),
+      PyUnicode_InternFromString("_buffers"),
+      PyUnicode_InternFromString("_modules"),
+      PyUnicode_InternFromString("_compiled_call_impl"),
       {PyUnicode_InternFromString("_forward_hooks"), PyUnicode_InternFromString("_forward_pre_hooks"),
        PyUnicode_InternFromString("_backward_hooks"), PyUnicode_InternFromString("_backward_pre_hooks")}};
   return n;
 }
 
-// --- attributes ---------------------------------------------------------------------------------------------------------
+// --- attributes
+// ---------------------------------------------------------------------------------------------------------
 
-// Parameters, buffers and submodules live in tables beside the other attributes. Borrowed; null without an error.
+// Parameters, buffers and submodules live in tables beside the other attributes. Borrowed; null without an
+// error.
 static PyObject* find_registered(PyObject* dict, PyObject* name) {
   if (!dict) return nullptr;
   for (PyObject* table_name : {names().parameters, names().modules, names().buffers}) {
@@ -53,30 +57,37 @@ static PyObject* module_getattro(PyObject* self, PyObject* name) {
     if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
   if (in_type) return PyObject_GenericGetAttr(self, name);
   if (PyObject* found = find_registered(dict, name)) return Py_NewRef(found);
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
   return nullptr;
 }
 
 // What subclasses call as super().__getattr__(name).
 static PyObject* m_getattr(PyObject* self, PyObject* name) {
   if (PyObject* found = find_registered(dict_of(self), name)) return Py_NewRef(found);
-  if (!PyErr_Occurred()) PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  if (!PyErr_Occurred())
+    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
   return nullptr;
 }
 
 // A class without a __getattr__ of its own keeps the C look-up.
 static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  static PyObject *getattr_name = PyUnicode_InternFromString("__getattr__"), *getattribute_name = PyUnicode_InternFromString("__getattribute__");
+  static PyObject *getattr_name = PyUnicode_InternFromString("__getattr__"),
+                  *getattribute_name = PyUnicode_InternFromString("__getattribute__");
   PyObject* own = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattr_name);
   PyObject* own_getattribute = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattribute_name);
-  if (_PyType_Lookup(type, getattr_name) == own && _PyType_Lookup(type, getattribute_name) == own_getattribute) type->tp_getattro = module_getattro;
-  PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls, nullptr));
+  if (_PyType_Lookup(type, getattr_name) == own &&
+      _PyType_Lookup(type, getattribute_name) == own_getattribute)
+    type->tp_getattro = module_getattro;
+  PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls,
+                                          nullptr));
   PyRef method(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
   return method ? PyObject_Call(method.get(), args, kwargs) : nullptr;
 }
 
-// --- calling ------------------------------------------------------------------------------------------------------------
+// --- calling
+// ------------------------------------------------------------------------------------------------------------
 
 static bool is_empty(PyObject* dict) { return PyDict_Check(dict) && PyDict_GET_SIZE(dict) == 0; }
 
@@ -129,12 +140,15 @@ static void add_note(PyObject* self) {
 
 static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* dict = dict_of(self);
-  PyObject* result = dict && global_hooks && is_unobserved(dict) ? call_forward(self, args, kwargs) : call_observed(self, args, kwargs);
-  if (!result) [[unlikely]] add_note(self);
+  PyObject* result = dict && global_hooks && is_unobserved(dict) ? call_forward(self, args, kwargs)
+                                                                 : call_observed(self, args, kwargs);
+  if (!result) [[unlikely]]
+    add_note(self);
   return result;
 }
 
-// --- the type -----------------------------------------------------------------------------------------------------------
+// --- the type
+// -----------------------------------------------------------------------------------------------------------
 
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(dict_of(self));
@@ -153,9 +167,11 @@ static void dealloc(PyObject* self) {
 
 static PyMethodDef methods[] = {
     {"__getattr__", m_getattr, METH_O, "Finds parameters, buffers and submodules."},
-    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_init_subclass)), METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
     {}};
-static PyGetSetDef properties[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
+static PyGetSetDef properties[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}, {}};
 
 PyTypeObject ModuleBaseType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

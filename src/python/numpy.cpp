@@ -1,5 +1,5 @@
-// NumPy and the buffer protocol, both ways, without copying. NumPy's C functions are looked up when an array is first
-// wanted; `import rushlight` does not import it.
+// NumPy and the buffer protocol, both ways, without copying. NumPy's C functions are looked up when an array
+// is first wanted; `import rushlight` does not import it.
 #include <cstring>
 #include <memory>
 
@@ -11,13 +11,15 @@
 
 namespace rushlight::python {
 
-// --- NumPy's function table: positions that its ABI has kept since version 1.7 ------------------------------------------
+// --- NumPy's function table: positions that its ABI has kept since version 1.7
+// ------------------------------------------
 
 struct NumpyApi {
-  PyTypeObject* array_type;                                                                                      // 2
-  PyObject* (*descr_from_type)(int);                                                                             // 45
-  PyObject* (*new_from_descr)(PyTypeObject*, PyObject*, int, const intptr_t*, const intptr_t*, void*, int, PyObject*);  // 94
-  int (*set_base_object)(PyObject*, PyObject*);                                                                  // 282
+  PyTypeObject* array_type;           // 2
+  PyObject* (*descr_from_type)(int);  // 45
+  PyObject* (*new_from_descr)(PyTypeObject*, PyObject*, int, const intptr_t*, const intptr_t*, void*, int,
+                              PyObject*);        // 94
+  int (*set_base_object)(PyObject*, PyObject*);  // 282
 };
 
 static PyObject* import_table() {
@@ -48,9 +50,11 @@ struct ElementCode {
   const char* format;  // of the buffer protocol
 };
 static const ElementCode codes[] = {
-    {DType::Bool, 0, "?"},    {DType::UInt8, 2, "B"},   {DType::Int8, 1, "b"},      {DType::Int16, 3, "h"},      {DType::Int32, 5, "i"},
-    {DType::Int64, 7, "l"},   {DType::UInt16, 4, "H"},  {DType::UInt32, 6, "I"},    {DType::UInt64, 8, "L"},     {DType::Float16, 23, "e"},
-    {DType::Float32, 11, "f"}, {DType::Float64, 12, "d"}, {DType::Complex64, 14, "Zf"}, {DType::Complex128, 15, "Zd"}};
+    {DType::Bool, 0, "?"},        {DType::UInt8, 2, "B"},       {DType::Int8, 1, "b"},
+    {DType::Int16, 3, "h"},       {DType::Int32, 5, "i"},       {DType::Int64, 7, "l"},
+    {DType::UInt16, 4, "H"},      {DType::UInt32, 6, "I"},      {DType::UInt64, 8, "L"},
+    {DType::Float16, 23, "e"},    {DType::Float32, 11, "f"},    {DType::Float64, 12, "d"},
+    {DType::Complex64, 14, "Zf"}, {DType::Complex128, 15, "Zd"}};
 
 static const ElementCode* code_of(DType t) {
   for (const ElementCode& c : codes)
@@ -79,11 +83,14 @@ static OptDType dtype_of_format(const char* format, Py_ssize_t itemsize) {
   return std::nullopt;
 }
 
-// --- tensor -> array ----------------------------------------------------------------------------------------------------
+// --- tensor -> array
+// ----------------------------------------------------------------------------------------------------
 
 static void check_exportable(const Tensor& t) {
-  RL_CHECK(!t.requires_grad_flag() || !(t->flags & kAutograd), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()), " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  RL_CHECK(!t.requires_grad_flag() || !(t->flags & kAutograd),
+           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()),
+                " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   RL_CHECK_TYPE(code_of(t.dtype()), "Got unsupported ScalarType ", legacy_name(t.dtype()));
 }
 
@@ -99,8 +106,9 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
   static char nothing = 0;  // NumPy would allocate for a null pointer
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
   const int flags = t->storage && t->storage->read_only() ? 0 : kWriteable;
-  PyRef array(check(api.new_from_descr(api.array_type, check(api.descr_from_type(code_of(t.dtype())->numpy)), static_cast<int>(n),
-                                       reinterpret_cast<const intptr_t*>(t->sizes.data()), strides, data, flags, nullptr)));
+  PyRef array(check(api.new_from_descr(
+      api.array_type, check(api.descr_from_type(code_of(t.dtype())->numpy)), static_cast<int>(n),
+      reinterpret_cast<const intptr_t*>(t->sizes.data()), strides, data, flags, nullptr)));
   if (t->storage) t->storage->forbid_resize();  // the array keeps the address
   check(api.set_base_object(array.get(), Py_NewRef(self)));
   return array.release();
@@ -114,7 +122,8 @@ static PyObject* m_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
     if (n > 0 || keywords > 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "force") != 0)
       throw_python(PyExc_TypeError, "numpy() takes one optional keyword argument, force");
     if (!to_bool(args[0])) return to_array(self, tensor_of(self));
-    PyRef plain(wrap(ops::to(ops::detach(tensor_of(self)), std::nullopt, Device{}, false, false, std::nullopt)));
+    PyRef plain(
+        wrap(ops::to(ops::detach(tensor_of(self)), std::nullopt, Device{}, false, false, std::nullopt)));
     return to_array(plain.get(), tensor_of(plain.get()));
   });
 }
@@ -123,7 +132,8 @@ static PyObject* m_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
 static PyObject* m_array(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"dtype", "copy", nullptr};
   PyObject *dtype = Py_None, *copy = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(names), &dtype, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(names), &dtype, &copy))
+    return nullptr;
   return guard([&]() -> PyObject* {
     PyRef array(to_array(self, tensor_of(self)));
     if (dtype != Py_None) {
@@ -150,7 +160,8 @@ static PyObject* m_array_wrap(PyObject*, PyObject* args) {
   });
 }
 
-// --- the buffer protocol ------------------------------------------------------------------------------------------------
+// --- the buffer protocol
+// ------------------------------------------------------------------------------------------------
 
 struct BufferShape {
   Dims sizes, strides;
@@ -163,11 +174,16 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const ElementCode* code = code_of(t.dtype());
   const char* problem = nullptr;
   const bool read_only = t->storage && t->storage->read_only();
-  if (!t.is_cpu()) problem = "the tensor's memory is not on the CPU; use .cpu()";
-  else if (!code) problem = "the tensor's dtype has no equivalent in the buffer protocol";
-  else if (t->flags & kAutograd) problem = "the tensor requires grad; use .detach()";
-  else if ((flags & PyBUF_WRITABLE) && read_only) problem = "the tensor's memory is read-only";
-  else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) problem = "the tensor is not contiguous";
+  if (!t.is_cpu())
+    problem = "the tensor's memory is not on the CPU; use .cpu()";
+  else if (!code)
+    problem = "the tensor's dtype has no equivalent in the buffer protocol";
+  else if (t->flags & kAutograd)
+    problem = "the tensor requires grad; use .detach()";
+  else if ((flags & PyBUF_WRITABLE) && read_only)
+    problem = "the tensor's memory is read-only";
+  else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous())
+    problem = "the tensor is not contiguous";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);
     return -1;
@@ -193,12 +209,14 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 static void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<BufferShape*>(view->internal); }
 PyBufferProcs tensor_buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
-// --- array -> tensor ----------------------------------------------------------------------------------------------------
+// --- array -> tensor
+// ----------------------------------------------------------------------------------------------------
 
 bool is_ndarray(PyObject* o) {
   if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0) return true;
   const char* name = Py_TYPE(o)->tp_name;
-  if (PyFloat_Check(o) || PyLong_Check(o) || is_tensor(o) || PyList_Check(o) || PyTuple_Check(o)) return false;
+  if (PyFloat_Check(o) || PyLong_Check(o) || is_tensor(o) || PyList_Check(o) || PyTuple_Check(o))
+    return false;
   for (PyTypeObject* t = Py_TYPE(o)->tp_base; t; t = t->tp_base)
     if (std::strcmp(t->tp_name, "numpy.ndarray") == 0) return true;
   (void)name;
@@ -231,8 +249,10 @@ class BufferView {
   PyErr_Clear();
   const std::string name = text ? std::string(string_view(text.get())) : "unknown";
   const char* plain = name == "object" ? "object_" : name.c_str();
-  throw_python(PyExc_TypeError, str("can't convert np.ndarray of type numpy.", plain,
-                                    ". The only supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
+  throw_python(PyExc_TypeError,
+               str("can't convert np.ndarray of type numpy.", plain,
+                   ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
+                   "int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
 }
 
 // The storage spans from the lowest to the highest address that the strides reach.
@@ -241,15 +261,19 @@ static Tensor borrow_memory(PyObject* owner, const Py_buffer& b, DType dtype) {
   Dims sizes, strides;
   int64_t low = 0, high = item, numel = 1;
   for (int i = 0; i < b.ndim; ++i) {
-    RL_CHECK_VALUE(b.strides[i] % item == 0 || b.shape[i] <= 1, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.");
+    RL_CHECK_VALUE(b.strides[i] % item == 0 || b.shape[i] <= 1,
+                   "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                   "to reallocate the memory.");
     sizes.push_back(b.shape[i]);
     strides.push_back(b.strides[i] / item);
     numel *= b.shape[i];
     if (b.shape[i] > 1) (b.strides[i] < 0 ? low : high) += (b.shape[i] - 1) * b.strides[i];
   }
   if (numel == 0) return empty_tensor(sizes, dtype);
-  RL_CHECK_VALUE(reinterpret_cast<uintptr_t>(b.buf) % static_cast<uintptr_t>(item > 8 ? item / 2 : item) == 0, "from_numpy: the array's memory is not aligned to its element size; copy it first");
-  Storage storage = StorageImpl::wrap(static_cast<char*>(b.buf) + low, static_cast<size_t>(high - low), Device{}, release_object, Py_NewRef(owner), b.readonly);
+  RL_CHECK_VALUE(reinterpret_cast<uintptr_t>(b.buf) % static_cast<uintptr_t>(item > 8 ? item / 2 : item) == 0,
+                 "from_numpy: the array's memory is not aligned to its element size; copy it first");
+  Storage storage = StorageImpl::wrap(static_cast<char*>(b.buf) + low, static_cast<size_t>(high - low),
+                                      Device{}, release_object, Py_NewRef(owner), b.readonly);
   Tensor t(make_ref<TensorImpl>(std::move(storage), -low / item, dtype, Device{}));
   t->set_layout(sizes, strides);
   return t;
@@ -262,7 +286,9 @@ Tensor tensor_from_buffer(PyObject* object) {
   BufferView view(object);
   const OptDType dtype = dtype_of_format(view->format, view->itemsize);
   if (!dtype) {
-    RL_CHECK_VALUE(!view->format || view->format[0] != '>', "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported.");
+    RL_CHECK_VALUE(!view->format || view->format[0] != '>',
+                   "given numpy array has byte order different from the native byte order. Conversion "
+                   "between byte orders is currently not supported.");
     throw_unsupported(object);
   }
   return borrow_memory(object, *view.operator->(), *dtype);
@@ -281,26 +307,42 @@ static PyObject* f_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
   PyObject *buffer, *type = nullptr;
   Py_ssize_t count = -1, offset = 0;
   int requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp", const_cast<char**>(names), &buffer, &type, &count, &offset, &requires_grad)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$Onnp", const_cast<char**>(names), &buffer, &type, &count,
+                                   &offset, &requires_grad))
+    return nullptr;
   return guard([&] {
-    if (!type) throw_python(PyExc_TypeError, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
-    if (!is_dtype_like(type)) throw_python(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype, not " + type_name(type));
+    if (!type)
+      throw_python(PyExc_TypeError, "frombuffer() missing 1 required keyword-only argument: 'dtype'");
+    if (!is_dtype_like(type))
+      throw_python(PyExc_TypeError,
+                   "frombuffer(): argument 'dtype' must be torch.dtype, not " + type_name(type));
     const DType dtype = parse_dtype(type);
-    if (!PyObject_CheckBuffer(buffer)) throw_python(PyExc_ValueError, "object does not implement Python buffer protocol.");
+    if (!PyObject_CheckBuffer(buffer))
+      throw_python(PyExc_ValueError, "object does not implement Python buffer protocol.");
     Py_buffer raw;
     check(PyObject_GetBuffer(buffer, &raw, PyBUF_SIMPLE));
     const Py_ssize_t bytes = raw.len, item = static_cast<Py_ssize_t>(element_size(dtype));
     char* start = static_cast<char*>(raw.buf);
     const bool read_only = raw.readonly;
     PyBuffer_Release(&raw);
-    RL_CHECK_VALUE(bytes > 0 && count != 0, "both buffer length (", static_cast<int64_t>(bytes), ") and count (", static_cast<int64_t>(count), ") must not be 0");
-    RL_CHECK_VALUE(offset >= 0 && offset < bytes, "offset (", static_cast<int64_t>(offset), " bytes) must be non-negative and no greater than buffer length (", static_cast<int64_t>(bytes), " bytes) minus 1");
-    RL_CHECK_VALUE(count > 0 || (bytes - offset) % item == 0, "buffer length (", static_cast<int64_t>(bytes - offset), " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must be a multiple of element size (", static_cast<int64_t>(item), ")");
+    RL_CHECK_VALUE(bytes > 0 && count != 0, "both buffer length (", static_cast<int64_t>(bytes),
+                   ") and count (", static_cast<int64_t>(count), ") must not be 0");
+    RL_CHECK_VALUE(offset >= 0 && offset < bytes, "offset (", static_cast<int64_t>(offset),
+                   " bytes) must be non-negative and no greater than buffer length (",
+                   static_cast<int64_t>(bytes), " bytes) minus 1");
+    RL_CHECK_VALUE(count > 0 || (bytes - offset) % item == 0, "buffer length (",
+                   static_cast<int64_t>(bytes - offset), " bytes) after offset (",
+                   static_cast<int64_t>(offset), " bytes) must be a multiple of element size (",
+                   static_cast<int64_t>(item), ")");
     const Py_ssize_t n = count < 0 ? (bytes - offset) / item : count;
-    RL_CHECK_VALUE(n <= (bytes - offset) / item, "requested buffer length (", static_cast<int64_t>(n), " * ", static_cast<int64_t>(item), " bytes) after offset (", static_cast<int64_t>(offset), " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(bytes), " bytes)");
+    RL_CHECK_VALUE(n <= (bytes - offset) / item, "requested buffer length (", static_cast<int64_t>(n), " * ",
+                   static_cast<int64_t>(item), " bytes) after offset (", static_cast<int64_t>(offset),
+                   " bytes) must not be greater than actual buffer length (", static_cast<int64_t>(bytes),
+                   " bytes)");
     // A memoryview as owner keeps the export, and with it the memory, in place.
     PyRef owner(check(PyMemoryView_FromObject(buffer)));
-    Storage s = StorageImpl::wrap(start + offset, static_cast<size_t>(n * item), Device{}, release_object, owner.release(), read_only);
+    Storage s = StorageImpl::wrap(start + offset, static_cast<size_t>(n * item), Device{}, release_object,
+                                  owner.release(), read_only);
     Tensor t(make_ref<TensorImpl>(std::move(s), 0, dtype, Device{}));
     t->set_contiguous({static_cast<int64_t>(n)});
     if (requires_grad) set_requires_grad(t, true);
@@ -312,14 +354,15 @@ template <class F>
 static PyCFunction method(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
-static PyMethodDef tensor_methods[] = {
-    {"numpy", method(m_numpy), METH_FASTCALL | METH_KEYWORDS, "numpy(*, force=False): an array on the same memory."},
-    {"__array__", method(m_array), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"__array_wrap__", m_array_wrap, METH_VARARGS, nullptr},
-    {}};
+static PyMethodDef tensor_methods[] = {{"numpy", method(m_numpy), METH_FASTCALL | METH_KEYWORDS,
+                                        "numpy(*, force=False): an array on the same memory."},
+                                       {"__array__", method(m_array), METH_VARARGS | METH_KEYWORDS, nullptr},
+                                       {"__array_wrap__", m_array_wrap, METH_VARARGS, nullptr},
+                                       {}};
 static PyMethodDef functions[] = {
     {"from_numpy", f_from_numpy, METH_O, "from_numpy(ndarray): a tensor on the array's memory."},
-    {"frombuffer", method(f_frombuffer), METH_VARARGS | METH_KEYWORDS, "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False): a tensor on an object's bytes."},
+    {"frombuffer", method(f_frombuffer), METH_VARARGS | METH_KEYWORDS,
+     "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False): a tensor on an object's bytes."},
     {}};
 
 void init_numpy(PyObject* module) {

@@ -10,8 +10,8 @@
 
 namespace rushlight::python {
 
-
-// --- running ------------------------------------------------------------------------------------------------------------
+// --- running
+// ------------------------------------------------------------------------------------------------------------
 
 // Above so many elements other Python threads may run meanwhile.
 constexpr int64_t kReleaseElements = 1 << 15;
@@ -57,10 +57,14 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
   const Op& op = spec.op;
   Results results;
   const Tensor* out = nullptr;
-  if (spec.inplace) out = &a.values()[0].tensor();
-  else if (a.out_count) out = reinterpret_cast<const Tensor*>(a.outs);
-  if (is_large(op, a.values())) [[unlikely]] call_released(op, a, results, out, spec.inplace);
-  else call_boxed(op, a.values(), results, out, spec.inplace);
+  if (spec.inplace)
+    out = &a.values()[0].tensor();
+  else if (a.out_count)
+    out = reinterpret_cast<const Tensor*>(a.outs);
+  if (is_large(op, a.values())) [[unlikely]]
+    call_released(op, a, results, out, spec.inplace);
+  else
+    call_boxed(op, a.values(), results, out, spec.inplace);
   if (spec.inplace || (op.mutated & 1)) return wrap(a.values()[0].tensor());
   if (a.out_object) {
     if (a.out_count == 1) return Py_NewRef(a.out_object);
@@ -71,21 +75,78 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
   return wrap_results(op, results);
 }
 
-// --- overloads ----------------------------------------------------------------------------------------------------------
+// --- overloads
+// ----------------------------------------------------------------------------------------------------------
 
 // Tensor parameters of these take Python numbers, as PyTorch's parser or a Scalar overload there allows.
-static const std::unordered_set<std::string_view> number_operators = {
-    "add", "sub", "subtract", "rsub", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "remainder", "fmod", "pow",
-    "float_power", "eq", "ne", "not_equal", "lt", "less", "le", "less_equal", "gt", "greater", "ge", "greater_equal",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
-    "copysign", "xlogy", "xlog1py", "zeta", "where", "lerp", "copy", "copy_", "isin", "fill_", "fill", "masked_fill",
-    "index_fill", "__and__", "__or__", "__xor__", "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
-    "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
-    "shifted_chebyshev_polynomial_t", "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
-    "shifted_chebyshev_polynomial_w", "quantile", "nanquantile", "searchsorted", "bucketize"};
+static const std::unordered_set<std::string_view> number_operators = {"add",
+                                                                      "sub",
+                                                                      "subtract",
+                                                                      "rsub",
+                                                                      "mul",
+                                                                      "multiply",
+                                                                      "div",
+                                                                      "divide",
+                                                                      "true_divide",
+                                                                      "floor_divide",
+                                                                      "remainder",
+                                                                      "fmod",
+                                                                      "pow",
+                                                                      "float_power",
+                                                                      "eq",
+                                                                      "ne",
+                                                                      "not_equal",
+                                                                      "lt",
+                                                                      "less",
+                                                                      "le",
+                                                                      "less_equal",
+                                                                      "gt",
+                                                                      "greater",
+                                                                      "ge",
+                                                                      "greater_equal",
+                                                                      "bitwise_and",
+                                                                      "bitwise_or",
+                                                                      "bitwise_xor",
+                                                                      "bitwise_left_shift",
+                                                                      "bitwise_right_shift",
+                                                                      "__lshift__",
+                                                                      "__rshift__",
+                                                                      "copysign",
+                                                                      "xlogy",
+                                                                      "xlog1py",
+                                                                      "zeta",
+                                                                      "where",
+                                                                      "lerp",
+                                                                      "copy",
+                                                                      "copy_",
+                                                                      "isin",
+                                                                      "fill_",
+                                                                      "fill",
+                                                                      "masked_fill",
+                                                                      "index_fill",
+                                                                      "__and__",
+                                                                      "__or__",
+                                                                      "__xor__",
+                                                                      "chebyshev_polynomial_t",
+                                                                      "chebyshev_polynomial_u",
+                                                                      "chebyshev_polynomial_v",
+                                                                      "chebyshev_polynomial_w",
+                                                                      "hermite_polynomial_h",
+                                                                      "hermite_polynomial_he",
+                                                                      "laguerre_polynomial_l",
+                                                                      "legendre_polynomial_p",
+                                                                      "shifted_chebyshev_polynomial_t",
+                                                                      "shifted_chebyshev_polynomial_u",
+                                                                      "shifted_chebyshev_polynomial_v",
+                                                                      "shifted_chebyshev_polynomial_w",
+                                                                      "quantile",
+                                                                      "nanquantile",
+                                                                      "searchsorted",
+                                                                      "bucketize"};
 // Numbers that take part as Python numbers even where another overload has a Number there.
 static const std::unordered_set<std::string_view> number_always = {
-    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "copy_", "rsub"};
+    "add",    "sub",         "subtract",     "mul",  "multiply", "div",
+    "divide", "true_divide", "floor_divide", "copy", "copy_",    "rsub"};
 
 static bool takes_numbers(const OverloadSet& set, const Op& op) {
   if (!number_operators.contains(set.name)) return false;
@@ -114,7 +175,8 @@ static PyObject* no_match(OpFunction* f, const CallArgs& call) {
   throw_no_match(*f->specs, call, f->text_name);
 }
 
-static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const CallArgs& call, Arguments& a) {
+static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const CallArgs& call,
+                                 Arguments& a) {
   if (a.overloaded && function_state.subclasses_enabled) [[unlikely]] {
     if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
     if (PyErr_Occurred()) throw PythonError();
@@ -124,10 +186,14 @@ static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const
 
 static PyObject* invoke(OpFunction* f, const CallArgs& call) {
   if (f->method && (call.count == 0 || !is_tensor(call.args[0]))) [[unlikely]] {
-    if (call.count == 0) throw_python(PyExc_TypeError, str("unbound method TensorBase.", f->text_name, "() needs an argument"));
-    throw_python(PyExc_TypeError, str("descriptor '", f->text_name, "' for 'torch._C.TensorBase' objects doesn't apply to a '", type_name(call.args[0]), "' object"));
+    if (call.count == 0)
+      throw_python(PyExc_TypeError, str("unbound method TensorBase.", f->text_name, "() needs an argument"));
+    throw_python(PyExc_TypeError,
+                 str("descriptor '", f->text_name, "' for 'torch._C.TensorBase' objects doesn't apply to a '",
+                     type_name(call.args[0]), "' object"));
   }
-  if (!f->specs) [[unlikely]] build_specs(f);
+  if (!f->specs) [[unlikely]]
+    build_specs(f);
   if (function_state.mode_active()) [[unlikely]] {
     if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
     if (PyErr_Occurred()) throw PythonError();
@@ -148,20 +214,23 @@ PyObject* call_operator(OpFunction* f, PyObject* const* args, size_t count, PyOb
 
 static PyObject* vectorcall(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
   try {
-    return invoke(reinterpret_cast<OpFunction*>(callable), CallArgs{args, PyVectorcall_NARGS(nargsf), kwnames});
+    return invoke(reinterpret_cast<OpFunction*>(callable),
+                  CallArgs{args, PyVectorcall_NARGS(nargsf), kwnames});
   } catch (...) {
     set_error_from_exception();
     return nullptr;
   }
 }
 
-// --- the callable types -------------------------------------------------------------------------------------------------
+// --- the callable types
+// -------------------------------------------------------------------------------------------------
 
 static OpFunction* as_function(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
 
 static PyObject* get_name(PyObject* self, void*) { return Py_NewRef(as_function(self)->name); }
 static PyObject* get_qualname(PyObject* self, void*) {
-  return as_function(self)->method ? PyUnicode_FromFormat("TensorBase.%U", as_function(self)->name) : Py_NewRef(as_function(self)->name);
+  return as_function(self)->method ? PyUnicode_FromFormat("TensorBase.%U", as_function(self)->name)
+                                   : Py_NewRef(as_function(self)->name);
 }
 // The public module that shows the function: pickle looks it up there.
 static const char* module_of(OpFunction* f) {
@@ -192,20 +261,23 @@ static PyObject* get_overloads(PyObject* self, void*) {
   OpFunction* f = as_function(self);
   return guard([&] {
     PyRef list(check(PyList_New(0)));
-    for (const Op* op : f->set->ops) check(PyList_Append(list.get(), PyRef(to_python(op->schema.text)).get()));
+    for (const Op* op : f->set->ops)
+      check(PyList_Append(list.get(), PyRef(to_python(op->schema.text)).get()));
     return list.release();
   });
 }
-static PyGetSetDef properties[] = {{"__name__", get_name, nullptr, nullptr, nullptr},
-                                   {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
-                                   {"__module__", get_module, nullptr, nullptr, nullptr},
-                                   {"__doc__", get_doc, nullptr, nullptr, nullptr},
-                                   {"_schemas", get_overloads, nullptr, "The schemas of the overloads.", nullptr},
-                                   {}};
+static PyGetSetDef properties[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"_schemas", get_overloads, nullptr, "The schemas of the overloads.", nullptr},
+    {}};
 
 static PyObject* function_repr(PyObject* self) {
-  return PyUnicode_FromFormat(as_function(self)->method ? "<method '%U' of 'torch._C.TensorBase' objects>" : "<built-in function %U>",
-                              as_function(self)->name);
+  return PyUnicode_FromFormat(
+      as_function(self)->method ? "<method '%U' of 'torch._C.TensorBase' objects>" : "<built-in function %U>",
+      as_function(self)->name);
 }
 static PyObject* function_reduce(PyObject* self, PyObject*) {
   if (!as_function(self)->method) return Py_NewRef(as_function(self)->name);
@@ -244,7 +316,8 @@ PyTypeObject OpMethodType = {
     .tp_descr_get = bind_method,
 };
 
-// --- the table becomes modules and methods ------------------------------------------------------------------------------
+// --- the table becomes modules and methods
+// ------------------------------------------------------------------------------
 
 static std::deque<OverloadSet> overload_sets;
 static std::unordered_map<std::string, OpFunction*> functions_by_name, methods_by_name;
@@ -274,7 +347,8 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
 
 // `torch.add_` does not exist in PyTorch, `torch.abs_` does: functions of one tensor have in-place functions.
 static bool has_inplace_function(const OverloadSet& set) {
-  static const std::unordered_set<std::string_view> more = {"xlogy", "ldexp", "gcd", "lcm", "addmv", "index_put", "nan_to_num"};
+  static const std::unordered_set<std::string_view> more = {"xlogy", "ldexp",     "gcd",       "lcm",
+                                                            "addmv", "index_put", "nan_to_num"};
   return std::popcount(set.ops[0]->tensor_parameters) == 1 || more.contains(set.name);
 }
 
@@ -307,12 +381,14 @@ static void publish(PyObject* dict, const OverloadSet& set) {
     inplace |= op->has_inplace;
   }
   if (function) publish_function(dict, set, false);
-  if (function && inplace && (has_inplace_function(set) || !set.space.empty())) publish_function(dict, set, true);
+  if (function && inplace && (has_inplace_function(set) || !set.space.empty()))
+    publish_function(dict, set, true);
   if (method) publish_method(set, false);
   if (inplace && set.space.empty()) publish_method(set, true);
 }
 
-static PyObject* namespace_dict(PyObject* module, std::string_view space, std::unordered_map<std::string_view, PyObject*>& dicts) {
+static PyObject* namespace_dict(PyObject* module, std::string_view space,
+                                std::unordered_map<std::string_view, PyObject*>& dicts) {
   PyObject*& dict = dicts[space];
   if (dict) return dict;
   const std::string name = space.empty() ? "_VariableFunctions" : str("_", space);
@@ -329,7 +405,8 @@ void init_operators(PyObject* module) {
   for (const char* space : {"", "nn", "linalg", "special", "fft"}) namespace_dict(module, space, dicts);
   for (const OverloadSet& set : overload_sets) publish(namespace_dict(module, set.space, dicts), set);
   PyType_Modified(&TensorBaseType);
-  static PyMethodDef functions[] = {{"_return_type", return_type, METH_O, "The named tuple type of an operator's results."}, {}};
+  static PyMethodDef functions[] = {
+      {"_return_type", return_type, METH_O, "The named tuple type of an operator's results."}, {}};
   add_functions(module, functions);
 }
 

@@ -11,8 +11,7 @@ struct OverloadSet {
 };
 
 struct OpFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OverloadSet* set;
   std::vector<const SignatureSpec*>* specs;
   PyObject* name;  // "add", "add_"

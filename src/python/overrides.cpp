@@ -23,8 +23,9 @@ bool type_has_torch_function(PyTypeObject* type) {
 
 static bool is_basic(PyObject* o) {
   PyTypeObject* t = Py_TYPE(o);
-  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type || t == &PyTuple_Type ||
-         t == &PyList_Type || t == &PyDict_Type || t == &PySlice_Type || o == Py_None || t == tensor_type;
+  return t == &PyLong_Type || t == &PyFloat_Type || t == &PyBool_Type || t == &PyUnicode_Type ||
+         t == &PyTuple_Type || t == &PyList_Type || t == &PyDict_Type || t == &PySlice_Type || o == Py_None ||
+         t == tensor_type;
 }
 
 static void add_overloaded(std::vector<PyObject*>& list, PyObject* o) {
@@ -41,7 +42,8 @@ static void add_overloaded(std::vector<PyObject*>& list, PyObject* o) {
 
 static void add_overloaded_deep(std::vector<PyObject*>& list, PyObject* o) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return add_overloaded(list, o);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) add_overloaded(list, PySequence_Fast_GET_ITEM(o, i));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    add_overloaded(list, PySequence_Fast_GET_ITEM(o, i));
 }
 
 static PyObject* types_tuple(const std::vector<PyObject*>& list) {
@@ -62,12 +64,14 @@ class ModeScope {
   PyObject* mode_;
 };
 
-static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types, PyObject* args, PyObject* kwargs) {
+static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types, PyObject* args,
+                           PyObject* kwargs) {
   PyRef hook(check(PyObject_GetAttr(target, hook_name())));
   return PyObject_CallFunctionObjArgs(hook.get(), callable, types, args, kwargs ? kwargs : Py_None, nullptr);
 }
 
-[[noreturn]] static void throw_no_implementation(PyObject* callable, const std::vector<PyObject*>& overloaded) {
+[[noreturn]] static void throw_no_implementation(PyObject* callable,
+                                                 const std::vector<PyObject*>& overloaded) {
   PyRef name(PyObject_GetAttrString(callable, "__name__"));
   PyErr_Clear();
   std::string text = str("Multiple dispatch failed for 'torch.", name ? string_view(name.get()) : "function",
@@ -77,7 +81,8 @@ static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types
 }
 
 // Modes first, then the arguments' types, subclasses before their bases.
-static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& overloaded, PyObject* args, PyObject* kwargs) {
+static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& overloaded, PyObject* args,
+                          PyObject* kwargs) {
   PyRef types(types_tuple(overloaded));
   if (function_state.mode_active()) {
     PyRef result;
@@ -111,13 +116,15 @@ PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
   return dispatch(callable, overloaded, args.get(), kwargs.get());
 }
 
-// --- helpers for functions written in Python ----------------------------------------------------------------------------
+// --- helpers for functions written in Python
+// ----------------------------------------------------------------------------
 
 static bool any_override(PyObject* const* args, Py_ssize_t n) {
   if (function_state.mode_active()) return true;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = args[i];
-    if (is_basic(o) || Py_TYPE(o) == parameter_type || (is_tensor(o) && !function_state.subclasses_enabled)) continue;
+    if (is_basic(o) || Py_TYPE(o) == parameter_type || (is_tensor(o) && !function_state.subclasses_enabled))
+      continue;
     if (!PyType_Check(o) && type_has_torch_function(Py_TYPE(o))) return true;
   }
   return false;
@@ -126,9 +133,12 @@ static bool any_override(PyObject* const* args, Py_ssize_t n) {
 static PyObject* has_torch_function(PyObject*, PyObject* args) {
   PyRef sequence(PySequence_Fast(args, "expected a sequence"));
   if (!sequence) return nullptr;
-  return PyBool_FromLong(any_override(PySequence_Fast_ITEMS(sequence.get()), PySequence_Fast_GET_SIZE(sequence.get())));
+  return PyBool_FromLong(
+      any_override(PySequence_Fast_ITEMS(sequence.get()), PySequence_Fast_GET_SIZE(sequence.get())));
 }
-static PyObject* has_torch_function_unary(PyObject*, PyObject* o) { return PyBool_FromLong(any_override(&o, 1)); }
+static PyObject* has_torch_function_unary(PyObject*, PyObject* o) {
+  return PyBool_FromLong(any_override(&o, 1));
+}
 static PyObject* has_torch_function_variadic(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return PyBool_FromLong(any_override(args, n));
 }
@@ -136,11 +146,13 @@ static PyObject* has_torch_function_variadic(PyObject*, PyObject* const* args, P
 // handle_torch_function(public_api, relevant_args, *args, **kwargs)
 static PyObject* handle_torch_function(PyObject*, PyObject* all, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
-    if (PyTuple_GET_SIZE(all) < 2) throw_python(PyExc_TypeError, "handle_torch_function() needs a function and its relevant arguments");
+    if (PyTuple_GET_SIZE(all) < 2)
+      throw_python(PyExc_TypeError, "handle_torch_function() needs a function and its relevant arguments");
     PyObject* function = PyTuple_GET_ITEM(all, 0);
     PyRef relevant(check(PySequence_Tuple(PyTuple_GET_ITEM(all, 1))));
     std::vector<PyObject*> overloaded;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(relevant.get()); ++i) add_overloaded(overloaded, PyTuple_GET_ITEM(relevant.get(), i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(relevant.get()); ++i)
+      add_overloaded(overloaded, PyTuple_GET_ITEM(relevant.get(), i));
     PyRef args(check(PyTuple_GetSlice(all, 2, PyTuple_GET_SIZE(all))));
     PyRef keywords = kwargs ? PyRef::borrow(kwargs) : PyRef(check(PyDict_New()));
     if (PyObject* result = dispatch(function, overloaded, args.get(), keywords.get())) return result;
@@ -172,26 +184,31 @@ static PyObject* mode_at(PyObject*, PyObject* index) {
   return Py_NewRef(function_state.modes[static_cast<size_t>(i)]);
 }
 static PyObject* disabled(PyObject*, PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
-static PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(function_state.subclasses_enabled); }
+static PyObject* is_enabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(function_state.subclasses_enabled);
+}
 
 static PyMethodDef functions[] = {
     {"_has_torch_function", has_torch_function, METH_O, nullptr},
     {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
-    {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(has_torch_function_variadic), METH_FASTCALL, nullptr},
-    {"_handle_torch_function", reinterpret_cast<PyCFunction>(handle_torch_function), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(has_torch_function_variadic),
+     METH_FASTCALL, nullptr},
+    {"_handle_torch_function", reinterpret_cast<PyCFunction>(handle_torch_function),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_push_on_torch_function_stack", push_mode, METH_O, nullptr},
     {"_pop_torch_function_stack", pop_mode, METH_NOARGS, nullptr},
     {"_len_torch_function_stack", mode_count, METH_NOARGS, nullptr},
     {"_get_function_stack_at", mode_at, METH_O, nullptr},
-    {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(disabled), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(disabled), METH_VARARGS | METH_KEYWORDS,
+     nullptr},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
     {}};
 
-// --- DisableTorchFunctionSubclass and DisableTorchFunction --------------------------------------------------------------
+// --- DisableTorchFunctionSubclass and DisableTorchFunction
+// --------------------------------------------------------------
 
 struct Guard {
-  PyObject_HEAD
-  bool subclasses, modes;
+  PyObject_HEAD bool subclasses, modes;
 };
 template <bool modes_too>
 static PyObject* guard_enter(PyObject* self, PyObject*) {
@@ -207,8 +224,12 @@ static PyObject* guard_exit(PyObject* self, PyObject*) {
   function_state.modes_enabled = g->modes;
   Py_RETURN_FALSE;
 }
-static PyMethodDef subclass_methods[] = {{"__enter__", guard_enter<false>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
-static PyMethodDef all_methods[] = {{"__enter__", guard_enter<true>, METH_NOARGS, nullptr}, {"__exit__", guard_exit, METH_VARARGS, nullptr}, {}};
+static PyMethodDef subclass_methods[] = {{"__enter__", guard_enter<false>, METH_NOARGS, nullptr},
+                                         {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                                         {}};
+static PyMethodDef all_methods[] = {{"__enter__", guard_enter<true>, METH_NOARGS, nullptr},
+                                    {"__exit__", guard_exit, METH_VARARGS, nullptr},
+                                    {}};
 static PyTypeObject DisableSubclassType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C.DisableTorchFunctionSubclass",

@@ -9,7 +9,8 @@
 
 namespace rushlight::python {
 
-// --- what a schema looks like from Python -------------------------------------------------------------------------------
+// --- what a schema looks like from Python
+// -------------------------------------------------------------------------------
 
 static void add_numpy_names(ParameterSpec& p, std::string_view name) {
   static const struct {
@@ -26,8 +27,8 @@ static PyObject* intern(std::string_view s) {
   return text;
 }
 
-static const std::unordered_set<std::string_view> varargs_tensor_names = {"broadcast_tensors", "meshgrid", "block_diag",
-                                                                           "cartesian_prod", "einsum"};
+static const std::unordered_set<std::string_view> varargs_tensor_names = {
+    "broadcast_tensors", "meshgrid", "block_diag", "cartesian_prod", "einsum"};
 
 SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbers_allowed)
     : op(op), self_count(method ? 1 : 0), method(method), inplace(inplace) {
@@ -65,14 +66,18 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbe
     p.allow_none = role == ParameterSpec::kOut;
     parameters.push_back(p);
   };
-  if (op.has_out && !inplace && !method) add_python_only("out", ParameterSpec::kOut, op.schema.returns.size() > 1 ? Tag::TensorList : Tag::Tensor);
+  if (op.has_out && !inplace && !method)
+    add_python_only("out", ParameterSpec::kOut, op.schema.returns.size() > 1 ? Tag::TensorList : Tag::Tensor);
   if (factory) add_python_only("requires_grad", ParameterSpec::kRequiresGrad, Tag::Bool);
   const int free_positional = max_positional - self_count;
-  varargs_ints = free_positional == 1 && parameters[self_count].type == Tag::IntList && !parameters[self_count].keyword_only;
-  varargs_tensors = varargs_tensor_names.contains(op.schema.name) && max_positional > 0 && parameters[max_positional - 1].type == Tag::TensorList;
+  varargs_ints = free_positional == 1 && parameters[self_count].type == Tag::IntList &&
+                 !parameters[self_count].keyword_only;
+  varargs_tensors = varargs_tensor_names.contains(op.schema.name) && max_positional > 0 &&
+                    parameters[max_positional - 1].type == Tag::TensorList;
 }
 
-// --- single arguments ---------------------------------------------------------------------------------------------------
+// --- single arguments
+// ---------------------------------------------------------------------------------------------------
 
 static bool take_tensor(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out) {
   if (is_tensor(o)) [[likely]] {
@@ -89,7 +94,8 @@ static bool take_tensor(const ParameterSpec& p, PyObject* o, Value& v, Arguments
 }
 
 static bool is_scalar_tensor(PyObject* o) {
-  return is_tensor(o) && tensor_of(o).dim() == 0 && !(GradMode::enabled() && tensor_of(o).requires_grad_flag());
+  return is_tensor(o) && tensor_of(o).dim() == 0 &&
+         !(GradMode::enabled() && tensor_of(o).requires_grad_flag());
 }
 
 static bool take_scalar(PyObject* o, Value& v) {
@@ -127,7 +133,9 @@ static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments&
   auto* list = out.take<int64_t>(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_index(items[i])) {
-      if (!out.deferred) out.deferred = items[i], out.deferred_parameter = parameter, out.deferred_position = static_cast<int>(i);
+      if (!out.deferred)
+        out.deferred = items[i], out.deferred_parameter = parameter,
+        out.deferred_position = static_cast<int>(i);
       list[i] = 0;
       continue;
     }
@@ -177,7 +185,8 @@ static bool take_bool_list(PyObject* o, Value& v, Arguments& out) {
   return true;
 }
 
-static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssize_t n, Value& v, Arguments& out, int parameter) {
+static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssize_t n, Value& v,
+                         Arguments& out, int parameter) {
   auto** list = out.take<TensorImpl*>(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (p.elements_optional && items[i] == Py_None) {
@@ -185,7 +194,8 @@ static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
       continue;
     }
     if (!is_tensor(items[i]))
-      throw_python(PyExc_TypeError, str("expected Tensor as element ", static_cast<int64_t>(i), " in argument ", parameter, ", but got ", type_name(items[i])));
+      throw_python(PyExc_TypeError, str("expected Tensor as element ", static_cast<int64_t>(i),
+                                        " in argument ", parameter, ", but got ", type_name(items[i])));
     list[i] = impl_of(items[i]);
     if (list[i]->flags & kPythonSubclass) out.overloaded = true;
   }
@@ -203,15 +213,24 @@ static bool take_tensor_list(const ParameterSpec& p, PyObject* o, Value& v, Argu
 // Puts the object into `v` if its type fits the parameter.
 static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   switch (p.type) {
-    case Tag::Tensor: return take_tensor(p, o, v, out);
-    case Tag::TensorList: return take_tensor_list(p, o, v, out, parameter);
-    case Tag::Scalar: return take_scalar(o, v);
-    case Tag::Int: return take_int(o, v);
-    case Tag::Float: return take_float(o, v);
-    case Tag::Bool: return take_bool(o, v);
-    case Tag::IntList: return take_int_list(p, o, v, out, parameter);
-    case Tag::FloatList: return take_float_list(o, v, out);
-    case Tag::BoolList: return take_bool_list(o, v, out);
+    case Tag::Tensor:
+      return take_tensor(p, o, v, out);
+    case Tag::TensorList:
+      return take_tensor_list(p, o, v, out, parameter);
+    case Tag::Scalar:
+      return take_scalar(o, v);
+    case Tag::Int:
+      return take_int(o, v);
+    case Tag::Float:
+      return take_float(o, v);
+    case Tag::Bool:
+      return take_bool(o, v);
+    case Tag::IntList:
+      return take_int_list(p, o, v, out, parameter);
+    case Tag::FloatList:
+      return take_float_list(o, v, out);
+    case Tag::BoolList:
+      return take_bool_list(o, v, out);
     case Tag::String:
       if (!PyUnicode_Check(o)) return false;
       new (&v) Value(string_view(o));
@@ -236,7 +255,8 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
       if (Py_TYPE(o) != &GeneratorType && !PyType_IsSubtype(Py_TYPE(o), &GeneratorType)) return false;
       new (&v) Value(generator_of(o));
       return true;
-    case Tag::None: return false;
+    case Tag::None:
+      return false;
   }
   return false;
 }
@@ -266,8 +286,10 @@ static bool take_out(const ParameterSpec& p, PyObject* o, size_t outputs, Argume
 static bool take_argument(const SignatureSpec& spec, int index, PyObject* o, Arguments& out) {
   const ParameterSpec& p = spec.parameters[index];
   switch (p.role) {
-    case ParameterSpec::kValue: return take_value(p, o, out.values()[index], out, index - spec.self_count);
-    case ParameterSpec::kOut: return take_out(p, o, spec.op.schema.returns.size(), out);
+    case ParameterSpec::kValue:
+      return take_value(p, o, out.values()[index], out, index - spec.self_count);
+    case ParameterSpec::kOut:
+      return take_out(p, o, spec.op.schema.returns.size(), out);
     case ParameterSpec::kRequiresGrad:
       if (!PyBool_Check(o)) return false;
       out.requires_grad = o == Py_True;
@@ -276,7 +298,8 @@ static bool take_argument(const SignatureSpec& spec, int index, PyObject* o, Arg
   return false;
 }
 
-// --- keywords -----------------------------------------------------------------------------------------------------------
+// --- keywords
+// -----------------------------------------------------------------------------------------------------------
 
 static PyObject* find_keyword(const CallArgs& call, PyObject* name) {
   const Py_ssize_t n = call.keyword_count();
@@ -293,21 +316,25 @@ static PyObject* find_argument(const CallArgs& call, const ParameterSpec& p) {
   if (PyObject* o = find_keyword(call, p.name)) return o;
   for (const char* const* alias = p.numpy_names; *alias; ++alias)
     for (Py_ssize_t i = 0; i < call.keyword_count(); ++i)
-      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.names, i), *alias) == 0) return call.args[call.count + i];
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.names, i), *alias) == 0)
+        return call.args[call.count + i];
   return nullptr;
 }
 
 static std::string name_of(const ParameterSpec& p) { return std::string(string_view(p.name)); }
 
-[[noreturn]] static void throw_extra_keyword(const SignatureSpec& spec, const CallArgs& call, const char* name) {
+[[noreturn]] static void throw_extra_keyword(const SignatureSpec& spec, const CallArgs& call,
+                                             const char* name) {
   for (Py_ssize_t i = 0; i < call.keyword_count(); ++i) {
     PyObject* key = PyTuple_GET_ITEM(call.names, i);
     auto found = std::find_if(spec.parameters.begin() + spec.self_count, spec.parameters.end(),
                               [&](const ParameterSpec& p) { return PyUnicode_Compare(p.name, key) == 0; });
     if (found == spec.parameters.end())
-      throw_python(PyExc_TypeError, str(name, "() got an unexpected keyword argument '", string_view(key), "'"));
+      throw_python(PyExc_TypeError,
+                   str(name, "() got an unexpected keyword argument '", string_view(key), "'"));
     if (found - spec.parameters.begin() < call.count)
-      throw_python(PyExc_TypeError, str(name, "() got multiple values for argument '", string_view(key), "'"));
+      throw_python(PyExc_TypeError,
+                   str(name, "() got multiple values for argument '", string_view(key), "'"));
   }
   throw_python(PyExc_TypeError, str(name, "(): invalid keyword arguments"));
 }
@@ -323,28 +350,35 @@ static std::string name_of(const ParameterSpec& p) { return std::string(string_v
   throw_python(PyExc_TypeError, str(name, "() missing ", count, " required positional arguments: ", names));
 }
 
-[[noreturn]] static void throw_extra_positional(const SignatureSpec& spec, Py_ssize_t given, const char* name) {
+[[noreturn]] static void throw_extra_positional(const SignatureSpec& spec, Py_ssize_t given,
+                                                const char* name) {
   const int most = spec.max_positional - spec.self_count, least = spec.min_positional - spec.self_count;
   const auto n = static_cast<int64_t>(given - spec.self_count);
   if (most != least)
-    throw_python(PyExc_TypeError, str(name, "() takes from ", least, " to ", most, " positional arguments but ", n, " were given"));
-  throw_python(PyExc_TypeError, str(name, "() takes ", most, " positional argument", most == 1 ? "" : "s", " but ", n, n == 1 ? " was" : " were", " given"));
+    throw_python(PyExc_TypeError, str(name, "() takes from ", least, " to ", most,
+                                      " positional arguments but ", n, " were given"));
+  throw_python(PyExc_TypeError, str(name, "() takes ", most, " positional argument", most == 1 ? "" : "s",
+                                    " but ", n, n == 1 ? " was" : " were", " given"));
 }
 
-[[noreturn]] static void throw_wrong_type(const SignatureSpec& spec, int index, PyObject* o, bool keyword, const char* name) {
+[[noreturn]] static void throw_wrong_type(const SignatureSpec& spec, int index, PyObject* o, bool keyword,
+                                          const char* name) {
   const ParameterSpec& p = spec.parameters[index];
   const std::string position = keyword ? "" : str(" (position ", index - spec.self_count + 1, ")");
-  throw_python(PyExc_TypeError, str(name, "(): argument '", name_of(p), "'", position, " must be ", parameter_type_name(p), ", not ", type_name(o)));
+  throw_python(PyExc_TypeError, str(name, "(): argument '", name_of(p), "'", position, " must be ",
+                                    parameter_type_name(p), ", not ", type_name(o)));
 }
 
 [[noreturn]] static void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name) {
   const ParameterSpec& p = spec.parameters[out.deferred_parameter + spec.self_count];
   throw_python(PyExc_TypeError,
-               str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ", out.deferred_position + 1,
-                   " with error \"type must be tuple of ints,but got ", type_name(out.deferred), "\""));
+               str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ",
+                   out.deferred_position + 1, " with error \"type must be tuple of ints,but got ",
+                   type_name(out.deferred), "\""));
 }
 
-// --- a whole call -------------------------------------------------------------------------------------------------------
+// --- a whole call
+// -------------------------------------------------------------------------------------------------------
 
 // `view(2, 3)`: everything from this position on is one list. Returns whether it was.
 static bool take_rest(const SignatureSpec& spec, int index, const CallArgs& call, Arguments& out) {
@@ -384,7 +418,8 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
       keyword = true;
     }
     // A bare int would do for `int[1]`, but not when more of them follow.
-    if (spec.varargs_ints && !keyword && i == spec.self_count && call.count - position > 1 && take_rest(spec, i, call, out)) {
+    if (spec.varargs_ints && !keyword && i == spec.self_count && call.count - position > 1 &&
+        take_rest(spec, i, call, out)) {
       position = call.count;
       continue;
     }
@@ -408,8 +443,10 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
       if (explain) throw_wrong_type(spec, i, o, keyword, name);
       return false;
     }
-    if (keyword) --keywords_left;
-    else ++position;
+    if (keyword)
+      --keywords_left;
+    else
+      ++position;
   }
   if (position < call.count) {
     if (explain) throw_extra_positional(spec, call.count, name);

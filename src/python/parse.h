@@ -11,7 +11,7 @@ namespace rushlight::python {
 // What Python sees of one schema parameter, or an argument that only Python knows (out=, requires_grad=).
 struct ParameterSpec {
   enum Role : uint8_t { kValue, kOut, kRequiresGrad };
-  PyObject* name = nullptr;        // interned
+  PyObject* name = nullptr;         // interned
   const char* numpy_names[4] = {};  // NumPy spellings: axis, keepdims, x, ...
   Tag type = Tag::Tensor;
   Role role = kValue;
@@ -73,8 +73,9 @@ class Arguments {
   int out_count = 0;
   PyObject* out_object = nullptr;
   bool requires_grad = false;
-  bool overloaded = false;          // some tensor is of a subclass that may define __torch_function__
-  PyObject* deferred = nullptr;     // an int list holds this, which is no int: an error if the overload is chosen
+  bool overloaded = false;  // some tensor is of a subclass that may define __torch_function__
+  PyObject* deferred =
+      nullptr;  // an int list holds this, which is no int: an error if the overload is chosen
   int deferred_parameter = 0, deferred_position = 0;
 
  private:
@@ -90,23 +91,25 @@ class Arguments {
 // The arguments of a vectorcall.
 struct CallArgs {
   PyObject* const* args;
-  Py_ssize_t count;      // positional
-  PyObject* names;       // tuple of keyword names, or null
+  Py_ssize_t count;  // positional
+  PyObject* names;   // tuple of keyword names, or null
   Py_ssize_t keyword_count() const { return names ? PyTuple_GET_SIZE(names) : 0; }
 };
 
-// False when the arguments do not fit the signature. With `explain`, throws the TypeError that says why instead.
+// False when the arguments do not fit the signature. With `explain`, throws the TypeError that says why
+// instead.
 bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, const char* name, bool explain);
 // Throws "add() received an invalid combination of arguments ...".
-[[noreturn]] void throw_no_match(const std::vector<const SignatureSpec*>& specs, const CallArgs& call, const char* name);
+[[noreturn]] void throw_no_match(const std::vector<const SignatureSpec*>& specs, const CallArgs& call,
+                                 const char* name);
 
 // The rules for single values, also used outside the operators.
-bool is_number(PyObject* o);        // Python or NumPy number, or bool
-bool is_int(PyObject* o);           // an int that is no bool, also NumPy's
-bool is_index(PyObject* o);         // what int lists accept: is_int, or an integer 0-dim tensor
+bool is_number(PyObject* o);  // Python or NumPy number, or bool
+bool is_int(PyObject* o);     // an int that is no bool, also NumPy's
+bool is_index(PyObject* o);   // what int lists accept: is_int, or an integer 0-dim tensor
 bool is_numpy_scalar(PyObject* o);
 bool is_numpy_bool(PyObject* o);
-Scalar to_scalar(PyObject* o);      // of what is_number accepts
+Scalar to_scalar(PyObject* o);  // of what is_number accepts
 int64_t to_int(PyObject* o);
 double to_double(PyObject* o);
 bool to_bool(PyObject* o);

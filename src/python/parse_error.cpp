@@ -5,40 +5,63 @@ namespace rushlight::python {
 
 const char* parameter_type_name(const ParameterSpec& p) {
   switch (p.type) {
-    case Tag::Tensor: return "Tensor";
-    case Tag::TensorList: return "tuple of Tensors";
-    case Tag::Scalar: return "Number";
-    case Tag::Int: return "int";
-    case Tag::Float: return "float";
-    case Tag::Bool: return "bool";
-    case Tag::IntList: return "tuple of ints";
-    case Tag::FloatList: return "tuple of floats";
-    case Tag::BoolList: return "tuple of bools";
-    case Tag::String: return "str";
-    case Tag::DType: return "torch.dtype";
-    case Tag::Device: return "torch.device";
-    case Tag::Layout: return "torch.layout";
-    case Tag::MemoryFormat: return "torch.memory_format";
-    case Tag::Generator: return "torch.Generator";
-    case Tag::None: return "None";
+    case Tag::Tensor:
+      return "Tensor";
+    case Tag::TensorList:
+      return "tuple of Tensors";
+    case Tag::Scalar:
+      return "Number";
+    case Tag::Int:
+      return "int";
+    case Tag::Float:
+      return "float";
+    case Tag::Bool:
+      return "bool";
+    case Tag::IntList:
+      return "tuple of ints";
+    case Tag::FloatList:
+      return "tuple of floats";
+    case Tag::BoolList:
+      return "tuple of bools";
+    case Tag::String:
+      return "str";
+    case Tag::DType:
+      return "torch.dtype";
+    case Tag::Device:
+      return "torch.device";
+    case Tag::Layout:
+      return "torch.layout";
+    case Tag::MemoryFormat:
+      return "torch.memory_format";
+    case Tag::Generator:
+      return "torch.Generator";
+    case Tag::None:
+      return "None";
   }
   return "object";
 }
 
 static std::string default_text(const Value& v) {
   switch (v.tag()) {
-    case Tag::Int: return str(v.integer());
-    case Tag::Bool: return v.boolean() ? "True" : "False";
+    case Tag::Int:
+      return str(v.integer());
+    case Tag::Bool:
+      return v.boolean() ? "True" : "False";
     case Tag::Float: {
       PyRef f(check(PyFloat_FromDouble(v.floating())));
       PyRef text(check(PyObject_Repr(f.get())));
       return std::string(string_view(text.get()));
     }
-    case Tag::Scalar: return to_string(v.scalar());
-    case Tag::IntList: return to_string(v.ints());
-    case Tag::String: return str("\"", v.string(), "\"");
-    case Tag::MemoryFormat: return std::string(memory_format_name(v.memory_format()));
-    default: return "None";
+    case Tag::Scalar:
+      return to_string(v.scalar());
+    case Tag::IntList:
+      return to_string(v.ints());
+    case Tag::String:
+      return str("\"", v.string(), "\"");
+    case Tag::MemoryFormat:
+      return std::string(memory_format_name(v.memory_format()));
+    default:
+      return "None";
   }
 }
 
@@ -54,8 +77,10 @@ std::string SignatureSpec::text() const {
     }
     out += str(first ? "" : ", ", parameter_type_name(p), " ", string_view(p.name));
     first = false;
-    if (p.role == ParameterSpec::kRequiresGrad) out += " = False";
-    else if (p.has_default) out += " = " + (p.schema ? default_text(p.schema->default_value) : "None");
+    if (p.role == ParameterSpec::kRequiresGrad)
+      out += " = False";
+    else if (p.has_default)
+      out += " = " + (p.schema ? default_text(p.schema->default_value) : "None");
   }
   return out + ")";
 }
@@ -90,11 +115,13 @@ static std::string mismatch_reason(const SignatureSpec& spec, const CallArgs& ca
     PyObject* name = PyTuple_GET_ITEM(call.names, i);
     if (!find_parameter(spec, name)) wrong += str(wrong.empty() ? "" : ", ", string_view(name));
   }
-  if (!wrong.empty()) return str("      didn't match because some of the keywords were incorrect: ", wrong, "\n");
+  if (!wrong.empty())
+    return str("      didn't match because some of the keywords were incorrect: ", wrong, "\n");
   const Py_ssize_t given = call.count + call.keyword_count() - spec.self_count;
   if (given < spec.min_positional - spec.self_count || call.count > spec.max_positional) return "";
   std::string types;
-  for (Py_ssize_t i = spec.self_count; i < call.count; ++i) types += str(types.empty() ? "" : ", ", "!", type_name(call.args[i]), "!");
+  for (Py_ssize_t i = spec.self_count; i < call.count; ++i)
+    types += str(types.empty() ? "" : ", ", "!", type_name(call.args[i]), "!");
   if (types.empty()) return "";
   return str("      didn't match because some of the arguments have invalid types: (", types, ")\n");
 }
@@ -117,8 +144,8 @@ void throw_no_match(const std::vector<const SignatureSpec*>& specs, const CallAr
     Arguments scratch;
     parse(*plausible, call, scratch, name, true);
   }
-  std::string text = str(name, "() received an invalid combination of arguments - got (", describe_arguments(*specs[0], call),
-                         "), but expected one of:\n");
+  std::string text = str(name, "() received an invalid combination of arguments - got (",
+                         describe_arguments(*specs[0], call), "), but expected one of:\n");
   for (const SignatureSpec* s : specs) text += str(" * ", s->text(), "\n", mismatch_reason(*s, call));
   throw_python(PyExc_TypeError, text);
 }

@@ -1,11 +1,13 @@
-// The operator table as Python data: what the printed reference, the stubs and the coverage tests are made from.
+// The operator table as Python data: what the printed reference, the stubs and the coverage tests are made
+// from.
 #include "dispatch/table.h"
 #include "python/python.h"
 
 namespace rushlight::python {
 namespace {
 
-constexpr const char* family_names[] = {"pointwise", "reduction", "view", "index", "matmul", "factory", "random", "composite", "kernel"};
+constexpr const char* family_names[] = {"pointwise", "reduction", "view",      "index", "matmul",
+                                        "factory",   "random",    "composite", "kernel"};
 
 void set(PyObject* dict, const char* key, PyObject* owned) {
   const PyRef value(check(owned));
@@ -41,9 +43,9 @@ PyObject* operator_records(PyObject*, PyObject*) {
   });
 }
 
-PyMethodDef functions[] = {
-    {"_operator_records", operator_records, METH_NOARGS, "One dict per operator record, in order of registration."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef functions[] = {{"_operator_records", operator_records, METH_NOARGS,
+                            "One dict per operator record, in order of registration."},
+                           {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
 

@@ -22,10 +22,12 @@ static PyObject* f_memory_stats(PyObject*, PyObject*) {
   return guard([&] {
     const CpuMemoryStats s = cpu_memory_stats();
     const auto& bytes = s.blocks.allocated_bytes[AllocatorStats::kAll];
-    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.current", static_cast<long long>(bytes.current + s.tiny_allocated_bytes),
+    return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated_bytes.current",
+                         static_cast<long long>(bytes.current + s.tiny_allocated_bytes),
                          "allocated_bytes.peak", static_cast<long long>(bytes.peak), "reserved_bytes.current",
-                         static_cast<long long>(s.blocks.reserved_bytes[AllocatorStats::kAll].current), "tiny_bytes.current",
-                         static_cast<long long>(s.tiny_allocated_bytes), "tiny_bytes.cached", static_cast<long long>(s.tiny_cached_bytes));
+                         static_cast<long long>(s.blocks.reserved_bytes[AllocatorStats::kAll].current),
+                         "tiny_bytes.current", static_cast<long long>(s.tiny_allocated_bytes),
+                         "tiny_bytes.cached", static_cast<long long>(s.tiny_cached_bytes));
   });
 }
 
@@ -33,8 +35,10 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
     Promotion promotion;
     for (Py_ssize_t i = 0; i < n; ++i) {
-      if (is_tensor(args[i])) promotion.add(tensor_of(args[i]));
-      else promotion.add(to_scalar(args[i]));
+      if (is_tensor(args[i]))
+        promotion.add(tensor_of(args[i]));
+      else
+        promotion.add(to_scalar(args[i]));
     }
     return wrap(promotion.result());
   });
@@ -43,9 +47,11 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
 static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
     {"set_num_threads", f_set_num_threads, METH_O, "Sets the number of threads that operators use."},
-    {"_cpu_empty_cache", f_empty_cache, METH_NOARGS, "Gives idle memory back to the system; returns the bytes."},
+    {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,
+     "Gives idle memory back to the system; returns the bytes."},
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
-    {"_result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_result_type)), METH_FASTCALL, nullptr},
+    {"_result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_result_type)), METH_FASTCALL,
+     nullptr},
     {}};
 
 void init_runtime(PyObject* module) { add_functions(module, functions); }

@@ -8,8 +8,8 @@ namespace rushlight::python {
 bool is_numpy_scalar(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name;
   return name[0] == 'n' && std::strncmp(name, "numpy.", 6) == 0 && std::strcmp(name, "numpy.ndarray") != 0 &&
-         Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_bool && PyObject_HasAttrString(o, "dtype") &&
-         !PyObject_TypeCheck(o, &PyType_Type);
+         Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_bool &&
+         PyObject_HasAttrString(o, "dtype") && !PyObject_TypeCheck(o, &PyType_Type);
 }
 
 bool is_numpy_bool(PyObject* o) {
@@ -18,7 +18,9 @@ bool is_numpy_bool(PyObject* o) {
 }
 
 static bool has_index(PyObject* o) { return Py_TYPE(o)->tp_as_number && Py_TYPE(o)->tp_as_number->nb_index; }
-static bool is_python_number(PyObject* o) { return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o); }
+static bool is_python_number(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
+}
 
 bool is_number(PyObject* o) { return is_python_number(o) || is_numpy_scalar(o); }
 
@@ -36,7 +38,8 @@ static bool is_integral_scalar_tensor(PyObject* o) {
 
 bool is_index(PyObject* o) {
   if (is_int(o)) return true;
-  if (is_tensor(o)) return is_integral_scalar_tensor(o) || (is_integral(tensor_of(o).dtype()) && tensor_of(o).numel() == 1);
+  if (is_tensor(o))
+    return is_integral_scalar_tensor(o) || (is_integral(tensor_of(o).dtype()) && tensor_of(o).numel() == 1);
   return !PyBool_Check(o) && has_index(o) && !PyFloat_Check(o) && !is_numpy_scalar(o);
 }
 

@@ -24,8 +24,8 @@ static PyObject* new_size(IntList sizes) {
 #ifdef Py_GIL_DISABLED
 PyObject* wrap_size(IntList sizes) { return new_size(sizes); }
 #else
-// Programs ask for the same few shapes again and again; a Size is immutable, so the last ones made are handed out again.
-// Guarded by the interpreter lock.
+// Programs ask for the same few shapes again and again; a Size is immutable, so the last ones made are handed
+// out again. Guarded by the interpreter lock.
 struct RecentSize {
   static constexpr size_t kDims = 4;
   int64_t values[kDims];
@@ -40,7 +40,8 @@ PyObject* wrap_size(IntList sizes) {
   uint64_t hash = n;
   for (int64_t s : sizes) hash = (hash ^ static_cast<uint64_t>(s)) * 0x9e3779b97f4a7c15u;
   RecentSize& slot = recent_sizes[hash >> 57];
-  if (slot.size && slot.count == n && std::equal(sizes.begin(), sizes.end(), slot.values)) return Py_NewRef(slot.size);
+  if (slot.size && slot.count == n && std::equal(sizes.begin(), sizes.end(), slot.values))
+    return Py_NewRef(slot.size);
   PyObject* size = new_size(sizes);
   std::copy(sizes.begin(), sizes.end(), slot.values);
   slot.count = n;
@@ -56,7 +57,8 @@ static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
     if (PyLong_Check(item)) continue;
     if (!is_index(item)) {
-      PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i, type_name(item).c_str());
+      PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                   type_name(item).c_str());
       return nullptr;
     }
     PyObject* number = PyNumber_Index(item);
@@ -85,7 +87,9 @@ static PyObject* size_add(PyObject* a, PyObject* b) {
   PyRef left(PySequence_Tuple(a));
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
-static PyObject* size_repeat(PyObject* a, Py_ssize_t n) { return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n)); }
+static PyObject* size_repeat(PyObject* a, Py_ssize_t n) {
+  return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
 static PyObject* size_subscript(PyObject* self, PyObject* index) {
   PyObject* item = PyTuple_Type.tp_as_mapping->mp_subscript(self, index);
   return PySlice_Check(index) ? as_size(item) : item;
@@ -104,7 +108,8 @@ static PyObject* size_repr(PyObject* self) {
 static PyObject* size_numel(PyObject* self, PyObject*) {
   return guard([&] {
     PyRef product(PyLong_FromLong(1));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) product = PyRef(check(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i))));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+      product = PyRef(check(PyNumber_Multiply(product.get(), PyTuple_GET_ITEM(self, i))));
     return product.release();
   });
 }
@@ -112,16 +117,18 @@ static PyObject* size_reduce(PyObject* self, PyObject*) {
   PyRef tuple(PyTuple_GetSlice(self, 0, PyTuple_GET_SIZE(self)));
   PyRef plain(PyTuple_New(PyTuple_GET_SIZE(self)));
   if (!plain) return nullptr;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) PyTuple_SET_ITEM(plain.get(), i, Py_NewRef(PyTuple_GET_ITEM(self, i)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+    PyTuple_SET_ITEM(plain.get(), i, Py_NewRef(PyTuple_GET_ITEM(self, i)));
   return Py_BuildValue("O(O)", &SizeType, plain.get());
 }
 
 static PySequenceMethods sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 static PyNumberMethods number = {.nb_add = size_add};
 static PyMappingMethods mapping = {.mp_subscript = size_subscript};
-static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
-                                {"__reduce__", size_reduce, METH_NOARGS, nullptr},
-                                {}};
+static PyMethodDef methods[] = {
+    {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
+    {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+    {}};
 
 PyTypeObject SizeType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

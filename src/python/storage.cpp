@@ -8,10 +8,9 @@
 namespace rushlight::python {
 
 struct PyStorage {
-  PyObject_HEAD
-  StorageImpl* storage;  // owned
+  PyObject_HEAD StorageImpl* storage;  // owned
   PyObject* weakrefs;
-  Py_ssize_t exports;    // live buffer views: no resizing meanwhile
+  Py_ssize_t exports;  // live buffer views: no resizing meanwhile
 };
 
 static PyObject* storage_type = nullptr;  // rushlight.UntypedStorage once that is loaded
@@ -55,9 +54,12 @@ static Storage allocate_bytes(int64_t bytes, Device device) {
 static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     Device device;
-    if (PyObject* d = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr; d && d != Py_None) device = parse_device(d);
+    if (PyObject* d = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr; d && d != Py_None)
+      device = parse_device(d);
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
-    if (n > 1) throw_python(PyExc_TypeError, "UntypedStorage() takes one positional argument: a size or a sequence of bytes");
+    if (n > 1)
+      throw_python(PyExc_TypeError,
+                   "UntypedStorage() takes one positional argument: a size or a sequence of bytes");
     if (n == 0) return wrap_storage(allocate_bytes(0, device), type);
     PyObject* first = PyTuple_GET_ITEM(args, 0);
     if (is_int(first)) return wrap_storage(allocate_bytes(to_int(first), device), type);
@@ -69,16 +71,21 @@ static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
 }
 
 static PyObject* m_nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes()); }
-static PyObject* m_data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(storage_of(self)->data()); }
+static PyObject* m_data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(storage_of(self)->data());
+}
 static PyObject* m_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }
 static PyObject* get_device(PyObject* self, void*) { return wrap(storage_of(self)->device()); }
-static PyObject* m_resizable(PyObject* self, PyObject*) { return PyBool_FromLong(storage_of(self)->resizable() && storage_of(self)->owns_memory()); }
+static PyObject* m_resizable(PyObject* self, PyObject*) {
+  return PyBool_FromLong(storage_of(self)->resizable() && storage_of(self)->owns_memory());
+}
 static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 static PyObject* m_resize(PyObject* self, PyObject* size) {
   return guard([&] {
     const int64_t bytes = to_int(size);
     RL_CHECK(bytes >= 0, "resize_: the size must not be negative, got ", bytes);
-    RL_CHECK(as_storage(self)->exports == 0, "resize_: the memory of this storage is in use through a buffer");
+    RL_CHECK(as_storage(self)->exports == 0,
+             "resize_: the memory of this storage is in use through a buffer");
     storage_of(self)->resize(static_cast<size_t>(bytes));
     return Py_NewRef(self);
   });
@@ -96,7 +103,9 @@ static PyObject* m_from_buffer(PyObject* cls, PyObject* args, PyObject* kwargs) 
   static const char* names[] = {"buffer", "byte_order", "count", "offset", "dtype", nullptr};
   PyObject *buffer, *order = nullptr, *dtype = nullptr;
   Py_ssize_t count = -1, offset = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OnnO", const_cast<char**>(names), &buffer, &order, &count, &offset, &dtype)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OnnO", const_cast<char**>(names), &buffer, &order, &count,
+                                   &offset, &dtype))
+    return nullptr;
   return guard([&] {
     auto view = std::make_unique<Py_buffer>();
     check(PyObject_GetBuffer(buffer, view.get(), PyBUF_SIMPLE));
@@ -105,11 +114,12 @@ static PyObject* m_from_buffer(PyObject* cls, PyObject* args, PyObject* kwargs) 
     if (offset < 0 || left < 0 || count > left) {
       PyBuffer_Release(held);
       delete held;
-      RL_FAIL_AS(Value, "from_buffer: offset ", static_cast<int64_t>(offset), " and count ", static_cast<int64_t>(count),
-                 " reach outside the buffer");
+      RL_FAIL_AS(Value, "from_buffer: offset ", static_cast<int64_t>(offset), " and count ",
+                 static_cast<int64_t>(count), " reach outside the buffer");
     }
     const size_t bytes = static_cast<size_t>(count < 0 ? left : count);
-    Storage s = StorageImpl::wrap(static_cast<char*>(held->buf) + offset, bytes, Device{}, release_buffer, held, held->readonly);
+    Storage s = StorageImpl::wrap(static_cast<char*>(held->buf) + offset, bytes, Device{}, release_buffer,
+                                  held, held->readonly);
     return wrap_storage(std::move(s), reinterpret_cast<PyTypeObject*>(cls));
   });
 }
@@ -125,7 +135,9 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a meta storage has no memory");
     return -1;
   }
-  if (PyBuffer_FillInfo(view, self, s->data(), static_cast<Py_ssize_t>(s->nbytes()), s->read_only(), flags) < 0) return -1;
+  if (PyBuffer_FillInfo(view, self, s->data(), static_cast<Py_ssize_t>(s->nbytes()), s->read_only(), flags) <
+      0)
+    return -1;
   ++as_storage(self)->exports;
   return 0;
 }
@@ -139,7 +151,8 @@ static PyMethodDef methods[] = {
     {"resize_", m_resize, METH_O, "resize_(nbytes): grows or shrinks, keeping the common bytes."},
     {"is_shared", m_false, METH_NOARGS, "Whether other processes see this memory."},
     {"is_pinned", m_false, METH_NOARGS, "Whether the memory is page-locked."},
-    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_from_buffer)), METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Shares the bytes of an object that exports a buffer."},
+    {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_from_buffer)),
+     METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Shares the bytes of an object that exports a buffer."},
     {}};
 static PyGetSetDef properties[] = {{"device", get_device, nullptr, "Where the bytes live.", nullptr},
                                    {"_cdata", m_cdata, nullptr, nullptr, nullptr},
@@ -161,7 +174,8 @@ PyTypeObject StorageBaseType = {
     .tp_new = storage_new,
 };
 
-// --- tensor members -----------------------------------------------------------------------------------------------------
+// --- tensor members
+// -----------------------------------------------------------------------------------------------------
 
 static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
   return guard([&] {
@@ -176,7 +190,8 @@ static StorageImpl* expect_storage(PyObject* o) {
   PyRef untyped(PyObject_CallMethod(o, "untyped", nullptr));  // TypedStorage
   if (!untyped || !PyObject_TypeCheck(untyped.get(), &StorageBaseType)) {
     PyErr_Clear();
-    throw_python(PyExc_TypeError, "set_(): argument 'source' (position 1) must be a storage or a tensor, not " + type_name(o));
+    throw_python(PyExc_TypeError,
+                 "set_(): argument 'source' (position 1) must be a storage or a tensor, not " + type_name(o));
   }
   return storage_of(untyped.get());  // the TypedStorage keeps it
 }
@@ -194,7 +209,8 @@ static Dims sizes_argument(PyObject* o) {
 }
 
 static void check_within(StorageImpl& s, IntList sizes, IntList strides, int64_t offset, DType dtype) {
-  RL_CHECK(sizes.size() == strides.size(), "unequal size length (", sizes.size(), ") and stride length (", strides.size(), ")");
+  RL_CHECK(sizes.size() == strides.size(), "unequal size length (", sizes.size(), ") and stride length (",
+           strides.size(), ")");
   RL_CHECK(offset >= 0, "Tensor: invalid storage offset ", offset);
   int64_t low = offset, high = offset, item = static_cast<int64_t>(element_size(dtype));
   const int64_t numel = checked_numel(sizes);
@@ -202,14 +218,18 @@ static void check_within(StorageImpl& s, IntList sizes, IntList strides, int64_t
     RL_CHECK(sizes[i] >= 0, "set_(): negative size ", sizes[i], " in ", sizes);
     int64_t reach;
     int64_t& end = strides[i] < 0 ? low : high;
-    RL_CHECK(numel == 0 || (!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(end, reach, &end)), "set_(): sizes ", sizes, " overflow");
+    RL_CHECK(numel == 0 || (!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+                            !__builtin_add_overflow(end, reach, &end)),
+             "set_(): sizes ", sizes, " overflow");
   }
   if (numel == 0) return;
   int64_t bytes;
-  RL_CHECK(low >= 0 && !__builtin_mul_overflow(high + 1, item, &bytes), "set_(): sizes ", sizes, " and strides ", strides, " leave the storage");
+  RL_CHECK(low >= 0 && !__builtin_mul_overflow(high + 1, item, &bytes), "set_(): sizes ", sizes,
+           " and strides ", strides, " leave the storage");
   if (bytes <= static_cast<int64_t>(s.nbytes())) return;
-  RL_CHECK(s.resizable(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset, ", and itemsize ", item,
-           " requiring a storage size of ", bytes, " are out of bounds for storage of size ", s.nbytes());
+  RL_CHECK(s.resizable(), "setStorage: sizes ", sizes, ", strides ", strides, ", storage offset ", offset,
+           ", and itemsize ", item, " requiring a storage size of ", bytes,
+           " are out of bounds for storage of size ", s.nbytes());
   s.resize(static_cast<size_t>(bytes));
 }
 
@@ -217,10 +237,13 @@ static void check_within(StorageImpl& s, IntList sizes, IntList strides, int64_t
 static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
   PyObject *source = nullptr, *offset = nullptr, *size = nullptr, *stride = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO", const_cast<char**>(names), &source, &offset, &size, &stride)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO", const_cast<char**>(names), &source, &offset, &size,
+                                   &stride))
+    return nullptr;
   return guard([&] {
     const Tensor& t = tensor_of(self);
-    RL_CHECK(!(t->flags & kAutograd && GradMode::enabled()), "set_() is not allowed on a tensor that requires grad; use .data");
+    RL_CHECK(!(t->flags & kAutograd && GradMode::enabled()),
+             "set_() is not allowed on a tensor that requires grad; use .data");
     const Dims no_sizes{0};
     if (!source) {
       t->storage = StorageImpl::allocate(0, t.device());
@@ -228,7 +251,8 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       t->set_contiguous(no_sizes);
     } else if (is_tensor(source) && !size) {
       const Tensor from = tensor_of(source);
-      RL_CHECK(from.dtype() == t.dtype(), "Could not set tensor of type ", legacy_name(from.dtype()), " to a tensor of type ", legacy_name(t.dtype()));
+      RL_CHECK(from.dtype() == t.dtype(), "Could not set tensor of type ", legacy_name(from.dtype()),
+               " to a tensor of type ", legacy_name(t.dtype()));
       t->storage = from->storage;
       t->offset = from->offset;
       t->set_layout(from.sizes(), from.strides());
@@ -248,12 +272,19 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 static PyObject* m_same_storage(PyObject* self, PyObject* other) {
-  return guard([&] { return PyBool_FromLong(tensor_of(self)->storage == expect_tensor(other, "is_set_to(): argument 'tensor' (position 1)")->storage && tensor_of(self)->offset == tensor_of(other)->offset && tensor_of(self).sizes() == tensor_of(other).sizes() && tensor_of(self).strides() == tensor_of(other).strides()); });
+  return guard([&] {
+    return PyBool_FromLong(tensor_of(self)->storage ==
+                               expect_tensor(other, "is_set_to(): argument 'tensor' (position 1)")->storage &&
+                           tensor_of(self)->offset == tensor_of(other)->offset &&
+                           tensor_of(self).sizes() == tensor_of(other).sizes() &&
+                           tensor_of(self).strides() == tensor_of(other).strides());
+  });
 }
 
 static PyMethodDef tensor_methods[] = {
     {"untyped_storage", m_untyped_storage, METH_NOARGS, "The bytes this tensor looks into."},
-    {"set_", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_set)), METH_VARARGS | METH_KEYWORDS, "set_(source=None, storage_offset=0, size=None, stride=None): looks into other memory from now on."},
+    {"set_", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_set)), METH_VARARGS | METH_KEYWORDS,
+     "set_(source=None, storage_offset=0, size=None, stride=None): looks into other memory from now on."},
     {"is_set_to", m_same_storage, METH_O, "Whether both are the same window on the same storage."},
     {}};
 

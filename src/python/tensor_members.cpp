@@ -1,4 +1,5 @@
-// What a tensor says of itself: sizes, dtype, device and the like; its elements as Python numbers; conversions.
+// What a tensor says of itself: sizes, dtype, device and the like; its elements as Python numbers;
+// conversions.
 #include <cstring>
 
 #include "autograd/meta.h"
@@ -11,7 +12,8 @@ namespace rushlight::python {
 
 PyObject* wrap_scalar(const Scalar& s);
 
-// --- facts --------------------------------------------------------------------------------------------------------------
+// --- facts
+// --------------------------------------------------------------------------------------------------------------
 
 static PyObject* get_shape(PyObject* self, void*) {
   return guard([&] { return wrap_size(tensor_of(self).sizes()); });
@@ -23,8 +25,12 @@ static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(te
 static PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).itemsize()); }
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
 static PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).is_cpu()); }
-static PyObject* get_is_cuda(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).device().type == DeviceType::CUDA); }
-static PyObject* get_is_meta(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).device().is_meta()); }
+static PyObject* get_is_cuda(PyObject* self, void*) {
+  return PyBool_FromLong(tensor_of(self).device().type == DeviceType::CUDA);
+}
+static PyObject* get_is_meta(PyObject* self, void*) {
+  return PyBool_FromLong(tensor_of(self).device().is_meta());
+}
 static PyObject* get_false(PyObject*, void*) { Py_RETURN_FALSE; }
 static PyObject* get_none(PyObject*, void*) { Py_RETURN_NONE; }
 
@@ -32,7 +38,9 @@ static PyObject* by_operator(PyObject* self, void* name) {
   return guard([&]() -> PyObject* {
     OpFunction* f = find_method(static_cast<const char*>(name));
     if (!f) f = find_function("", static_cast<const char*>(name));
-    if (!f) throw_python(PyExc_NotImplementedError, str("no operator '", static_cast<const char*>(name), "' is registered"));
+    if (!f)
+      throw_python(PyExc_NotImplementedError,
+                   str("no operator '", static_cast<const char*>(name), "' is registered"));
     return call_operator(f, &self, 1);
   });
 }
@@ -81,29 +89,51 @@ static PyGetSetDef properties[] = {
 static PyObject* m_dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
 static PyObject* m_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).numel()); }
 static PyObject* m_element_size(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
-static PyObject* m_storage_offset(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).storage_offset()); }
-static PyObject* m_data_ptr(PyObject* self, PyObject*) { return PyLong_FromVoidPtr(tensor_of(self).numel() ? tensor_of(self).data_ptr() : nullptr); }
-static PyObject* m_is_floating_point(PyObject* self, PyObject*) { return PyBool_FromLong(is_floating(tensor_of(self).dtype())); }
-static PyObject* m_is_complex(PyObject* self, PyObject*) { return PyBool_FromLong(is_complex(tensor_of(self).dtype())); }
-static PyObject* m_is_signed(PyObject* self, PyObject*) { return PyBool_FromLong(is_signed(tensor_of(self).dtype())); }
-static PyObject* m_is_inference(PyObject* self, PyObject*) { return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0); }
+static PyObject* m_storage_offset(PyObject* self, PyObject*) {
+  return PyLong_FromLongLong(tensor_of(self).storage_offset());
+}
+static PyObject* m_data_ptr(PyObject* self, PyObject*) {
+  return PyLong_FromVoidPtr(tensor_of(self).numel() ? tensor_of(self).data_ptr() : nullptr);
+}
+static PyObject* m_is_floating_point(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_floating(tensor_of(self).dtype()));
+}
+static PyObject* m_is_complex(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_complex(tensor_of(self).dtype()));
+}
+static PyObject* m_is_signed(PyObject* self, PyObject*) {
+  return PyBool_FromLong(is_signed(tensor_of(self).dtype()));
+}
+static PyObject* m_is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0);
+}
 static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 static PyObject* m_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
-static PyObject* m_get_device(PyObject* self, PyObject*) { return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index, 0)); }
+static PyObject* m_get_device(PyObject* self, PyObject*) {
+  return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index, 0));
+}
 
 static PyObject* m_is_same_size(PyObject* self, PyObject* other) {
-  return guard([&] { return PyBool_FromLong(tensor_of(self).sizes() == expect_tensor(other, "is_same_size(): argument 'other' (position 1)").sizes()); });
+  return guard([&] {
+    return PyBool_FromLong(tensor_of(self).sizes() ==
+                           expect_tensor(other, "is_same_size(): argument 'other' (position 1)").sizes());
+  });
 }
 
 // The one optional argument of size() and stride().
 static PyObject* optional_dim(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   const Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  if (total > 1) throw_python(PyExc_TypeError, str(method, "() takes from 0 to 1 positional arguments but ", static_cast<int64_t>(total), " were given"));
+  if (total > 1)
+    throw_python(PyExc_TypeError, str(method, "() takes from 0 to 1 positional arguments but ",
+                                      static_cast<int64_t>(total), " were given"));
   if (total == 0) return nullptr;
   if (n == 0 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)
-    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '", string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
+    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '",
+                                      string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
   if (args[0] == Py_None) return nullptr;
-  if (!is_index(args[0])) throw_python(PyExc_TypeError, str(method, "(): argument 'dim' (position 1) must be int, not ", type_name(args[0])));
+  if (!is_index(args[0]))
+    throw_python(PyExc_TypeError,
+                 str(method, "(): argument 'dim' (position 1) must be int, not ", type_name(args[0])));
   return args[0];
 }
 static PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
@@ -116,22 +146,31 @@ static PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
 static PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    if (PyObject* dim = optional_dim("stride", args, n, kwnames)) return PyLong_FromLongLong(t.stride(to_int(dim)));
+    if (PyObject* dim = optional_dim("stride", args, n, kwnames))
+      return PyLong_FromLongLong(t.stride(to_int(dim)));
     PyObject* tuple = check(PyTuple_New(t.dim()));
-    for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(t->strides[static_cast<size_t>(i)]));
+    for (int64_t i = 0; i < t.dim(); ++i)
+      PyTuple_SET_ITEM(tuple, i, PyLong_FromLongLong(t->strides[static_cast<size_t>(i)]));
     return tuple;
   });
 }
 
 // The one optional memory_format argument of several methods.
-static std::optional<MemoryFormat> format_argument(const char* method, PyObject* const* args, Py_ssize_t n, PyObject* kwnames, bool positional) {
+static std::optional<MemoryFormat> format_argument(const char* method, PyObject* const* args, Py_ssize_t n,
+                                                   PyObject* kwnames, bool positional) {
   const Py_ssize_t total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
   if (total == 0) return std::nullopt;
-  if (total > 1 || (n > 0 && !positional)) throw_python(PyExc_TypeError, str(method, "() takes 0 positional arguments but ", static_cast<int64_t>(total), " were given"));
+  if (total > 1 || (n > 0 && !positional))
+    throw_python(PyExc_TypeError, str(method, "() takes 0 positional arguments but ",
+                                      static_cast<int64_t>(total), " were given"));
   if (n == 0 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "memory_format") != 0)
-    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '", string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
+    throw_python(PyExc_TypeError, str(method, "() got an unexpected keyword argument '",
+                                      string_view(PyTuple_GET_ITEM(kwnames, 0)), "'"));
   if (args[0] == Py_None) return std::nullopt;
-  if (!is_memory_format(args[0])) throw_python(PyExc_TypeError, str(method, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(args[0])));
+  if (!is_memory_format(args[0]))
+    throw_python(
+        PyExc_TypeError,
+        str(method, "(): argument 'memory_format' must be torch.memory_format, not ", type_name(args[0])));
   return memory_format_of_object(args[0]);
 }
 static PyObject* m_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
@@ -141,15 +180,21 @@ static PyObject* m_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize
   });
 }
 
-// --- elements as Python objects -----------------------------------------------------------------------------------------
+// --- elements as Python objects
+// -----------------------------------------------------------------------------------------
 
 template <class T>
 static PyObject* element_object(const T& v) {
-  if constexpr (std::is_same_v<T, bool>) return PyBool_FromLong(v);
-  else if constexpr (is_complex_v<T>) return PyComplex_FromDoubles(v.real(), v.imag());
-  else if constexpr (is_floating_v<T>) return PyFloat_FromDouble(convert<double>(v));
-  else if constexpr (std::is_unsigned_v<T>) return PyLong_FromUnsignedLongLong(v);
-  else return PyLong_FromLongLong(v);
+  if constexpr (std::is_same_v<T, bool>)
+    return PyBool_FromLong(v);
+  else if constexpr (is_complex_v<T>)
+    return PyComplex_FromDoubles(v.real(), v.imag());
+  else if constexpr (is_floating_v<T>)
+    return PyFloat_FromDouble(convert<double>(v));
+  else if constexpr (std::is_unsigned_v<T>)
+    return PyLong_FromUnsignedLongLong(v);
+  else
+    return PyLong_FromLongLong(v);
 }
 
 template <class T>
@@ -183,11 +228,14 @@ static PyObject* m_item(PyObject* self, PyObject*) {
   });
 }
 
-// --- conversions --------------------------------------------------------------------------------------------------------
+// --- conversions
+// --------------------------------------------------------------------------------------------------------
 
-static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bool non_blocking, bool copy, std::optional<MemoryFormat> format) {
+static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bool non_blocking, bool copy,
+                            std::optional<MemoryFormat> format) {
   const Tensor& t = tensor_of(self);
-  const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy && (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
+  const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy &&
+                    (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
   if (same) return Py_NewRef(self);
   if (device && device->type == DeviceType::CUDA && t.is_cpu())
     throw_python(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
@@ -202,10 +250,15 @@ static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bo
 
 template <DType to>
 static PyObject* m_to_dtype(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  return guard([&] { return convert_to(self, to, std::nullopt, false, false, format_argument("to", args, n, kwnames, true)); });
+  return guard([&] {
+    return convert_to(self, to, std::nullopt, false, false, format_argument("to", args, n, kwnames, true));
+  });
 }
 static PyObject* m_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  return guard([&] { return convert_to(self, std::nullopt, Device{}, false, false, format_argument("cpu", args, n, kwnames, true)); });
+  return guard([&] {
+    return convert_to(self, std::nullopt, Device{}, false, false,
+                      format_argument("cpu", args, n, kwnames, true));
+  });
 }
 static PyObject* m_no_accelerator(PyObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
@@ -222,10 +275,14 @@ struct ToArguments {
 [[noreturn]] static void throw_bad_to(PyObject* const* args, Py_ssize_t n) {
   std::string got;
   for (Py_ssize_t i = 0; i < n; ++i) got += str(i ? ", " : "", type_name(args[i]));
-  throw_python(PyExc_TypeError, str("to() received an invalid combination of arguments - got (", got,
-                                    "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-                                    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
-                                    " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"));
+  throw_python(PyExc_TypeError,
+               str("to() received an invalid combination of arguments - got (", got,
+                   "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool "
+                   "non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+                   " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, "
+                   "torch.memory_format memory_format = None)\n"
+                   " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+                   "memory_format = None)\n"));
 }
 
 // to(device=None, dtype=None, non_blocking=False, copy=False), to(dtype, ...) and to(other, ...).
@@ -258,16 +315,25 @@ static ToArguments parse_to(PyObject* const* args, Py_ssize_t n, PyObject* kwnam
   for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* o = args[n + k];
     const std::string_view name = string_view(PyTuple_GET_ITEM(kwnames, k));
-    if (name == "non_blocking") out.non_blocking = to_bool(o);
-    else if (name == "copy") out.copy = to_bool(o);
-    else if (o == Py_None && (name == "dtype" || name == "device" || name == "memory_format")) continue;
-    else if (name == "dtype" && is_dtype_like(o)) out.dtype = parse_dtype(o);
-    else if (name == "device" && is_device_like(o)) out.device = parse_device(o);
-    else if (name == "memory_format" && is_memory_format(o)) out.format = memory_format_of_object(o);
-    else if ((name == "other" || name == "tensor") && is_tensor(o)) out.dtype = tensor_of(o).dtype(), out.device = tensor_of(o).device();
+    if (name == "non_blocking")
+      out.non_blocking = to_bool(o);
+    else if (name == "copy")
+      out.copy = to_bool(o);
+    else if (o == Py_None && (name == "dtype" || name == "device" || name == "memory_format"))
+      continue;
+    else if (name == "dtype" && is_dtype_like(o))
+      out.dtype = parse_dtype(o);
+    else if (name == "device" && is_device_like(o))
+      out.device = parse_device(o);
+    else if (name == "memory_format" && is_memory_format(o))
+      out.format = memory_format_of_object(o);
+    else if ((name == "other" || name == "tensor") && is_tensor(o))
+      out.dtype = tensor_of(o).dtype(), out.device = tensor_of(o).device();
     else if (name == "dtype" || name == "device" || name == "memory_format")
-      throw_python(PyExc_TypeError, str("to(): argument '", name, "' must be torch.", name, ", not ", type_name(o)));
-    else throw_python(PyExc_TypeError, str("to() got an unexpected keyword argument '", name, "'"));
+      throw_python(PyExc_TypeError,
+                   str("to(): argument '", name, "' must be torch.", name, ", not ", type_name(o)));
+    else
+      throw_python(PyExc_TypeError, str("to() got an unexpected keyword argument '", name, "'"));
   }
   return out;
 }
@@ -283,14 +349,18 @@ static PyObject* m_to(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObj
 static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&] {
     const ToArguments a = parse_to(args, n, kwnames);
-    PyRef device(a.device ? wrap(*a.device) : Py_NewRef(Py_None)), dtype(a.dtype ? wrap(*a.dtype) : Py_NewRef(Py_None)),
+    PyRef device(a.device ? wrap(*a.device) : Py_NewRef(Py_None)),
+        dtype(a.dtype ? wrap(*a.dtype) : Py_NewRef(Py_None)),
         format(a.format ? wrap(*a.format) : Py_NewRef(Py_None));
-    return Py_BuildValue("OOOO", device.get(), dtype.get(), a.non_blocking ? Py_True : Py_False, format.get());
+    return Py_BuildValue("OOOO", device.get(), dtype.get(), a.non_blocking ? Py_True : Py_False,
+                         format.get());
   });
 }
 
 // "torch.FloatTensor"
-static std::string legacy_type_name(const Tensor& t) { return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", legacy_name(t.dtype()), "Tensor"); }
+static std::string legacy_type_name(const Tensor& t) {
+  return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", legacy_name(t.dtype()), "Tensor");
+}
 
 static DType dtype_of_legacy_name(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -304,21 +374,27 @@ static DType dtype_of_legacy_name(std::string_view name) {
 static PyObject* m_type(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"dtype", "non_blocking", nullptr};
   PyObject *dtype = Py_None, *non_blocking = Py_False;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(names), &dtype, &non_blocking)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OO", const_cast<char**>(names), &dtype, &non_blocking))
+    return nullptr;
   return guard([&]() -> PyObject* {
     if (dtype == Py_None) return to_python(legacy_type_name(tensor_of(self)));
-    if (is_dtype_like(dtype)) return convert_to(self, parse_dtype(dtype), std::nullopt, false, false, std::nullopt);
-    PyRef name = PyUnicode_Check(dtype) ? PyRef::borrow(dtype) : PyRef(PyObject_GetAttrString(dtype, "_legacy_name"));
+    if (is_dtype_like(dtype))
+      return convert_to(self, parse_dtype(dtype), std::nullopt, false, false, std::nullopt);
+    PyRef name =
+        PyUnicode_Check(dtype) ? PyRef::borrow(dtype) : PyRef(PyObject_GetAttrString(dtype, "_legacy_name"));
     if (!name) throw_python(PyExc_RuntimeError, "dtype must be a type, str, or dtype object");
-    return convert_to(self, dtype_of_legacy_name(string_view(name.get())), std::nullopt, false, false, std::nullopt);
+    return convert_to(self, dtype_of_legacy_name(string_view(name.get())), std::nullopt, false, false,
+                      std::nullopt);
   });
 }
 
-// --- wrappers of other types --------------------------------------------------------------------------------------------
+// --- wrappers of other types
+// --------------------------------------------------------------------------------------------
 
 static PyTypeObject* expect_class(PyObject* cls) {
   if (!PyType_Check(cls)) throw_python(PyExc_TypeError, "cls must be a type (got " + type_name(cls) + ")");
-  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType)) throw_python(PyExc_TypeError, "cls must be a type that inherits from Tensor");
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType))
+    throw_python(PyExc_TypeError, "cls must be a type that inherits from Tensor");
   return reinterpret_cast<PyTypeObject*>(cls);
 }
 
@@ -334,7 +410,9 @@ static PyObject* m_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", nullptr};
   PyObject *cls, *data, *policy = nullptr;
   int require_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pO", const_cast<char**>(names), &cls, &data, &require_grad, &policy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pO", const_cast<char**>(names), &cls, &data,
+                                   &require_grad, &policy))
+    return nullptr;
   return guard([&] {
     PyTypeObject* type = expect_class(cls);
     const Tensor& t = expect_tensor(data, "_make_subclass(): argument 'data' (position 2)");
@@ -378,8 +456,10 @@ static PyMethodDef methods[] = {
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},
     {"item", m_item, METH_NOARGS, "The only element as a Python number."},
     {"tolist", m_tolist, METH_NOARGS, "The elements as nested lists."},
-    {"to", method(m_to), kFast, "to(device | dtype | other, ...): this tensor on another device or in another dtype."},
-    {"type", method(m_type), METH_VARARGS | METH_KEYWORDS, "type(dtype=None): the legacy type name, or a conversion."},
+    {"to", method(m_to), kFast,
+     "to(device | dtype | other, ...): this tensor on another device or in another dtype."},
+    {"type", method(m_type), METH_VARARGS | METH_KEYWORDS,
+     "type(dtype=None): the legacy type name, or a conversion."},
     {"cpu", method(m_cpu), kFast, "This tensor on the CPU."},
     {"cuda", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, "This tensor on a CUDA device."},
     {"xpu", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, nullptr},
@@ -402,6 +482,8 @@ static PyMethodDef methods[] = {
 void init_tensor_members() { add_tensor_members(methods, properties); }
 
 static PyMethodDef functions[] = {{"_parse_to", method(f_parse_to), kFast, nullptr}, {}};
-void init_conversions(PyObject* module) { add_functions(PyRef(check(PyObject_GetAttrString(module, "_nn"))).get(), functions); }
+void init_conversions(PyObject* module) {
+  add_functions(PyRef(check(PyObject_GetAttrString(module, "_nn"))).get(), functions);
+}
 
 }  // namespace rushlight::python

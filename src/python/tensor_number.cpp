@@ -1,12 +1,13 @@
-// Arithmetic, comparison and conversion slots. Plain operands go straight to the gate; everything else (subclasses, odd
-// types, modes) takes the operator callable's way.
+// Arithmetic, comparison and conversion slots. Plain operands go straight to the gate; everything else
+// (subclasses, odd types, modes) takes the operator callable's way.
 #include <bit>
 
 #include "python/op_function.h"
 
 namespace rushlight::python {
 
-// --- binary -------------------------------------------------------------------------------------------------------------
+// --- binary
+// -------------------------------------------------------------------------------------------------------------
 
 // An operator of two tensors whose further parameters have defaults, resolved on first use.
 struct BinarySlot {
@@ -27,8 +28,10 @@ struct BinarySlot {
       if (p.size() < 2 || p.size() > 4 || p[0].type != Tag::Tensor || p[1].type != Tag::Tensor) continue;
       op = candidate;
       for (size_t i = 2; i < p.size(); ++i) {
-        if (!p[i].has_default) op = nullptr;
-        else defaults[i - 2] = p[i].default_value;
+        if (!p[i].has_default)
+          op = nullptr;
+        else
+          defaults[i - 2] = p[i].default_value;
       }
       if (op) return;
     }
@@ -38,7 +41,9 @@ struct BinarySlot {
 static bool is_plain_tensor(PyObject* o) {
   return Py_TYPE(o) == tensor_type || (parameter_type && Py_TYPE(o) == parameter_type);
 }
-static bool is_plain_number(PyObject* o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o); }
+static bool is_plain_number(PyObject* o) {
+  return PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o);
+}
 
 static bool is_type_error() { return PyErr_ExceptionMatches(PyExc_TypeError); }
 
@@ -76,7 +81,8 @@ static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor
 
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
 static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false) {
-  if (!slot.ready) [[unlikely]] slot.resolve();
+  if (!slot.ready) [[unlikely]]
+    slot.resolve();
   if (slot.op && !function_state.mode_active()) [[likely]] {
     try {
       if (is_plain_tensor(a)) {
@@ -99,16 +105,19 @@ static PyObject* commutative(BinarySlot& slot, PyObject* a, PyObject* b) {
   return is_tensor(a) ? binary(slot, a, b) : binary(slot, b, a);
 }
 
-static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub"}, mul_slot{"mul"}, div_slot{"div"}, floor_slot{"floor_divide"},
-    remainder_slot{"remainder"}, pow_slot{"pow"}, matmul_slot{"matmul"}, and_slot{"bitwise_and"}, or_slot{"bitwise_or"},
-    xor_slot{"bitwise_xor"}, lshift_slot{"bitwise_left_shift"}, rshift_slot{"bitwise_right_shift"};
+static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub"}, mul_slot{"mul"}, div_slot{"div"},
+    floor_slot{"floor_divide"}, remainder_slot{"remainder"}, pow_slot{"pow"}, matmul_slot{"matmul"},
+    and_slot{"bitwise_and"}, or_slot{"bitwise_or"}, xor_slot{"bitwise_xor"},
+    lshift_slot{"bitwise_left_shift"}, rshift_slot{"bitwise_right_shift"};
 
 static PyObject* nb_add(PyObject* a, PyObject* b) { return commutative(add_slot, a, b); }
 static PyObject* nb_mul(PyObject* a, PyObject* b) { return commutative(mul_slot, a, b); }
 static PyObject* nb_and(PyObject* a, PyObject* b) { return commutative(and_slot, a, b); }
 static PyObject* nb_or(PyObject* a, PyObject* b) { return commutative(or_slot, a, b); }
 static PyObject* nb_xor(PyObject* a, PyObject* b) { return commutative(xor_slot, a, b); }
-static PyObject* nb_sub(PyObject* a, PyObject* b) { return is_tensor(a) ? binary(sub_slot, a, b) : binary(rsub_slot, b, a); }
+static PyObject* nb_sub(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? binary(sub_slot, a, b) : binary(rsub_slot, b, a);
+}
 static PyObject* nb_floor(PyObject* a, PyObject* b) { return binary(floor_slot, a, b); }
 static PyObject* nb_remainder(PyObject* a, PyObject* b) { return binary(remainder_slot, a, b); }
 static PyObject* nb_matmul(PyObject* a, PyObject* b) { return binary(matmul_slot, a, b); }
@@ -150,7 +159,8 @@ PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
   return binary(slots[op], a, b);  // in the order of Py_LT ... Py_GE
 }
 
-// --- unary --------------------------------------------------------------------------------------------------------------
+// --- unary
+// --------------------------------------------------------------------------------------------------------------
 
 static PyObject* call_unary(const char* name, PyObject* a) {
   OpFunction* f = find_method(name);
@@ -162,7 +172,8 @@ static PyObject* nb_positive(PyObject* a) { return call_unary("positive", a); }
 static PyObject* nb_absolute(PyObject* a) { return call_unary("abs", a); }
 static PyObject* nb_invert(PyObject* a) { return call_unary("bitwise_not", a); }
 
-// --- one element as a Python number -------------------------------------------------------------------------------------
+// --- one element as a Python number
+// -------------------------------------------------------------------------------------
 
 static Scalar only_element(PyObject* self) {
   const Tensor& t = tensor_of(self);
@@ -198,7 +209,8 @@ static PyObject* nb_int(PyObject* self) {
 static PyObject* nb_float(PyObject* self) {
   return guard([&] {
     const Scalar s = only_element(self);
-    RL_CHECK(!s.is_complex() || s.to<complex128>().imag() == 0, "value cannot be converted to type double without overflow");
+    RL_CHECK(!s.is_complex() || s.to<complex128>().imag() == 0,
+             "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(s.to_double());
   });
 }

@@ -1,10 +1,11 @@
 // Note [Python identity]
-// One TensorImpl has at most one wrapper at a time, found through impl->pyobj. Normally the wrapper owns a reference on
-// the impl and impl->pyobj is borrowed. When the last Python reference to the wrapper goes while C++ still holds the impl,
-// a wrapper without state (no dict, no weak references, exactly torch.Tensor) simply dies: a new one is made when Python
-// asks again. A wrapper with state is resurrected and ownership turns round: impl->owns_pyobj is set, the impl keeps the
-// wrapper alive with that one reference, and the wrapper's pointer on the impl becomes borrowed. wrap() turns it back.
-// Both directions happen with the GIL held.
+// One TensorImpl has at most one wrapper at a time, found through impl->pyobj. Normally the wrapper owns a
+// reference on the impl and impl->pyobj is borrowed. When the last Python reference to the wrapper goes while
+// C++ still holds the impl, a wrapper without state (no dict, no weak references, exactly torch.Tensor)
+// simply dies: a new one is made when Python asks again. A wrapper with state is resurrected and ownership
+// turns round: impl->owns_pyobj is set, the impl keeps the wrapper alive with that one reference, and the
+// wrapper's pointer on the impl becomes borrowed. wrap() turns it back. Both directions happen with the GIL
+// held.
 #include "python/tensor_type.h"
 
 #include <cstddef>
@@ -18,7 +19,8 @@ void (*clear_autograd)(TensorImpl*) = nullptr;
 
 static PyTensor* as_tensor(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 
-// --- allocation: exact torch.Tensor wrappers come from a free list ------------------------------------------------------
+// --- allocation: exact torch.Tensor wrappers come from a free list
+// ------------------------------------------------------
 
 #ifdef Py_GIL_DISABLED
 constexpr int kFreeLimit = 0;
@@ -67,12 +69,17 @@ PyObject* wrap(Tensor t) {
 
 static void mark_type(PyTypeObject* type, TensorImpl* impl) {
   if (type == tensor_type) return;
-  if (type == parameter_type) impl->flags |= kParameter;
-  else impl->flags |= kPythonSubclass;
+  if (type == parameter_type)
+    impl->flags |= kParameter;
+  else
+    impl->flags |= kPythonSubclass;
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
-  if (t->pyobj) throw_python(PyExc_RuntimeError, str("Creating a new Tensor subclass ", type->tp_name, " but the raw Tensor object is already associated to a python object"));
+  if (t->pyobj)
+    throw_python(PyExc_RuntimeError,
+                 str("Creating a new Tensor subclass ", type->tp_name,
+                     " but the raw Tensor object is already associated to a python object"));
   mark_type(type, t.impl());
   PyObject* self = attach(type, std::move(t));
   if (type != tensor_type) track(self);
@@ -94,7 +101,8 @@ void track(PyObject* tensor) {
   if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
 }
 
-// --- destruction --------------------------------------------------------------------------------------------------------
+// --- destruction
+// --------------------------------------------------------------------------------------------------------
 
 static bool has_state(PyTensor* self) {
   return (self->dict && PyDict_GET_SIZE(self->dict) > 0) || self->weakrefs || Py_TYPE(self) != tensor_type;
@@ -123,8 +131,10 @@ static void drop_impl(PyTensor* self) {
 
 static void free_wrapper(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == tensor_type && free_count < kFreeLimit) free_wrappers[free_count++] = as_tensor(object);
-  else PyObject_GC_Del(object);
+  if (type == tensor_type && free_count < kFreeLimit)
+    free_wrappers[free_count++] = as_tensor(object);
+  else
+    PyObject_GC_Del(object);
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
 }
 
@@ -159,7 +169,8 @@ static void release_wrapper(void* pyobj) {
   GilAcquire gil;
   auto* self = static_cast<PyTensor*>(pyobj);
   self->impl = nullptr;
-  if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) {  // reached through a weak reference: leave it something valid
+  if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) >
+      1) {  // reached through a weak reference: leave it something valid
     Tensor empty = empty_tensor({0}, DType::Float32);
     self->impl = empty.detach_impl();
     self->impl->pyobj = self;
@@ -179,7 +190,8 @@ static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
         Py_VISIT(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset));
   }
   // Only the sole owner may show what hangs on the impl: another owner keeps it alive.
-  if (traverse_autograd && self->impl && self->impl->autograd && !self->impl->owns_pyobj && self->impl->use_count() == 1)
+  if (traverse_autograd && self->impl && self->impl->autograd && !self->impl->owns_pyobj &&
+      self->impl->use_count() == 1)
     return traverse_autograd(self->impl, visit, arg);
   return 0;
 }
@@ -195,7 +207,8 @@ static int tensor_clear(PyObject* object) {
   return 0;
 }
 
-// --- attributes ---------------------------------------------------------------------------------------------------------
+// --- attributes
+// ---------------------------------------------------------------------------------------------------------
 
 static int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(self, name, value);
@@ -215,7 +228,8 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 }
 static PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
-// --- the metaclass: gives every subclass our deallocator ----------------------------------------------------------------
+// --- the metaclass: gives every subclass our deallocator
+// ----------------------------------------------------------------
 
 static int meta_init(PyObject* cls, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
@@ -270,7 +284,8 @@ void add_tensor_members(PyMethodDef* methods, PyGetSetDef* properties) {
       PyRef f(check(PyCFunction_New(methods, nullptr)));
       d = PyRef(check(PyStaticMethod_New(f.get())));
     } else {
-      d = PyRef(check(is_class ? PyDescr_NewClassMethod(&TensorBaseType, methods) : PyDescr_NewMethod(&TensorBaseType, methods)));
+      d = PyRef(check(is_class ? PyDescr_NewClassMethod(&TensorBaseType, methods)
+                               : PyDescr_NewMethod(&TensorBaseType, methods)));
     }
     add_tensor_member(methods->ml_name, d.get());
   }
@@ -279,7 +294,8 @@ void add_tensor_members(PyMethodDef* methods, PyGetSetDef* properties) {
   PyType_Modified(&TensorBaseType);
 }
 
-// --- making wrappers of other types -------------------------------------------------------------------------------------
+// --- making wrappers of other types
+// -------------------------------------------------------------------------------------
 
 static PyTypeObject* expect_tensor_class(PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType))
@@ -301,7 +317,8 @@ static PyObject* set_parameter_type(PyObject*, PyObject* cls) {
 }
 static PyMethodDef functions[] = {
     {"_set_tensor_type", set_tensor_type, METH_O, "Names the class that wraps results."},
-    {"_set_parameter_type", set_parameter_type, METH_O, "Names the class that counts as a plain tensor in dispatch."},
+    {"_set_parameter_type", set_parameter_type, METH_O,
+     "Names the class that counts as a plain tensor in dispatch."},
     {}};
 
 void init_tensor_type(PyObject* module) {

@@ -6,9 +6,8 @@
 namespace rushlight::python {
 
 struct PyTensor {
-  PyObject_HEAD
-  TensorImpl* impl;  // see Note [Python identity]
-  PyObject* dict;    // instance attributes, made on demand
+  PyObject_HEAD TensorImpl* impl;  // see Note [Python identity]
+  PyObject* dict;                  // instance attributes, made on demand
   PyObject* weakrefs;
 };
 
@@ -17,10 +16,15 @@ extern PyTypeObject TensorBaseType;   // torch._C.TensorBase, holds the C member
 extern PyTypeObject* tensor_type;     // torch.Tensor, a Python class on top of it
 extern PyTypeObject* parameter_type;  // torch.nn.Parameter once it is loaded
 
-inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(Py_TYPE(o)) == &TensorMeta || PyType_IsSubtype(Py_TYPE(o), &TensorBaseType); }
+inline bool is_tensor(PyObject* o) {
+  return Py_TYPE(o) == tensor_type || Py_TYPE(Py_TYPE(o)) == &TensorMeta ||
+         PyType_IsSubtype(Py_TYPE(o), &TensorBaseType);
+}
 inline TensorImpl* impl_of(PyObject* tensor) { return reinterpret_cast<PyTensor*>(tensor)->impl; }
 // Borrows: valid while the object lives.
-inline const Tensor& tensor_of(PyObject* tensor) { return reinterpret_cast<const Tensor&>(reinterpret_cast<PyTensor*>(tensor)->impl); }
+inline const Tensor& tensor_of(PyObject* tensor) {
+  return reinterpret_cast<const Tensor&>(reinterpret_cast<PyTensor*>(tensor)->impl);
+}
 
 // The wrapper of a tensor, a new reference; None when undefined.
 PyObject* wrap(Tensor t);
@@ -47,7 +51,8 @@ extern PyMappingMethods tensor_mapping;    // indexing.cpp
 extern PyBufferProcs tensor_buffer;        // numpy.cpp
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op);
 PyObject* tensor_iter(PyObject* self);
-PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs);  // legacy constructor, factory.cpp
-void init_tensor_members();                                                  // tensor_members.cpp
+PyObject* tensor_new(PyTypeObject* type, PyObject* args,
+                     PyObject* kwargs);  // legacy constructor, factory.cpp
+void init_tensor_members();              // tensor_members.cpp
 
 }  // namespace rushlight::python

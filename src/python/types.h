@@ -11,8 +11,7 @@ extern PyTypeObject DTypeType, LayoutType, MemoryFormatType, DeviceType_, SizeTy
 
 template <class T>
 struct PyBox {
-  PyObject_HEAD
-  T value;
+  PyObject_HEAD T value;
 };
 
 inline bool is_dtype(PyObject* o) { return Py_TYPE(o) == &DTypeType; }
@@ -22,7 +21,9 @@ inline bool is_device(PyObject* o) { return Py_TYPE(o) == &DeviceType_; }
 
 inline DType dtype_of_object(PyObject* o) { return reinterpret_cast<PyBox<DType>*>(o)->value; }
 inline Layout layout_of_object(PyObject* o) { return reinterpret_cast<PyBox<Layout>*>(o)->value; }
-inline MemoryFormat memory_format_of_object(PyObject* o) { return reinterpret_cast<PyBox<MemoryFormat>*>(o)->value; }
+inline MemoryFormat memory_format_of_object(PyObject* o) {
+  return reinterpret_cast<PyBox<MemoryFormat>*>(o)->value;
+}
 inline Device device_of_object(PyObject* o) { return reinterpret_cast<PyBox<Device>*>(o)->value; }
 
 // All return new references.

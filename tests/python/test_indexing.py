@@ -7,15 +7,43 @@ import rushlight as rl
 
 ARRAY = np.arange(24.0).reshape(2, 3, 4)
 BASIC = [
-    0, -1, slice(None), slice(1, None), slice(None, None, -1), slice(2, 0, -1), slice(5, 1), None, Ellipsis, (), (0, 1, 2),
-    (slice(None), 1), (Ellipsis, 0), (0, Ellipsis, 1), (None, 0, None), (slice(None), slice(None, None, 2), slice(None, None, -2)),
-    (Ellipsis, None), (1, slice(0, 0)), (0, Ellipsis),
-]  # fmt: skip
+    0,
+    -1,
+    slice(None),
+    slice(1, None),
+    slice(None, None, -1),
+    slice(2, 0, -1),
+    slice(5, 1),
+    None,
+    Ellipsis,
+    (),
+    (0, 1, 2),
+    (slice(None), 1),
+    (Ellipsis, 0),
+    (0, Ellipsis, 1),
+    (None, 0, None),
+    (slice(None), slice(None, None, 2), slice(None, None, -2)),
+    (Ellipsis, None),
+    (1, slice(0, 0)),
+    (0, Ellipsis),
+]
 ADVANCED = [
-    [0, 1, 1], [1], (slice(None), [0, 2]), ([0, 1], [2, 0]), ([0, 1], slice(None), [3, 1]), (0, [1, 2]), ([[0], [1]], [0, 2]),
-    (Ellipsis, [0, 0, 3]), (np.array([True, False]),), (slice(None), np.array([True, False, True])), (None, [1, 0]), np.array([1, 0]),
-    ARRAY > 10, (slice(None), [-1]), (slice(None, None, -1), [0, 1]),
-]  # fmt: skip
+    [0, 1, 1],
+    [1],
+    (slice(None), [0, 2]),
+    ([0, 1], [2, 0]),
+    ([0, 1], slice(None), [3, 1]),
+    (0, [1, 2]),
+    ([[0], [1]], [0, 2]),
+    (Ellipsis, [0, 0, 3]),
+    (np.array([True, False]),),
+    (slice(None), np.array([True, False, True])),
+    (None, [1, 0]),
+    np.array([1, 0]),
+    ARRAY > 10,
+    (slice(None), [-1]),
+    (slice(None, None, -1), [0, 1]),
+]
 
 
 def to_rl(index):

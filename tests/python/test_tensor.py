@@ -203,5 +203,5 @@ def test_module_base_fast_path():
     module.forward = lambda x: x
     assert module(rl.ones(1)).tolist() == [1.0]
     with pytest.raises(AttributeError, match="'Twice' object has no attribute 'missing'"):
-        module.missing
+        getattr(module, "missing")  # noqa: B009
     assert copy.deepcopy(module).scale is not module.scale

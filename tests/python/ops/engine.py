@@ -11,8 +11,14 @@ import rushlight
 
 GOLDEN = Path(__file__).with_name("golden")
 HAVE_ORACLE = importlib.util.find_spec("torch") is not None
-TOLERANCE = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-             "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7)}  # fmt: skip
+TOLERANCE = {
+    "float16": (1e-3, 1e-5),
+    "bfloat16": (1.6e-2, 1e-5),
+    "float32": (1.3e-6, 1e-5),
+    "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
+}
 
 
 @functools.cache
@@ -117,7 +123,7 @@ def close(row, dtype, mine, theirs):
     np.testing.assert_allclose(mine, theirs, rtol=row.rtol or rtol, atol=row.atol or atol, equal_nan=True)
 
 
-# --- golden values: what the oracle answered when they were recorded -------------------------------------------------------
+# --- golden values: what the oracle answered when they were recorded ----------------------------
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 """Rows: one operator, how to make inputs for it, and what it must agree with.
 
-A family's file ``samples_<family>.py`` offers ``ROWS = [Row("atan2", binary()), ...]``; ``test_ops.py`` runs every property
-over every row. Inputs are described as NumPy arrays, so that the operator and its oracle see the same numbers.
+A family's file ``samples_<family>.py`` offers ``ROWS = [Row("atan2", binary()), ...]``; ``test_ops.py`` runs
+every property over every row. Inputs are described as NumPy arrays: the operator and its
+oracle see the same numbers.
 """
 
 from dataclasses import dataclass, field

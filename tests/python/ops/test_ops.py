@@ -24,7 +24,7 @@ import rushlight as rl  # noqa: E402
 
 
 def as_rows(rows):
-    """Rows as they are; a dict of fixed calls (name -> [(args, kwargs), ...]) stands for rows of values alone."""
+    """Rows as they are; a dict of fixed calls (name -> [(args, kwargs), ...]) stands for rows of values."""
     if not isinstance(rows, dict):
         return rows
     fixed = lambda calls: lambda make: [Sample(*call) for call in calls]
@@ -211,7 +211,7 @@ def _check_gradients(row, check):
         ]
         kwargs = {k: convert(rl, v, dtype) for k, v in sample.kwargs.items()}
 
-        def function(*inputs):
+        def function(*inputs, rebuild=rebuild, kwargs=kwargs):
             result = resolve(rl, row.name)(*rebuild(inputs), **kwargs)
             leaves = [t for t in flatten(result) if hasattr(t, "requires_grad") and t.requires_grad]
             return tuple(leaves) if len(leaves) != 1 else leaves[0]
@@ -233,7 +233,7 @@ def test_gradgradcheck(row):
     _check_gradients(row, rl.autograd.gradgradcheck)
 
 
-# --- the matrix -----------------------------------------------------------------------------------------------------------
+# --- the matrix ---------------------------------------------------------------------------------
 
 
 def print_matrix():
@@ -264,9 +264,8 @@ def print_matrix():
         }
         refused = "".join(f"  {rule}: {reason}" for rule, reason in row.refused.items())
         print(f"{name:38} values {' '.join(k for k, v in marks.items() if v)}{refused}")
-    print(
-        f"{covered} of {len([n for n in names if not n.endswith('_')])} operators have a row; {len(ROWS)} rows"
-    )
+    total = sum(not name.endswith("_") for name in names)
+    print(f"{covered} of {total} operators have a row; {len(ROWS)} rows")
 
 
 if __name__ == "__main__":
