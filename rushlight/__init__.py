@@ -19,11 +19,12 @@ legacy_contiguous_format = _C.contiguous_format
 
 _SUBMODULES = frozenset(
     """
-    accelerator amp ao autograd backends compiler contrib cpu cuda distributed distributions export fft func functional
-    futures fx hub jit library linalg masked mps mtia multiprocessing nested nn onnx optim overrides package profiler
-    quantization quasirandom random return_types serialization signal sparse special storage testing torch_version types
-    utils version xpu _tensor_str _utils _jit_internal _dynamo _inductor _subclasses _higher_order_ops _legacy_types
-    _deterministic _symbolic ops classes
+        accelerator amp ao autograd backends compiler contrib cpu cuda distributed distributions
+        export fft func functional futures fx hub jit library linalg masked mps mtia multiprocessing
+        nested nn onnx optim overrides package profiler quantization quasirandom random return_types
+        serialization signal sparse special storage testing torch_version types utils version xpu
+        _tensor_str _utils _jit_internal _dynamo _inductor _subclasses _higher_order_ops
+        _legacy_types _deterministic _symbolic ops classes
     """.split()
 )
 
@@ -35,27 +36,42 @@ _HOMES = {
     "serialization": "load save",
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
     "storage": "TypedStorage UntypedStorage",
-    "functional": """atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
-        broadcast_tensors chain_matmul cumulative_trapezoid hamming_window hann_window kaiser_window meshgrid nonzero norm split tensordot trapezoid
-        trapz unique unique_consecutive unravel_index""",
+    "functional": """
+        atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
+        broadcast_tensors chain_matmul cumulative_trapezoid hamming_window hann_window kaiser_window
+        meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
+        unravel_index
+    """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    "_settings": """are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
-        get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_default_device
-        set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_warn_always
-        use_deterministic_algorithms get_num_interop_threads set_num_interop_threads set_flush_denormal""",
-    "_helpers": """_assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type
-        _check_value _check_with _is_all_true compile is_floating_point is_complex is_nonzero is_signed is_storage is_conj
-        is_neg is_inference is_same_size numel typename can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt
-        SymBool SymFloat SymInt cond get_device_module is_distributed resolve_conj resolve_neg get_device
-        compiled_with_cxx11_abi vmap""",
+    "_settings": """
+        are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
+        get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled
+        is_warn_always_enabled set_default_device set_default_tensor_type
+        set_deterministic_debug_mode set_float32_matmul_precision set_warn_always
+        use_deterministic_algorithms get_num_interop_threads set_num_interop_threads
+        set_flush_denormal
+    """,
+    "_helpers": """
+        _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all
+        _check_type _check_value _check_with _is_all_true compile is_floating_point is_complex
+        is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
+        can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
+        SymFloat SymInt cond get_device_module is_distributed resolve_conj resolve_neg get_device
+        compiled_with_cxx11_abi vmap
+    """,
     "amp": "autocast GradScaler is_autocast_available",
-    "amp.autocast_mode": """is_autocast_enabled set_autocast_enabled get_autocast_dtype set_autocast_dtype is_autocast_cpu_enabled
-        set_autocast_cpu_enabled get_autocast_cpu_dtype set_autocast_cpu_dtype get_autocast_gpu_dtype
-        set_autocast_gpu_dtype is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache
-        autocast_increment_nesting autocast_decrement_nesting""",
-    "_legacy_types": """BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor
-        ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage DoubleStorage FloatStorage HalfStorage IntStorage
-        LongStorage ShortStorage""",
+    "amp.autocast_mode": """
+        is_autocast_enabled set_autocast_enabled get_autocast_dtype set_autocast_dtype
+        is_autocast_cpu_enabled set_autocast_cpu_enabled get_autocast_cpu_dtype
+        set_autocast_cpu_dtype get_autocast_gpu_dtype set_autocast_gpu_dtype
+        is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache
+        autocast_increment_nesting autocast_decrement_nesting
+    """,
+    "_legacy_types": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
+        IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
+        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
+    """,
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

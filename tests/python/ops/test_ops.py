@@ -35,7 +35,7 @@ def as_rows(rows):
 
 def load_rows():
     names = sorted(path.stem for path in HERE.glob("samples_*.py"))
-    rows = [row for name in names for row in as_rows(importlib.import_module(name).ROWS)]
+    rows = [row for name in names for row in as_rows(getattr(importlib.import_module(name), "ROWS", []))]
     return list({row.name: row for row in reversed(rows)}.values())[::-1]
 
 
