@@ -12,14 +12,16 @@ namespace {
 constexpr int64_t kByteGrain = kGrainSize * 8;
 
 void copy_bytes(char* to, const char* from, int64_t nbytes) {
-  parallel_for(0, nbytes, kByteGrain, [&](int64_t b, int64_t e) { std::memcpy(to + b, from + b, static_cast<size_t>(e - b)); });
+  parallel_for(0, nbytes, kByteGrain,
+               [&](int64_t b, int64_t e) { std::memcpy(to + b, from + b, static_cast<size_t>(e - b)); });
 }
 
 // A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines.
 constexpr int64_t kTile = 32;
 
 template <class T>
-void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column, int64_t rows, int64_t columns) {
+void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column, int64_t rows,
+                    int64_t columns) {
   for (int64_t i = 0; i < rows; ++i) {
     auto* out = reinterpret_cast<T*>(to + i * to_row);
     const char* in = from + i * static_cast<int64_t>(sizeof(T));
@@ -30,36 +32,45 @@ void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_col
 using TransposeTile = void (*)(char*, int64_t, const char*, int64_t, int64_t, int64_t);
 TransposeTile transpose_of(size_t itemsize) {
   switch (itemsize) {
-    case 1: return transpose_tile<uint8_t>;
-    case 2: return transpose_tile<uint16_t>;
-    case 4: return transpose_tile<uint32_t>;
-    case 8: return transpose_tile<uint64_t>;
-    default: return transpose_tile<complex128>;
+    case 1:
+      return transpose_tile<uint8_t>;
+    case 2:
+      return transpose_tile<uint16_t>;
+    case 4:
+      return transpose_tile<uint32_t>;
+    case 8:
+      return transpose_tile<uint64_t>;
+    default:
+      return transpose_tile<complex128>;
   }
 }
 
 // The two innermost dimensions of every slab, in strips of kTile rows.
 void copy_transposed(const Iteration& it, size_t itemsize) {
   const int64_t columns = it.sizes()[0], rows = it.sizes()[1], strips = (rows + kTile - 1) / kTile;
-  const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0], item = static_cast<int64_t>(itemsize);
+  const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0],
+                item = static_cast<int64_t>(itemsize);
   const TransposeTile tile = transpose_of(itemsize);
   const int64_t slabs = it.numel() / (rows * columns);
-  parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (kTile * columns)), [&](int64_t b, int64_t e) {
-    for (int64_t s = b; s < e; ++s) {
-      const int64_t first = s % strips * kTile, slab = s / strips * rows * columns;
-      char* to = it.address(0, slab) + first * to_row;
-      const char* from = it.address(1, slab) + first * item;
-      for (int64_t c = 0; c < columns; c += kTile)
-        tile(to + c * item, to_row, from + c * from_column, from_column, std::min(kTile, rows - first), std::min(kTile, columns - c));
-    }
-  });
+  parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (kTile * columns)),
+               [&](int64_t b, int64_t e) {
+                 for (int64_t s = b; s < e; ++s) {
+                   const int64_t first = s % strips * kTile, slab = s / strips * rows * columns;
+                   char* to = it.address(0, slab) + first * to_row;
+                   const char* from = it.address(1, slab) + first * item;
+                   for (int64_t c = 0; c < columns; c += kTile)
+                     tile(to + c * item, to_row, from + c * from_column, from_column,
+                          std::min(kTile, rows - first), std::min(kTile, columns - c));
+                 }
+               });
 }
 
 }  // namespace
 
 void clear(void* data, size_t nbytes) {
-  parallel_for(0, static_cast<int64_t>(nbytes), kByteGrain,
-               [&](int64_t b, int64_t e) { std::memset(static_cast<char*>(data) + b, 0, static_cast<size_t>(e - b)); });
+  parallel_for(0, static_cast<int64_t>(nbytes), kByteGrain, [&](int64_t b, int64_t e) {
+    std::memset(static_cast<char*>(data) + b, 0, static_cast<size_t>(e - b));
+  });
 }
 
 void copy(const Tensor& out, const Tensor& source) {
@@ -78,14 +89,15 @@ void copy(const Tensor& out, const Tensor& source) {
   const size_t dims = it.sizes().size();
   if (dims <= 1) {
     const int64_t to = dims ? it.strides(0)[0] : 0, from = dims ? it.strides(1)[0] : 0;
-    parallel_for(0, it.numel(), kGrainSize,
-                 [&](int64_t b, int64_t e) { cast(it.data(0) + b * to, to, it.data(1) + b * from, from, e - b); });
+    parallel_for(0, it.numel(), kGrainSize, [&](int64_t b, int64_t e) {
+      cast(it.data(0) + b * to, to, it.data(1) + b * from, from, e - b);
+    });
     return;
   }
   const int64_t row = it.row();
   const auto item = static_cast<int64_t>(source.itemsize());
-  if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item && it.strides(1)[0] != 0 && row >= 8 &&
-      it.sizes()[1] >= 8)
+  if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item &&
+      it.strides(1)[0] != 0 && row >= 8 && it.sizes()[1] >= 8)
     return copy_transposed(it, source.itemsize());
   const int64_t to = it.strides(0)[0], from = it.strides(1)[0];
   parallel_for(0, it.numel() / row, std::max<int64_t>(1, kGrainSize / row), [&](int64_t b, int64_t e) {

@@ -14,7 +14,8 @@ void fill_range(const Tensor& out, const Scalar& start, const Scalar& step) {
     const Step first = start.to<Step>(), by = step.to<Step>();
     T* data = out.data<T>();
     parallel_for(0, out.numel(), kGrainSize, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) data[i] = convert<T>(static_cast<Step>(first + by * static_cast<Step>(i)));
+      for (int64_t i = b; i < e; ++i)
+        data[i] = convert<T>(static_cast<Step>(first + by * static_cast<Step>(i)));
     });
   });
 }
@@ -44,13 +45,14 @@ void clear_triangle(const Tensor& out, int64_t diagonal, bool upper) {
   if (out.numel() == 0) return;
   diagonal = std::clamp(diagonal, -rows - 1, columns + 1);
   char* data = out.data<char>();
-  parallel_for(0, out.numel() / columns, std::max<int64_t>(1, kGrainSize / columns), [&](int64_t b, int64_t e) {
-    for (int64_t r = b; r < e; ++r) {
-      const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
-      const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
-      std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
-    }
-  });
+  parallel_for(
+      0, out.numel() / columns, std::max<int64_t>(1, kGrainSize / columns), [&](int64_t b, int64_t e) {
+        for (int64_t r = b; r < e; ++r) {
+          const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
+          const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
+          std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
+        }
+      });
 }
 
 }  // namespace rushlight::cpu

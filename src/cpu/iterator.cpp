@@ -15,7 +15,8 @@ int compare_dims(int operands, const Dims& sizes, int64_t a, int64_t b, StrideOf
   return 0;
 }
 
-// The dimensions from the innermost to the outermost; where strides don't decide, the last dimension is innermost.
+// The dimensions from the innermost to the outermost; where strides don't decide, the last dimension is
+// innermost.
 template <class StrideOf>
 Dims walking_order(int operands, const Dims& sizes, StrideOf stride_of) {
   const size_t n = sizes.size();
@@ -132,8 +133,9 @@ Dims pointwise_strides(IntList shape, std::span<const Tensor* const> inputs) {
     return strides;
   }
   const Dims sizes = shape.dims();
-  const Dims order = walking_order(static_cast<int>(inputs.size()), sizes,
-                                   [&](int i, int64_t d) { return broadcast_stride(*inputs[i], sizes.size(), d); });
+  const Dims order = walking_order(static_cast<int>(inputs.size()), sizes, [&](int i, int64_t d) {
+    return broadcast_stride(*inputs[i], sizes.size(), d);
+  });
   int64_t step = 1;
   for (int64_t d : order) {
     strides[d] = step;

@@ -1,4 +1,5 @@
-// Iteration: several tensors walked together, broadcast to one shape, in the order that suits the first one's memory.
+// Iteration: several tensors walked together, broadcast to one shape, in the order that suits the first one's
+// memory.
 #pragma once
 #include <span>
 

@@ -43,15 +43,19 @@ void adopt(const Tables& tables) {
         isa::activation_loops, isa::cast_table, isa::where_table                                 \
   }
 
-// The types to try, in order, for elements of a dtype that has no loop of its own. Wrapping 64-bit arithmetic gives
-// every integer type the bits that its own arithmetic would.
+// The types to try, in order, for elements of a dtype that has no loop of its own. Wrapping 64-bit arithmetic
+// gives every integer type the bits that its own arithmetic would.
 std::array<DType, 3> substitutes(DType t) {
   switch (t) {
-    case DType::Bool: return {DType::Bool, DType::UInt8, DType::Int64};
-    case DType::UInt16: return {t, DType::Int32, DType::Int64};
+    case DType::Bool:
+      return {DType::Bool, DType::UInt8, DType::Int64};
+    case DType::UInt16:
+      return {t, DType::Int32, DType::Int64};
     case DType::Float16:
-    case DType::BFloat16: return {DType::Float32, t, t};
-    default: return {t, is_integral(t) ? DType::Int64 : t, t};
+    case DType::BFloat16:
+      return {DType::Float32, t, t};
+    default:
+      return {t, is_integral(t) ? DType::Int64 : t, t};
   }
 }
 
@@ -72,8 +76,8 @@ void choose_loops() {
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
     adopt(RL_TABLES(avx2));
 #if RUSHLIGHT_WITH_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
       adopt(RL_TABLES(avx512));
 #endif
   }

@@ -11,18 +11,18 @@
 
 namespace rushlight::cpu {
 
-#define RL_FORALL_FORMULAS(_) \
-  RL_ARITHMETIC_FORMULAS(_)   \
-  RL_COMPARISON_FORMULAS(_)   \
+#define RL_FORALL_FORMULAS(_)   \
+  RL_ARITHMETIC_FORMULAS(_)     \
+  RL_COMPARISON_FORMULAS(_)     \
   RL_TRANSCENDENTAL_FORMULAS(_) \
-  RL_SPECIAL_FORMULAS(_)      \
+  RL_SPECIAL_FORMULAS(_)        \
   RL_ACTIVATION_FORMULAS(_)
 
 enum class Formula : uint16_t {
 #define RL_NAME(name, ...) name,
   RL_FORALL_FORMULAS(RL_NAME)
 #undef RL_NAME
-  kCount
+      kCount
 };
 constexpr int kFormulaCount = static_cast<int>(Formula::kCount);
 
@@ -38,13 +38,15 @@ inline constexpr FormulaInfo kFormulaInfo[] = {
 #undef RL_INFO
 };
 
-// data[0] is the result, data[1...] the inputs, all contiguous in the compute type. Bit i of `scalars`: input i is one
-// value for all elements (two-input formulas only, and not both). `parameters` are of the compute type.
+// data[0] is the result, data[1...] the inputs, all contiguous in the compute type. Bit i of `scalars`: input
+// i is one value for all elements (two-input formulas only, and not both). `parameters` are of the compute
+// type.
 using Loop = void (*)(char* const* data, unsigned scalars, int64_t n, const void* parameters);
 
 struct LoopRow {
-  std::array<Loop, kDTypeCount> loop{};      // null: not computed in this type
-  std::array<DType, kDTypeCount> compute{};  // in which type elements of a dtype are computed; valid where supported
+  std::array<Loop, kDTypeCount> loop{};  // null: not computed in this type
+  std::array<DType, kDTypeCount>
+      compute{};  // in which type elements of a dtype are computed; valid where supported
   std::array<bool, kDTypeCount> supported{};
 };
 
@@ -56,11 +58,14 @@ inline const LoopRow& row(Formula f) { return rows[static_cast<int>(f)]; }
 // Converts n elements; strides in bytes. Types may be equal.
 using CastLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
 extern CastLoop cast_loops[kDTypeCount][kDTypeCount];  // [to][from]
-inline CastLoop cast_loop(DType to, DType from) { return cast_loops[static_cast<int>(to)][static_cast<int>(from)]; }
+inline CastLoop cast_loop(DType to, DType from) {
+  return cast_loops[static_cast<int>(to)][static_cast<int>(from)];
+}
 
-// out = condition ? a : b on elements of 1, 2, 4, 8 or 16 bytes; indexed by log2 of the size. Strides in elements, 0 or 1.
-using WhereLoop = void (*)(char* out, const bool* condition, const char* a, int64_t a_stride, const char* b, int64_t b_stride,
-                           int64_t n);
+// out = condition ? a : b on elements of 1, 2, 4, 8 or 16 bytes; indexed by log2 of the size. Strides in
+// elements, 0 or 1.
+using WhereLoop = void (*)(char* out, const bool* condition, const char* a, int64_t a_stride, const char* b,
+                           int64_t b_stride, int64_t n);
 extern WhereLoop where_loops[5];
 
 }  // namespace rushlight::cpu

@@ -17,7 +17,8 @@ bool same_bits(DType stored, DType compute) {
   return stored == compute || (stored == DType::Bool && compute == DType::UInt8);
 }
 
-// Arithmetic and comparisons come first in the list of formulas; the others cost several times as much an element.
+// Arithmetic and comparisons come first in the list of formulas; the others cost several times as much an
+// element.
 int64_t grain_of(Formula f) { return f < Formula::Exp ? kGrainSize : kGrainSize / 8; }
 
 // One operand of the work on a chunk: elements where they lie, or gathered into a buffer in the compute type.
@@ -28,12 +29,16 @@ struct Operand {
 
   Operand() = default;
   Operand(const Iteration& it, int index, DType stored, DType compute)
-      : stored_size(static_cast<int64_t>(element_size(stored))), compute_size(static_cast<int64_t>(element_size(compute))),
+      : stored_size(static_cast<int64_t>(element_size(stored))),
+        compute_size(static_cast<int64_t>(element_size(compute))),
         cast(index > 0 ? cast_loop(compute, stored) : cast_loop(stored, compute)) {
     const bool direct = same_bits(stored, compute);
-    if (index > 0 && it.is_scalar(index)) kind = Kind::Scalar;
-    else if (direct && it.is_linear(index, stored_size)) kind = Kind::Linear;
-    else if (direct && it.row() >= 64 && it.strides(index)[0] == stored_size) kind = Kind::Rows;
+    if (index > 0 && it.is_scalar(index))
+      kind = Kind::Scalar;
+    else if (direct && it.is_linear(index, stored_size))
+      kind = Kind::Linear;
+    else if (direct && it.row() >= 64 && it.strides(index)[0] == stored_size)
+      kind = Kind::Rows;
   }
 };
 
@@ -53,7 +58,8 @@ void scatter(const Iteration& it, const Operand& operand, int64_t begin, int64_t
 
 // Elements [begin, end) of the iteration, chunk by chunk. `apply(data, scalars, n)` computes one.
 template <class Apply>
-void run_range(const Iteration& it, const Operand* operands, bool takes_scalars, int64_t begin, int64_t end, Apply&& apply) {
+void run_range(const Iteration& it, const Operand* operands, bool takes_scalars, int64_t begin, int64_t end,
+               Apply&& apply) {
   alignas(64) Buffer buffers[Iteration::kMaxOperands];
   char* data[Iteration::kMaxOperands];
   unsigned scalars = 0;
@@ -67,8 +73,10 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
     // One value: converted once, and spread over the buffer where the loop wants a value for each element.
     const bool spread = !takes_scalars || scalars != 0;
     operand.cast(data[i], operand.compute_size, it.data(i), 0, spread ? std::min(kChunk, end - begin) : 1);
-    if (spread) chunked = true;
-    else scalars |= 1u << (i - 1);
+    if (spread)
+      chunked = true;
+    else
+      scalars |= 1u << (i - 1);
   }
   const int64_t limit = chunked ? kChunk : end - begin;
   for (int64_t at = begin; at < end;) {
@@ -76,9 +84,12 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
     if (whole_rows) n = std::min(n, it.row() - at % it.row());
     for (int i = 0; i < it.count(); ++i) {
       const Operand& operand = operands[i];
-      if (operand.kind == Operand::Kind::Linear) data[i] = it.data(i) + at * operand.stored_size;
-      else if (operand.kind == Operand::Kind::Rows) data[i] = it.address(i, at);
-      else if (operand.kind == Operand::Kind::Gather && i > 0) gather(it, i, operand, at, n, data[i]);
+      if (operand.kind == Operand::Kind::Linear)
+        data[i] = it.data(i) + at * operand.stored_size;
+      else if (operand.kind == Operand::Kind::Rows)
+        data[i] = it.address(i, at);
+      else if (operand.kind == Operand::Kind::Gather && i > 0)
+        gather(it, i, operand, at, n, data[i]);
     }
     apply(data, scalars, n);
     if (operands[0].kind == Operand::Kind::Gather) scatter(it, operands[0], at, n, data[0]);
@@ -90,9 +101,12 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
 
 DType result_type_of(Formula f, DType compute) {
   switch (kFormulaInfo[static_cast<int>(f)].result) {
-    case FormulaResult::Bool: return DType::Bool;
-    case FormulaResult::Part: return real_dtype(compute);
-    default: return compute;
+    case FormulaResult::Bool:
+      return DType::Bool;
+    case FormulaResult::Part:
+      return real_dtype(compute);
+    default:
+      return compute;
   }
 }
 
@@ -123,7 +137,8 @@ PackedParameters::PackedParameters(std::span<const Scalar> scalars, DType comput
   });
 }
 
-void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, int64_t n, const void* parameters) {
+void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, int64_t n,
+                const void* parameters) {
   const Loop loop = row(f).loop[static_cast<int>(compute)];
   const int64_t grain = grain_of(f);
   if (n <= grain) return loop(data, scalars, n, parameters);
@@ -163,7 +178,9 @@ void run_where(const Tensor& out, const Tensor& condition, const Tensor& a, cons
   if (it.numel() == 0) return;
   const DType type = out.dtype();
   const WhereLoop loop = where_loops[std::countr_zero(element_size(type))];
-  const Operand operands[]{{it, 0, type, type}, {it, 1, DType::Bool, DType::Bool}, {it, 2, a.dtype(), type},
+  const Operand operands[]{{it, 0, type, type},
+                           {it, 1, DType::Bool, DType::Bool},
+                           {it, 2, a.dtype(), type},
                            {it, 3, b.dtype(), type}};
   parallel_for(0, it.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
     run_range(it, operands, false, begin, end, [&](char* const* data, unsigned, int64_t n) {

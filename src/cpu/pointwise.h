@@ -13,7 +13,8 @@ DType result_type_of(Formula f, DType compute);
 void run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters = {});
 // The same on contiguous memory of the compute type, n elements each.
-void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, int64_t n, const void* parameters);
+void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, int64_t n,
+                const void* parameters);
 // out = condition ? a : b; condition bool, the others of any dtype.
 void run_where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
 

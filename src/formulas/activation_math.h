@@ -97,8 +97,10 @@ T entr(T x) {
 }
 template <class T>
 T integer_fmod(T x, T y) {
-  if constexpr (std::is_signed_v<T>) return y == T(-1) || y == T(0) ? T(0) : T(x % y);
-  else return y == T(0) ? T(0) : x % y;
+  if constexpr (std::is_signed_v<T>)
+    return y == T(-1) || y == T(0) ? T(0) : T(x % y);
+  else
+    return y == T(0) ? T(0) : x % y;
 }
 
 }  // namespace rushlight::formulas

@@ -1,28 +1,29 @@
 // name, inputs, parameters, computed in, result type, expression over x, y, z and p[0], p[1], ...
 //   Numbers: every number type; Real: without complex; Floating: float and double; Fields: with complex;
-//   Integers, Wide (int64 alone), Boolean (bool alone). Vector variants (…V) call library mathematics: loops pad their tails.
-//   Result types: Same, Bool, Part (the real type of a complex one).
+//   Integers, Wide (int64 alone), Boolean (bool alone). Vector variants (…V) call library mathematics: loops
+//   pad their tails. Result types: Same, Bool, Part (the real type of a complex one).
 #pragma once
 
-#define RL_ARITHMETIC_FORMULAS(_)                                                    \
-  _(Add, 2, 0, Numbers, Same, add(x, y))                                             \
-  _(AddScaled, 2, 1, Numbers, Same, add(x, mul(p[0], y)))                            \
-  _(Sub, 2, 0, Numbers, Same, sub(x, y))                                             \
-  _(SubScaled, 2, 1, Numbers, Same, sub(x, mul(p[0], y)))                            \
-  _(Mul, 2, 0, Numbers, Same, mul(x, y))                                             \
-  _(Div, 2, 0, Fields, Same, div(x, y))                                              \
-  _(Maximum, 2, 0, Real, Same, max(x, y))                                            \
-  _(Minimum, 2, 0, Real, Same, min(x, y))                                            \
-  _(Neg, 1, 0, Numbers, Same, neg(x))                                                \
-  _(Abs, 1, 0, Real, Same, abs(x))                                                   \
-  _(AbsComplex, 1, 0, ComplexV, Part, abs(x))                                        \
-  _(Square, 1, 0, Numbers, Same, mul(x, x))                                          \
-  _(Sign, 1, 0, Numbers, Same, sign(x))                                              \
-  _(ClampMin, 1, 1, Real, Same, max(x, p[0]))                                        \
-  _(ClampMax, 1, 1, Real, Same, min(x, p[0]))                                        \
-  _(Clamp, 1, 2, Real, Same, min(max(x, p[0]), p[1]))                                \
-  _(ClampTensor, 3, 0, Real, Same, min(max(x, y), z))                                \
+#define RL_ARITHMETIC_FORMULAS(_)                                                                       \
+  _(Add, 2, 0, Numbers, Same, add(x, y))                                                                \
+  _(AddScaled, 2, 1, Numbers, Same, add(x, mul(p[0], y)))                                               \
+  _(Sub, 2, 0, Numbers, Same, sub(x, y))                                                                \
+  _(SubScaled, 2, 1, Numbers, Same, sub(x, mul(p[0], y)))                                               \
+  _(Mul, 2, 0, Numbers, Same, mul(x, y))                                                                \
+  _(Div, 2, 0, Fields, Same, div(x, y))                                                                 \
+  _(Maximum, 2, 0, Real, Same, max(x, y))                                                               \
+  _(Minimum, 2, 0, Real, Same, min(x, y))                                                               \
+  _(Neg, 1, 0, Numbers, Same, neg(x))                                                                   \
+  _(Abs, 1, 0, Real, Same, abs(x))                                                                      \
+  _(AbsComplex, 1, 0, ComplexV, Part, abs(x))                                                           \
+  _(Square, 1, 0, Numbers, Same, mul(x, x))                                                             \
+  _(Sign, 1, 0, Numbers, Same, sign(x))                                                                 \
+  _(ClampMin, 1, 1, Real, Same, max(x, p[0]))                                                           \
+  _(ClampMax, 1, 1, Real, Same, min(x, p[0]))                                                           \
+  _(Clamp, 1, 2, Real, Same, min(max(x, p[0]), p[1]))                                                   \
+  _(ClampTensor, 3, 0, Real, Same, min(max(x, y), z))                                                   \
   _(Lerp, 3, 0, Fields, Same, abs(z) < 0.5f ? x + mul(z, sub(y, x)) : y - mul(sub(y, x), sub(T(1), z))) \
-  _(LerpScalar, 2, 1, Fields, Same, abs(p[0]) < 0.5f ? x + mul(p[0], sub(y, x)) : y - mul(sub(y, x), sub(T(1), p[0]))) \
-  _(Addcmul, 3, 1, Numbers, Same, add(x, mul(p[0], mul(y, z))))                      \
+  _(LerpScalar, 2, 1, Fields, Same,                                                                     \
+    abs(p[0]) < 0.5f ? x + mul(p[0], sub(y, x)) : y - mul(sub(y, x), sub(T(1), p[0])))                  \
+  _(Addcmul, 3, 1, Numbers, Same, add(x, mul(p[0], mul(y, z))))                                         \
   _(Addcdiv, 3, 1, Fields, Same, x + mul(p[0], div(y, z)))

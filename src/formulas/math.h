@@ -1,5 +1,5 @@
-// The functions that formulas are written with, for float, double and complex. Where glibc has vector versions
-// (libmvec, at most 4 ULP off), loops over these calls become calls of those.
+// The functions that formulas are written with, for float, double and complex. Where glibc has vector
+// versions (libmvec, at most 4 ULP off), loops over these calls become calls of those.
 #pragma once
 #include <cmath>
 #include <complex>
@@ -9,10 +9,10 @@
 #include "core/dtype.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
-#define RL_VECTOR_MATH(name)                                                \
+#define RL_VECTOR_MATH(name)                                                    \
   extern "C" __attribute__((simd("notinbranch"))) double name(double) noexcept; \
   extern "C" __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
-#define RL_VECTOR_MATH2(name)                                                       \
+#define RL_VECTOR_MATH2(name)                                                           \
   extern "C" __attribute__((simd("notinbranch"))) double name(double, double) noexcept; \
   extern "C" __attribute__((simd("notinbranch"))) float name##f(float, float) noexcept;
 RL_VECTOR_MATH(exp)
@@ -50,11 +50,11 @@ concept Real = std::is_floating_point_v<T>;
 template <class T>
 concept Complex = is_complex_v<T>;
 
-#define RL_MATH(name)                                      \
-  inline float name(float x) { return ::name##f(x); }      \
+#define RL_MATH(name)                                 \
+  inline float name(float x) { return ::name##f(x); } \
   inline double name(double x) { return ::name(x); }
-#define RL_MATH2(name)                                                        \
-  inline float name(float x, float y) { return ::name##f(x, y); }             \
+#define RL_MATH2(name)                                            \
+  inline float name(float x, float y) { return ::name##f(x, y); } \
   inline double name(double x, double y) { return ::name(x, y); }
 #define RL_COMPLEX_MATH(name) \
   template <Complex T>        \
@@ -119,32 +119,44 @@ inline constexpr T kNan = std::numeric_limits<T>::quiet_NaN();
 template <class T>
 inline constexpr T kInf = std::numeric_limits<T>::infinity();
 
-// Without the standard's recovery of infinities, which would cost a branch an element (PyTorch has none either).
+// Without the standard's recovery of infinities, which would cost a branch an element (PyTorch has none
+// either).
 template <class T>
 inline T mul(T x, T y) {
   if constexpr (is_complex_v<T>)
     return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
-  else if constexpr (std::is_same_v<T, bool>) return x && y;
-  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<decltype(x * y)>(x) * std::make_unsigned_t<decltype(x * y)>(y));
-  else return x * y;
+  else if constexpr (std::is_same_v<T, bool>)
+    return x && y;
+  else if constexpr (std::is_integral_v<T>)
+    return T(std::make_unsigned_t<decltype(x * y)>(x) * std::make_unsigned_t<decltype(x * y)>(y));
+  else
+    return x * y;
 }
 // Integers wrap around.
 template <class T>
 inline T add(T x, T y) {
-  if constexpr (std::is_same_v<T, bool>) return x || y;
-  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(x) + std::make_unsigned_t<T>(y));
-  else return x + y;
+  if constexpr (std::is_same_v<T, bool>)
+    return x || y;
+  else if constexpr (std::is_integral_v<T>)
+    return T(std::make_unsigned_t<T>(x) + std::make_unsigned_t<T>(y));
+  else
+    return x + y;
 }
 template <class T>
 inline T sub(T x, T y) {
-  if constexpr (std::is_same_v<T, bool>) return x != y;
-  else if constexpr (std::is_integral_v<T>) return T(std::make_unsigned_t<T>(x) - std::make_unsigned_t<T>(y));
-  else return x - y;
+  if constexpr (std::is_same_v<T, bool>)
+    return x != y;
+  else if constexpr (std::is_integral_v<T>)
+    return T(std::make_unsigned_t<T>(x) - std::make_unsigned_t<T>(y));
+  else
+    return x - y;
 }
 template <class T>
 inline T neg(T x) {
-  if constexpr (std::is_integral_v<T>) return sub(T(0), x);
-  else return -x;
+  if constexpr (std::is_integral_v<T>)
+    return sub(T(0), x);
+  else
+    return -x;
 }
 template <class T>
 inline T div(T x, T y) {
@@ -165,38 +177,52 @@ inline T div(T x, T y) {
 
 template <class T>
 inline bool is_nan(T x) {
-  if constexpr (is_complex_v<T>) return is_nan(x.real()) || is_nan(x.imag());
-  else return x != x;
+  if constexpr (is_complex_v<T>)
+    return is_nan(x.real()) || is_nan(x.imag());
+  else
+    return x != x;
 }
 template <class T>
 inline bool is_inf(T x) {
-  if constexpr (is_complex_v<T>) return is_inf(x.real()) || is_inf(x.imag());
-  else return std::abs(x) == kInf<T>;
+  if constexpr (is_complex_v<T>)
+    return is_inf(x.real()) || is_inf(x.imag());
+  else
+    return std::abs(x) == kInf<T>;
 }
 template <class T>
 inline bool is_finite(T x) {
-  if constexpr (is_complex_v<T>) return is_finite(x.real()) && is_finite(x.imag());
-  else return std::abs(x) < kInf<T>;
+  if constexpr (is_complex_v<T>)
+    return is_finite(x.real()) && is_finite(x.imag());
+  else
+    return std::abs(x) < kInf<T>;
 }
 
 // NaN in either operand gives NaN.
 template <class T>
 inline T max(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return x != x ? x : y != y ? y : x > y ? x : y;
-  else return x > y ? x : y;
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x ? x : y != y ? y : x > y ? x : y;
+  else
+    return x > y ? x : y;
 }
 template <class T>
 inline T min(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return x != x ? x : y != y ? y : x < y ? x : y;
-  else return x < y ? x : y;
+  if constexpr (std::is_floating_point_v<T>)
+    return x != x ? x : y != y ? y : x < y ? x : y;
+  else
+    return x < y ? x : y;
 }
 
 template <class T>
 inline auto abs(T x) {
-  if constexpr (is_complex_v<T>) return hypot(x.real(), x.imag());
-  else if constexpr (std::is_floating_point_v<T>) return std::abs(x);
-  else if constexpr (std::is_unsigned_v<T>) return x;
-  else return x < 0 ? sub(T(0), x) : x;
+  if constexpr (is_complex_v<T>)
+    return hypot(x.real(), x.imag());
+  else if constexpr (std::is_floating_point_v<T>)
+    return std::abs(x);
+  else if constexpr (std::is_unsigned_v<T>)
+    return x;
+  else
+    return x < 0 ? sub(T(0), x) : x;
 }
 template <class T>
 inline T sign(T x) {
@@ -211,22 +237,40 @@ inline T sign(T x) {
 }
 template <class T>
 inline auto angle(T x) {
-  if constexpr (is_complex_v<T>) return atan2(x.imag(), x.real());
-  else return x != x ? x : x < 0 ? kPi<T> : T(0);
+  if constexpr (is_complex_v<T>)
+    return atan2(x.imag(), x.real());
+  else
+    return x != x ? x : x < 0 ? kPi<T> : T(0);
 }
 template <class T>
 inline T conj(T x) {
-  if constexpr (is_complex_v<T>) return T(x.real(), -x.imag());
-  else return x;
+  if constexpr (is_complex_v<T>)
+    return T(x.real(), -x.imag());
+  else
+    return x;
 }
 template <class T>
-inline T log2(T x) requires Complex<T> { return log(x) * typename T::value_type(1.44269504088896340736); }
+inline T log2(T x)
+  requires Complex<T>
+{
+  return log(x) * typename T::value_type(1.44269504088896340736);
+}
 template <class T>
-inline T log10(T x) requires Complex<T> { return log(x) * typename T::value_type(0.43429448190325182765); }
+inline T log10(T x)
+  requires Complex<T>
+{
+  return log(x) * typename T::value_type(0.43429448190325182765);
+}
 template <class T>
-inline T exp2(T x) requires Complex<T> { return exp(x * typename T::value_type(0.69314718055994530942)); }
+inline T exp2(T x)
+  requires Complex<T>
+{
+  return exp(x * typename T::value_type(0.69314718055994530942));
+}
 template <class T>
-inline T log1p(T z) requires Complex<T> {  // accurate near zero: |1+z| from the parts
+inline T log1p(T z)
+  requires Complex<T>
+{  // accurate near zero: |1+z| from the parts
   using P = typename T::value_type;
   const P x = z.real(), y = z.imag(), magnitude = abs(z), theta = atan2(y, x + P(1));
   if (magnitude < P(0.5)) {
@@ -236,7 +280,9 @@ inline T log1p(T z) requires Complex<T> {  // accurate near zero: |1+z| from the
   return T(log(hypot(x + P(1), y)), theta);
 }
 template <class T>
-inline T expm1(T z) requires Complex<T> {
+inline T expm1(T z)
+  requires Complex<T>
+{
   using P = typename T::value_type;
   const P x = z.real(), y = z.imag(), a = sin(y / 2), er = expm1(x);
   return T(er * cos(y) - P(2) * a * a, (er + P(1)) * sin(y));
@@ -244,8 +290,10 @@ inline T expm1(T z) requires Complex<T> {
 
 template <class T>
 inline T power(T x, T y) {
-  if constexpr (is_complex_v<T>) return y == T(0) ? T(1) : std::pow(x, y);
-  else return pow(x, y);
+  if constexpr (is_complex_v<T>)
+    return y == T(0) ? T(1) : std::pow(x, y);
+  else
+    return pow(x, y);
 }
 // Integer power by squaring; a negative exponent leaves only the powers of 1 and -1.
 template <class T>
@@ -294,9 +342,12 @@ inline T floor_divide(T x, T y) {
 }
 template <class T>
 inline T trunc_divide(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) return trunc(x / y);
-  else if constexpr (std::is_unsigned_v<T>) return y == 0 ? T(0) : x / y;
-  else return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
+  if constexpr (std::is_floating_point_v<T>)
+    return trunc(x / y);
+  else if constexpr (std::is_unsigned_v<T>)
+    return y == 0 ? T(0) : x / y;
+  else
+    return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
 }
 template <class T>
 inline T gcd(T a, T b) {

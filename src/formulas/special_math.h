@@ -1,4 +1,5 @@
-// Special functions in double precision: series near the origin, asymptotic expansions and continued fractions far out.
+// Special functions in double precision: series near the origin, asymptotic expansions and continued
+// fractions far out.
 #pragma once
 #include "formulas/math.h"
 
@@ -7,10 +8,16 @@ namespace rushlight::formulas {
 inline constexpr double kSqrtPi = 1.77245385090551602730;
 
 // B(2j)/(2j) and B(2j)/(2j)!, the coefficients of the Euler-Maclaurin expansions below.
-inline constexpr double kBernoulliRatio[] = {1.0 / 12, -1.0 / 120, 1.0 / 252, -1.0 / 240, 1.0 / 132, -691.0 / 32760, 1.0 / 12};
-inline constexpr double kBernoulliFactorial[] = {1.0 / 12,           -1.0 / 720,          1.0 / 30240,
-                                                 -1.0 / 1209600,     1.0 / 47900160,      -691.0 / 1307674368000.0,
-                                                 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0};
+inline constexpr double kBernoulliRatio[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                             1.0 / 132, -691.0 / 32760, 1.0 / 12};
+inline constexpr double kBernoulliFactorial[] = {1.0 / 12,
+                                                 -1.0 / 720,
+                                                 1.0 / 30240,
+                                                 -1.0 / 1209600,
+                                                 1.0 / 47900160,
+                                                 -691.0 / 1307674368000.0,
+                                                 1.0 / 74724249600.0,
+                                                 -3617.0 / 10670622842880000.0};
 
 inline double digamma(double x) {
   if (x == 0) return copysign(kInf<double>, -x);
@@ -137,7 +144,8 @@ inline double bessel_scaled(double x, int order) {
   if (std::isinf(x)) return 0;
   if (x < 20) {
     double term = order ? x / 2 : 1, sum = term;
-    for (int k = 1; k < 200 && term > sum * 1e-17; ++k) sum += term *= x * x / 4 / (static_cast<double>(k) * (k + order));
+    for (int k = 1; k < 200 && term > sum * 1e-17; ++k)
+      sum += term *= x * x / 4 / (static_cast<double>(k) * (k + order));
     return sum * exp(-x);
   }
   double term = 1, sum = 1;

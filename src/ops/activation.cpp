@@ -37,22 +37,28 @@ Tensor relu_kernel(const Call& call, const Tensor& self) {
   return activate<Formula::Relu>(call, self);
 }
 
-Tensor elu_kernel(const Call& call, const Tensor& self, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
-  return activate<Formula::Elu>(call, self, Scalar(alpha.to_double() * scale.to_double()), scale, input_scale);
+Tensor elu_kernel(const Call& call, const Tensor& self, const Scalar& alpha, const Scalar& scale,
+                  const Scalar& input_scale) {
+  return activate<Formula::Elu>(call, self, Scalar(alpha.to_double() * scale.to_double()), scale,
+                                input_scale);
 }
-Tensor elu_backward_kernel(const Call& call, const Tensor& g, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                           const Tensor& self) {
-  return activate_backward<Formula::EluBackward>(call, g, self, Scalar(alpha.to_double() * scale.to_double()), scale, input_scale);
+Tensor elu_backward_kernel(const Call& call, const Tensor& g, const Scalar& alpha, const Scalar& scale,
+                           const Scalar& input_scale, const Tensor& self) {
+  return activate_backward<Formula::EluBackward>(call, g, self, Scalar(alpha.to_double() * scale.to_double()),
+                                                 scale, input_scale);
 }
 
 bool is_tanh(std::string_view approximate) {
-  RL_CHECK(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh.");
+  RL_CHECK(approximate == "none" || approximate == "tanh",
+           "approximate argument must be either none or tanh.");
   return approximate == "tanh";
 }
 Tensor gelu_kernel(const Call& call, const Tensor& self, std::string_view approximate) {
-  return is_tanh(approximate) ? activate<Formula::GeluTanh>(call, self) : activate<Formula::GeluErf>(call, self);
+  return is_tanh(approximate) ? activate<Formula::GeluTanh>(call, self)
+                              : activate<Formula::GeluErf>(call, self);
 }
-Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& self, std::string_view approximate) {
+Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& self,
+                            std::string_view approximate) {
   return is_tanh(approximate) ? activate_backward<Formula::GeluTanhBackward>(call, g, self)
                               : activate_backward<Formula::GeluErfBackward>(call, g, self);
 }
@@ -63,23 +69,26 @@ Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, 
   return activate<Formula::Clamp>(call, self, low, high);
 }
 Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {
-  RL_CHECK(lambd.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ", lambd.to_double(), ".");
+  RL_CHECK(lambd.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
+           lambd.to_double(), ".");
   return activate<Formula::Softshrink>(call, self, lambd);
 }
 
 Tensor prelu_kernel(const Call& call, const Tensor& self, const Tensor& weight) {
-  RL_CHECK(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", dtype_name(self.dtype()), " and ",
-           dtype_name(weight.dtype()));
+  RL_CHECK(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ",
+           dtype_name(self.dtype()), " and ", dtype_name(weight.dtype()));
   return pointwise::compute(call, Formula::Prelu, self.dtype(), {&self, &weight});
 }
 // One weight for all, or one for each channel.
 Tensor prelu_body(const Call&, const Tensor& self, const Tensor& weight) {
-  RL_CHECK(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  RL_CHECK(weight.dim() <= 1,
+           "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   if (weight.numel() == 1) return ops::prelu_kernel(self, ops::reshape(weight, IntList{}));
   RL_CHECK(self.dim() > 0, "Not allow zero-dim input tensor.");
   const int64_t channels = self.dim() > 1 ? self.size(1) : 1;
-  RL_CHECK(channels == weight.numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-           weight.numel(), " and channel size = ", channels, ".");
+  RL_CHECK(channels == weight.numel(),
+           "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.numel(),
+           " and channel size = ", channels, ".");
   Dims shape(static_cast<size_t>(self.dim()), 1);
   if (self.dim() > 1) shape[1] = channels;
   return ops::prelu_kernel(self, ops::reshape(weight, shape));
@@ -100,10 +109,12 @@ Tensor glu_body(const Call&, const Tensor& self, int64_t dim) {
   return ops::narrow(self, d, 0, n / 2) * ops::sigmoid(ops::narrow(self, d, n / 2, n / 2));
 }
 
-// --- second derivatives, in public operators -------------------------------------------------------------------------
+// --- second derivatives, in public operators
+// -------------------------------------------------------------------------
 
 // d/dx of slope(x), as the slope of a sum: g * s'(x) * grad, where the slope formula is smooth.
-Grads slope_grads(const Tensor& g, const Tensor& grad, const Tensor& slope, const Tensor& curvature, Needs need) {
+Grads slope_grads(const Tensor& g, const Tensor& grad, const Tensor& slope, const Tensor& curvature,
+                  Needs need) {
   return Grads{need[0] ? g * slope : Tensor(), need[1] ? g * grad * curvature : Tensor()};
 }
 
@@ -116,23 +127,28 @@ Grads mish_second(const Tensor& g, const Tensor& grad, const Tensor& x, Needs ne
   const Tensor curvature = s * sech * (x * (Scalar(1) - s - t * s * 2) + 2);
   return slope_grads(g, grad, t + x * s * sech, curvature, need);
 }
-Grads gelu_second(const Tensor& g, const Tensor& grad, const Tensor& x, std::string_view approximate, Needs need) {
+Grads gelu_second(const Tensor& g, const Tensor& grad, const Tensor& x, std::string_view approximate,
+                  Needs need) {
   constexpr double kAlpha = 0.70710678118654752440, kBeta = 0.79788456080286535588, kKappa = 0.044715;
   if (!is_tanh(approximate)) {
     const Tensor density = ops::exp(x * x * -0.5) * (0.5 * kBeta);
-    return slope_grads(g, grad, (ops::erf(x * kAlpha) + 1) * 0.5 + x * density, density * (Scalar(2) - x * x), need);
+    return slope_grads(g, grad, (ops::erf(x * kAlpha) + 1) * 0.5 + x * density, density * (Scalar(2) - x * x),
+                       need);
   }
   const Tensor square = x * x, t = ops::tanh((x + square * x * kKappa) * kBeta), sech = Scalar(1) - t * t;
   const Tensor first = (square * (3 * kKappa) + 1) * kBeta, second = x * (6 * kKappa * kBeta);
   return slope_grads(g, grad, (t + 1) * 0.5 + x * sech * first * 0.5,
                      sech * first + x * sech * (second - t * first * first * 2) * 0.5, need);
 }
-Grads elu_second(const Tensor& g, const Tensor& grad, double alpha, double scale, double input_scale, const Tensor& x) {
+Grads elu_second(const Tensor& g, const Tensor& grad, double alpha, double scale, double input_scale,
+                 const Tensor& x) {
   const Tensor bend = ops::exp(x * input_scale) * (alpha * scale * input_scale * input_scale);
-  return Grads{ops::elu_backward(g, alpha, scale, input_scale, x), rushlight::where(x < 0, g * grad * bend, 0)};
+  return Grads{ops::elu_backward(g, alpha, scale, input_scale, x),
+               rushlight::where(x < 0, g * grad * bend, 0)};
 }
 
-// --- records -------------------------------------------------------------------------------------------------------
+// --- records
+// -------------------------------------------------------------------------------------------------------
 
 Record pointwise_record(Record r, const char* doc) {
   return r.internal().family(Family::Pointwise).inplace().out().doc(doc);
@@ -140,78 +156,151 @@ Record pointwise_record(Record r, const char* doc) {
 
 void register_sigmoids(Table& t) {
   using namespace ops;
-  add_unary(t, sigmoid, "sigmoid(Tensor self) -> Tensor", Formula::Sigmoid).doc("1 / (1 + exp(-self)).")
+  add_unary(t, sigmoid, "sigmoid(Tensor self) -> Tensor", Formula::Sigmoid)
+      .doc("1 / (1 + exp(-self)).")
       .derivative([](Grad g, Out<0> y) { return sigmoid_backward(g, y); });
-  t.op(ops::sigmoid_backward, "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", activate_backward<Formula::SigmoidBackward>)
-      .internal().doc("Gradient of sigmoid.").derivative([](Grad g, In<0> grad, In<1> y) {
+  t.op(ops::sigmoid_backward, "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+       activate_backward<Formula::SigmoidBackward>)
+      .internal()
+      .doc("Gradient of sigmoid.")
+      .derivative([](Grad g, In<0> grad, In<1> y) {
         return Grads{g * conj_of((Scalar(1) - y) * y), g * conj_of(grad) * (y * -2 + 1)};
       });
-  t.op(ops::tanh_backward, "tanh_backward(Tensor grad_output, Tensor output) -> Tensor", activate_backward<Formula::TanhBackward>)
-      .internal().doc("Gradient of tanh.").derivative([](Grad g, In<0> grad, In<1> y) {
+  t.op(ops::tanh_backward, "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
+       activate_backward<Formula::TanhBackward>)
+      .internal()
+      .doc("Gradient of tanh.")
+      .derivative([](Grad g, In<0> grad, In<1> y) {
         return Grads{g * conj_of(Scalar(1) - y * y), g * conj_of(grad) * y * -2};
       });
-  t.op(log_sigmoid, "log_sigmoid(Tensor self) -> Tensor", activate<Formula::LogSigmoid>).internal().family(Family::Pointwise).out().doc("log(sigmoid(self)).")
+  t.op(log_sigmoid, "log_sigmoid(Tensor self) -> Tensor", activate<Formula::LogSigmoid>)
+      .internal()
+      .family(Family::Pointwise)
+      .out()
+      .doc("log(sigmoid(self)).")
       .derivative([](Grad g, In<0> x) { return log_sigmoid_backward(g, x); });
-  t.op(ops::log_sigmoid_backward, "log_sigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", activate_backward<Formula::LogSigmoidBackward>)
-      .internal().doc("Gradient of log_sigmoid.").derivative([](Grad g, In<0> grad, In<1> x, Needs need) {
+  t.op(ops::log_sigmoid_backward, "log_sigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+       activate_backward<Formula::LogSigmoidBackward>)
+      .internal()
+      .doc("Gradient of log_sigmoid.")
+      .derivative([](Grad g, In<0> grad, In<1> x, Needs need) {
         const Tensor s = sigmoid(x);
         return slope_grads(g, grad, Scalar(1) - s, -(s * (Scalar(1) - s)), need);
       });
-  pointwise_record(t.op(silu, "silu(Tensor self) -> Tensor", activate<Formula::Silu>), "self * sigmoid(self).")
+  pointwise_record(t.op(silu, "silu(Tensor self) -> Tensor", activate<Formula::Silu>),
+                   "self * sigmoid(self).")
       .derivative([](Grad g, In<0> x) { return silu_backward(g, x); });
-  t.op(ops::silu_backward, "silu_backward(Tensor grad_output, Tensor self) -> Tensor", activate_backward<Formula::SiluBackward>)
-      .internal().doc("Gradient of silu.").derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return silu_second(g, grad, x, need); });
-  pointwise_record(t.op(mish, "mish(Tensor self) -> Tensor", activate<Formula::Mish>), "self * tanh(softplus(self)).")
+  t.op(ops::silu_backward, "silu_backward(Tensor grad_output, Tensor self) -> Tensor",
+       activate_backward<Formula::SiluBackward>)
+      .internal()
+      .doc("Gradient of silu.")
+      .derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return silu_second(g, grad, x, need); });
+  pointwise_record(t.op(mish, "mish(Tensor self) -> Tensor", activate<Formula::Mish>),
+                   "self * tanh(softplus(self)).")
       .derivative([](Grad g, In<0> x) { return mish_backward(g, x); });
-  t.op(ops::mish_backward, "mish_backward(Tensor grad_output, Tensor self) -> Tensor", activate_backward<Formula::MishBackward>)
-      .internal().doc("Gradient of mish.").derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return mish_second(g, grad, x, need); });
-  pointwise_record(t.op(gelu, "gelu(Tensor self, *, str approximate='none') -> Tensor", gelu_kernel), "self times the normal distribution function of self.")
-      .derivative([](Grad g, In<0> x, Attr<1, std::string_view> approximate) { return gelu_backward(g, x, *approximate); });
-  t.op(ops::gelu_backward, "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", gelu_backward_kernel)
-      .internal().doc("Gradient of gelu.").derivative([](Grad g, In<0> grad, In<1> x, Attr<2, std::string_view> approximate, Needs need) {
+  t.op(ops::mish_backward, "mish_backward(Tensor grad_output, Tensor self) -> Tensor",
+       activate_backward<Formula::MishBackward>)
+      .internal()
+      .doc("Gradient of mish.")
+      .derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return mish_second(g, grad, x, need); });
+  pointwise_record(t.op(gelu, "gelu(Tensor self, *, str approximate='none') -> Tensor", gelu_kernel),
+                   "self times the normal distribution function of self.")
+      .derivative([](Grad g, In<0> x, Attr<1, std::string_view> approximate) {
+        return gelu_backward(g, x, *approximate);
+      });
+  t.op(ops::gelu_backward,
+       "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
+       gelu_backward_kernel)
+      .internal()
+      .doc("Gradient of gelu.")
+      .derivative([](Grad g, In<0> grad, In<1> x, Attr<2, std::string_view> approximate, Needs need) {
         return gelu_second(g, grad, x, *approximate, need);
       });
-  pointwise_record(t.op(softplus, "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", activate<Formula::Softplus>),
+  pointwise_record(t.op(softplus, "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+                        activate<Formula::Softplus>),
                    "log(1 + exp(beta * self)) / beta; self above the threshold.")
-      .derivative([](Grad g, In<0> x, Attr<1, Scalar> beta, Attr<2, Scalar> threshold) { return softplus_backward(g, x, *beta, *threshold); });
-  t.op(ops::softplus_backward, "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", activate_backward<Formula::SoftplusBackward>)
-      .internal().doc("Gradient of softplus.")
+      .derivative([](Grad g, In<0> x, Attr<1, Scalar> beta, Attr<2, Scalar> threshold) {
+        return softplus_backward(g, x, *beta, *threshold);
+      });
+  t.op(ops::softplus_backward,
+       "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
+       activate_backward<Formula::SoftplusBackward>)
+      .internal()
+      .doc("Gradient of softplus.")
       .derivative([](Grad g, In<0> grad, In<1> x, Attr<2, Scalar> beta, Attr<3, Scalar> threshold) {
         const Tensor s = sigmoid(x * *beta), bend = s * (Scalar(1) - s) * *beta;
-        return Grads{softplus_backward(g, x, *beta, *threshold), rushlight::where(x * *beta > *threshold, 0, g * grad * bend)};
+        return Grads{softplus_backward(g, x, *beta, *threshold),
+                     rushlight::where(x * *beta > *threshold, 0, g * grad * bend)};
       });
 }
 
 // Piecewise linear: the second derivative of the input vanishes.
 void register_linear_pieces(Table& t) {
   using namespace ops;
-  t.op(relu, "relu(Tensor self) -> Tensor", relu_kernel).family(Family::Pointwise).inplace().out().doc("self where positive, else 0.")
+  t.op(relu, "relu(Tensor self) -> Tensor", relu_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self where positive, else 0.")
       .derivative([](Grad g, Out<0> y) { return threshold_backward(g, y, 0); });
-  t.op(threshold, "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", activate<Formula::Threshold>)
-      .function_only().family(Family::Pointwise).inplace().out().doc("self where above threshold, else value.")
+  t.op(threshold, "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
+       activate<Formula::Threshold>)
+      .function_only()
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self where above threshold, else value.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> bound) { return threshold_backward(g, x, *bound); });
-  t.op(ops::threshold_backward, "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", activate_backward<Formula::ThresholdBackward>)
-      .internal().doc("Gradient of relu and threshold.")
-      .derivative([](Grad g, In<1> x, Attr<2, Scalar> bound) { return Grads{threshold_backward(g, x, *bound), zeros_like(g)}; });
-  pointwise_record(t.op(leaky_relu, "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", activate<Formula::LeakyRelu>),
+  t.op(ops::threshold_backward,
+       "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+       activate_backward<Formula::ThresholdBackward>)
+      .internal()
+      .doc("Gradient of relu and threshold.")
+      .derivative([](Grad g, In<1> x, Attr<2, Scalar> bound) {
+        return Grads{threshold_backward(g, x, *bound), zeros_like(g)};
+      });
+  pointwise_record(t.op(leaky_relu, "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+                        activate<Formula::LeakyRelu>),
                    "self where positive, else negative_slope * self.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> slope) { return leaky_relu_backward(g, x, *slope); });
-  t.op(ops::leaky_relu_backward, "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor", activate_backward<Formula::LeakyReluBackward>)
-      .internal().doc("Gradient of leaky_relu.")
-      .derivative([](Grad g, In<1> x, Attr<2, Scalar> slope) { return Grads{leaky_relu_backward(g, x, *slope), zeros_like(g)}; });
-  pointwise_record(t.op(hardtanh, "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh_kernel), "self limited to [min_val, max_val].")
-      .derivative([](Grad g, In<0> x, Attr<1, Scalar> low, Attr<2, Scalar> high) { return hardtanh_backward(g, x, *low, *high); });
-  t.op(ops::hardtanh_backward, "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", activate_backward<Formula::HardtanhBackward>)
-      .internal().doc("Gradient of hardtanh.")
-      .derivative([](Grad g, In<1> x, Attr<2, Scalar> low, Attr<3, Scalar> high) { return Grads{hardtanh_backward(g, x, *low, *high), zeros_like(g)}; });
-  pointwise_record(t.op(hardsigmoid, "hardsigmoid(Tensor self) -> Tensor", activate<Formula::Hardsigmoid>), "(self + 3) / 6 limited to [0, 1].")
+  t.op(ops::leaky_relu_backward,
+       "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
+       activate_backward<Formula::LeakyReluBackward>)
+      .internal()
+      .doc("Gradient of leaky_relu.")
+      .derivative([](Grad g, In<1> x, Attr<2, Scalar> slope) {
+        return Grads{leaky_relu_backward(g, x, *slope), zeros_like(g)};
+      });
+  pointwise_record(
+      t.op(hardtanh, "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh_kernel),
+      "self limited to [min_val, max_val].")
+      .derivative([](Grad g, In<0> x, Attr<1, Scalar> low, Attr<2, Scalar> high) {
+        return hardtanh_backward(g, x, *low, *high);
+      });
+  t.op(ops::hardtanh_backward,
+       "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
+       activate_backward<Formula::HardtanhBackward>)
+      .internal()
+      .doc("Gradient of hardtanh.")
+      .derivative([](Grad g, In<1> x, Attr<2, Scalar> low, Attr<3, Scalar> high) {
+        return Grads{hardtanh_backward(g, x, *low, *high), zeros_like(g)};
+      });
+  pointwise_record(t.op(hardsigmoid, "hardsigmoid(Tensor self) -> Tensor", activate<Formula::Hardsigmoid>),
+                   "(self + 3) / 6 limited to [0, 1].")
       .derivative([](Grad g, In<0> x) { return hardsigmoid_backward(g, x); });
-  t.op(ops::hardsigmoid_backward, "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", activate_backward<Formula::HardsigmoidBackward>)
-      .internal().doc("Gradient of hardsigmoid.").derivative([](Grad g, In<1> x) { return Grads{hardsigmoid_backward(g, x), zeros_like(g)}; });
-  pointwise_record(t.op(hardswish, "hardswish(Tensor self) -> Tensor", activate<Formula::Hardswish>), "self * hardsigmoid(self).")
+  t.op(ops::hardsigmoid_backward, "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
+       activate_backward<Formula::HardsigmoidBackward>)
+      .internal()
+      .doc("Gradient of hardsigmoid.")
+      .derivative([](Grad g, In<1> x) { return Grads{hardsigmoid_backward(g, x), zeros_like(g)}; });
+  pointwise_record(t.op(hardswish, "hardswish(Tensor self) -> Tensor", activate<Formula::Hardswish>),
+                   "self * hardsigmoid(self).")
       .derivative([](Grad g, In<0> x) { return hardswish_backward(g, x); });
-  t.op(ops::hardswish_backward, "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", activate_backward<Formula::HardswishBackward>)
-      .internal().doc("Gradient of hardswish.").derivative([](Grad g, In<0> grad, In<1> x) {
+  t.op(ops::hardswish_backward, "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor",
+       activate_backward<Formula::HardswishBackward>)
+      .internal()
+      .doc("Gradient of hardswish.")
+      .derivative([](Grad g, In<0> grad, In<1> x) {
         const Tensor inside = logical_and(x > -3, x < 3);
         return Grads{hardswish_backward(g, x), rushlight::where(inside, g * grad / 3, 0)};
       });
@@ -219,38 +308,74 @@ void register_linear_pieces(Table& t) {
 
 void register_shrinks(Table& t) {
   using namespace ops;
-  t.op(softshrink, "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shrink_bound).internal().out().family(Family::Pointwise).doc("self moved lambd towards zero, zero within.")
+  t.op(softshrink, "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", shrink_bound)
+      .internal()
+      .out()
+      .family(Family::Pointwise)
+      .doc("self moved lambd towards zero, zero within.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> lambd) { return softshrink_backward(g, x, *lambd); });
-  t.op(hardshrink, "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", activate<Formula::Hardshrink>).out().family(Family::Pointwise).doc("Zero within lambd of zero, else self.")
+  t.op(hardshrink, "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", activate<Formula::Hardshrink>)
+      .out()
+      .family(Family::Pointwise)
+      .doc("Zero within lambd of zero, else self.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> lambd) { return hardshrink_backward(g, x, *lambd); });
-  t.op(ops::softshrink_backward, "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", activate_backward<Formula::ShrinkBackward>)
-      .internal().doc("Gradient of softshrink.")
-      .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) { return Grads{softshrink_backward(g, x, *lambd), zeros_like(g)}; });
-  t.op(ops::hardshrink_backward, "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", activate_backward<Formula::ShrinkBackward>)
-      .internal().doc("Gradient of hardshrink.")
-      .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) { return Grads{hardshrink_backward(g, x, *lambd), zeros_like(g)}; });
+  t.op(ops::softshrink_backward,
+       "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+       activate_backward<Formula::ShrinkBackward>)
+      .internal()
+      .doc("Gradient of softshrink.")
+      .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) {
+        return Grads{softshrink_backward(g, x, *lambd), zeros_like(g)};
+      });
+  t.op(ops::hardshrink_backward, "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+       activate_backward<Formula::ShrinkBackward>)
+      .internal()
+      .doc("Gradient of hardshrink.")
+      .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) {
+        return Grads{hardshrink_backward(g, x, *lambd), zeros_like(g)};
+      });
 }
 
 void register_exponential_units(Table& t) {
   using namespace ops;
-  pointwise_record(t.op(elu, "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", elu_kernel),
-                   "self where positive, else alpha * (exp(self) - 1).")
-      .derivative([](Grad g, In<0> x, Attr<1, Scalar> alpha, Attr<2, Scalar> scale, Attr<3, Scalar> input_scale) {
-        return elu_backward(g, *alpha, *scale, *input_scale, x);
-      });
-  t.op(ops::elu_backward, "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, Tensor self) -> Tensor", elu_backward_kernel)
-      .internal().doc("Gradient of elu.")
-      .derivative([](Grad g, In<0> grad, Attr<1, Scalar> alpha, Attr<2, Scalar> scale, Attr<3, Scalar> input_scale, In<4> x) {
+  pointwise_record(
+      t.op(elu, "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+           elu_kernel),
+      "self where positive, else alpha * (exp(self) - 1).")
+      .derivative(
+          [](Grad g, In<0> x, Attr<1, Scalar> alpha, Attr<2, Scalar> scale, Attr<3, Scalar> input_scale) {
+            return elu_backward(g, *alpha, *scale, *input_scale, x);
+          });
+  t.op(ops::elu_backward,
+       "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, Tensor self) -> "
+       "Tensor",
+       elu_backward_kernel)
+      .internal()
+      .doc("Gradient of elu.")
+      .derivative([](Grad g, In<0> grad, Attr<1, Scalar> alpha, Attr<2, Scalar> scale,
+                     Attr<3, Scalar> input_scale, In<4> x) {
         return elu_second(g, grad, alpha->to_double(), scale->to_double(), input_scale->to_double(), x);
       });
-  t.composite(selu, "selu(Tensor self) -> Tensor", selu_body).function_only().inplace().doc("elu with the constants that keep mean 0 and variance 1.");
-  t.composite(celu, "celu(Tensor self, Scalar alpha=1.0) -> Tensor", celu_body).function_only().inplace().doc("elu, smooth for every alpha.");
-  t.op(ops::prelu_kernel, "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", rushlight::prelu_kernel).function_only().family(Family::Pointwise)
-      .doc("self where positive, else weight * self.").derivative([](Grad g, In<0> x, In<1> w) {
+  t.composite(selu, "selu(Tensor self) -> Tensor", selu_body)
+      .function_only()
+      .inplace()
+      .doc("elu with the constants that keep mean 0 and variance 1.");
+  t.composite(celu, "celu(Tensor self, Scalar alpha=1.0) -> Tensor", celu_body)
+      .function_only()
+      .inplace()
+      .doc("elu, smooth for every alpha.");
+  t.op(ops::prelu_kernel, "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", rushlight::prelu_kernel)
+      .function_only()
+      .family(Family::Pointwise)
+      .doc("self where positive, else weight * self.")
+      .derivative([](Grad g, In<0> x, In<1> w) {
         return Grads{rushlight::where(x > 0, g, g * w), rushlight::where(x > 0, 0, g * x)};
       });
-  t.composite(prelu, "prelu(Tensor self, Tensor weight) -> Tensor", prelu_body).doc("self where positive, else weight of its channel times self.");
-  t.composite(glu, "glu(Tensor self, int dim=-1) -> Tensor", glu_body).internal().doc("First half times sigmoid of the second.");
+  t.composite(prelu, "prelu(Tensor self, Tensor weight) -> Tensor", prelu_body)
+      .doc("self where positive, else weight of its channel times self.");
+  t.composite(glu, "glu(Tensor self, int dim=-1) -> Tensor", glu_body)
+      .internal()
+      .doc("First half times sigmoid of the second.");
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "ops/comparison.h"
 
+#include <bit>
+
+#include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
 #include "ops/copy.h"
@@ -43,7 +46,8 @@ Tensor isneginf_kernel(const Call& call, const Tensor& self) {
 Tensor signbit_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "signbit is not implemented for complex tensors.");
   if (self.dtype() == DType::Bool) return classify<Formula::IsNegInf, false>(call, self);
-  return pointwise::compute(call, is_integral(self.dtype()) ? Formula::IsNegative : Formula::SignBit, self.dtype(), {&self});
+  return pointwise::compute(call, is_integral(self.dtype()) ? Formula::IsNegative : Formula::SignBit,
+                            self.dtype(), {&self});
 }
 
 Tensor isreal_body(const Call&, const Tensor& self) {
@@ -51,39 +55,73 @@ Tensor isreal_body(const Call&, const Tensor& self) {
   return ops::eq(self, self) | Scalar(true);
 }
 
-Tensor isclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  RL_CHECK(self.dtype() == other.dtype(), legacy_name(self.dtype()), " did not match ", legacy_name(other.dtype()));
+Tensor isclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol,
+                    bool equal_nan) {
+  RL_CHECK(self.dtype() == other.dtype(), legacy_name(self.dtype()), " did not match ",
+           legacy_name(other.dtype()));
   RL_CHECK(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
   RL_CHECK(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
   Tensor close = ops::eq(self, other);
   const bool exact = is_integral_or_bool(self.dtype());
-  if (equal_nan && !exact) close = ops::logical_or(close, ops::logical_and(ops::isnan(self), ops::isnan(other)));
+  if (equal_nan && !exact)
+    close = ops::logical_or(close, ops::logical_and(ops::isnan(self), ops::isnan(other)));
   if (rtol == 0 && atol == 0) return close;
-  const Tensor a = exact ? to_dtype(self, get_default_dtype()) : self, b = exact ? to_dtype(other, get_default_dtype()) : other;
+  const Tensor a = exact ? to_dtype(self, get_default_dtype()) : self,
+               b = exact ? to_dtype(other, get_default_dtype()) : other;
   const Tensor error = ops::abs(a - b), allowed = Scalar(atol) + ops::abs(b * rtol);
   return ops::logical_or(close, ops::logical_and(ops::isfinite(error), error <= allowed));
 }
 
-bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol,
+                   bool equal_nan) {
   return cpu::all_true(ops::isclose(self, other, rtol, atol, equal_nan));
 }
 
 bool equal_kernel(const Call&, const Tensor& self, const Tensor& other) {
-  RL_CHECK(self.dtype() == other.dtype(), "Expected object of data type ", dtype_name(self.dtype()), " but got data type ",
-           dtype_name(other.dtype()), " for argument 'other' in call to equal");
+  RL_CHECK(self.dtype() == other.dtype(), "Expected object of data type ", dtype_name(self.dtype()),
+           " but got data type ", dtype_name(other.dtype()), " for argument 'other' in call to equal");
   return self.sizes() == other.sizes() && cpu::all_true(ops::eq(self, other));
 }
 
-// --- choosing ------------------------------------------------------------------------------------------------------
+// --- choosing
+// ------------------------------------------------------------------------------------------------------
 
 void check_condition(const Tensor& condition) {
   RL_CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::UInt8,
-           "where expected condition to be a boolean tensor, but got a tensor with dtype ", legacy_name(condition.dtype()));
+           "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+           legacy_name(condition.dtype()));
+}
+
+// Small contiguous memory of the condition's shape, or one number, needs no iteration.
+bool is_straight(const Tensor& condition, const Tensor& t, DType type) {
+  if (!t.is_cpu()) return false;
+  return t.dim() == 0 || (t.dtype() == type && t.is_contiguous() && t->sizes == condition->sizes);
+}
+
+Tensor straight_where(const Tensor& condition, const Tensor& self, const Tensor& other, DType type) {
+  const Tensor out = empty_tensor(condition.sizes(), type);
+  alignas(16) char values[2][16];
+  const char* data[2];
+  int64_t strides[2];
+  int i = 0;
+  for (const Tensor* t : {&self, &other}) {
+    const bool whole = t->dtype() == type && t->sizes() == condition.sizes();
+    if (!whole) cpu::cast_loop(type, t->dtype())(values[i], 16, t->data<char>(), 0, 1);
+    data[i] = whole ? t->data<char>() : values[i];
+    strides[i++] = whole;
+  }
+  const cpu::WhereLoop loop = cpu::where_loops[std::countr_zero(out.itemsize())];
+  loop(out.data<char>(), condition.data<bool>(), data[0], strides[0], data[1], strides[1], out.numel());
+  return out;
 }
 
 Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& self, const Tensor& other) {
   check_condition(condition);
   const DType type = result_type(self, other);
+  if (!call.out && condition.is_cpu() && is_bool(condition.dtype()) && condition.is_contiguous() &&
+      condition.numel() <= kGrainSize && is_straight(condition, self, type) &&
+      is_straight(condition, other, type))
+    return straight_where(condition, self, other, type);
   const Dims shape = broadcast_shapes(condition.sizes(), broadcast_shapes(self.sizes(), other.sizes()));
   const Tensor out = pointwise::result(call, shape, type, {&condition, &self, &other});
   if (out.is_cpu()) cpu::run_where(out, condition, self, other);
@@ -95,11 +133,12 @@ Tensor where_method(const Call&, const Tensor& self, const Tensor& condition, co
 }
 
 Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& mask, const Tensor& value) {
-  RL_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
-           " dimension(s).");
+  RL_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+           value.dim(), " dimension(s).");
   RL_CHECK(is_bool(mask.dtype()), "masked_fill_ only supports boolean masks, but got mask with dtype ",
            dtype_name(mask.dtype()));
-  RL_CHECK(can_cast(value.dtype(), self.dtype()) || value.is_wrapped_number() || category_of(value.dtype()) <= category_of(self.dtype()),
+  RL_CHECK(can_cast(value.dtype(), self.dtype()) || value.is_wrapped_number() ||
+               category_of(value.dtype()) <= category_of(self.dtype()),
            "value cannot be converted to type ", dtype_name(self.dtype()), " without overflow");
   if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
   const Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
@@ -110,48 +149,76 @@ Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& ma
 
 void register_choices(Table& t) {
   t.op(ops::where, "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where_kernel)
-      .family(Family::Pointwise).out().doc("self where condition holds, else other.")
+      .family(Family::Pointwise)
+      .out()
+      .doc("self where condition holds, else other.")
       .derivative([](Grad g, In<0> c, Needs need) {
         return Grads{Tensor(), need[1] ? where(c, g, 0) : Tensor(), need[2] ? where(c, 0, g) : Tensor()};
       });
-  t.composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor", where_method).method_only()
+  t.composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor", where_method)
+      .method_only()
       .doc("self where condition holds, else other.");
-  t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", masked_fill_kernel)
-      .family(Family::Pointwise).inplace().doc("value where mask holds, else self.")
+  t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
+       masked_fill_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .doc("value where mask holds, else self.")
       .derivative([](Grad g, In<1> mask, Needs need) {
-        return Grads{need[0] ? masked_fill(g, mask, 0) : Tensor(), Tensor(), need[2] ? where(mask, g, 0) : Tensor()};
+        return Grads{need[0] ? masked_fill(g, mask, 0) : Tensor(), Tensor(),
+                     need[2] ? where(mask, g, 0) : Tensor()};
       });
 }
 
 void register_classes(Table& t) {
-  auto test = [&](Fn<Tensor(const Tensor&)>& handle, const char* schema, Tensor (*kernel)(const Call&, const Tensor&), const char* doc) {
+  auto test = [&](Fn<Tensor(const Tensor&)>& handle, const char* schema,
+                  Tensor (*kernel)(const Call&, const Tensor&), const char* doc) {
     return t.op(handle, schema, kernel).family(Family::Pointwise).not_differentiable(kBoolResult).doc(doc);
   };
-  test(ops::isnan, "isnan(Tensor self) -> Tensor", classify<Formula::IsNan, false>, "Whether an element is not a number.");
-  test(ops::isinf, "isinf(Tensor self) -> Tensor", classify<Formula::IsInf, false>, "Whether an element is infinite.");
-  test(ops::isfinite, "isfinite(Tensor self) -> Tensor", classify<Formula::IsFinite, true>, "Whether an element is a finite number.");
-  test(ops::isposinf, "isposinf(Tensor self) -> Tensor", isposinf_kernel, "Whether an element is +inf.").out();
-  test(ops::isneginf, "isneginf(Tensor self) -> Tensor", isneginf_kernel, "Whether an element is -inf.").out();
-  test(ops::signbit, "signbit(Tensor self) -> Tensor", signbit_kernel, "Whether the sign bit is set, also for -0.0.").out();
-  t.composite(ops::isreal, "isreal(Tensor self) -> Tensor", isreal_body).doc("Whether the imaginary part is zero.");
-  t.composite(ops::isclose, "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", isclose_body)
+  test(ops::isnan, "isnan(Tensor self) -> Tensor", classify<Formula::IsNan, false>,
+       "Whether an element is not a number.");
+  test(ops::isinf, "isinf(Tensor self) -> Tensor", classify<Formula::IsInf, false>,
+       "Whether an element is infinite.");
+  test(ops::isfinite, "isfinite(Tensor self) -> Tensor", classify<Formula::IsFinite, true>,
+       "Whether an element is a finite number.");
+  test(ops::isposinf, "isposinf(Tensor self) -> Tensor", isposinf_kernel, "Whether an element is +inf.")
+      .out();
+  test(ops::isneginf, "isneginf(Tensor self) -> Tensor", isneginf_kernel, "Whether an element is -inf.")
+      .out();
+  test(ops::signbit, "signbit(Tensor self) -> Tensor", signbit_kernel,
+       "Whether the sign bit is set, also for -0.0.")
+      .out();
+  t.composite(ops::isreal, "isreal(Tensor self) -> Tensor", isreal_body)
+      .doc("Whether the imaginary part is zero.");
+  t.composite(ops::isclose,
+              "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
+              "-> Tensor",
+              isclose_body)
       .doc("|self - other| <= atol + rtol * |other|, element by element.");
-  t.composite(ops::allclose, "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool", allclose_body)
+  t.composite(ops::allclose,
+              "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
+              "-> bool",
+              allclose_body)
       .doc("Whether isclose holds for all elements.");
-  t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel).not_differentiable(kBoolResult)
+  t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel)
+      .not_differentiable(kBoolResult)
       .doc("Whether shapes and all elements agree.");
 }
 
 }  // namespace
 
 void register_comparison_operators(Table& t) {
-  auto compare = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, Formula f, const char* doc,
-                     Promote promote = Promote::Same) {
+  auto compare = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, Formula f,
+                     const char* doc, Promote promote = Promote::Same) {
     add_binary(t, handle, schema, f, promote).not_differentiable(kBoolResult).doc(doc);
   };
   auto reversed = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
                       Tensor (*kernel)(const Call&, const Tensor&, const Tensor&), const char* doc) {
-    t.op(handle, schema, kernel).family(Family::Pointwise).inplace().out().not_differentiable(kBoolResult).doc(doc);
+    t.op(handle, schema, kernel)
+        .family(Family::Pointwise)
+        .inplace()
+        .out()
+        .not_differentiable(kBoolResult)
+        .doc(doc);
   };
   compare(ops::eq, "eq.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Eq, "self == other.");
   compare(ops::ne, "ne.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Ne, "self != other.");
@@ -165,11 +232,15 @@ void register_comparison_operators(Table& t) {
   add_alias<ops::gt>(t, "greater.Tensor(Tensor self, Tensor other) -> Tensor");
   add_alias<ops::ge>(t, "greater_equal.Tensor(Tensor self, Tensor other) -> Tensor");
   const auto logical = Promote::Logical;
-  compare(ops::logical_and, "logical_and(Tensor self, Tensor other) -> Tensor", Formula::LogicalAnd, "Whether both are nonzero.", logical);
-  compare(ops::logical_or, "logical_or(Tensor self, Tensor other) -> Tensor", Formula::LogicalOr, "Whether one is nonzero.", logical);
-  compare(ops::logical_xor, "logical_xor(Tensor self, Tensor other) -> Tensor", Formula::LogicalXor, "Whether exactly one is nonzero.", logical);
+  compare(ops::logical_and, "logical_and(Tensor self, Tensor other) -> Tensor", Formula::LogicalAnd,
+          "Whether both are nonzero.", logical);
+  compare(ops::logical_or, "logical_or(Tensor self, Tensor other) -> Tensor", Formula::LogicalOr,
+          "Whether one is nonzero.", logical);
+  compare(ops::logical_xor, "logical_xor(Tensor self, Tensor other) -> Tensor", Formula::LogicalXor,
+          "Whether exactly one is nonzero.", logical);
   add_unary(t, ops::logical_not, "logical_not(Tensor self) -> Tensor", Formula::LogicalNot, logical)
-      .not_differentiable(kBoolResult).doc("Whether an element is zero.");
+      .not_differentiable(kBoolResult)
+      .doc("Whether an element is zero.");
   register_classes(t);
   register_choices(t);
 }

@@ -37,7 +37,8 @@ Tensor view_as_real_kernel(const Call&, const Tensor& self) {
 
 Tensor view_as_complex_kernel(const Call&, const Tensor& self) {
   RL_CHECK(is_floating(self.dtype()) && self.dtype() >= DType::Float32 && !is_float8(self.dtype()),
-           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+           "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
+           "type: ",
            legacy_name(self.dtype()));
   RL_CHECK(self.dim() > 0, "Input tensor must have one or more dimensions");
   RL_CHECK(self.size(-1) == 2, "Tensor must have a last dimension of size 2");
@@ -84,15 +85,18 @@ Grads angle_grads(const Tensor& g, const Tensor& z) {
 }
 
 void check_parts(std::string_view op, const Tensor& a, const Tensor& b) {
-  RL_CHECK(is_floating(a.dtype()) && is_floating(b.dtype()) && !is_float8(a.dtype()) && a.dtype() != DType::BFloat16,
-           "Expected both inputs to be Half, Float or Double tensors but got ", legacy_name(a.dtype()), " and ", legacy_name(b.dtype()));
-  RL_CHECK(a.dtype() == b.dtype(), "Expected object of scalar type ", legacy_name(a.dtype()), " but got scalar type ",
-           legacy_name(b.dtype()), " for second argument of ", op);
+  RL_CHECK(is_floating(a.dtype()) && is_floating(b.dtype()) && !is_float8(a.dtype()) &&
+               a.dtype() != DType::BFloat16,
+           "Expected both inputs to be Half, Float or Double tensors but got ", legacy_name(a.dtype()),
+           " and ", legacy_name(b.dtype()));
+  RL_CHECK(a.dtype() == b.dtype(), "Expected object of scalar type ", legacy_name(a.dtype()),
+           " but got scalar type ", legacy_name(b.dtype()), " for second argument of ", op);
 }
 
 Tensor complex_kernel(const Call&, const Tensor& real, const Tensor& imag) {
   check_parts("complex", real, imag);
-  const Tensor out = empty_tensor(broadcast_shapes(real.sizes(), imag.sizes()), complex_dtype(real.dtype()), real.device());
+  const Tensor out =
+      empty_tensor(broadcast_shapes(real.sizes(), imag.sizes()), complex_dtype(real.dtype()), real.device());
   const Tensor parts = ops::view_as_real(out);
   copy_result(ops::select(parts, -1, 0), real, false);
   copy_result(ops::select(parts, -1, 1), imag, false);
@@ -107,23 +111,44 @@ Tensor polar_body(const Call&, const Tensor& abs, const Tensor& angle) {
 }  // namespace
 
 void register_complex_operators(Table& t) {
-  t.op(ops::view_as_real, "view_as_real(Tensor(a) self) -> Tensor(a)", view_as_real_kernel).family(Family::View).function_only()
+  t.op(ops::view_as_real, "view_as_real(Tensor(a) self) -> Tensor(a)", view_as_real_kernel)
+      .family(Family::View)
+      .function_only()
       .doc("The parts of complex numbers as a last dimension of size 2.")
       .derivative([](Grad g) { return ops::view_as_complex(ops::clone(g, MemoryFormat::Contiguous)); });
-  t.op(ops::view_as_complex, "view_as_complex(Tensor(a) self) -> Tensor(a)", view_as_complex_kernel).family(Family::View).function_only()
-      .doc("Complex numbers whose parts are the last dimension.").derivative([](Grad g) { return ops::view_as_real(g); });
-  t.composite(ops::real, "real(Tensor(a) self) -> Tensor(a)", real_body).function_only().doc("The real part, a view.");
-  t.composite(ops::imag, "imag(Tensor(a) self) -> Tensor(a)", imag_body).function_only().doc("The imaginary part, a view.");
-  t.op(ops::conj_physical, "conj_physical(Tensor self) -> Tensor", conj_physical_kernel).family(Family::Pointwise).inplace().out()
-      .doc("The complex conjugate.").derivative([](Grad g) { return conj_of(g); });
+  t.op(ops::view_as_complex, "view_as_complex(Tensor(a) self) -> Tensor(a)", view_as_complex_kernel)
+      .family(Family::View)
+      .function_only()
+      .doc("Complex numbers whose parts are the last dimension.")
+      .derivative([](Grad g) { return ops::view_as_real(g); });
+  t.composite(ops::real, "real(Tensor(a) self) -> Tensor(a)", real_body)
+      .function_only()
+      .doc("The real part, a view.");
+  t.composite(ops::imag, "imag(Tensor(a) self) -> Tensor(a)", imag_body)
+      .function_only()
+      .doc("The imaginary part, a view.");
+  t.op(ops::conj_physical, "conj_physical(Tensor self) -> Tensor", conj_physical_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("The complex conjugate.")
+      .derivative([](Grad g) { return conj_of(g); });
   t.composite(ops::conj, "conj(Tensor(a) self) -> Tensor(a)", conj_body).doc("The complex conjugate.");
-  t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", itself_body).doc("Conjugation is never pending here.");
+  t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", itself_body)
+      .doc("Conjugation is never pending here.");
   t.composite("resolve_neg(Tensor(a) self) -> Tensor(a)", itself_body).doc("Negation is never pending here.");
-  t.op(ops::angle, "angle(Tensor self) -> Tensor", angle_kernel).family(Family::Pointwise).out()
-      .doc("The argument of complex numbers; pi for negative reals.").derivative([](Grad g, In<0> z) { return angle_grads(g, z); });
-  t.op(ops::complex, "complex(Tensor real, Tensor imag) -> Tensor", complex_kernel).out().doc("Complex numbers from their parts.")
+  t.op(ops::angle, "angle(Tensor self) -> Tensor", angle_kernel)
+      .family(Family::Pointwise)
+      .out()
+      .doc("The argument of complex numbers; pi for negative reals.")
+      .derivative([](Grad g, In<0> z) { return angle_grads(g, z); });
+  t.op(ops::complex, "complex(Tensor real, Tensor imag) -> Tensor", complex_kernel)
+      .out()
+      .doc("Complex numbers from their parts.")
       .derivative([](Grad g) { return Grads{ops::real(g), ops::imag(g)}; });
-  t.composite(ops::polar, "polar(Tensor abs, Tensor angle) -> Tensor", polar_body).out().doc("Complex numbers from size and angle.");
+  t.composite(ops::polar, "polar(Tensor abs, Tensor angle) -> Tensor", polar_body)
+      .out()
+      .doc("Complex numbers from size and angle.");
 }
 
 }  // namespace rushlight

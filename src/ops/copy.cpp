@@ -14,7 +14,8 @@
 namespace rushlight {
 namespace {
 
-// --- copy_, fill_, zero_ -------------------------------------------------------------------------------------------
+// --- copy_, fill_, zero_
+// -------------------------------------------------------------------------------------------
 
 void check_copy(const Tensor& self, const Tensor& source) {
   RL_CHECK(self.sizes() == source.sizes() || broadcast_shapes(self.sizes(), source.sizes()) == self->sizes,
@@ -32,7 +33,8 @@ void copy_elements(const Tensor& self, const Tensor& source) {
   if (self.is_same(source) || self.numel() == 0 || !self.is_cpu()) return;
   RL_CHECK(!source.device().is_meta(), "copy_: the source is a meta tensor, which has no data");
   RL_CHECK(!has_internal_overlap(self),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. "
            "Please clone() the tensor before performing the operation.");
   if (!needs_detour(self, source)) return cpu::copy(self, source);
   const Tensor between = empty_tensor(source.sizes(), source.dtype());
@@ -56,51 +58,63 @@ void copy_result_body(const Tensor& target, const Tensor& source, bool recorded)
 }
 
 Tensor fill_kernel(const Call&, const Tensor& self, const Tensor& value) {
-  RL_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+  RL_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+           " dimensions.");
   if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
   copy_elements(self, value);
   return self;
 }
 
-Tensor fill_body(const Call&, const Tensor& self, const Tensor& value) { return ops::fill_(ops::clone(self), value); }
+Tensor fill_body(const Call&, const Tensor& self, const Tensor& value) {
+  return ops::fill_(ops::clone(self), value);
+}
 
 // Writes along the diagonal; a tall matrix starts anew after each square when `wrap` is set.
 Tensor fill_diagonal(const Call&, const Tensor& self, const Scalar& value, bool wrap) {
   RL_CHECK(self.dim() >= 2, "dimensions must larger than 1");
-  for (int64_t s : self.sizes()) RL_CHECK(self.dim() == 2 || s == self.size(0), "all dimensions of input must be of equal length");
+  for (int64_t s : self.sizes())
+    RL_CHECK(self.dim() == 2 || s == self.size(0), "all dimensions of input must be of equal length");
   if (self.numel() == 0) return self;
   int64_t step = 0, shortest = self.size(0);
-  for (int64_t d = 0; d < self.dim(); ++d) step += self.stride(d), shortest = std::min(shortest, self.size(d));
+  for (int64_t d = 0; d < self.dim(); ++d)
+    step += self.stride(d), shortest = std::min(shortest, self.size(d));
   ops::fill_(ops::as_strided(self, {shortest}, {step}, self.storage_offset()), wrapped_number(value));
   const int64_t width = self.dim() == 2 ? self.size(1) : 0;
   for (int64_t row = width + 1; wrap && self.dim() == 2 && row < self.size(0); row += width + 1) {
     const int64_t n = std::min(width, self.size(0) - row);
-    ops::fill_(ops::as_strided(self, {n}, {step}, self.storage_offset() + row * self.stride(0)), wrapped_number(value));
+    ops::fill_(ops::as_strided(self, {n}, {step}, self.storage_offset() + row * self.stride(0)),
+               wrapped_number(value));
   }
   return self;
 }
 
 Tensor zero_kernel(const Call&, const Tensor& self) {
   if (!self.is_cpu()) return self;
-  if (self.is_contiguous()) cpu::clear(self.data_ptr(), self.nbytes());
-  else copy_elements(self, scalar_tensor_of(0, self.dtype()));
+  if (self.is_contiguous())
+    cpu::clear(self.data_ptr(), self.nbytes());
+  else
+    copy_elements(self, scalar_tensor_of(0, self.dtype()));
   return self;
 }
 
-// --- clone, contiguous, to -----------------------------------------------------------------------------------------
+// --- clone, contiguous, to
+// -----------------------------------------------------------------------------------------
 
 Tensor empty_in_format(const Tensor& like, DType dtype, Device device, MemoryFormat format) {
   if (format != MemoryFormat::Preserve) return empty_tensor(like.sizes(), dtype, device, format);
   if (device == like.device()) return empty_like_tensor(like, dtype);
-  if (!is_non_overlapping_and_dense(like) || like.is_contiguous()) return empty_tensor(like.sizes(), dtype, device);
+  if (!is_non_overlapping_and_dense(like) || like.is_contiguous())
+    return empty_tensor(like.sizes(), dtype, device);
   Dims strides = like->strides;
   for (int64_t& s : strides) s = std::abs(s);
   return empty_strided_tensor(like.sizes(), strides, dtype, device);
 }
 
-Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice device, std::optional<MemoryFormat> format) {
+Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice device,
+                      std::optional<MemoryFormat> format) {
   const Device target = device.value_or(self.device());
-  const Tensor out = empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
+  const Tensor out =
+      empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   if (out.is_cpu()) {
     if (self.device().is_meta()) RL_NOT_IMPLEMENTED("Cannot copy out of meta tensor; no data!");
     cpu::copy(out, self);
@@ -109,13 +123,15 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
 }
 
 Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat> format) {
-  const Tensor out = empty_in_format(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
+  const Tensor out =
+      empty_in_format(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
   if (out.is_cpu()) cpu::copy(out, self);
   return out;
 }
 
 Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
-  RL_CHECK(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+  RL_CHECK(format != MemoryFormat::Preserve,
+           "preserve memory format is unsupported by the contiguous operator");
   return self.is_contiguous(format) ? self : ops::clone(self, format);
 }
 
@@ -143,16 +159,31 @@ Tensor convert_back(const Tensor& g, const InputMeta& meta) {
 
 void register_conversions(Table& t) {
   t.op(ops::clone, "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_kernel)
-      .doc("A copy with its own memory.").derivative([](Grad g) { return g; });
-  t.op(ops::to_copy, "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor", to_copy_kernel)
-      .internal().doc("A copy in another dtype, device or layout.")
+      .doc("A copy with its own memory.")
+      .derivative([](Grad g) { return g; });
+  t.op(ops::to_copy,
+       "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? "
+       "memory_format=None) -> Tensor",
+       to_copy_kernel)
+      .internal()
+      .doc("A copy in another dtype, device or layout.")
       .derivative([](Grad g, Shape<0> self) { return convert_back(g, self.meta); });
-  t.composite(ops::contiguous, "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", contiguous_body)
-      .method_only().doc("The tensor itself if it is laid out so, else a copy.");
-  t.composite(ops::to, "_to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", to_body)
-      .internal().doc("The tensor in another dtype or on another device; itself when nothing changes.");
-  t.composite("type_as(Tensor self, Tensor other) -> Tensor", type_as_body).method_only().doc("self in other's dtype, on its device.");
-  auto cast = [&](const char* schema, Tensor (*body)(const Call&, const Tensor&, std::optional<MemoryFormat>)) {
+  t.composite(ops::contiguous,
+              "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+              contiguous_body)
+      .method_only()
+      .doc("The tensor itself if it is laid out so, else a copy.");
+  t.composite(ops::to,
+              "_to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, "
+              "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+              to_body)
+      .internal()
+      .doc("The tensor in another dtype or on another device; itself when nothing changes.");
+  t.composite("type_as(Tensor self, Tensor other) -> Tensor", type_as_body)
+      .method_only()
+      .doc("self in other's dtype, on its device.");
+  auto cast = [&](const char* schema,
+                  Tensor (*body)(const Call&, const Tensor&, std::optional<MemoryFormat>)) {
     t.composite(schema, body).method_only();
   };
   cast("float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float32>);
@@ -178,15 +209,24 @@ void register_copy_operators(Table& t) {
       .derivative([](Grad g, Shape<1> source, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
       });
-  t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body).function_only().doc("A copy of self with every element set to value.");
-  t.composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)", fill_diagonal).doc("Sets the diagonal.");
+  t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body)
+      .function_only()
+      .doc("A copy of self with every element set to value.");
+  t.composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
+              fill_diagonal)
+      .doc("Sets the diagonal.");
   t.op(ops::fill_, "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", fill_kernel)
       .doc("Sets every element to value.")
-      .derivative([](Grad g, Needs need) { return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()}; })
-      .op().is_function = true;
-  t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel).doc("Sets every element to zero.")
+      .derivative([](Grad g, Needs need) {
+        return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()};
+      })
+      .op()
+      .is_function = true;
+  t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel)
+      .doc("Sets every element to zero.")
       .derivative([](Grad g) { return zeros_like(g); })
-      .op().is_function = true;
+      .op()
+      .is_function = true;
   register_conversions(t);
 }
 

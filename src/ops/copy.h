@@ -10,7 +10,9 @@ inline Fn<Tensor(const Tensor& self)> zero_;
 inline Fn<Tensor(const Tensor& self, std::optional<MemoryFormat> memory_format)> clone;
 inline Fn<Tensor(const Tensor& self, MemoryFormat memory_format)> contiguous;
 // A copy in another dtype, device or layout; always copies.
-inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device, std::optional<MemoryFormat> memory_format)> to_copy;
+inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device,
+                 std::optional<MemoryFormat> memory_format)>
+    to_copy;
 // The tensor itself when nothing changes, else to_copy.
 inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking, bool copy,
                  std::optional<MemoryFormat> memory_format)>

@@ -20,7 +20,8 @@ constexpr const char* kConstant = "made from numbers, not from tensors";
 void check_options(const Call& call, OptLayout layout, OptBool pin_memory) {
   if (layout.value_or(Layout::Strided) != Layout::Strided)
     RL_NOT_IMPLEMENTED(call.op.name(), "(): only layout=torch.strided is supported");
-  RL_CHECK(!pin_memory.value_or(false), call.op.name(), "(): Cannot access accelerator device when none is available.");
+  RL_CHECK(!pin_memory.value_or(false), call.op.name(),
+           "(): Cannot access accelerator device when none is available.");
 }
 
 DType chosen(const Call& call, OptDType dtype) {
@@ -39,34 +40,45 @@ DType inferred(const Call& call, OptDType dtype, std::initializer_list<Scalar> n
 
 Tensor filled(Tensor t, const Scalar& value) {
   if (!t.is_cpu() || t.numel() == 0) return t;
-  if (value == Scalar(0) && !value.is_floating()) cpu::clear(t.data_ptr(), t.nbytes());
-  else cpu::copy(t, scalar_tensor_of(value, t.dtype()));
+  if (value == Scalar(0) && !value.is_floating())
+    cpu::clear(t.data_ptr(), t.nbytes());
+  else
+    cpu::copy(t, scalar_tensor_of(value, t.dtype()));
   return t;
 }
 
-// --- constant fills ------------------------------------------------------------------------------------------------
+// --- constant fills
+// ------------------------------------------------------------------------------------------------
 
-Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
+Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device,
+                    OptBool pin, OptFormat format) {
   check_options(call, layout, pin);
-  RL_CHECK(format != MemoryFormat::Preserve, "empty(): memory_format=torch.preserve_format needs a tensor to follow");
-  return empty_tensor(size, chosen(call, dtype), device.value_or(Device{}), format.value_or(MemoryFormat::Contiguous));
+  RL_CHECK(format != MemoryFormat::Preserve,
+           "empty(): memory_format=torch.preserve_format needs a tensor to follow");
+  return empty_tensor(size, chosen(call, dtype), device.value_or(Device{}),
+                      format.value_or(MemoryFormat::Contiguous));
 }
-Tensor empty_strided_kernel(const Call& call, IntList size, IntList stride, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor empty_strided_kernel(const Call& call, IntList size, IntList stride, OptDType dtype, OptLayout layout,
+                            OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return empty_strided_tensor(size, stride, chosen(call, dtype), device.value_or(Device{}));
 }
 // `order` lists the dimensions from the slowest to the fastest in memory.
-Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptDType dtype, OptLayout layout,
+                             OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  RL_CHECK(size.size() == order.size(), "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ",
+  RL_CHECK(size.size() == order.size(),
+           "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ",
            size.size(), " is not equal to len(physical_layout) = ", order.size());
   checked_numel(size);
   Dims strides(size.size()), seen(size.size());
   int64_t step = 1;
   for (size_t i = order.size(); i-- > 0;) {
     const int64_t d = order[i];
-    RL_CHECK(d >= 0 && d < static_cast<int64_t>(size.size()), "Dimension out of range (expected to be between 0 and ",
-             static_cast<int64_t>(size.size()) - 1, ", but got ", d, " at index ", i, ").  NB: negative dims not currently supported; file an issue if you want it.");
+    RL_CHECK(d >= 0 && d < static_cast<int64_t>(size.size()),
+             "Dimension out of range (expected to be between 0 and ", static_cast<int64_t>(size.size()) - 1,
+             ", but got ", d, " at index ", i,
+             ").  NB: negative dims not currently supported; file an issue if you want it.");
     RL_CHECK(!seen[d], "Duplicate dim not allowed");
     seen[d] = 1;
     strides[d] = step;
@@ -76,60 +88,73 @@ Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptD
 }
 
 template <int Value>
-Tensor constant_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor constant_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device,
+                       OptBool pin) {
   check_options(call, layout, pin);
   return filled(empty_tensor(size, chosen(call, dtype), device.value_or(Device{})), Value);
 }
-Tensor full_kernel(const Call& call, IntList size, const Scalar& value, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor full_kernel(const Call& call, IntList size, const Scalar& value, OptDType dtype, OptLayout layout,
+                   OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   const DType type = dtype ? *dtype : call.out ? call.out->dtype() : value.dtype();
   value.check_fits(type);
   return filled(empty_tensor(size, type, device.value_or(Device{})), value);
 }
-Tensor scalar_tensor_kernel(const Call& call, const Scalar& s, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor scalar_tensor_kernel(const Call& call, const Scalar& s, OptDType dtype, OptLayout layout,
+                            OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return scalar_tensor_of(s, chosen(call, dtype), device.value_or(Device{}));
 }
 
-Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
+Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout,
+                         OptDevice device, OptBool pin, OptFormat format) {
   check_options(call, layout, pin);
   const DType type = dtype.value_or(self.dtype());
   const Device target = device.value_or(self.device());
-  if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve) return empty_tensor(self.sizes(), type, target, *format);
+  if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve)
+    return empty_tensor(self.sizes(), type, target, *format);
   if (target == self.device()) return empty_like_tensor(self, type);
   const Tensor layout_of = empty_like_tensor(self, type);
   return empty_strided_tensor(self.sizes(), layout_of.strides(), type, target);
 }
 template <int Value>
-Tensor constant_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
+Tensor constant_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout,
+                            OptDevice device, OptBool pin, OptFormat format) {
   return filled(empty_like_kernel(call, self, dtype, layout, device, pin, format), Value);
 }
-Tensor full_like_kernel(const Call& call, const Tensor& self, const Scalar& value, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
+Tensor full_like_kernel(const Call& call, const Tensor& self, const Scalar& value, OptDType dtype,
+                        OptLayout layout, OptDevice device, OptBool pin, OptFormat format) {
   value.check_fits(dtype.value_or(self.dtype()));
   return filled(empty_like_kernel(call, self, dtype, layout, device, pin, format), value);
 }
 
-Tensor new_empty_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor new_empty_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype, OptLayout layout,
+                        OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
 }
 template <int Value>
-Tensor new_constant_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor new_constant_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype,
+                           OptLayout layout, OptDevice device, OptBool pin) {
   return filled(new_empty_kernel(call, self, size, dtype, layout, device, pin), Value);
 }
-Tensor new_full_kernel(const Call& call, const Tensor& self, IntList size, const Scalar& value, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor new_full_kernel(const Call& call, const Tensor& self, IntList size, const Scalar& value,
+                       OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   value.check_fits(dtype.value_or(self.dtype()));
   return filled(new_empty_kernel(call, self, size, dtype, layout, device, pin), value);
 }
-Tensor new_empty_strided_kernel(const Call& call, const Tensor& self, IntList size, IntList stride, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor new_empty_strided_kernel(const Call& call, const Tensor& self, IntList size, IntList stride,
+                                OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return empty_strided_tensor(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
 }
 
-// --- ranges --------------------------------------------------------------------------------------------------------
+// --- ranges
+// --------------------------------------------------------------------------------------------------------
 
 void check_range(const Scalar& start, const Scalar& end, const Scalar& step) {
-  for (const Scalar* s : {&start, &end, &step}) RL_CHECK(!s->is_complex(), "arange: complex numbers have no order");
+  for (const Scalar* s : {&start, &end, &step})
+    RL_CHECK(!s->is_complex(), "arange: complex numbers have no order");
   const double a = start.to_double(), b = end.to_double(), d = step.to_double();
   RL_CHECK(d > 0 || d < 0, "step must be nonzero");
   RL_CHECK(std::isfinite(a) && std::isfinite(b), "unsupported range: ", a, " -> ", b);
@@ -137,7 +162,8 @@ void check_range(const Scalar& start, const Scalar& end, const Scalar& step) {
 }
 
 // How many steps fit; counted in integers where all three are, since double holds only 53 bits.
-int64_t range_size(const Scalar& start, const Scalar& end, const Scalar& step, bool integral, bool inclusive) {
+int64_t range_size(const Scalar& start, const Scalar& end, const Scalar& step, bool integral,
+                   bool inclusive) {
   if (integral) {
     const __int128 span = static_cast<__int128>(end.to_int()) - start.to_int(), d = step.to_int();
     RL_CHECK(d != 0, "step must be nonzero");
@@ -151,42 +177,55 @@ int64_t range_size(const Scalar& start, const Scalar& end, const Scalar& step, b
   return static_cast<int64_t>(n);
 }
 
-Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, DType type, OptDevice device, bool inclusive) {
+Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, DType type,
+               OptDevice device, bool inclusive) {
   check_range(start, end, step);
-  RL_CHECK(!is_bool(type) && !is_complex(type), "\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(type), "'");
+  RL_CHECK(!is_bool(type) && !is_complex(type), "\"", call.op.name(), "_cpu\" not implemented for '",
+           legacy_name(type), "'");
   const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
-  const Tensor out = empty_tensor({range_size(start, end, step, integral || is_integral(type), inclusive)}, type, device.value_or(Device{}));
+  const Tensor out = empty_tensor({range_size(start, end, step, integral || is_integral(type), inclusive)},
+                                  type, device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_range(out, start, step);
   return out;
 }
 
-Tensor arange_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor arange_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
+                     OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return stepped(call, start, end, step, inferred(call, dtype, {start, end, step}), device, false);
 }
-Tensor arange_end_body(const Call& call, const Scalar& end, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
-  return ops::arange(Scalar(0), end, Scalar(1), dtype || !call.out ? dtype : OptDType(call.out->dtype()), layout, device, pin);
+Tensor arange_end_body(const Call& call, const Scalar& end, OptDType dtype, OptLayout layout,
+                       OptDevice device, OptBool pin) {
+  return ops::arange(Scalar(0), end, Scalar(1), dtype || !call.out ? dtype : OptDType(call.out->dtype()),
+                     layout, device, pin);
 }
-Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
+                    OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   return stepped(call, start, end, step, chosen(call, dtype), device, true);
 }
 
 DType spaced_type(const Call& call, OptDType dtype, const Scalar& start, const Scalar& end) {
   const bool complex = start.is_complex() || end.is_complex();
-  const DType type = dtype ? *dtype : call.out ? call.out->dtype() : complex ? complex_dtype(get_default_dtype()) : get_default_dtype();
-  RL_CHECK(!complex || is_complex(type), call.op.name(), "(): inferred dtype ComplexFloat can't be safely cast to passed dtype ", legacy_name(type));
+  const DType type = dtype      ? *dtype
+                     : call.out ? call.out->dtype()
+                     : complex  ? complex_dtype(get_default_dtype())
+                                : get_default_dtype();
+  RL_CHECK(!complex || is_complex(type), call.op.name(),
+           "(): inferred dtype ComplexFloat can't be safely cast to passed dtype ", legacy_name(type));
   return type;
 }
 
-Tensor linspace_kernel(const Call& call, const Scalar& start, const Scalar& end, int64_t steps, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor linspace_kernel(const Call& call, const Scalar& start, const Scalar& end, int64_t steps,
+                       OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   RL_CHECK(steps >= 0, "number of steps must be non-negative");
   const Tensor out = empty_tensor({steps}, spaced_type(call, dtype, start, end), device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_spaced(out, start, end, std::nullopt);
   return out;
 }
-Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end, int64_t steps, double base, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end, int64_t steps, double base,
+                       OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   RL_CHECK(steps >= 0, "number of steps must be non-negative");
   const Tensor out = empty_tensor({steps}, spaced_type(call, dtype, start, end), device.value_or(Device{}));
@@ -194,9 +233,11 @@ Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end,
   return out;
 }
 
-// --- matrices ------------------------------------------------------------------------------------------------------
+// --- matrices
+// ------------------------------------------------------------------------------------------------------
 
-Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLayout layout, OptDevice device,
+                  OptBool pin) {
   check_options(call, layout, pin);
   RL_CHECK(n >= 0, "n must be greater or equal to 0, got ", n);
   RL_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
@@ -206,7 +247,8 @@ Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLay
     cpu::copy(make_view(out, {diagonal}, {m + 1}, 0, false), scalar_tensor_of(1, out.dtype()));
   return out;
 }
-Tensor eye_square_body(const Call& call, int64_t n, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor eye_square_body(const Call& call, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,
+                       OptBool pin) {
   return ops::eye(n, n, dtype || !call.out ? dtype : OptDType(call.out->dtype()), layout, device, pin);
 }
 
@@ -221,12 +263,14 @@ Tensor triangle_kernel(const Call&, const Tensor& self, int64_t diagonal) {
 }
 
 template <bool Upper>
-Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64_t offset, OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64_t offset, OptDType dtype,
+                               OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
   RL_CHECK(row >= 0, "row must be non-negative, got", row);
   RL_CHECK(col >= 0, "col must be non-negative, got", col);
   const DType type = dtype.value_or(DType::Int64);
-  RL_CHECK(type == DType::Int64 || type == DType::Int32, "\"", call.op.name(), "\" not implemented for '", legacy_name(type), "'");
+  RL_CHECK(type == DType::Int64 || type == DType::Int32, "\"", call.op.name(), "\" not implemented for '",
+           legacy_name(type), "'");
   // Columns of row i that belong: [0, i + offset] below, [i + offset, col) above.
   auto first = [&](int64_t i) { return Upper ? std::clamp<int64_t>(i + offset, 0, col) : int64_t{0}; };
   auto last = [&](int64_t i) { return Upper ? col : std::clamp<int64_t>(i + offset + 1, 0, col); };
@@ -238,7 +282,8 @@ Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64
     auto* rows = out.data<decltype(tag)>();
     auto* columns = rows + n;
     for (int64_t i = 0; i < row; ++i)
-      for (int64_t j = first(i); j < last(i); ++j) *rows++ = static_cast<decltype(tag)>(i), *columns++ = static_cast<decltype(tag)>(j);
+      for (int64_t j = first(i); j < last(i); ++j)
+        *rows++ = static_cast<decltype(tag)>(i), *columns++ = static_cast<decltype(tag)>(j);
   });
   return out;
 }
@@ -246,48 +291,112 @@ Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 void register_fills(Table& t) {
-  auto factory = [](Record r, const char* doc) { return r.family(Family::Factory).not_differentiable(kConstant).doc(doc); };
-  factory(t.op(ops::empty, "empty.memory_format(int[1] size, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor", empty_kernel), "Uninitialised memory.").out();
-  factory(t.op(ops::empty_strided, "empty_strided(int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor", empty_strided_kernel), "Uninitialised memory with given strides.");
-  factory(t.op(ops::empty_permuted, "empty_permuted(int[] size, int[] physical_layout, *, " RL_OPTIONS ") -> Tensor", empty_permuted_kernel), "Uninitialised dense memory, its dimensions in a given order.");
-  factory(t.op(ops::zeros, "zeros(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<0>), "All zeros.").out();
-  factory(t.op(ops::ones, "ones(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<1>), "All ones.").out();
-  factory(t.op(ops::full, "full(int[1] size, Scalar fill_value, *, " RL_OPTIONS ") -> Tensor", full_kernel), "All equal to fill_value; its type decides the dtype.").out();
-  factory(t.op(ops::scalar_tensor, "scalar_tensor(Scalar s, *, " RL_OPTIONS ") -> Tensor", scalar_tensor_kernel), "A 0-dim tensor.");
-  auto like = [&](auto& handle, const char* schema, auto kernel, const char* doc) { factory(t.op(handle, schema, kernel), doc).function_only(); };
-  like(ops::empty_like, "empty_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor", empty_like_kernel, "Uninitialised memory of self's shape.");
-  like(ops::zeros_like, "zeros_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor", constant_like_kernel<0>, "Zeros of self's shape.");
-  like(ops::ones_like, "ones_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor", constant_like_kernel<1>, "Ones of self's shape.");
-  like(ops::full_like, "full_like(Tensor self, Scalar fill_value, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor", full_like_kernel, "fill_value in self's shape.");
-  auto fresh = [&](auto& handle, const char* schema, auto kernel, const char* doc) { factory(t.op(handle, schema, kernel), doc).method_only(); };
-  fresh(ops::new_empty, "new_empty(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_empty_kernel, "Uninitialised memory of self's dtype and device.");
-  fresh(ops::new_zeros, "new_zeros(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_constant_kernel<0>, "Zeros of self's dtype and device.");
-  fresh(ops::new_ones, "new_ones(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_constant_kernel<1>, "Ones of self's dtype and device.");
-  fresh(ops::new_full, "new_full(Tensor self, int[1] size, Scalar fill_value, *, " RL_OPTIONS ") -> Tensor", new_full_kernel, "fill_value in self's dtype, on its device.");
-  fresh(ops::new_empty_strided, "new_empty_strided(Tensor self, int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor", new_empty_strided_kernel, "Uninitialised memory with given strides, of self's dtype and device.");
+  auto factory = [](Record r, const char* doc) {
+    return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
+  };
+  factory(
+      t.op(ops::empty,
+           "empty.memory_format(int[1] size, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+           empty_kernel),
+      "Uninitialised memory.")
+      .out();
+  factory(t.op(ops::empty_strided, "empty_strided(int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
+               empty_strided_kernel),
+          "Uninitialised memory with given strides.");
+  factory(t.op(ops::empty_permuted,
+               "empty_permuted(int[] size, int[] physical_layout, *, " RL_OPTIONS ") -> Tensor",
+               empty_permuted_kernel),
+          "Uninitialised dense memory, its dimensions in a given order.");
+  factory(t.op(ops::zeros, "zeros(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<0>),
+          "All zeros.")
+      .out();
+  factory(t.op(ops::ones, "ones(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<1>), "All ones.")
+      .out();
+  factory(t.op(ops::full, "full(int[1] size, Scalar fill_value, *, " RL_OPTIONS ") -> Tensor", full_kernel),
+          "All equal to fill_value; its type decides the dtype.")
+      .out();
+  factory(
+      t.op(ops::scalar_tensor, "scalar_tensor(Scalar s, *, " RL_OPTIONS ") -> Tensor", scalar_tensor_kernel),
+      "A 0-dim tensor.");
+  auto like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
+    factory(t.op(handle, schema, kernel), doc).function_only();
+  };
+  like(ops::empty_like,
+       "empty_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+       empty_like_kernel, "Uninitialised memory of self's shape.");
+  like(ops::zeros_like,
+       "zeros_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+       constant_like_kernel<0>, "Zeros of self's shape.");
+  like(ops::ones_like,
+       "ones_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
+       constant_like_kernel<1>, "Ones of self's shape.");
+  like(ops::full_like,
+       "full_like(Tensor self, Scalar fill_value, *, " RL_OPTIONS
+       ", MemoryFormat? memory_format=None) -> Tensor",
+       full_like_kernel, "fill_value in self's shape.");
+  auto fresh = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
+    factory(t.op(handle, schema, kernel), doc).method_only();
+  };
+  fresh(ops::new_empty, "new_empty(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_empty_kernel,
+        "Uninitialised memory of self's dtype and device.");
+  fresh(ops::new_zeros, "new_zeros(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
+        new_constant_kernel<0>, "Zeros of self's dtype and device.");
+  fresh(ops::new_ones, "new_ones(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
+        new_constant_kernel<1>, "Ones of self's dtype and device.");
+  fresh(ops::new_full, "new_full(Tensor self, int[1] size, Scalar fill_value, *, " RL_OPTIONS ") -> Tensor",
+        new_full_kernel, "fill_value in self's dtype, on its device.");
+  fresh(ops::new_empty_strided,
+        "new_empty_strided(Tensor self, int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
+        new_empty_strided_kernel, "Uninitialised memory with given strides, of self's dtype and device.");
 }
 
 void register_ranges(Table& t) {
-  auto factory = [](Record r, const char* doc) { r.family(Family::Factory).not_differentiable(kConstant).out().doc(doc); };
-  t.composite("arange(Scalar end, *, " RL_OPTIONS ") -> Tensor", arange_end_body).out().doc("0, 1, ... below end.");
-  factory(t.op(ops::arange, "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor", arange_kernel), "start, start + step, ... before end.");
-  factory(t.op(ops::range, "range.step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor", range_kernel), "start, start + step, ... up to and with end.");
-  factory(t.op(ops::linspace, "linspace(Scalar start, Scalar end, int steps, *, " RL_OPTIONS ") -> Tensor", linspace_kernel), "steps numbers, evenly spaced from start to end.");
-  factory(t.op(ops::logspace, "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " RL_OPTIONS ") -> Tensor", logspace_kernel), "Powers of base, their exponents evenly spaced.");
+  auto factory = [](Record r, const char* doc) {
+    r.family(Family::Factory).not_differentiable(kConstant).out().doc(doc);
+  };
+  t.composite("arange(Scalar end, *, " RL_OPTIONS ") -> Tensor", arange_end_body)
+      .out()
+      .doc("0, 1, ... below end.");
+  factory(t.op(ops::arange,
+               "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
+               arange_kernel),
+          "start, start + step, ... before end.");
+  factory(t.op(ops::range, "range.step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
+               range_kernel),
+          "start, start + step, ... up to and with end.");
+  factory(t.op(ops::linspace, "linspace(Scalar start, Scalar end, int steps, *, " RL_OPTIONS ") -> Tensor",
+               linspace_kernel),
+          "steps numbers, evenly spaced from start to end.");
+  factory(t.op(ops::logspace,
+               "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " RL_OPTIONS ") -> Tensor",
+               logspace_kernel),
+          "Powers of base, their exponents evenly spaced.");
 }
 
 void register_matrices(Table& t) {
-  auto factory = [](Record r, const char* doc) { return r.family(Family::Factory).not_differentiable(kConstant).doc(doc); };
+  auto factory = [](Record r, const char* doc) {
+    return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
+  };
   t.composite("eye(int n, *, " RL_OPTIONS ") -> Tensor", eye_square_body).out().doc("Identity matrix.");
-  factory(t.op(ops::eye, "eye.m(int n, int m, *, " RL_OPTIONS ") -> Tensor", eye_kernel), "Ones on the diagonal of an n x m matrix.").out();
-  t.op(ops::tril, "tril(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<false>).inplace().out()
+  factory(t.op(ops::eye, "eye.m(int n, int m, *, " RL_OPTIONS ") -> Tensor", eye_kernel),
+          "Ones on the diagonal of an n x m matrix.")
+      .out();
+  t.op(ops::tril, "tril(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<false>)
+      .inplace()
+      .out()
       .doc("The lower triangle; zeros above the diagonal.")
       .derivative([](Grad g, Attr<1, int64_t> diagonal) { return ops::tril(g, *diagonal); });
-  t.op(ops::triu, "triu(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<true>).inplace().out()
+  t.op(ops::triu, "triu(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<true>)
+      .inplace()
+      .out()
       .doc("The upper triangle; zeros below the diagonal.")
       .derivative([](Grad g, Attr<1, int64_t> diagonal) { return ops::triu(g, *diagonal); });
-  factory(t.op(ops::tril_indices, "tril_indices(int row, int col, int offset=0, *, " RL_OPTIONS ") -> Tensor", triangle_indices_kernel<false>), "Row and column numbers of the lower triangle.");
-  factory(t.op(ops::triu_indices, "triu_indices(int row, int col, int offset=0, *, " RL_OPTIONS ") -> Tensor", triangle_indices_kernel<true>), "Row and column numbers of the upper triangle.");
+  factory(t.op(ops::tril_indices, "tril_indices(int row, int col, int offset=0, *, " RL_OPTIONS ") -> Tensor",
+               triangle_indices_kernel<false>),
+          "Row and column numbers of the lower triangle.");
+  factory(t.op(ops::triu_indices, "triu_indices(int row, int col, int offset=0, *, " RL_OPTIONS ") -> Tensor",
+               triangle_indices_kernel<true>),
+          "Row and column numbers of the upper triangle.");
 }
 
 }  // namespace

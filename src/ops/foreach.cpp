@@ -12,8 +12,8 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 void check_lengths(const Call& call, size_t a, size_t b) {
-  RL_CHECK(a == b, call.op.name(), ": Tensor lists must have the same number of tensors, got ", static_cast<int64_t>(a), " and ",
-           static_cast<int64_t>(b));
+  RL_CHECK(a == b, call.op.name(), ": Tensor lists must have the same number of tensors, got ",
+           static_cast<int64_t>(a), " and ", static_cast<int64_t>(b));
 }
 void check_not_empty(const Call& call, TensorList list) {
   RL_CHECK(!list.empty(), call.op.name(), ": Tensor list must have at least one tensor.");
@@ -36,8 +36,12 @@ void each(const Call& call, TensorList self, F f) {
 
 template <auto& H>
 struct Unary {
-  static Tensors fresh(const Call& c, TensorList a) { return collect(c, a, [&](size_t i) { return H(a[i]); }); }
-  static void inplace(const Call& c, TensorList a) { each(c, a, [&](size_t i) { H.inplace(a[i]); }); }
+  static Tensors fresh(const Call& c, TensorList a) {
+    return collect(c, a, [&](size_t i) { return H(a[i]); });
+  }
+  static void inplace(const Call& c, TensorList a) {
+    each(c, a, [&](size_t i) { H.inplace(a[i]); });
+  }
 };
 
 // Operators of two tensors, with an optional factor behind (alpha).
@@ -80,11 +84,13 @@ struct Ternary {
     each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], value); });
   }
   static Tensors scalars(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()), check_lengths(c, a.size(), values.size());
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()),
+        check_lengths(c, a.size(), values.size());
     return collect(c, a, [&](size_t i) { return H(a[i], b[i], d[i], Scalar(values[i])); });
   }
   static void scalars_inplace(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()), check_lengths(c, a.size(), values.size());
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()),
+        check_lengths(c, a.size(), values.size());
     each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], Scalar(values[i])); });
   }
 };
@@ -121,9 +127,11 @@ class Writer {
   Writer& add(const char* suffix, const char* parameters, R (*body)(const Call&, A...)) {
     static std::deque<std::string> texts;
     constexpr bool fresh = !std::is_void_v<R>;
-    texts.push_back(str("_foreach_", name_, fresh ? "" : "_", suffix, fresh ? "(Tensor[] self" : "(Tensor(a!)[] self", parameters,
+    texts.push_back(str("_foreach_", name_, fresh ? "" : "_", suffix,
+                        fresh ? "(Tensor[] self" : "(Tensor(a!)[] self", parameters,
                         fresh ? ") -> Tensor[]" : ") -> ()"));
-    Record record = table_.composite(texts.back().c_str(), body).doc("The operator on every tensor of the list.");
+    Record record =
+        table_.composite(texts.back().c_str(), body).doc("The operator on every tensor of the list.");
     record.op().is_function = true;
     record.op().is_method = false;
     return *this;
@@ -138,14 +146,16 @@ class Writer {
     const char* list = *tail ? ", Tensor[] other, *, Scalar alpha=1" : ", Tensor[] other";
     add(".List", list, B::list).add(".List", list, B::list_inplace);
     add(".Scalar", ", Scalar scalar", B::scalar).add(".Scalar", ", Scalar scalar", B::scalar_inplace);
-    return add(".ScalarList", ", float[] scalars", B::scalars).add(".ScalarList", ", float[] scalars", B::scalars_inplace);
+    return add(".ScalarList", ", float[] scalars", B::scalars)
+        .add(".ScalarList", ", float[] scalars", B::scalars_inplace);
   }
   template <auto& H>
   Writer& ternary() {
     const char* scalar = ", Tensor[] tensor1, Tensor[] tensor2, Scalar value=1";
     const char* scalars = ", Tensor[] tensor1, Tensor[] tensor2, float[] scalars";
     add(".Scalar", scalar, Ternary<H>::scalar).add(".Scalar", scalar, Ternary<H>::scalar_inplace);
-    return add(".ScalarList", scalars, Ternary<H>::scalars).add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
+    return add(".ScalarList", scalars, Ternary<H>::scalars)
+        .add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
   }
 
  private:
@@ -199,9 +209,13 @@ void register_foreach_operators(Table& t) {
   Writer(t, "clamp_max").binary<ops::minimum>();
   Writer(t, "addcmul").ternary<ops::addcmul>();
   Writer(t, "addcdiv").ternary<ops::addcdiv>();
-  const char *weights = ", Tensor[] tensors1, Tensor[] weights", *weight = ", Tensor[] tensors1, Scalar weight";
-  Writer(t, "lerp").add(".List", weights, lerp_list).add(".List", weights, lerp_list_inplace)
-      .add(".Scalar", weight, lerp_scalar).add(".Scalar", weight, lerp_scalar_inplace);
+  const char *weights = ", Tensor[] tensors1, Tensor[] weights",
+             *weight = ", Tensor[] tensors1, Scalar weight";
+  Writer(t, "lerp")
+      .add(".List", weights, lerp_list)
+      .add(".List", weights, lerp_list_inplace)
+      .add(".Scalar", weight, lerp_scalar)
+      .add(".Scalar", weight, lerp_scalar_inplace);
   Writer(t, "zero").add("", "", zero_each);
   Writer(t, "copy").add("", ", Tensor[] src, bool non_blocking=False", copy_each);
 }

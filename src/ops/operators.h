@@ -8,9 +8,11 @@ namespace rushlight {
 
 inline Tensor operator-(const Tensor& a) { return ops::neg(a); }
 
-#define RL_OPERATOR(symbol, name)                                                                           \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return ops::name(a, b); }               \
-  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return ops::name(a, wrapped_number(b)); } \
+#define RL_OPERATOR(symbol, name)                                                             \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return ops::name(a, b); } \
+  inline Tensor operator symbol(const Tensor& a, const Scalar& b) {                           \
+    return ops::name(a, wrapped_number(b));                                                   \
+  }                                                                                           \
   inline Tensor operator symbol(const Scalar& a, const Tensor& b) { return ops::name(wrapped_number(a), b); }
 RL_OPERATOR(+, add)
 RL_OPERATOR(-, sub)
@@ -30,7 +32,9 @@ inline Tensor operator~(const Tensor& a) { return ops::bitwise_not(a); }
 inline Tensor eq(const Tensor& a, const Scalar& b) { return ops::eq(a, wrapped_number(b)); }
 inline Tensor ne(const Tensor& a, const Scalar& b) { return ops::ne(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, const Scalar& b) { return ops::pow(a, wrapped_number(b)); }
-inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) { return ops::where(condition, a, b); }
+inline Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return ops::where(condition, a, b);
+}
 inline Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   return ops::where(condition, a, wrapped_number(b));
 }

@@ -10,7 +10,8 @@ namespace rushlight::ops {
 inline Fn<Tensor(const Tensor& self, const Tensor& other, const Scalar& alpha)> add, sub, rsub;
 RL_BINARY(mul)
 RL_BINARY(div)
-inline Fn<Tensor(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode)> div_mode;
+inline Fn<Tensor(const Tensor& self, const Tensor& other, std::optional<std::string_view> rounding_mode)>
+    div_mode;
 RL_BINARY(floor_divide)
 RL_BINARY(remainder)
 RL_BINARY(fmod)
@@ -94,7 +95,8 @@ RL_UNARY(sgn)
 RL_UNARY(signbit)
 RL_UNARY(deg2rad)
 RL_UNARY(rad2deg)
-inline Fn<Tensor(const Tensor& self, std::optional<double> nan, std::optional<double> posinf, std::optional<double> neginf)>
+inline Fn<Tensor(const Tensor& self, std::optional<double> nan, std::optional<double> posinf,
+                 std::optional<double> neginf)>
     nan_to_num;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self)> frexp;
 
@@ -105,7 +107,8 @@ inline Fn<Tensor(const Tensor& self, const Tensor& min)> clamp_min_tensor;
 inline Fn<Tensor(const Tensor& self, const Scalar& max)> clamp_max;
 inline Fn<Tensor(const Tensor& self, const Tensor& max)> clamp_max_tensor;
 inline Fn<Tensor(const Tensor& self, const Tensor& end, const Tensor& weight)> lerp;
-inline Fn<Tensor(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value)> addcmul, addcdiv;
+inline Fn<Tensor(const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value)>
+    addcmul, addcdiv;
 
 #undef RL_UNARY
 #undef RL_BINARY

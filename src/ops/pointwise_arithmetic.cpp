@@ -26,29 +26,34 @@ void check_alpha(DType type, const Scalar& alpha) {
            "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
-Tensor scaled_binary(const Call& call, const PointwiseSpec* plain, const PointwiseSpec* with_alpha, const Tensor& a,
-                     const Tensor& b, const Scalar& alpha) {
-  if (alpha.kind() == Scalar::Kind::Int && alpha == Scalar(1)) [[likely]] return pointwise::binary_with(call, *plain, a, b);
+Tensor scaled_binary(const Call& call, const PointwiseSpec* plain, const PointwiseSpec* with_alpha,
+                     const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  if (alpha.kind() == Scalar::Kind::Int && alpha == Scalar(1)) [[likely]]
+    return pointwise::binary_with(call, *plain, a, b);
   check_alpha(result_type(a, b), alpha);
   return pointwise::binary_with(call, *with_alpha, a, b, {&alpha, 1});
 }
 
 Tensor add_kernel(const Call& call, const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  static const PointwiseSpec *plain = make_spec(Formula::Add, Promote::Same), *full = make_spec(Formula::AddScaled, Promote::Same);
+  static const PointwiseSpec *plain = make_spec(Formula::Add, Promote::Same),
+                             *full = make_spec(Formula::AddScaled, Promote::Same);
   return scaled_binary(call, plain, full, self, other, alpha);
 }
 
 void check_no_bool(const Tensor& a, const Tensor& b) {
   RL_CHECK(!is_bool(a.dtype()) || !is_bool(b.dtype()),
-           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
+           "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+           "`logical_xor()` operator "
            "instead.");
   RL_CHECK(!is_bool(a.dtype()) && !is_bool(b.dtype()),
-           "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the "
+           "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert "
+           "a mask, use the "
            "`~` or `logical_not()` operator instead.");
 }
 
 Tensor sub_kernel(const Call& call, const Tensor& self, const Tensor& other, const Scalar& alpha) {
-  static const PointwiseSpec *plain = make_spec(Formula::Sub, Promote::Same), *full = make_spec(Formula::SubScaled, Promote::Same);
+  static const PointwiseSpec *plain = make_spec(Formula::Sub, Promote::Same),
+                             *full = make_spec(Formula::SubScaled, Promote::Same);
   if (is_bool(self.dtype()) || is_bool(other.dtype())) check_no_bool(self, other);
   return scaled_binary(call, plain, full, self, other, alpha);
 }
@@ -57,14 +62,17 @@ Tensor rsub_body(const Call&, const Tensor& self, const Tensor& other, const Sca
   return ops::sub(other, self, alpha);
 }
 
-// --- division ------------------------------------------------------------------------------------------------------
+// --- division
+// ------------------------------------------------------------------------------------------------------
 
 // Integer division by zero is an error before any element is written.
 void check_divisor(const Tensor& a, const Tensor& b, DType common) {
-  if (is_integral_or_bool(common) && b.is_cpu() && a.numel() && cpu::contains_zero(b)) RL_FAIL("ZeroDivisionError");
+  if (is_integral_or_bool(common) && b.is_cpu() && a.numel() && cpu::contains_zero(b))
+    RL_FAIL("ZeroDivisionError");
 }
 
-Tensor rounded_division(const Call& call, Formula floating, Formula integer, const Tensor& a, const Tensor& b) {
+Tensor rounded_division(const Call& call, Formula floating, Formula integer, const Tensor& a,
+                        const Tensor& b) {
   const DType common = pointwise::common_type(Promote::Same, {&a, &b});
   check_divisor(a, b, common);
   return pointwise::compute(call, is_integral_or_bool(common) ? integer : floating, common, {&a, &b});
@@ -80,18 +88,21 @@ Tensor fmod_kernel(const Call& call, const Tensor& self, const Tensor& other) {
   return rounded_division(call, Formula::Fmod, Formula::FmodInteger, self, other);
 }
 
-Tensor div_mode_kernel(const Call& call, const Tensor& self, const Tensor& other, std::optional<std::string_view> mode) {
+Tensor div_mode_kernel(const Call& call, const Tensor& self, const Tensor& other,
+                       std::optional<std::string_view> mode) {
   static const PointwiseSpec* exact = make_spec(Formula::Div, Promote::Float);
   if (!mode) return pointwise::binary_with(call, *exact, self, other);
   if (*mode == "floor") return floor_divide_kernel(call, self, other);
-  RL_CHECK(*mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  RL_CHECK(*mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+           *mode, "'");
   return rounded_division(call, Formula::TruncDivide, Formula::TruncDivideInteger, self, other);
 }
 
 Tensor div_self_grad(const Tensor& g, const Tensor& b) { return g / conj_of(b); }
 Tensor div_other_grad(const Tensor& g, const Tensor& a, const Tensor& b) { return -g * conj_of((a / b) / b); }
 
-// --- minimum, maximum, clamp ---------------------------------------------------------------------------------------
+// --- minimum, maximum, clamp
+// ---------------------------------------------------------------------------------------
 
 // Where both operands are equal each gets half of the gradient.
 Grads extremum_grads(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& a_wins, Needs need) {
@@ -139,11 +150,16 @@ Tensor clamp_tensor_kernel(const Call& call, const Tensor& self, const Tensor& l
   if (!low.defined()) return pointwise::compute(call, Formula::Minimum, type, {&self, &high});
   return pointwise::compute(call, Formula::ClampTensor, type, {&self, &low, &high});
 }
-Tensor clamp_min_tensor_body(const Call&, const Tensor& self, const Tensor& low) { return ops::clamp_tensor(self, low, Tensor()); }
-Tensor clamp_max_tensor_body(const Call&, const Tensor& self, const Tensor& high) { return ops::clamp_tensor(self, Tensor(), high); }
+Tensor clamp_min_tensor_body(const Call&, const Tensor& self, const Tensor& low) {
+  return ops::clamp_tensor(self, low, Tensor());
+}
+Tensor clamp_max_tensor_body(const Call&, const Tensor& self, const Tensor& high) {
+  return ops::clamp_tensor(self, Tensor(), high);
+}
 
 // The gradient of self passes where it lies within the bounds, those of the bounds where they took its place.
-Grads clamp_tensor_grads(const Tensor& g, const Tensor& x, const Tensor& low, const Tensor& high, Needs need) {
+Grads clamp_tensor_grads(const Tensor& g, const Tensor& x, const Tensor& low, const Tensor& high,
+                         Needs need) {
   Grads grads{Tensor(), Tensor(), Tensor()};
   const Tensor zero = wrapped_number(0);
   if (need[0]) {
@@ -169,13 +185,15 @@ Tensor clamp_grad(const Tensor& g, const Tensor& x, const OptScalar& low, const 
   return where(low ? x >= *low : x <= *high, g, 0);
 }
 
-// --- three operands ------------------------------------------------------------------------------------------------
+// --- three operands
+// ------------------------------------------------------------------------------------------------
 
 Tensor lerp_kernel(const Call& call, const Tensor& self, const Tensor& end, const Tensor& weight) {
-  RL_CHECK(self.dtype() == end.dtype(), "expected dtype ", dtype_name(self.dtype()), " for `end` but got dtype ",
-           dtype_name(end.dtype()));
-  RL_CHECK(weight.is_wrapped_number() || weight.dtype() == self.dtype() || weight.dim() == 0, "expected dtype ",
-           dtype_name(self.dtype()), " for `weight` but got dtype ", dtype_name(weight.dtype()));
+  RL_CHECK(self.dtype() == end.dtype(), "expected dtype ", dtype_name(self.dtype()),
+           " for `end` but got dtype ", dtype_name(end.dtype()));
+  RL_CHECK(weight.is_wrapped_number() || weight.dtype() == self.dtype() || weight.dim() == 0,
+           "expected dtype ", dtype_name(self.dtype()), " for `weight` but got dtype ",
+           dtype_name(weight.dtype()));
   if (weight.dim() == 0 && weight.is_cpu()) {
     const Scalar w = read_scalar(weight);
     return pointwise::compute(call, Formula::LerpScalar, self.dtype(), {&self, &end}, {&w, 1});
@@ -183,29 +201,41 @@ Tensor lerp_kernel(const Call& call, const Tensor& self, const Tensor& end, cons
   return pointwise::compute(call, Formula::Lerp, self.dtype(), {&self, &end, &weight});
 }
 
-Tensor addcmul_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
-  return pointwise::compute(call, Formula::Addcmul, pointwise::common_type(Promote::Same, {&self, &a, &b}), {&self, &a, &b},
-                            {&value, 1});
+Tensor addcmul_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b,
+                      const Scalar& value) {
+  return pointwise::compute(call, Formula::Addcmul, pointwise::common_type(Promote::Same, {&self, &a, &b}),
+                            {&self, &a, &b}, {&value, 1});
 }
-Tensor addcdiv_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& value) {
-  RL_CHECK(!is_integral_or_bool(a.dtype()) || !is_integral_or_bool(b.dtype()),
-           "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
-           "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
-           "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for "
-           "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
-           "for all dtypes.");
-  return pointwise::compute(call, Formula::Addcdiv, pointwise::common_type(Promote::Same, {&self, &a, &b}), {&self, &a, &b},
-                            {&value, 1});
+Tensor addcdiv_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b,
+                      const Scalar& value) {
+  RL_CHECK(
+      !is_integral_or_bool(a.dtype()) || !is_integral_or_bool(b.dtype()),
+      "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+      "true "
+      "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+      "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / "
+      "tensor2) for "
+      "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 "
+      "/ tensor2), "
+      "for all dtypes.");
+  return pointwise::compute(call, Formula::Addcdiv, pointwise::common_type(Promote::Same, {&self, &a, &b}),
+                            {&self, &a, &b}, {&value, 1});
 }
 
 void register_sums(Table& t) {
   auto sum = [](Grad g, Attr<2, Scalar> alpha) { return Grads{g, scaled(g, alpha)}; };
   auto difference = [](Grad g, Attr<2, Scalar> alpha) { return Grads{g, -scaled(g, alpha)}; };
   t.op(ops::add, "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add_kernel)
-      .family(Family::Pointwise).inplace().out().derivative(sum)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .derivative(sum)
       .doc("self + alpha * other, broadcast and promoted.");
   t.op(ops::sub, "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub_kernel)
-      .family(Family::Pointwise).inplace().out().derivative(difference)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .derivative(difference)
       .doc("self - alpha * other, broadcast and promoted.");
   t.composite(ops::rsub, "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rsub_body)
       .doc("other - alpha * self.");
@@ -224,26 +254,39 @@ void register_products(Table& t) {
       .derivative([](Grad g, In<0, 1> a, In<1> b, Needs need) {
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
-  t.op(ops::div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", div_mode_kernel)
-      .family(Family::Pointwise).inplace().out()
+  t.op(ops::div_mode, "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+       div_mode_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
       .doc("Division rounded to nowhere (None), towards zero ('trunc') or down ('floor').")
       .derivative([](Grad g, In<0> a, In<1> b, Attr<2, std::optional<std::string_view>> mode, Needs need) {
         if (*mode) return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
   add_alias<ops::div>(t, "divide.Tensor(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::div_mode>(t, "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor");
+  add_alias<ops::div_mode>(t,
+                           "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor");
   add_alias<ops::div>(t, "true_divide.Tensor(Tensor self, Tensor other) -> Tensor");
   t.op(ops::floor_divide, "floor_divide(Tensor self, Tensor other) -> Tensor", floor_divide_kernel)
-      .family(Family::Pointwise).inplace().out().not_differentiable("steps have no slope")
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .not_differentiable("steps have no slope")
       .doc("Division rounded down, as Python's //.");
   t.op(ops::remainder, "remainder.Tensor(Tensor self, Tensor other) -> Tensor", remainder_kernel)
-      .family(Family::Pointwise).inplace().out().doc("Python's modulo: the result has the sign of other.")
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("Python's modulo: the result has the sign of other.")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "floor") : Tensor()};
       });
   t.op(ops::fmod, "fmod.Tensor(Tensor self, Tensor other) -> Tensor", fmod_kernel)
-      .family(Family::Pointwise).inplace().out().doc("C's fmod: the result has the sign of self.")
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("C's fmod: the result has the sign of self.")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "trunc") : Tensor()};
       });
@@ -252,10 +295,12 @@ void register_products(Table& t) {
 void register_extrema(Table& t) {
   add_binary(t, ops::maximum, "maximum(Tensor self, Tensor other) -> Tensor", Formula::Maximum)
       .doc("The larger of two, NaN if either is.")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::gt(a, b), need); });
+      .derivative(
+          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::gt(a, b), need); });
   add_binary(t, ops::minimum, "minimum(Tensor self, Tensor other) -> Tensor", Formula::Minimum)
       .doc("The smaller of two, NaN if either is.")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::lt(a, b), need); });
+      .derivative(
+          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::lt(a, b), need); });
   auto fmax_rule = [](Grad g, In<0> a, In<1> b, Needs need) {
     const Tensor first = ops::logical_or(a >= b, ops::isnan(b));
     return Grads{need[0] ? where(first, g, 0) : Tensor(), need[1] ? where(first, 0, g) : Tensor()};
@@ -264,49 +309,97 @@ void register_extrema(Table& t) {
     const Tensor first = ops::logical_or(a <= b, ops::isnan(b));
     return Grads{need[0] ? where(first, g, 0) : Tensor(), need[1] ? where(first, 0, g) : Tensor()};
   };
-  t.op(ops::fmax, "fmax(Tensor self, Tensor other) -> Tensor", [](const Call& call, const Tensor& a, const Tensor& b) {
-     const DType common = pointwise::common_type(Promote::Same, {&a, &b});
-     return pointwise::compute(call, is_floating(common) ? Formula::Fmax : Formula::Maximum, common, {&a, &b});
-   }).family(Family::Pointwise).out().doc("The larger of two, a number rather than NaN.").derivative(fmax_rule);
-  t.op(ops::fmin, "fmin(Tensor self, Tensor other) -> Tensor", [](const Call& call, const Tensor& a, const Tensor& b) {
-     const DType common = pointwise::common_type(Promote::Same, {&a, &b});
-     return pointwise::compute(call, is_floating(common) ? Formula::Fmin : Formula::Minimum, common, {&a, &b});
-   }).family(Family::Pointwise).out().doc("The smaller of two, a number rather than NaN.").derivative(fmin_rule);
+  t.op(ops::fmax, "fmax(Tensor self, Tensor other) -> Tensor",
+       [](const Call& call, const Tensor& a, const Tensor& b) {
+         const DType common = pointwise::common_type(Promote::Same, {&a, &b});
+         return pointwise::compute(call, is_floating(common) ? Formula::Fmax : Formula::Maximum, common,
+                                   {&a, &b});
+       })
+      .family(Family::Pointwise)
+      .out()
+      .doc("The larger of two, a number rather than NaN.")
+      .derivative(fmax_rule);
+  t.op(ops::fmin, "fmin(Tensor self, Tensor other) -> Tensor",
+       [](const Call& call, const Tensor& a, const Tensor& b) {
+         const DType common = pointwise::common_type(Promote::Same, {&a, &b});
+         return pointwise::compute(call, is_floating(common) ? Formula::Fmin : Formula::Minimum, common,
+                                   {&a, &b});
+       })
+      .family(Family::Pointwise)
+      .out()
+      .doc("The smaller of two, a number rather than NaN.")
+      .derivative(fmin_rule);
 }
 
 void register_clamps(Table& t) {
   t.op(ops::clamp, "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self limited to [min, max].")
-      .derivative([](Grad g, In<0> x, Attr<1, OptScalar> low, Attr<2, OptScalar> high) { return clamp_grad(g, x, *low, *high); });
-  t.op(ops::clamp_tensor, "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", clamp_tensor_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self limited to [min, max], element by element.")
-      .derivative([](Grad g, In<0> x, In<1> low, In<2> high, Needs need) { return clamp_tensor_grads(g, x, low, high, need); });
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self limited to [min, max].")
+      .derivative([](Grad g, In<0> x, Attr<1, OptScalar> low, Attr<2, OptScalar> high) {
+        return clamp_grad(g, x, *low, *high);
+      });
+  t.op(ops::clamp_tensor, "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+       clamp_tensor_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self limited to [min, max], element by element.")
+      .derivative([](Grad g, In<0> x, In<1> low, In<2> high, Needs need) {
+        return clamp_tensor_grads(g, x, low, high, need);
+      });
   t.op(ops::clamp_min, "clamp_min(Tensor self, Scalar min) -> Tensor", clamp_min_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self, but not below min.")
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self, but not below min.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> low) { return clamp_grad(g, x, *low, std::nullopt); });
   t.op(ops::clamp_max, "clamp_max(Tensor self, Scalar max) -> Tensor", clamp_max_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self, but not above max.")
-      .derivative([](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
-  t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", clamp_min_tensor_body).inplace().out();
-  t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", clamp_max_tensor_body).inplace().out();
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self, but not above max.")
+      .derivative(
+          [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
+  t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+              clamp_min_tensor_body)
+      .inplace()
+      .out();
+  t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+              clamp_max_tensor_body)
+      .inplace()
+      .out();
   add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
   add_alias<ops::clamp_tensor>(t, "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor");
 }
 
 void register_ternaries(Table& t) {
   t.op(ops::lerp, "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", lerp_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self + weight * (end - self).")
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self + weight * (end - self).")
       .derivative([](Grad g, In<0> a, In<1> b, In<2> w, Needs need) {
         return Grads{need[0] ? g * conj_of(Scalar(1) - w) : Tensor(), need[1] ? g * conj_of(w) : Tensor(),
                      need[2] ? g * conj_of(b - a) : Tensor()};
       });
-  t.op(ops::addcmul, "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcmul_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self + value * tensor1 * tensor2.")
+  t.op(ops::addcmul, "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+       addcmul_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self + value * tensor1 * tensor2.")
       .derivative([](Grad g, In<1, 2> a, In<2, 1> b, Attr<3, Scalar> value, Needs need) {
-        return Grads{g, need[1] ? scaled(g * conj_of(b), value) : Tensor(), need[2] ? scaled(g * conj_of(a), value) : Tensor()};
+        return Grads{g, need[1] ? scaled(g * conj_of(b), value) : Tensor(),
+                     need[2] ? scaled(g * conj_of(a), value) : Tensor()};
       });
-  t.op(ops::addcdiv, "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", addcdiv_kernel)
-      .family(Family::Pointwise).inplace().out().doc("self + value * tensor1 / tensor2.")
+  t.op(ops::addcdiv, "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
+       addcdiv_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self + value * tensor1 / tensor2.")
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> value, Needs need) {
         return Grads{g, need[1] ? scaled(g / conj_of(b), value) : Tensor(),
                      need[2] ? -scaled(g * conj_of(a / (b * b)), value) : Tensor()};

@@ -16,8 +16,10 @@ Dims common_shape(Inputs inputs) {
   Dims shape;
   bool first = true;
   for (const Tensor* t : inputs) {
-    if (first) shape = t->sizes().dims();
-    else if (t->sizes() != IntList(shape)) shape = broadcast_shapes(shape, t->sizes());
+    if (first)
+      shape = t->sizes().dims();
+    else if (t->sizes() != IntList(shape))
+      shape = broadcast_shapes(shape, t->sizes());
     first = false;
   }
   return shape;
@@ -43,7 +45,9 @@ bool straight_target(const Call& call, const Tensor& self) {
 
 constexpr uint32_t kUnusual = kNotCpu | kWrappedNumber;
 
-const PointwiseSpec& spec_of(const Call& call) { return *static_cast<const PointwiseSpec*>(call.op.family_data); }
+const PointwiseSpec& spec_of(const Call& call) {
+  return *static_cast<const PointwiseSpec*>(call.op.family_data);
+}
 
 }  // namespace
 
@@ -53,7 +57,8 @@ const PointwiseSpec* make_spec(Formula formula, Promote promote) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
     spec->result[i] = cpu::result_type_of(formula, t);
-    const bool keeps = promote == Promote::Same || (promote == Promote::NotBool && !is_bool(t)) || !is_integral_or_bool(t);
+    const bool keeps =
+        promote == Promote::Same || (promote == Promote::NotBool && !is_bool(t)) || !is_integral_or_bool(t);
     if (promote != Promote::Logical && keeps) spec->direct[i] = row.loop[i];
   }
   return spec;
@@ -71,11 +76,13 @@ DType common_type(Promote promote, Inputs inputs) {
 
 void check_overlap(const Tensor& out, Inputs inputs) {
   RL_CHECK(!has_internal_overlap(out),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. "
            "Please clone() the tensor before performing the operation.");
   for (const Tensor* t : inputs)
     RL_CHECK((*t)->storage.get() != out->storage.get() || memory_overlap(out, *t) != Overlap::Partial,
-             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+             "single memory "
              "location. Please clone() the tensor before performing the operation.");
 }
 
@@ -88,24 +95,29 @@ Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
   }
   const Device device = common_device(inputs);
   const Dims strides = cpu::pointwise_strides(shape, span_of(inputs));
-  return strides.empty() ? empty_tensor(shape, dtype, device) : empty_strided_tensor(shape, strides, dtype, device);
+  return strides.empty() ? empty_tensor(shape, dtype, device)
+                         : empty_strided_tensor(shape, strides, dtype, device);
 }
 
-Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs, std::span<const Scalar> parameters) {
+Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
+               std::span<const Scalar> parameters) {
   const DType type = compute_type(call.op, formula, common);
   const Tensor out = result(call, common_shape(inputs), cpu::result_type_of(formula, common), inputs);
   if (out.is_cpu()) cpu::run_formula(formula, type, out, span_of(inputs), parameters);
   return out;
 }
 
-Tensor promoted(const Call& call, const PointwiseSpec& spec, Inputs inputs, std::span<const Scalar> parameters) {
+Tensor promoted(const Call& call, const PointwiseSpec& spec, Inputs inputs,
+                std::span<const Scalar> parameters) {
   return compute(call, spec.formula, common_type(spec.promote, inputs), inputs, parameters);
 }
 
-Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self, std::span<const Scalar> parameters) {
+Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self,
+                  std::span<const Scalar> parameters) {
   const int type = static_cast<int>(self.dtype());
   if (spec.direct[type] && self.is_contiguous() && !(self->flags & kNotCpu) && straight_target(call, self)) {
-    const Tensor out = call.out && spec.result[type] == self.dtype() ? self : empty_tensor(self.sizes(), spec.result[type]);
+    const Tensor out =
+        call.out && spec.result[type] == self.dtype() ? self : empty_tensor(self.sizes(), spec.result[type]);
     char* data[] = {out.data<char>(), self.data<char>()};
     const cpu::PackedParameters packed(parameters, self.dtype());
     cpu::run_linear(spec.formula, self.dtype(), data, 0, out.numel(), packed.data());
@@ -123,8 +135,8 @@ bool is_number_beside(const Tensor& number, const Tensor& t) {
 }
 
 // Contiguous memory of one dtype, or such memory and a number on the left (scalars 1) or right (2).
-Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor& t, const Tensor& other, unsigned scalars,
-                       std::span<const Scalar> parameters) {
+Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor& t, const Tensor& other,
+                       unsigned scalars, std::span<const Scalar> parameters) {
   const DType dtype = t.dtype(), result = spec.result[static_cast<int>(dtype)];
   const Tensor out = call.out && result == dtype ? t : empty_tensor(t.sizes(), result);
   alignas(16) char value[16];
@@ -150,11 +162,14 @@ Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a,
   auto plain = [&](const Tensor& t) {
     return (t->flags & (kContiguous | kUnusual)) == kContiguous && spec.direct[static_cast<int>(t.dtype())];
   };
-  if (plain(a) && straight_target(call, a) && (!call.out || a->storage.get() != b->storage.get() || a.is_same(b))) {
-    if (a.dtype() == b.dtype() && plain(b) && a->sizes == b->sizes) return straight_binary(call, spec, a, b, 0, parameters);
+  if (plain(a) && straight_target(call, a) &&
+      (!call.out || a->storage.get() != b->storage.get() || a.is_same(b))) {
+    if (a.dtype() == b.dtype() && plain(b) && a->sizes == b->sizes)
+      return straight_binary(call, spec, a, b, 0, parameters);
     if (is_number_beside(b, a)) return straight_binary(call, spec, a, b, 2, parameters);
   }
-  if (!call.out && plain(b) && is_number_beside(a, b)) return straight_binary(call, spec, b, a, 1, parameters);
+  if (!call.out && plain(b) && is_number_beside(a, b))
+    return straight_binary(call, spec, b, a, 1, parameters);
   return promoted(call, spec, {&a, &b}, parameters);
 }
 

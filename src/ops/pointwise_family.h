@@ -23,9 +23,10 @@ struct PointwiseSpec {
 
 namespace pointwise {
 
-// Results of type `common` (bool for comparisons), with `formula` computed over the inputs broadcast together.
-Tensor compute(const Call& call, cpu::Formula formula, DType common, std::initializer_list<const Tensor*> inputs,
-               std::span<const Scalar> parameters = {});
+// Results of type `common` (bool for comparisons), with `formula` computed over the inputs broadcast
+// together.
+Tensor compute(const Call& call, cpu::Formula formula, DType common,
+               std::initializer_list<const Tensor*> inputs, std::span<const Scalar> parameters = {});
 // As above with the promotion of the record's spec; `parameters` take no part in it.
 Tensor promoted(const Call& call, const PointwiseSpec& spec, std::initializer_list<const Tensor*> inputs,
                 std::span<const Scalar> parameters = {});
@@ -33,7 +34,8 @@ Tensor promoted(const Call& call, const PointwiseSpec& spec, std::initializer_li
 DType common_type(Promote promote, std::initializer_list<const Tensor*> inputs);
 DType float_type(DType t);  // the default dtype for integers and bool
 
-// A fresh result in the layout that pointwise work on `inputs` gives, or the checked target of out= and in-place calls.
+// A fresh result in the layout that pointwise work on `inputs` gives, or the checked target of out= and
+// in-place calls.
 Tensor result(const Call& call, IntList shape, DType dtype, std::initializer_list<const Tensor*> inputs);
 // Refuses targets that overlap themselves or, partly, an input.
 void check_overlap(const Tensor& out, std::initializer_list<const Tensor*> inputs);
@@ -41,7 +43,8 @@ void check_overlap(const Tensor& out, std::initializer_list<const Tensor*> input
 // Kernels of records whose data is a PointwiseSpec.
 Tensor unary(const Call& call, const Tensor& self);
 Tensor binary(const Call& call, const Tensor& self, const Tensor& other);
-Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self, std::span<const Scalar> parameters);
+Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self,
+                  std::span<const Scalar> parameters);
 Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self, const Tensor& other,
                    std::span<const Scalar> parameters = {});
 
@@ -53,11 +56,19 @@ const PointwiseSpec* make_spec(cpu::Formula formula, Promote promote);
 // Records with in-place and out= forms.
 inline Record add_unary(Table& t, Fn<Tensor(const Tensor&)>& handle, const char* schema, cpu::Formula formula,
                         Promote promote = Promote::Float) {
-  return t.op(handle, schema, pointwise::unary).family(Family::Pointwise).data(pointwise::make_spec(formula, promote)).inplace().out();
+  return t.op(handle, schema, pointwise::unary)
+      .family(Family::Pointwise)
+      .data(pointwise::make_spec(formula, promote))
+      .inplace()
+      .out();
 }
-inline Record add_binary(Table& t, Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, cpu::Formula formula,
-                         Promote promote = Promote::Same) {
-  return t.op(handle, schema, pointwise::binary).family(Family::Pointwise).data(pointwise::make_spec(formula, promote)).inplace().out();
+inline Record add_binary(Table& t, Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
+                         cpu::Formula formula, Promote promote = Promote::Same) {
+  return t.op(handle, schema, pointwise::binary)
+      .family(Family::Pointwise)
+      .data(pointwise::make_spec(formula, promote))
+      .inplace()
+      .out();
 }
 
 }  // namespace rushlight

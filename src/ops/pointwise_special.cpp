@@ -18,7 +18,8 @@ constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr const char* kNoRule = "PyTorch offers no derivative either";
 
 void require_floating(const Call& call, const Tensor& t) {
-  if (!is_floating(t.dtype())) RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(t.dtype()), "'");
+  if (!is_floating(t.dtype()))
+    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(t.dtype()), "'");
 }
 
 Tensor logit_kernel(const Call& call, const Tensor& self, std::optional<double> eps) {
@@ -39,7 +40,8 @@ Tensor polygamma_kernel(const Call& call, int64_t n, const Tensor& self) {
   if (n == 0) return pointwise::compute(call, Formula::Digamma, type, {&self});
   const Tensor order = wrapped_number(static_cast<double>(n + 1));
   const Tensor z = pointwise::compute(call, Formula::Zeta, type, {&order, &self});
-  const Tensor factor = wrapped_number((n % 2 ? 1.0 : -1.0) * std::exp(std::lgamma(static_cast<double>(n) + 1)));
+  const Tensor factor =
+      wrapped_number((n % 2 ? 1.0 : -1.0) * std::exp(std::lgamma(static_cast<double>(n) + 1)));
   return pointwise::compute(call, Formula::Mul, type, {&z, &factor});
 }
 
@@ -50,7 +52,8 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
   RL_CHECK(x.dim() == 1, "x must be a one-dimensional tensor.");
   const int64_t n = columns.value_or(x.size(0));
   RL_CHECK(n >= 0, "N must be non-negative.");
-  const Tensor powers = increasing ? ops::arange(Scalar(0), Scalar(n)) : ops::arange(Scalar(n - 1), Scalar(-1), Scalar(-1));
+  const Tensor powers =
+      increasing ? ops::arange(Scalar(0), Scalar(n)) : ops::arange(Scalar(n - 1), Scalar(-1), Scalar(-1));
   return ops::pow(ops::unsqueeze(x, 1), powers);
 }
 
@@ -62,11 +65,13 @@ Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {
 }
 
 double largest(DType t) {
-  return t == DType::Float64 ? std::numeric_limits<double>::max()
-         : t == DType::Float16 ? 65504.0
-         : t == DType::BFloat16 ? 3.3895313892515355e38 : std::numeric_limits<float>::max();
+  return t == DType::Float64    ? std::numeric_limits<double>::max()
+         : t == DType::Float16  ? 65504.0
+         : t == DType::BFloat16 ? 3.3895313892515355e38
+                                : std::numeric_limits<float>::max();
 }
-Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<double> nan, std::optional<double> high, std::optional<double> low) {
+Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<double> nan,
+                         std::optional<double> high, std::optional<double> low) {
   if (is_integral_or_bool(self.dtype())) {
     const Tensor out = pointwise::result(call, self.sizes(), self.dtype(), {&self});
     if (out.is_cpu() && !out.is_same(self)) cpu::copy(out, self);
@@ -80,7 +85,8 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
 std::tuple<Tensor, Tensor> frexp_kernel(const Call& call, const Tensor& self) {
   require_floating(call, self);
   const Tensor source = ops::clone(self, MemoryFormat::Contiguous);
-  const Tensor mantissa = empty_tensor(self.sizes(), self.dtype(), self.device()), exponent = empty_tensor(self.sizes(), DType::Int32, self.device());
+  const Tensor mantissa = empty_tensor(self.sizes(), self.dtype(), self.device()),
+               exponent = empty_tensor(self.sizes(), DType::Int32, self.device());
   if (source.is_cpu())
     visit_dtype(FloatTypes{}, self.dtype(), "frexp", [&](auto tag) {
       using T = decltype(tag);
@@ -94,123 +100,209 @@ std::tuple<Tensor, Tensor> frexp_kernel(const Call& call, const Tensor& self) {
 }
 
 Tensor heaviside_kernel(const Call& call, const Tensor& self, const Tensor& values) {
-  RL_CHECK(!is_complex(self.dtype()) && !is_complex(values.dtype()), "heaviside is not yet implemented for complex tensors.");
-  RL_CHECK(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
+  RL_CHECK(!is_complex(self.dtype()) && !is_complex(values.dtype()),
+           "heaviside is not yet implemented for complex tensors.");
+  RL_CHECK(self.dtype() == values.dtype(),
+           "heaviside is not yet implemented for tensors with different dtypes.");
   return pointwise::binary(call, self, values);
 }
 
-Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) { return self * ops::pow(wrapped_number(2.0), other); }
+Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
+  return self * ops::pow(wrapped_number(2.0), other);
+}
 Tensor ndtr_body(const Call&, const Tensor& self) {
   return ops::erfc(self * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(0.5);
 }
 
-Tensor copysign_grad(const Tensor& g, const Tensor& x, const Tensor& y) { return masked_fill(g * (y / x), eq(x, 0), 0); }
+Tensor copysign_grad(const Tensor& g, const Tensor& x, const Tensor& y) {
+  return masked_fill(g * (y / x), eq(x, 0), 0);
+}
 
 void register_pairs(Table& t) {
-  add_binary(t, ops::atan2, "atan2(Tensor self, Tensor other) -> Tensor", Formula::Atan2, Promote::Float).doc("Angle of the point (other, self).")
+  add_binary(t, ops::atan2, "atan2(Tensor self, Tensor other) -> Tensor", Formula::Atan2, Promote::Float)
+      .doc("Angle of the point (other, self).")
       .derivative([](Grad g, In<0> y, In<1> x, Needs need) {
         const Tensor scaled = g / (y * y + x * x);
         return Grads{need[0] ? scaled * x : Tensor(), need[1] ? -scaled * y : Tensor()};
       });
   add_alias<ops::atan2>(t, "arctan2(Tensor self, Tensor other) -> Tensor");
-  add_binary(t, ops::hypot, "hypot(Tensor self, Tensor other) -> Tensor", Formula::Hypot).doc("sqrt(self^2 + other^2) without overflow.")
+  add_binary(t, ops::hypot, "hypot(Tensor self, Tensor other) -> Tensor", Formula::Hypot)
+      .doc("sqrt(self^2 + other^2) without overflow.")
       .derivative([](Grad g, In<0> x, In<1> y, Out<0> r) { return Grads{g * (x / r), g * (y / r)}; });
-  add_binary(t, ops::logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp, Promote::Float)
+  add_binary(t, ops::logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp,
+             Promote::Float)
       .doc("log(exp(self) + exp(other)) without overflow.")
-      .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g / (ops::exp(b - a) + 1), g / (ops::exp(a - b) + 1)}; });
-  add_binary(t, ops::logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp2, Promote::Float)
+      .derivative([](Grad g, In<0> a, In<1> b) {
+        return Grads{g / (ops::exp(b - a) + 1), g / (ops::exp(a - b) + 1)};
+      });
+  add_binary(t, ops::logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp2,
+             Promote::Float)
       .doc("log2(2^self + 2^other) without overflow.")
-      .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g / (ops::exp2(b - a) + 1), g / (ops::exp2(a - b) + 1)}; });
-  add_binary(t, ops::xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Xlogy, Promote::Float).doc("self * log(other), 0 where self is.")
+      .derivative([](Grad g, In<0> a, In<1> b) {
+        return Grads{g / (ops::exp2(b - a) + 1), g / (ops::exp2(a - b) + 1)};
+      });
+  add_binary(t, ops::xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Xlogy,
+             Promote::Float)
+      .doc("self * log(other), 0 where self is.")
       .derivative([](Grad g, In<0> x, In<1> y, Needs need) {
         const Tensor flat = ops::logical_and(eq(x, 0), y <= 0);
-        return Grads{need[0] ? masked_fill(ops::xlogy(g, y), flat, 0) : Tensor(), need[1] ? g * x / y : Tensor()};
+        return Grads{need[0] ? masked_fill(ops::xlogy(g, y), flat, 0) : Tensor(),
+                     need[1] ? g * x / y : Tensor()};
       });
-  add_binary(t, ops::xlog1py, "special::xlog1py(Tensor self, Tensor other) -> Tensor", Formula::Xlog1py, Promote::Float)
+  add_binary(t, ops::xlog1py, "special::xlog1py(Tensor self, Tensor other) -> Tensor", Formula::Xlog1py,
+             Promote::Float)
       .doc("self * log1p(other), 0 where self is.")
       .derivative([](Grad g, In<0> x, In<1> y, Needs need) {
         const Tensor flat = ops::logical_and(eq(x, 0), y <= -1);
-        return Grads{need[0] ? masked_fill(ops::xlog1py(g, y), flat, 0) : Tensor(), need[1] ? g * x / (y + 1) : Tensor()};
+        return Grads{need[0] ? masked_fill(ops::xlog1py(g, y), flat, 0) : Tensor(),
+                     need[1] ? g * x / (y + 1) : Tensor()};
       });
-  add_binary(t, ops::copysign, "copysign.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Copysign, Promote::Float).doc("Size of self, sign of other.")
+  add_binary(t, ops::copysign, "copysign.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Copysign,
+             Promote::Float)
+      .doc("Size of self, sign of other.")
       .derivative([](Grad g, In<0> x, Out<0> y, Needs need) {
         return Grads{need[0] ? copysign_grad(g, x, y) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
       });
-  add_binary(t, ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", Formula::Nextafter).not_differentiable(kNoRule)
+  add_binary(t, ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", Formula::Nextafter)
+      .not_differentiable(kNoRule)
       .doc("The next number after self towards other.");
-  t.op(ops::heaviside, "heaviside(Tensor self, Tensor values) -> Tensor", heaviside_kernel).family(Family::Pointwise)
-      .data(pointwise::make_spec(Formula::Heaviside, Promote::Same)).inplace().out().not_differentiable("a step").doc("0, values or 1 by the sign of self.");
-  t.composite(ops::ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp_body).inplace().out().doc("self * 2 ** other.");
+  t.op(ops::heaviside, "heaviside(Tensor self, Tensor values) -> Tensor", heaviside_kernel)
+      .family(Family::Pointwise)
+      .data(pointwise::make_spec(Formula::Heaviside, Promote::Same))
+      .inplace()
+      .out()
+      .not_differentiable("a step")
+      .doc("0, values or 1 by the sign of self.");
+  t.composite(ops::ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp_body)
+      .inplace()
+      .out()
+      .doc("self * 2 ** other.");
 }
 
 void register_gammas(Table& t) {
-  add_unary(t, ops::lgamma, "lgamma(Tensor self) -> Tensor", Formula::Lgamma).doc("Logarithm of |gamma function|.")
+  add_unary(t, ops::lgamma, "lgamma(Tensor self) -> Tensor", Formula::Lgamma)
+      .doc("Logarithm of |gamma function|.")
       .derivative([](Grad g, In<0> x) { return g * ops::digamma(x); });
-  add_unary(t, ops::digamma, "digamma(Tensor self) -> Tensor", Formula::Digamma).doc("Derivative of lgamma.")
+  add_unary(t, ops::digamma, "digamma(Tensor self) -> Tensor", Formula::Digamma)
+      .doc("Derivative of lgamma.")
       .derivative([](Grad g, In<0> x) { return g * ops::polygamma(1, x); });
-  t.op(ops::polygamma, "polygamma(int n, Tensor self) -> Tensor", polygamma_kernel).family(Family::Pointwise).out().doc("n-th derivative of digamma.")
+  t.op(ops::polygamma, "polygamma(int n, Tensor self) -> Tensor", polygamma_kernel)
+      .family(Family::Pointwise)
+      .out()
+      .doc("n-th derivative of digamma.")
       .derivative([](Grad g, Attr<0, int64_t> n, In<1> x) { return g * ops::polygamma(*n + 1, x); });
-  t.composite("polygamma(Tensor self, int n) -> Tensor", polygamma_method).method_only().inplace().doc("n-th derivative of digamma.");
-  t.composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander_body).function_only().doc("Vandermonde's matrix.");
-  t.composite(ops::mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor", mvlgamma_body).inplace().out().doc("Logarithm of the multivariate gamma function.");
-  add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma, Promote::Float).doc("Regularised lower incomplete gamma function.")
-      .derivative([](Grad g, In<0> a, In<1> x) { return Grads{Tensor(), g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))}; });
-  add_binary(t, ops::igammac, "special::gammaincc(Tensor self, Tensor other) -> Tensor", Formula::Igammac, Promote::Float).doc("Regularised upper incomplete gamma function.")
-      .derivative([](Grad g, In<0> a, In<1> x) { return Grads{Tensor(), -g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))}; });
+  t.composite("polygamma(Tensor self, int n) -> Tensor", polygamma_method)
+      .method_only()
+      .inplace()
+      .doc("n-th derivative of digamma.");
+  t.composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", vander_body)
+      .function_only()
+      .doc("Vandermonde's matrix.");
+  t.composite(ops::mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor", mvlgamma_body)
+      .inplace()
+      .out()
+      .doc("Logarithm of the multivariate gamma function.");
+  add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma,
+             Promote::Float)
+      .doc("Regularised lower incomplete gamma function.")
+      .derivative([](Grad g, In<0> a, In<1> x) {
+        return Grads{Tensor(), g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))};
+      });
+  add_binary(t, ops::igammac, "special::gammaincc(Tensor self, Tensor other) -> Tensor", Formula::Igammac,
+             Promote::Float)
+      .doc("Regularised upper incomplete gamma function.")
+      .derivative([](Grad g, In<0> a, In<1> x) {
+        return Grads{Tensor(), -g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))};
+      });
   add_alias<ops::igamma>(t, "igamma(Tensor self, Tensor other) -> Tensor");
   add_alias<ops::igammac>(t, "igammac(Tensor self, Tensor other) -> Tensor");
-  add_binary(t, ops::zeta, "special::zeta(Tensor self, Tensor other) -> Tensor", Formula::Zeta, Promote::Float).doc("Hurwitz's zeta function.")
+  add_binary(t, ops::zeta, "special::zeta(Tensor self, Tensor other) -> Tensor", Formula::Zeta,
+             Promote::Float)
+      .doc("Hurwitz's zeta function.")
       .derivative([](Grad g, In<0> s, In<1> q) { return Grads{Tensor(), g * -s * ops::zeta(s + 1, q)}; });
 }
 
 void register_errors(Table& t) {
-  add_unary(t, ops::erf, "erf(Tensor self) -> Tensor", Formula::Erf).doc("Error function.")
+  add_unary(t, ops::erf, "erf(Tensor self) -> Tensor", Formula::Erf)
+      .doc("Error function.")
       .derivative([](Grad g, In<0> x) { return g * ops::exp(-(x * x)) * Scalar(2 / kSqrtPi); });
-  add_unary(t, ops::erfc, "erfc(Tensor self) -> Tensor", Formula::Erfc).doc("1 - erf(self).")
+  add_unary(t, ops::erfc, "erfc(Tensor self) -> Tensor", Formula::Erfc)
+      .doc("1 - erf(self).")
       .derivative([](Grad g, In<0> x) { return g * ops::exp(-(x * x)) * Scalar(-2 / kSqrtPi); });
-  add_unary(t, ops::erfinv, "erfinv(Tensor self) -> Tensor", Formula::Erfinv).doc("Inverse of erf.")
+  add_unary(t, ops::erfinv, "erfinv(Tensor self) -> Tensor", Formula::Erfinv)
+      .doc("Inverse of erf.")
       .derivative([](Grad g, Out<0> y) { return g * ops::exp(y * y) * Scalar(kSqrtPi / 2); });
-  add_unary(t, ops::erfcx, "special::erfcx(Tensor self) -> Tensor", Formula::Erfcx).doc("exp(self^2) * erfc(self).")
+  add_unary(t, ops::erfcx, "special::erfcx(Tensor self) -> Tensor", Formula::Erfcx)
+      .doc("exp(self^2) * erfc(self).")
       .derivative([](Grad g, In<0> x, Out<0> y) { return g * (x * y * 2 - Scalar(2 / kSqrtPi)); });
-  add_unary(t, ops::ndtri, "special::ndtri(Tensor self) -> Tensor", Formula::Ndtri).doc("Inverse of the normal distribution function.")
-      .derivative([](Grad g, Out<0> y) { return g * ops::exp(y * y / 2) * Scalar(std::sqrt(2 * std::numbers::pi)); });
+  add_unary(t, ops::ndtri, "special::ndtri(Tensor self) -> Tensor", Formula::Ndtri)
+      .doc("Inverse of the normal distribution function.")
+      .derivative(
+          [](Grad g, Out<0> y) { return g * ops::exp(y * y / 2) * Scalar(std::sqrt(2 * std::numbers::pi)); });
   static Fn<Tensor(const Tensor&)> log_ndtr;
-  add_unary(t, log_ndtr, "special::log_ndtr(Tensor self) -> Tensor", Formula::LogNdtr).doc("Logarithm of the normal distribution function.")
-      .derivative([](Grad g, In<0> x) { return g / ops::erfcx(x * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(std::sqrt(2 / std::numbers::pi)); });
-  t.composite("special::ndtr(Tensor self) -> Tensor", ndtr_body).out().doc("The normal distribution function.");
+  add_unary(t, log_ndtr, "special::log_ndtr(Tensor self) -> Tensor", Formula::LogNdtr)
+      .doc("Logarithm of the normal distribution function.")
+      .derivative([](Grad g, In<0> x) {
+        return g / ops::erfcx(x * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(std::sqrt(2 / std::numbers::pi));
+      });
+  t.composite("special::ndtr(Tensor self) -> Tensor", ndtr_body)
+      .out()
+      .doc("The normal distribution function.");
 }
 
 void register_bessels(Table& t) {
-  add_unary(t, ops::i0, "i0(Tensor self) -> Tensor", Formula::I0).doc("Modified Bessel function of order 0.")
+  add_unary(t, ops::i0, "i0(Tensor self) -> Tensor", Formula::I0)
+      .doc("Modified Bessel function of order 0.")
       .derivative([](Grad g, In<0> x) { return g * ops::i1(x); });
-  add_unary(t, ops::i0e, "special::i0e(Tensor self) -> Tensor", Formula::I0e).doc("exp(-|self|) * i0(self).")
+  add_unary(t, ops::i0e, "special::i0e(Tensor self) -> Tensor", Formula::I0e)
+      .doc("exp(-|self|) * i0(self).")
       .derivative([](Grad g, In<0> x, Out<0> y) { return g * (ops::i1e(x) - ops::sgn(x) * y); });
-  add_unary(t, ops::i1, "special::i1(Tensor self) -> Tensor", Formula::I1).doc("Modified Bessel function of order 1.")
+  add_unary(t, ops::i1, "special::i1(Tensor self) -> Tensor", Formula::I1)
+      .doc("Modified Bessel function of order 1.")
       .derivative([](Grad g, In<0> x, Out<0> y) { return g * where(eq(x, 0), 0.5, ops::i0(x) - y / x); });
-  add_unary(t, ops::i1e, "special::i1e(Tensor self) -> Tensor", Formula::I1e).doc("exp(-|self|) * i1(self).")
-      .derivative([](Grad g, In<0> x, Out<0> y) { return g * where(eq(x, 0), 0.5, ops::i0e(x) - y * (ops::sgn(x) + Scalar(1) / x)); });
+  add_unary(t, ops::i1e, "special::i1e(Tensor self) -> Tensor", Formula::I1e)
+      .doc("exp(-|self|) * i1(self).")
+      .derivative([](Grad g, In<0> x, Out<0> y) {
+        return g * where(eq(x, 0), 0.5, ops::i0e(x) - y * (ops::sgn(x) + Scalar(1) / x));
+      });
 }
 
 void register_singles(Table& t) {
-  add_unary(t, ops::sinc, "sinc(Tensor self) -> Tensor", Formula::Sinc).doc("sin(pi x) / (pi x).")
+  add_unary(t, ops::sinc, "sinc(Tensor self) -> Tensor", Formula::Sinc)
+      .doc("sin(pi x) / (pi x).")
       .derivative([](Grad g, In<0> x) {
         const Tensor a = x * Scalar(std::numbers::pi);
         return g * conj_of(where(eq(a, 0), 0, (ops::cos(a) * a - ops::sin(a)) / (a * x)));
       });
-  t.op(ops::logit, "logit(Tensor self, float? eps=None) -> Tensor", logit_kernel).family(Family::Pointwise).inplace().out()
+  t.op(ops::logit, "logit(Tensor self, float? eps=None) -> Tensor", logit_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
       .doc("log(self / (1 - self)), self limited to [eps, 1 - eps].")
       .derivative([](Grad g, In<0> x, Attr<1, std::optional<double>> eps) { return logit_grad(g, x, *eps); });
-  add_unary(t, ops::entr, "special::entr(Tensor self) -> Tensor", Formula::Entr).doc("-self * log(self).")
+  add_unary(t, ops::entr, "special::entr(Tensor self) -> Tensor", Formula::Entr)
+      .doc("-self * log(self).")
       .derivative([](Grad g, In<0> x) { return g * (-ops::log(x) - 1); });
-  t.op(ops::nan_to_num, "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", nan_to_num_kernel)
-      .family(Family::Pointwise).inplace().out().doc("NaN and infinities replaced by numbers.")
+  t.op(ops::nan_to_num,
+       "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
+       nan_to_num_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("NaN and infinities replaced by numbers.")
       .derivative([](Grad g, In<0> x) { return g * ops::isfinite(x); });
-  t.op(ops::frexp, "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp_kernel).out().doc("Mantissa in [0.5, 1) and exponent of 2.")
-      .derivative([](Grad g, Shape<0> self, Out<1> exponent) { return g * ops::pow(wrapped_number(2.0), -to_dtype(exponent, self.dtype())); });
+  t.op(ops::frexp, "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp_kernel)
+      .out()
+      .doc("Mantissa in [0.5, 1) and exponent of 2.")
+      .derivative([](Grad g, Shape<0> self, Out<1> exponent) {
+        return g * ops::pow(wrapped_number(2.0), -to_dtype(exponent, self.dtype()));
+      });
 }
 
 void register_special_names(Table& t) {
-  auto names = [&]<auto& H>(const char* schema) { t.composite(schema, &detail::Alias<H>::body).out().doc(H.op().doc); };
+  auto names = [&]<auto & H>(const char* schema) {
+    t.composite(schema, &detail::Alias<H>::body).out().doc(H.op().doc);
+  };
   names.operator()<ops::exp2>("special::exp2(Tensor self) -> Tensor");
   names.operator()<ops::expm1>("special::expm1(Tensor self) -> Tensor");
   names.operator()<ops::log1p>("special::log1p(Tensor self) -> Tensor");

@@ -24,11 +24,13 @@ Tensor copied(const Call& call, const Tensor& self) {
   return out;
 }
 
-// --- sign and size -------------------------------------------------------------------------------------------------
+// --- sign and size
+// -------------------------------------------------------------------------------------------------
 
 Tensor neg_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_bool(self.dtype()),
-           "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+           "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+           "mask, use the `~` or "
            "`logical_not()` operator instead.");
   return pointwise::unary(call, self);
 }
@@ -43,7 +45,9 @@ Tensor abs_kernel(const Call& call, const Tensor& self) {
   return pointwise::compute(call, Formula::AbsComplex, self.dtype(), {&self});
 }
 Tensor sign_kernel(const Call& call, const Tensor& self) {
-  RL_CHECK(!is_complex(self.dtype()), "Unlike NumPy, torch.sign doesn't intend to support complex numbers, please use torch.sgn instead.");
+  RL_CHECK(
+      !is_complex(self.dtype()),
+      "Unlike NumPy, torch.sign doesn't intend to support complex numbers, please use torch.sgn instead.");
   return pointwise::unary(call, self);
 }
 
@@ -57,7 +61,8 @@ Tensor sgn_grad(const Tensor& g, const Tensor& z, const Tensor& s) {
   return where(eq(size, 0), 0, (g - s * along) / size);
 }
 
-// --- rounding ------------------------------------------------------------------------------------------------------
+// --- rounding
+// ------------------------------------------------------------------------------------------------------
 
 Tensor whole_kernel(const Call& call, const Tensor& self) {  // floor, ceil, trunc: integers are whole already
   return is_integral(self.dtype()) ? copied(call, self) : pointwise::unary(call, self);
@@ -67,10 +72,12 @@ Tensor round_kernel(const Call& call, const Tensor& self, int64_t decimals) {
   if (is_integral(self.dtype())) return copied(call, self);
   if (decimals == 0) return pointwise::compute(call, Formula::Round, self.dtype(), {&self});
   const Scalar scale(std::pow(10.0, static_cast<double>(std::abs(decimals))));
-  return pointwise::compute(call, decimals > 0 ? Formula::RoundUp : Formula::RoundDown, self.dtype(), {&self}, {&scale, 1});
+  return pointwise::compute(call, decimals > 0 ? Formula::RoundUp : Formula::RoundDown, self.dtype(), {&self},
+                            {&scale, 1});
 }
 
-// --- powers --------------------------------------------------------------------------------------------------------
+// --- powers
+// --------------------------------------------------------------------------------------------------------
 
 // Exponents that have a cheaper and more exact formula.
 std::optional<Formula> special_power(double exponent) {
@@ -91,7 +98,8 @@ Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) 
   if (number && !is_complex(exponent.dtype())) {
     const double e = read_scalar(exponent).to_double();
     if (is_integral(type)) {
-      RL_CHECK(e >= 0 || !exponent.is_wrapped_number(), "Integers to negative integer powers are not allowed.");
+      RL_CHECK(e >= 0 || !exponent.is_wrapped_number(),
+               "Integers to negative integer powers are not allowed.");
       if (e == 2) return pointwise::compute(call, Formula::Square, type, {&self});
     } else if (e == 1) {
       const Tensor out = pointwise::result(call, self.sizes(), type, {&self});
@@ -101,7 +109,8 @@ Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) 
       return pointwise::compute(call, *formula, type, {&self});
     }
   }
-  return pointwise::compute(call, is_integral(type) ? Formula::PowInteger : Formula::Pow, type, {&self, &exponent});
+  return pointwise::compute(call, is_integral(type) ? Formula::PowInteger : Formula::Pow, type,
+                            {&self, &exponent});
 }
 
 Tensor pow_self_grad(const Tensor& g, const Tensor& self, const Tensor& exponent) {
@@ -110,7 +119,9 @@ Tensor pow_self_grad(const Tensor& g, const Tensor& self, const Tensor& exponent
     if (e == Scalar(0)) return zeros_like(g);
     if (e == Scalar(1)) return g;
     if (e == Scalar(2)) return g * conj_of(self * Scalar(2));
-    const Scalar less = e.is_complex() ? Scalar(e.to<complex128>() - 1.0) : e.is_floating() ? Scalar(e.to_double() - 1) : Scalar(e.to_int() - 1);
+    const Scalar less = e.is_complex()    ? Scalar(e.to<complex128>() - 1.0)
+                        : e.is_floating() ? Scalar(e.to_double() - 1)
+                                          : Scalar(e.to_int() - 1);
     return g * conj_of(e * pow(self, less));
   }
   return where(eq(exponent, 0), 0, g * conj_of(exponent * ops::pow(self, exponent - 1)));
@@ -138,70 +149,108 @@ Tensor rad2deg_body(const Call&, const Tensor& self) {
 
 Tensor floating_only(const Call& call, const Tensor& self) {
   if (is_integral_or_bool(self.dtype()))
-    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_vml_cpu\" not implemented for '", legacy_name(self.dtype()), "'");
+    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_vml_cpu\" not implemented for '", legacy_name(self.dtype()),
+                       "'");
   return pointwise::unary(call, self);
 }
 
-// --- records -------------------------------------------------------------------------------------------------------
+// --- records
+// -------------------------------------------------------------------------------------------------------
 
 void register_exponentials(Table& t) {
-  add_unary(t, ops::exp, "exp(Tensor self) -> Tensor", Formula::Exp).doc("e to the power of self.")
+  add_unary(t, ops::exp, "exp(Tensor self) -> Tensor", Formula::Exp)
+      .doc("e to the power of self.")
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y); });
-  add_unary(t, ops::exp2, "exp2(Tensor self) -> Tensor", Formula::Exp2).doc("2 to the power of self.")
+  add_unary(t, ops::exp2, "exp2(Tensor self) -> Tensor", Formula::Exp2)
+      .doc("2 to the power of self.")
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y * Scalar(std::numbers::ln2)); });
-  add_unary(t, ops::expm1, "expm1(Tensor self) -> Tensor", Formula::Expm1).doc("exp(self) - 1, exact near zero.")
+  add_unary(t, ops::expm1, "expm1(Tensor self) -> Tensor", Formula::Expm1)
+      .doc("exp(self) - 1, exact near zero.")
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y + Scalar(1)); });
-  add_unary(t, ops::log, "log(Tensor self) -> Tensor", Formula::Log).doc("Natural logarithm.")
+  add_unary(t, ops::log, "log(Tensor self) -> Tensor", Formula::Log)
+      .doc("Natural logarithm.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(x); });
-  add_unary(t, ops::log2, "log2(Tensor self) -> Tensor", Formula::Log2).doc("Logarithm to base 2.")
+  add_unary(t, ops::log2, "log2(Tensor self) -> Tensor", Formula::Log2)
+      .doc("Logarithm to base 2.")
       .derivative([](Grad g, In<0> x) { return g / (conj_of(x) * Scalar(std::numbers::ln2)); });
-  add_unary(t, ops::log10, "log10(Tensor self) -> Tensor", Formula::Log10).doc("Logarithm to base 10.")
+  add_unary(t, ops::log10, "log10(Tensor self) -> Tensor", Formula::Log10)
+      .doc("Logarithm to base 10.")
       .derivative([](Grad g, In<0> x) { return g / (conj_of(x) * Scalar(std::numbers::ln10)); });
-  add_unary(t, ops::log1p, "log1p(Tensor self) -> Tensor", Formula::Log1p).doc("log(1 + self), exact near zero.")
+  add_unary(t, ops::log1p, "log1p(Tensor self) -> Tensor", Formula::Log1p)
+      .doc("log(1 + self), exact near zero.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(x + Scalar(1)); });
-  add_unary(t, ops::sqrt, "sqrt(Tensor self) -> Tensor", Formula::Sqrt).doc("Square root.")
+  add_unary(t, ops::sqrt, "sqrt(Tensor self) -> Tensor", Formula::Sqrt)
+      .doc("Square root.")
       .derivative([](Grad g, Out<0> y) { return g / conj_of(y * Scalar(2)); });
-  add_unary(t, ops::rsqrt, "rsqrt(Tensor self) -> Tensor", Formula::Rsqrt).doc("1 / sqrt(self).")
+  add_unary(t, ops::rsqrt, "rsqrt(Tensor self) -> Tensor", Formula::Rsqrt)
+      .doc("1 / sqrt(self).")
       .derivative([](Grad g, Out<0> y) { return Scalar(-0.5) * g * conj_of(pow(y, 3)); });
-  add_unary(t, ops::reciprocal, "reciprocal(Tensor self) -> Tensor", Formula::Reciprocal).doc("1 / self.")
+  add_unary(t, ops::reciprocal, "reciprocal(Tensor self) -> Tensor", Formula::Reciprocal)
+      .doc("1 / self.")
       .derivative([](Grad g, Out<0> y) { return -g * conj_of(y * y); });
   t.composite(ops::square, "square(Tensor self) -> Tensor", square_body).inplace().out().doc("self * self.");
-  t.op(ops::pow, "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow_kernel).family(Family::Pointwise).inplace().out()
+  t.op(ops::pow, "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
       .doc("self to the power of exponent.")
       .derivative([](Grad g, In<0> x, In<1> e, Out<0> y, Needs need) {
-        return Grads{need[0] ? pow_self_grad(g, x, e) : Tensor(), need[1] ? pow_exponent_grad(g, x, e, y) : Tensor()};
+        return Grads{need[0] ? pow_self_grad(g, x, e) : Tensor(),
+                     need[1] ? pow_exponent_grad(g, x, e, y) : Tensor()};
       });
-  t.composite(ops::float_power, "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", float_power_body).inplace().out()
+  t.composite(ops::float_power, "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
+              float_power_body)
+      .inplace()
+      .out()
       .doc("self to the power of exponent, in double precision.");
 }
 
 void register_trigonometry(Table& t) {
-  add_unary(t, ops::sin, "sin(Tensor self) -> Tensor", Formula::Sin).doc("Sine.")
+  add_unary(t, ops::sin, "sin(Tensor self) -> Tensor", Formula::Sin)
+      .doc("Sine.")
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::cos(x)); });
-  add_unary(t, ops::cos, "cos(Tensor self) -> Tensor", Formula::Cos).doc("Cosine.")
+  add_unary(t, ops::cos, "cos(Tensor self) -> Tensor", Formula::Cos)
+      .doc("Cosine.")
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::sin(x)); });
-  add_unary(t, ops::tan, "tan(Tensor self) -> Tensor", Formula::Tan).doc("Tangent.")
+  add_unary(t, ops::tan, "tan(Tensor self) -> Tensor", Formula::Tan)
+      .doc("Tangent.")
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y * y + Scalar(1)); });
-  add_unary(t, ops::asin, "asin(Tensor self) -> Tensor", Formula::Asin).doc("Inverse sine.")
+  add_unary(t, ops::asin, "asin(Tensor self) -> Tensor", Formula::Asin)
+      .doc("Inverse sine.")
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(Scalar(1) - x * x)); });
-  add_unary(t, ops::acos, "acos(Tensor self) -> Tensor", Formula::Acos).doc("Inverse cosine.")
+  add_unary(t, ops::acos, "acos(Tensor self) -> Tensor", Formula::Acos)
+      .doc("Inverse cosine.")
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::rsqrt(Scalar(1) - x * x)); });
-  add_unary(t, ops::atan, "atan(Tensor self) -> Tensor", Formula::Atan).doc("Inverse tangent.")
+  add_unary(t, ops::atan, "atan(Tensor self) -> Tensor", Formula::Atan)
+      .doc("Inverse tangent.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(x * x + Scalar(1)); });
-  add_unary(t, ops::sinh, "sinh(Tensor self) -> Tensor", Formula::Sinh).doc("Hyperbolic sine.")
+  add_unary(t, ops::sinh, "sinh(Tensor self) -> Tensor", Formula::Sinh)
+      .doc("Hyperbolic sine.")
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::cosh(x)); });
-  add_unary(t, ops::cosh, "cosh(Tensor self) -> Tensor", Formula::Cosh).doc("Hyperbolic cosine.")
+  add_unary(t, ops::cosh, "cosh(Tensor self) -> Tensor", Formula::Cosh)
+      .doc("Hyperbolic cosine.")
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::sinh(x)); });
-  add_unary(t, ops::tanh, "tanh(Tensor self) -> Tensor", Formula::Tanh).doc("Hyperbolic tangent.")
+  add_unary(t, ops::tanh, "tanh(Tensor self) -> Tensor", Formula::Tanh)
+      .doc("Hyperbolic tangent.")
       .derivative([](Grad g, Out<0> y) { return ops::tanh_backward(g, y); });
-  add_unary(t, ops::asinh, "asinh(Tensor self) -> Tensor", Formula::Asinh).doc("Inverse hyperbolic sine.")
+  add_unary(t, ops::asinh, "asinh(Tensor self) -> Tensor", Formula::Asinh)
+      .doc("Inverse hyperbolic sine.")
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x * x + Scalar(1))); });
-  add_unary(t, ops::acosh, "acosh(Tensor self) -> Tensor", Formula::Acosh).doc("Inverse hyperbolic cosine.")
-      .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x - Scalar(1)) * ops::rsqrt(x + Scalar(1))); });
-  add_unary(t, ops::atanh, "atanh(Tensor self) -> Tensor", Formula::Atanh).doc("Inverse hyperbolic tangent.")
+  add_unary(t, ops::acosh, "acosh(Tensor self) -> Tensor", Formula::Acosh)
+      .doc("Inverse hyperbolic cosine.")
+      .derivative(
+          [](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x - Scalar(1)) * ops::rsqrt(x + Scalar(1))); });
+  add_unary(t, ops::atanh, "atanh(Tensor self) -> Tensor", Formula::Atanh)
+      .doc("Inverse hyperbolic tangent.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(Scalar(1) - x * x); });
-  t.composite(ops::deg2rad, "deg2rad(Tensor self) -> Tensor", deg2rad_body).inplace().out().doc("Degrees to radians.");
-  t.composite(ops::rad2deg, "rad2deg(Tensor self) -> Tensor", rad2deg_body).inplace().out().doc("Radians to degrees.");
+  t.composite(ops::deg2rad, "deg2rad(Tensor self) -> Tensor", deg2rad_body)
+      .inplace()
+      .out()
+      .doc("Degrees to radians.");
+  t.composite(ops::rad2deg, "rad2deg(Tensor self) -> Tensor", rad2deg_body)
+      .inplace()
+      .out()
+      .doc("Radians to degrees.");
   add_alias<ops::asin>(t, "arcsin(Tensor self) -> Tensor");
   add_alias<ops::acos>(t, "arccos(Tensor self) -> Tensor");
   add_alias<ops::atan>(t, "arctan(Tensor self) -> Tensor");
@@ -212,27 +261,47 @@ void register_trigonometry(Table& t) {
 
 void register_signs(Table& t) {
   const auto data = [](Formula f, Promote p = Promote::Same) { return pointwise::make_spec(f, p); };
-  auto record = [&](Fn<Tensor(const Tensor&)>& handle, const char* schema, Kernel kernel, Formula f, Promote p = Promote::Same) {
+  auto record = [&](Fn<Tensor(const Tensor&)>& handle, const char* schema, Kernel kernel, Formula f,
+                    Promote p = Promote::Same) {
     return t.op(handle, schema, kernel).family(Family::Pointwise).data(data(f, p)).inplace().out();
   };
-  record(ops::neg, "neg(Tensor self) -> Tensor", neg_kernel, Formula::Neg).doc("-self.").derivative([](Grad g) { return -g; });
+  record(ops::neg, "neg(Tensor self) -> Tensor", neg_kernel, Formula::Neg)
+      .doc("-self.")
+      .derivative([](Grad g) { return -g; });
   add_alias<ops::neg>(t, "negative(Tensor self) -> Tensor");
-  t.op(ops::positive, "positive(Tensor(a) self) -> Tensor(a)", positive_kernel).doc("self, refusing bool.").derivative([](Grad g) { return g; });
-  record(ops::abs, "abs(Tensor self) -> Tensor", abs_kernel, Formula::Abs).doc("Absolute value.")
+  t.op(ops::positive, "positive(Tensor(a) self) -> Tensor(a)", positive_kernel)
+      .doc("self, refusing bool.")
+      .derivative([](Grad g) { return g; });
+  record(ops::abs, "abs(Tensor self) -> Tensor", abs_kernel, Formula::Abs)
+      .doc("Absolute value.")
       .derivative([](Grad g, In<0> x) { return abs_grad(g, x); });
   add_alias<ops::abs>(t, "absolute(Tensor self) -> Tensor");
-  record(ops::sign, "sign(Tensor self) -> Tensor", sign_kernel, Formula::Sign).doc("-1, 0 or 1.").derivative([](Grad g) { return zeros_like(g); });
-  add_unary(t, ops::sgn, "sgn(Tensor self) -> Tensor", Formula::Sign, Promote::Same).doc("self / |self|, 0 at 0.")
+  record(ops::sign, "sign(Tensor self) -> Tensor", sign_kernel, Formula::Sign)
+      .doc("-1, 0 or 1.")
+      .derivative([](Grad g) { return zeros_like(g); });
+  add_unary(t, ops::sgn, "sgn(Tensor self) -> Tensor", Formula::Sign, Promote::Same)
+      .doc("self / |self|, 0 at 0.")
       .derivative([](Grad g, In<0> z, Out<0> s) { return sgn_grad(g, z, s); });
   auto step = [](Grad g) { return zeros_like(g); };
-  record(ops::floor, "floor(Tensor self) -> Tensor", whole_kernel, Formula::Floor).doc("Largest integer not above self.").derivative(step);
-  record(ops::ceil, "ceil(Tensor self) -> Tensor", whole_kernel, Formula::Ceil).doc("Smallest integer not below self.").derivative(step);
-  record(ops::trunc, "trunc(Tensor self) -> Tensor", whole_kernel, Formula::Trunc).doc("self without its fraction.").derivative(step);
+  record(ops::floor, "floor(Tensor self) -> Tensor", whole_kernel, Formula::Floor)
+      .doc("Largest integer not above self.")
+      .derivative(step);
+  record(ops::ceil, "ceil(Tensor self) -> Tensor", whole_kernel, Formula::Ceil)
+      .doc("Smallest integer not below self.")
+      .derivative(step);
+  record(ops::trunc, "trunc(Tensor self) -> Tensor", whole_kernel, Formula::Trunc)
+      .doc("self without its fraction.")
+      .derivative(step);
   add_alias<ops::trunc>(t, "fix(Tensor self) -> Tensor");
-  record(ops::frac, "frac(Tensor self) -> Tensor", floating_only, Formula::Frac).doc("The fraction of self, with its sign.")
+  record(ops::frac, "frac(Tensor self) -> Tensor", floating_only, Formula::Frac)
+      .doc("The fraction of self, with its sign.")
       .derivative([](Grad g) { return g; });
-  t.op(ops::round, "round.decimals(Tensor self, *, int decimals=0) -> Tensor", round_kernel).family(Family::Pointwise).inplace().out()
-      .doc("To the nearest integer, or to so many decimals; halves go to the even neighbour.").derivative(step);
+  t.op(ops::round, "round.decimals(Tensor self, *, int decimals=0) -> Tensor", round_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("To the nearest integer, or to so many decimals; halves go to the even neighbour.")
+      .derivative(step);
 }
 
 }  // namespace

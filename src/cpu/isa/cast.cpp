@@ -55,12 +55,14 @@ void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t fr
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i),
                        _mm256_cvtps_ph(_mm256_loadu_ps(reinterpret_cast<const float*>(from) + i), 0));
   for (; i < n; ++i)
-    *reinterpret_cast<Half*>(to + i * to_stride) = Half(*reinterpret_cast<const float*>(from + i * from_stride));
+    *reinterpret_cast<Half*>(to + i * to_stride) =
+        Half(*reinterpret_cast<const float*>(from + i * from_stride));
 }
 #endif
 
 template <class From, class... To>
-constexpr void fill_column(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table, TypeList<To...>) {
+constexpr void fill_column(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
+                           TypeList<To...>) {
   ((table[static_cast<int>(dtype_of<To>)][static_cast<int>(dtype_of<From>)] = &cast<To, From>), ...);
 }
 template <class... From>
@@ -78,7 +80,8 @@ using CastTypes = StorageTypes;
 #endif
 
 template <class T>
-void select(char* out, const bool* condition, const char* a, int64_t a_stride, const char* b, int64_t b_stride, int64_t n) {
+void select(char* out, const bool* condition, const char* a, int64_t a_stride, const char* b,
+            int64_t b_stride, int64_t n) {
   auto* o = reinterpret_cast<T*>(out);
   const auto *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
   if (a_stride && b_stride) {
@@ -100,8 +103,9 @@ void select(char* out, const bool* condition, const char* a, int64_t a_stride, c
 
 }  // namespace
 
-constinit const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = make_table(CastTypes{});
-constinit const std::array<WhereLoop, 5> where_table = {&select<uint8_t>, &select<uint16_t>, &select<uint32_t>,
-                                                        &select<uint64_t>, &select<complex128>};
+constinit const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table =
+    make_table(CastTypes{});
+constinit const std::array<WhereLoop, 5> where_table = {
+    &select<uint8_t>, &select<uint16_t>, &select<uint32_t>, &select<uint64_t>, &select<complex128>};
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -12,13 +12,23 @@ namespace {
 
 // Complex numbers and scalar library functions gain nothing from wide registers: one copy of them will do.
 #ifdef __AVX2__
-template <class...> using Once = TypeList<>;
+template <class...>
+using Once = TypeList<>;
 #else
-template <class... T> using Once = TypeList<T...>;
+template <class... T>
+using Once = TypeList<T...>;
 #endif
 using SmallInts = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>;
-template <class... T> struct Exact { using List = Concat<T...>; static constexpr bool kPadded = false; };
-template <class... T> struct Padded { using List = Concat<T...>; static constexpr bool kPadded = true; };
+template <class... T>
+struct Exact {
+  using List = Concat<T...>;
+  static constexpr bool kPadded = false;
+};
+template <class... T>
+struct Padded {
+  using List = Concat<T...>;
+  static constexpr bool kPadded = true;
+};
 using Numbers = Exact<SmallInts, TypeList<float, double>, Once<bool, complex64, complex128>>;
 using Real = Exact<SmallInts, TypeList<float, double>, Once<bool, uint64_t>>;
 using Comparable = Exact<SmallInts, TypeList<float, double>, Once<complex64, complex128>>;
@@ -37,14 +47,20 @@ using FloatingS = Exact<Once<float, double>>;
 using FieldsS = Exact<Once<float, double, complex64, complex128>>;
 
 template <class T, FormulaResult R>
-struct ResultOf { using type = T; };
+struct ResultOf {
+  using type = T;
+};
 template <class T>
-struct ResultOf<T, FormulaResult::Bool> { using type = bool; };
+struct ResultOf<T, FormulaResult::Bool> {
+  using type = bool;
+};
 template <class T>
-struct ResultOf<std::complex<T>, FormulaResult::Part> { using type = T; };
+struct ResultOf<std::complex<T>, FormulaResult::Part> {
+  using type = T;
+};
 
-// One pass over n elements. The pragma says that a result written never changes a later operand: operands are equal
-// to the result (in place) or apart.
+// One pass over n elements. The pragma says that a result written never changes a later operand: operands are
+// equal to the result (in place) or apart.
 template <class F, class T, class R>
 inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, int64_t n, const T* p) {
   if constexpr (F::kInputs == 1) {
@@ -69,8 +85,8 @@ inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, i
   }
 }
 
-// Vector functions and their scalar cousins differ in the last bit: the tail goes through the vector functions too, so
-// that a value does not depend on where in the tensor it stands.
+// Vector functions and their scalar cousins differ in the last bit: the tail goes through the vector
+// functions too, so that a value does not depend on where in the tensor it stands.
 constexpr int64_t kPad = 16;
 
 template <class F, class T>
@@ -113,23 +129,23 @@ constexpr FormulaLoops make_row() {
 
 }  // namespace
 
-#define RL_FORMULA(name, inputs, parameters, types, result, ...)                                             \
-  namespace {                                                                                                \
-  struct name {                                                                                              \
-    static constexpr int kInputs = inputs, kParameters = parameters;                                         \
-    static constexpr FormulaResult kResult = FormulaResult::result;                                          \
-    using Types = types;                                                                                     \
-    template <class T>                                                                                       \
-    static auto apply([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z, [[maybe_unused]] const T* p) { \
-      using namespace formulas;                                                                              \
-      return __VA_ARGS__;                                                                                    \
-    }                                                                                                        \
-  };                                                                                                         \
+#define RL_FORMULA(name, inputs, parameters, types, result, ...)                        \
+  namespace {                                                                           \
+  struct name {                                                                         \
+    static constexpr int kInputs = inputs, kParameters = parameters;                    \
+    static constexpr FormulaResult kResult = FormulaResult::result;                     \
+    using Types = types;                                                                \
+    template <class T>                                                                  \
+    static auto apply([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z, \
+                      [[maybe_unused]] const T* p) {                                    \
+      using namespace formulas;                                                         \
+      return __VA_ARGS__;                                                               \
+    }                                                                                   \
+  };                                                                                    \
   }
 #define RL_FORMULA_ROW(name, ...) make_row<name>(),
 
 // Defines `table`, the loops of the formulas in `list`.
-#define RL_DEFINE_LOOPS(table, list) \
-  list(RL_FORMULA) const FormulaLoops table[] = {list(RL_FORMULA_ROW)};
+#define RL_DEFINE_LOOPS(table, list) list(RL_FORMULA) const FormulaLoops table[] = {list(RL_FORMULA_ROW)};
 
 }  // namespace rushlight::cpu::RL_ISA
