@@ -51,7 +51,9 @@ Tensor rrelu_body(const Call&, const Tensor& input, const Scalar& lower, const S
 
 void register_activation_functional_operators(Table& t) {
   using namespace ops;
-  auto flagged = [&](const char* schema, auto body, const Op& op) { t.composite(schema, body).doc(op.doc); };
+  auto flagged = [&](const char* schema, auto body, const Op& op) {
+    return t.composite(schema, body).doc(op.doc);
+  };
   flagged("nn::relu(Tensor input, bool inplace=False) -> Tensor", Functional<relu>::body, relu.op());
   flagged("nn::relu_(Tensor(a!) input) -> Tensor(a!)", Functional<relu>::inplace, relu.op());
   flagged("nn::relu6(Tensor input, bool inplace=False) -> Tensor", relu6_body, hardtanh.op());
@@ -67,11 +69,13 @@ void register_activation_functional_operators(Table& t) {
           celu.op());
   flagged("nn::celu_(Tensor(a!) input, Scalar alpha=1.0) -> Tensor(a!)", Functional<celu>::inplace,
           celu.op());
-  flagged("nn::gelu(Tensor input, str approximate='none') -> Tensor", Functional<gelu>::plain, gelu.op());
+  flagged("nn::gelu(Tensor input, str approximate='none') -> Tensor", Functional<gelu>::plain, gelu.op())
+      .out();
   flagged("nn::silu(Tensor input, bool inplace=False) -> Tensor", Functional<silu>::body, silu.op());
   flagged("nn::mish(Tensor input, bool inplace=False) -> Tensor", Functional<mish>::body, mish.op());
   flagged("nn::softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
-          Functional<softplus>::plain, softplus.op());
+          Functional<softplus>::plain, softplus.op())
+      .out();
   flagged("nn::hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
           Functional<hardtanh>::body, hardtanh.op());
   flagged("nn::hardtanh_(Tensor(a!) input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor(a!)",
@@ -85,10 +89,12 @@ void register_activation_functional_operators(Table& t) {
   flagged("nn::threshold_(Tensor(a!) input, Scalar threshold, Scalar value) -> Tensor(a!)",
           Functional<threshold>::inplace, threshold.op());
   flagged("nn::softshrink(Tensor input, Scalar lambd=0.5) -> Tensor", Functional<softshrink>::plain,
-          softshrink.op());
+          softshrink.op())
+      .out();
   flagged("nn::hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor", Functional<hardshrink>::plain,
-          hardshrink.op());
-  flagged("nn::logsigmoid(Tensor input) -> Tensor", Functional<log_sigmoid>::plain, log_sigmoid.op());
+          hardshrink.op())
+      .out();
+  flagged("nn::logsigmoid(Tensor input) -> Tensor", Functional<log_sigmoid>::plain, log_sigmoid.op()).out();
   flagged("nn::glu(Tensor input, int dim=-1) -> Tensor", Functional<glu>::plain, glu.op());
   flagged("nn::prelu(Tensor input, Tensor weight) -> Tensor", Functional<prelu>::plain, prelu.op());
   flagged("nn::sigmoid(Tensor input) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());

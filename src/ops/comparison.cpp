@@ -118,6 +118,8 @@ Tensor straight_where(const Tensor& condition, const Tensor& self, const Tensor&
 Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& self, const Tensor& other) {
   check_condition(condition);
   const DType type = result_type(self, other);
+  RL_CHECK(!call.out || call.out->dtype() == type, "Expected out type to be ", legacy_name(type), " but got ",
+           legacy_name(call.out->dtype()));
   if (!call.out && condition.is_cpu() && is_bool(condition.dtype()) && condition.is_contiguous() &&
       condition.numel() <= kGrainSize && is_straight(condition, self, type) &&
       is_straight(condition, other, type))

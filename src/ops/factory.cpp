@@ -24,14 +24,20 @@ void check_options(const Call& call, OptLayout layout, OptBool pin_memory) {
            "(): Cannot access accelerator device when none is available.");
 }
 
+// The dtype asked for, which out= must have too, else out's, else nothing.
+OptDType requested(const Call& call, OptDType dtype) {
+  RL_CHECK(!dtype || !call.out || *dtype == call.out->dtype(), "dtype ", legacy_name(*dtype),
+           " does not match dtype of out parameter (", legacy_name(call.out->dtype()), ")");
+  return dtype ? dtype : call.out ? OptDType(call.out->dtype()) : std::nullopt;
+}
+
 DType chosen(const Call& call, OptDType dtype) {
-  return dtype ? *dtype : call.out ? call.out->dtype() : get_default_dtype();
+  return requested(call, dtype).value_or(get_default_dtype());
 }
 
 // Integers alone give int64, as Python's numbers do.
 DType inferred(const Call& call, OptDType dtype, std::initializer_list<Scalar> numbers) {
-  if (dtype) return *dtype;
-  if (call.out) return call.out->dtype();
+  if (OptDType asked = requested(call, dtype)) return *asked;
   Promotion promotion;
   for (const Scalar& s : numbers) promotion.add(s);
   const DType type = promotion.result();
@@ -96,7 +102,7 @@ Tensor constant_kernel(const Call& call, IntList size, OptDType dtype, OptLayout
 Tensor full_kernel(const Call& call, IntList size, const Scalar& value, OptDType dtype, OptLayout layout,
                    OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  const DType type = dtype ? *dtype : call.out ? call.out->dtype() : value.dtype();
+  const DType type = requested(call, dtype).value_or(value.dtype());
   value.check_fits(type);
   return filled(empty_tensor(size, type, device.value_or(Device{})), value);
 }
@@ -207,10 +213,8 @@ Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, co
 
 DType spaced_type(const Call& call, OptDType dtype, const Scalar& start, const Scalar& end) {
   const bool complex = start.is_complex() || end.is_complex();
-  const DType type = dtype      ? *dtype
-                     : call.out ? call.out->dtype()
-                     : complex  ? complex_dtype(get_default_dtype())
-                                : get_default_dtype();
+  const DType fallback = complex ? complex_dtype(get_default_dtype()) : get_default_dtype();
+  const DType type = requested(call, dtype).value_or(fallback);
   RL_CHECK(!complex || is_complex(type), call.op.name(),
            "(): inferred dtype ComplexFloat can't be safely cast to passed dtype ", legacy_name(type));
   return type;
@@ -253,7 +257,9 @@ Tensor eye_square_body(const Call& call, int64_t n, OptDType dtype, OptLayout la
 }
 
 template <bool Upper>
-Tensor triangle_kernel(const Call&, const Tensor& self, int64_t diagonal) {
+Tensor triangle_kernel(const Call& call, const Tensor& self, int64_t diagonal) {
+  RL_CHECK(!call.out || call.out->dtype() == self.dtype(), "Expected out tensor to have dtype ",
+           dtype_name(self.dtype()), ", but got ", dtype_name(call.out->dtype()), " instead");
   RL_CHECK(self.dim() >= 2, Upper ? "triu" : "tril", ": input tensor must have at least 2 dimensions");
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (!out.is_cpu()) return out;

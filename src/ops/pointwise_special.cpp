@@ -72,6 +72,9 @@ double largest(DType t) {
 }
 Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<double> nan,
                          std::optional<double> high, std::optional<double> low) {
+  RL_CHECK(!call.out || call.out->dtype() == self.dtype(),
+           "nan_to_num: dtype of out: ", legacy_name(call.out->dtype()),
+           " should be same as input: ", legacy_name(self.dtype()));
   if (is_integral_or_bool(self.dtype())) {
     const Tensor out = pointwise::result(call, self.sizes(), self.dtype(), {&self});
     if (out.is_cpu() && !out.is_same(self)) cpu::copy(out, self);

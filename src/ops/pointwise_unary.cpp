@@ -69,6 +69,8 @@ Tensor whole_kernel(const Call& call, const Tensor& self) {  // floor, ceil, tru
 }
 
 Tensor round_kernel(const Call& call, const Tensor& self, int64_t decimals) {
+  RL_CHECK(!call.out || call.out->dtype() == self.dtype(), "Found dtype ", legacy_name(call.out->dtype()),
+           " but expected ", legacy_name(self.dtype()));
   if (is_integral(self.dtype())) return copied(call, self);
   if (decimals == 0) return pointwise::compute(call, Formula::Round, self.dtype(), {&self});
   const Scalar scale(std::pow(10.0, static_cast<double>(std::abs(decimals))));
