@@ -49,7 +49,8 @@ void AccumulateGrad::run_tensor_hooks(Gradients& grads) {
 
 namespace {
 
-// Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient itself.
+// Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient
+// itself.
 bool can_steal(const Tensor& grad, const Tensor& leaf) {
   if (grad->use_count() != 1 || grad->storage->use_count() != 1 || grad->view_base) return false;
   if (grad->pyobj || grad->autograd) return false;

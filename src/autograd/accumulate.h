@@ -5,9 +5,10 @@
 namespace rushlight {
 
 // Note [Accumulators]
-// A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it (AutogradMeta::accumulator).
-// Both sides take the lock of the leaf's meta: whoever finds the accumulator there takes a reference under the lock, and the
-// accumulator, whose last reference is gone, looks under the lock whether somebody just did so.
+// A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it
+// (AutogradMeta::accumulator). Both sides take the lock of the leaf's meta: whoever finds the accumulator
+// there takes a reference under the lock, and the accumulator, whose last reference is gone, looks under the
+// lock whether somebody just did so.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const Tensor& leaf);

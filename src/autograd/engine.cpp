@@ -35,9 +35,11 @@ void add_gradient(Tensor& sum, Tensor grad) {
   if (!grad.defined()) return;
   if (!sum.defined()) {
     sum = std::move(grad);
-  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() && may_overwrite(sum)) {
+  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() &&
+             may_overwrite(sum)) {
     gradient_ops.add_into(sum, grad);
-  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() && may_overwrite(grad)) {
+  } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() &&
+             may_overwrite(grad)) {
     gradient_ops.add_into(grad, sum);
     sum = std::move(grad);
   } else {
@@ -46,7 +48,8 @@ void add_gradient(Tensor& sum, Tensor grad) {
 }
 
 // One backward pass: a numbered plan.
-//   1. discover(): count, for every reachable node, the edges that lead to it; with inputs, mark the nodes that lead to one.
+//   1. discover(): count, for every reachable node, the edges that lead to it; with inputs, mark the nodes
+//   that lead to one.
 //   2. seed(): put the given gradients into the buffers of the roots.
 //   3. run(): execute nodes whose edges have all delivered, latest recorded first, until none is ready.
 //   4. finish(): call the queued callbacks and hand out the captured gradients.
@@ -68,7 +71,8 @@ class Pass {
   }
   bool executes(const Node& node) const {
     const int64_t s = work_->find_known(&node);
-    return s >= 0 && ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
+    return s >= 0 &&
+           ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
   }
 
  private:
@@ -97,7 +101,8 @@ class Pass {
       if (root) visit(work_->find_or_add(root.node.get()).first);
   }
 
-  // Depth first without recursion. A node is finished after all it leads to, so that `reaches` is known for those.
+  // Depth first without recursion. A node is finished after all it leads to, so that `reaches` is known for
+  // those.
   void visit(uint32_t root) {
     auto& stack = work_->stack;
     auto open = [&](uint32_t s) {
@@ -122,8 +127,10 @@ class Pass {
       const uint32_t parent = s;
       const uint32_t child = work_->find_or_add(edge.node.get()).first;
       ++(*work_)[child].pending;
-      if (!(*work_)[child].visited) open(child);
-      else (*work_)[parent].executes |= (*work_)[child].reaches;
+      if (!(*work_)[child].visited)
+        open(child);
+      else
+        (*work_)[parent].executes |= (*work_)[child].reaches;
     }
   }
 
@@ -140,8 +147,10 @@ class Pass {
 
   void deliver(uint32_t s, uint32_t input, Tensor grad) {
     NodeState& state = (*work_)[s];
-    if (state.buffer.size() == 0) state.buffer.resize(std::max<size_t>(state.node->outputs().size(), input + 1));
-    RL_ASSERT(input < state.buffer.size(), "an edge leads to a gradient that ", state.node->name(), " does not have");
+    if (state.buffer.size() == 0)
+      state.buffer.resize(std::max<size_t>(state.node->outputs().size(), input + 1));
+    RL_ASSERT(input < state.buffer.size(), "an edge leads to a gradient that ", state.node->name(),
+              " does not have");
     add_gradient(state.buffer[input], std::move(grad));
   }
 
@@ -164,7 +173,8 @@ class Pass {
       for (int32_t c = (*work_)[s].capture; c >= 0; c = work_->captures[c].next)
         captured_[work_->captures[c].result] = grads[work_->captures[c].input];
     if (!(*work_)[s].executes) return {};
-    Gradients results = anomaly_state.enabled ? apply_checked(node, std::move(grads)) : apply(node, std::move(grads));
+    Gradients results =
+        anomaly_state.enabled ? apply_checked(node, std::move(grads)) : apply(node, std::move(grads));
     if (!options_.keep_graph) node.release_saved();
     const auto edges = node.edges();
     for (size_t i = 0; i < results.size() && i < edges.size(); ++i)
@@ -175,12 +185,14 @@ class Pass {
 
   static Gradients apply(Node& node, Gradients grads) {
     NodeHooks* hooks = node.hooks();
-    if (!hooks || (hooks->before.empty() && hooks->after.empty())) [[likely]] return node.apply(std::move(grads));
+    if (!hooks || (hooks->before.empty() && hooks->after.empty())) [[likely]]
+      return node.apply(std::move(grads));
     for (size_t i = 0; i < hooks->before.size(); ++i) Ref<NodePreHook>(hooks->before[i])->call(grads);
     if (hooks->after.empty()) return node.apply(std::move(grads));
     const Gradients outputs = grads.clone();
     Gradients results = node.apply(std::move(grads));
-    for (size_t i = 0; i < hooks->after.size(); ++i) Ref<NodePostHook>(hooks->after[i])->call(results, outputs);
+    for (size_t i = 0; i < hooks->after.size(); ++i)
+      Ref<NodePostHook>(hooks->after[i])->call(results, outputs);
     return results;
   }
 
@@ -218,8 +230,9 @@ class Pass {
 };
 
 // Note [Reentrant backward]
-// A hook, a custom function or a checkpoint may run backward inside backward. The inner pass runs on the caller's stack;
-// deeper than this, it continues on the fresh stack of another thread, which the caller waits for.
+// A hook, a custom function or a checkpoint may run backward inside backward. The inner pass runs on the
+// caller's stack; deeper than this, it continues on the fresh stack of another thread, which the caller waits
+// for.
 constexpr int kMaxDepth = 60;
 
 template <class F>
@@ -242,8 +255,8 @@ void on_fresh_stack(F&& f) {
 
 }  // namespace
 
-std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor> seeds, std::span<const Edge> inputs,
-                                 const BackwardOptions& options) {
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor> seeds,
+                                 std::span<const Edge> inputs, const BackwardOptions& options) {
   RL_ASSERT(roots.size() == seeds.size());
   auto execute = [&] { return Pass(roots, inputs, options).execute(std::move(seeds)); };
   if (pass_state.depth < kMaxDepth) return execute();
@@ -273,11 +286,13 @@ void sum_to_shape(Tensor& grad, const InputMeta& meta, const Node& who, size_t i
   Dims dims;
   for (int64_t d = 0; d < grad.dim() && fits; ++d) {
     const int64_t want = d < extra ? 1 : meta.sizes[d - extra], have = grad->sizes[d];
-    if (d < extra || (want == 1 && have != 1)) dims.push_back(d);
-    else fits = want == have;
+    if (d < extra || (want == 1 && have != 1))
+      dims.push_back(d);
+    else
+      fits = want == have;
   }
-  RL_CHECK(fits, "Function ", who.name(), " returned an invalid gradient at index ", index, " - got ", grad.sizes(),
-           " but expected shape compatible with ", meta.sizes);
+  RL_CHECK(fits, "Function ", who.name(), " returned an invalid gradient at index ", index, " - got ",
+           grad.sizes(), " but expected shape compatible with ", meta.sizes);
   if (!dims.empty()) grad = gradient_ops.sum_dims(grad, dims);
   if (extra > 0) grad = gradient_ops.reshape(grad, meta.sizes);
 }
@@ -290,24 +305,28 @@ void fit_gradient(Tensor& grad, const InputMeta& meta, const Node& who, size_t i
     if (is_complex(grad.dtype()) && !is_complex(meta.dtype)) grad = gradient_ops.real(grad);
     if (grad.dtype() != meta.dtype) grad = gradient_ops.cast(grad, meta.dtype);
   }
-  RL_CHECK(grad.device().type == meta.device.type, "Function ", who.name(), " returned an invalid gradient at index ", index,
-           " - expected device ", meta.device, " but got ", grad.device());
+  RL_CHECK(grad.device().type == meta.device.type, "Function ", who.name(),
+           " returned an invalid gradient at index ", index, " - expected device ", meta.device, " but got ",
+           grad.device());
 }
 
 namespace {
 
 std::vector<Tensor> make_seeds(std::span<const Tensor> outputs, std::span<const Tensor> seeds) {
-  RL_CHECK(seeds.empty() || seeds.size() == outputs.size(), "got ", outputs.size(), " tensors and ", seeds.size(), " gradients");
+  RL_CHECK(seeds.empty() || seeds.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
+           seeds.size(), " gradients");
   std::vector<Tensor> result(outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
     if (!seeds.empty() && seeds[i].defined()) {
-      RL_CHECK(seeds[i].sizes() == output.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ", seeds[i].sizes(),
-               " and output[", i, "] has a shape of ", output.sizes(), ".");
+      RL_CHECK(seeds[i].sizes() == output.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
+               seeds[i].sizes(), " and output[", i, "] has a shape of ", output.sizes(), ".");
       result[i] = seeds[i];
     } else if (requires_grad(output)) {
       RL_CHECK(output.numel() == 1, "grad can be implicitly created only for scalar outputs");
-      RL_CHECK(is_floating(output.dtype()), "grad can be implicitly created only for real scalar outputs but got ", dtype_name(output.dtype()));
+      RL_CHECK(is_floating(output.dtype()),
+               "grad can be implicitly created only for real scalar outputs but got ",
+               dtype_name(output.dtype()));
       result[i] = gradient_ops.ones_like(detach(output));
     }
   }
@@ -332,8 +351,8 @@ void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Ba
   run_backward(roots, make_seeds(outputs, seeds), {}, options);
 }
 
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> seeds,
-                         bool allow_unused, BackwardOptions options) {
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> seeds, bool allow_unused, BackwardOptions options) {
   options.accumulate = false;
   options.keep_graph |= options.create_graph;
   std::vector<Edge> targets;
@@ -344,7 +363,8 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   const std::vector<Edge> roots = edges_of(outputs);
   std::vector<Tensor> result = run_backward(roots, make_seeds(outputs, seeds), targets, options);
   for (size_t i = 0; i < result.size(); ++i)
-    RL_CHECK(allow_unused || result[i].defined(), "The differentiated Tensor at index ", i, " appears to not have been used "
+    RL_CHECK(allow_unused || result[i].defined(), "The differentiated Tensor at index ", i,
+             " appears to not have been used "
              "in the graph. Set allow_unused=True if this is the desired behavior.");
   return result;
 }

@@ -10,18 +10,21 @@ struct BackwardOptions {
   bool accumulate = true;     // add into the .grad of leaves; off for autograd.grad
 };
 
-// Runs from `roots` with the gradients `seeds`. With `inputs`, only the part of the graph that leads to them runs, and
-// their gradients are returned in order (undefined where nothing arrived) or, with `accumulate`, added to them.
-std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor> seeds, std::span<const Edge> inputs,
-                                 const BackwardOptions& options);
+// Runs from `roots` with the gradients `seeds`. With `inputs`, only the part of the graph that leads to them
+// runs, and their gradients are returned in order (undefined where nothing arrived) or, with `accumulate`,
+// added to them.
+std::vector<Tensor> run_backward(std::span<const Edge> roots, std::vector<Tensor> seeds,
+                                 std::span<const Edge> inputs, const BackwardOptions& options);
 
 // torch.autograd.backward and torch.autograd.grad for tensors, with their checks; missing seeds are ones.
-void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds = {}, BackwardOptions options = {});
-std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> seeds = {},
-                         bool allow_unused = false, BackwardOptions options = {.accumulate = false});
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> seeds = {},
+              BackwardOptions options = {});
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> seeds = {}, bool allow_unused = false,
+                         BackwardOptions options = {.accumulate = false});
 
-// Sums to the shape, casts to the dtype and drops the imaginary part as `meta` asks; fails where shapes cannot match.
-// `who` names the node that produced the gradient, at result `index`.
+// Sums to the shape, casts to the dtype and drops the imaginary part as `meta` asks; fails where shapes
+// cannot match. `who` names the node that produced the gradient, at result `index`.
 void fit_gradient(Tensor& grad, const InputMeta& meta, const Node& who, size_t index);
 
 // A callback for the end of the backward pass now running on this thread.

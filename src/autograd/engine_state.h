@@ -8,8 +8,8 @@ namespace rushlight {
 
 struct NodeState {
   Node* node = nullptr;
-  uint32_t pending = 0;   // edges that have not delivered yet
-  int32_t capture = -1;   // first entry of Workspace::captures
+  uint32_t pending = 0;  // edges that have not delivered yet
+  int32_t capture = -1;  // first entry of Workspace::captures
   bool visited = false;
   bool reaches = false;   // is or leads to an input
   bool executes = false;  // leads to an input
@@ -106,8 +106,10 @@ class Workspace {
     captures.clear();
     stack.clear();
     ready_.clear();
-    if (slots_.size() > 4096) slots_.clear(), shift_ = 0;
-    else std::fill(slots_.begin(), slots_.end(), 0);
+    if (slots_.size() > 4096)
+      slots_.clear(), shift_ = 0;
+    else
+      std::fill(slots_.begin(), slots_.end(), 0);
   }
 
   std::vector<NodeState> states_;

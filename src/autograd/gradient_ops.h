@@ -1,5 +1,5 @@
-// The few public operators that the engine itself uses. They record like any other call, so double backward needs nothing
-// more. Filled by src/ops/gradient_ops.cpp: this layer must not know operators.
+// The few public operators that the engine itself uses. They record like any other call, so double backward
+// needs nothing more. Filled by src/ops/gradient_ops.cpp: this layer must not know operators.
 #pragma once
 #include "dispatch/value.h"
 
@@ -8,10 +8,11 @@ namespace rushlight {
 struct GradientOps {
   Tensor (*add)(const Tensor& a, const Tensor& b) = nullptr;
   void (*add_into)(const Tensor& target, const Tensor& value) = nullptr;  // in place
-  Tensor (*sum_dims)(const Tensor& t, IntList dims) = nullptr;             // keeps the dimensions, with size 1
+  Tensor (*sum_dims)(const Tensor& t, IntList dims) = nullptr;            // keeps the dimensions, with size 1
   Tensor (*reshape)(const Tensor& t, IntList sizes) = nullptr;
   Tensor (*cast)(const Tensor& t, DType dtype) = nullptr;
   Tensor (*real)(const Tensor& t) = nullptr;
+  Tensor (*view_as_real)(const Tensor& t) = nullptr;
   Tensor (*clone)(const Tensor& t) = nullptr;
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;
   void (*copy_into)(const Tensor& target, const Tensor& source) = nullptr;

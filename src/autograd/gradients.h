@@ -44,7 +44,8 @@ class Gradients {
  private:
   static constexpr size_t kInline = 4;
   void release() {
-    if (size_ > kInline) delete[] many_;
+    if (size_ > kInline)
+      delete[] many_;
     else
       for (size_t i = 0; i < size_; ++i) few_[i].reset();
     size_ = 0;

@@ -1,4 +1,5 @@
-// User callbacks on gradients. src/python implements these interfaces over Python dictionaries; C++ users get lambdas.
+// User callbacks on gradients. src/python implements these interfaces over Python dictionaries; C++ users get
+// lambdas.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,7 +9,8 @@
 
 namespace rushlight {
 
-// Anything a layer above attaches to a node or tensor. `python()` is the object the cycle collector may visit.
+// Anything a layer above attaches to a node or tensor. `python()` is the object the cycle collector may
+// visit.
 class Attachment : public RefCounted {
  public:
   static void destroy(Attachment* a) { delete a; }

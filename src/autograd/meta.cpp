@@ -12,7 +12,8 @@ namespace {
 
 void forget_retained(Node& node, AutogradMeta* meta) {
   std::lock_guard guard(node.lock);
-  if (NodeHooks* hooks = node.hooks()) std::erase_if(hooks->retained, [&](const NodeHooks::Retained& r) { return r.meta == meta; });
+  if (NodeHooks* hooks = node.hooks())
+    std::erase_if(hooks->retained, [&](const NodeHooks::Retained& r) { return r.meta == meta; });
 }
 
 void add_retained(Node& node, AutogradMeta* meta) {
@@ -32,7 +33,8 @@ void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) 
   meta.grad_fn = node;
   meta.output_nr = output;
   if (t->view_base && !(t->flags & kInference)) meta.seen_version = t.version();
-  if (meta.extra) meta.extra->python_hooks.reset(), meta.extra->hooks.clear();  // they stay with the former grad_fn
+  if (meta.extra)
+    meta.extra->python_hooks.reset(), meta.extra->hooks.clear();  // they stay with the former grad_fn
   if (retains) add_retained(*node, &meta);
   t->flags |= kAutograd;
 }
@@ -42,7 +44,8 @@ void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) 
 void install_autograd_meta() { free_autograd_meta = free_meta; }
 
 Ref<Node> grad_fn(const Tensor& t) {
-  if (t->view_base) [[unlikely]] return view_grad_fn(t);
+  if (t->view_base) [[unlikely]]
+    return view_grad_fn(t);
   return t->autograd ? t->autograd->grad_fn : nullptr;
 }
 
@@ -59,11 +62,14 @@ void set_requires_grad(const Tensor& t, bool value) {
   RL_CHECK(!(t->flags & kInference) || dispatch_state.inference || !value,
            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   if (!is_leaf(t)) {
-    RL_CHECK(value, "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+    RL_CHECK(value,
+             "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+             "variable in a "
              "subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     return;
   }
-  RL_CHECK(!value || is_differentiable(t.dtype()), "only Tensors of floating point and complex dtype can require gradients");
+  RL_CHECK(!value || is_differentiable(t.dtype()),
+           "only Tensors of floating point and complex dtype can require gradients");
   t->flags = value ? t->flags | kAutograd : t->flags & ~kAutograd;
 }
 
@@ -73,12 +79,16 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   RL_CHECK(!grad.is_same(t), "can't assign Variable as its own grad");
-  RL_CHECK(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '", dtype_name(grad.dtype()),
-           "' to a tensor with grad_dtype '", dtype_name(t.dtype()), "'. Please ensure that the gradient and the tensor's "
-           "grad_dtype match");
-  RL_CHECK(grad.device() == t.device(), "assigned grad has data located on a different device (", grad.device(), " for a tensor on ",
-           t.device(), ")");
-  RL_CHECK(grad.sizes() == t.sizes(), "assigned grad has data of a different size (", grad.sizes(), " for a tensor of ", t.sizes(), ")");
+  RL_CHECK(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '",
+           dtype_name(grad.dtype()), "' to a tensor with grad_dtype '", dtype_name(t.dtype()),
+           "'. The gradient must match the tensor's dtype");
+  RL_CHECK(grad.device().type == t.device().type, "attempting to assign a gradient with device type '",
+           device_type_name(grad.device().type), "' to a tensor with device type '",
+           device_type_name(t.device().type),
+           "'. Please ensure that the gradient and the tensor are on the same device");
+  RL_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
+           "' to a tensor of size '", t.sizes(),
+           "'. Please ensure that the gradient and the tensor are the same size");
   autograd_meta(t).grad = grad;
 }
 
@@ -91,11 +101,14 @@ void retain_grad(const Tensor& t) {
   add_retained(*node, &meta);
 }
 
-void set_history(const Tensor& t, const Ref<Node>& node, uint32_t output) { set_gradient_edge(t, node, output); }
+void set_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
+  set_gradient_edge(t, node, output);
+}
 
 void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
   if (!t->view_base) return set_gradient_edge(t, node, output);
-  RL_CHECK(output == 0, "in-place: a view was written by an operator with several outputs; write to a clone() instead");
+  RL_CHECK(output == 0,
+           "in-place: a view was written by an operator with several outputs; write to a clone() instead");
   const Tensor base(t->view_base);
   set_gradient_edge(base, Ref<Node>::adopt(new CopySlices(base, t, node)), 0);
   t->flags |= kAutograd;
@@ -110,7 +123,8 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
 
 void check_inplace(const Tensor& t, bool recorded) {
   RL_CHECK(!(t->flags & kInference) || dispatch_state.inference,
-           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+           "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to "
+           "get a normal tensor "
            "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
   if (!recorded) return;
   if (t->view_base) {
@@ -118,16 +132,21 @@ void check_inplace(const Tensor& t, bool recorded) {
     RL_CHECK(!requires_grad(t) || !is_leaf(Tensor(t->view_base)),
              "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
-  RL_CHECK(!requires_grad(t) || !is_leaf(t), "a leaf Variable that requires grad is being used in an in-place operation.");
+  RL_CHECK(!requires_grad(t) || !is_leaf(t),
+           "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 Tensor detach(const Tensor& t) { return make_view(t, t.sizes(), t.strides(), t.storage_offset(), false); }
 
 void detach_in_place(const Tensor& t) {
-  RL_CHECK(!t->view_base, "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
-           "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot "
-           "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
-           "torch/optim/optimizer.py as a solution.");
+  RL_CHECK(
+      !t->view_base,
+      "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
+      "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+      "detach_() cannot "
+      "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
+      "in "
+      "torch/optim/optimizer.py as a solution.");
   t->flags &= ~kAutograd;
   if (!t->autograd) return;
   AutogradMeta& meta = *t->autograd;
@@ -150,7 +169,8 @@ void set_data(const Tensor& t, const Tensor& source) {
     std::lock_guard guard(t->autograd->lock);
     t->autograd->accumulator = nullptr;  // it describes the old dtype and device
   }
-  if (!(t->flags & kInference) && t->storage != source->storage) {  // the count goes on, whatever memory it counts for
+  if (!(t->flags & kInference) &&
+      t->storage != source->storage) {  // the count goes on, whatever memory it counts for
     const uint32_t version = t.version();
     t->version = make_ref<VersionCounter>();
     t->version->value = version;

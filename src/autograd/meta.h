@@ -8,7 +8,7 @@ namespace rushlight {
 class AccumulateGrad;
 
 struct AutogradMeta {
-  struct Extra {  // rarely present
+  struct Extra {                   // rarely present
     Ref<TensorHook> python_hooks;  // Tensor._backward_hooks
     std::vector<Ref<TensorHook>> hooks;
     Ref<PostAccumulateHook> after_accumulate;

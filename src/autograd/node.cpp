@@ -58,7 +58,8 @@ void Node::keep_retained(const Gradients& grads) {
     entries = hooks_->retained;
   }
   auto alive = [&](const NodeHooks::Retained& r) {
-    return std::ranges::any_of(hooks_->retained, [&](const NodeHooks::Retained& e) { return e.meta == r.meta; });
+    return std::ranges::any_of(hooks_->retained,
+                               [&](const NodeHooks::Retained& e) { return e.meta == r.meta; });
   };
   for (const NodeHooks::Retained& r : entries) {
     if (r.output >= grads.size() || !grads[r.output].defined()) continue;

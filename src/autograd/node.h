@@ -36,12 +36,14 @@ class SpinLock {
 
 class Node : public RefCounted {
  public:
-  static constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();  // sequence number of leaves: run at once
+  static constexpr uint64_t kLast =
+      std::numeric_limits<uint64_t>::max();  // sequence number of leaves: run at once
   Node() : sequence_(next_sequence()++) {}
   explicit Node(uint64_t sequence) : sequence_(sequence) {}
   // Note [Freeing graphs]
-  // Freeing a node drops saved tensors and edges, which may free further nodes. Nested calls only queue their node, and
-  // the outermost call works the queue off, so that graphs of any depth are freed in constant stack.
+  // Freeing a node drops saved tensors and edges, which may free further nodes. Nested calls only queue their
+  // node, and the outermost call works the queue off, so that graphs of any depth are freed in constant
+  // stack.
   static void destroy(Node* node) noexcept;
 
   virtual std::string name() const = 0;
@@ -69,11 +71,11 @@ class Node : public RefCounted {
   // Runs the tensor hooks of the forward outputs, in order of registration, then keeps retained gradients.
   virtual void run_tensor_hooks(Gradients& grads);
 
-  SpinLock lock;            // guards saved tensors and retained gradients against concurrent backward passes
-  bool is_op = false;       // an OpNode
-  bool is_python = false;   // a custom Function: pyobj is its ctx object, owned by the node
+  SpinLock lock;           // guards saved tensors and retained gradients against concurrent backward passes
+  bool is_op = false;      // an OpNode
+  bool is_python = false;  // a custom Function: pyobj is its ctx object, owned by the node
   bool is_accumulate = false;
-  void* pyobj = nullptr;    // the Python wrapper, if one lives (borrowed, except for custom Functions)
+  void* pyobj = nullptr;  // the Python wrapper, if one lives (borrowed, except for custom Functions)
 
  protected:
   virtual ~Node() = default;
@@ -100,7 +102,9 @@ class PlainNode : public Node {
     edge_count_ = static_cast<uint32_t>(edge_storage_.size());
   }
   void set_edge(size_t i, Edge e) { edge_storage_[i] = std::move(e); }
-  uint32_t add_output(const Tensor& t) { return add_output(InputMeta{Dims(t->sizes), t.dtype(), t.device()}); }
+  uint32_t add_output(const Tensor& t) {
+    return add_output(InputMeta{Dims(t->sizes), t.dtype(), t.device()});
+  }
   uint32_t add_output(InputMeta meta) {
     output_storage_.push_back(std::move(meta));
     outputs_ = output_storage_.data();
@@ -116,7 +120,8 @@ class PlainNode : public Node {
 // Passes gradients through a function object; for the C++ front end and tests.
 class FunctionNode final : public PlainNode {
  public:
-  FunctionNode(std::string name, std::function<Gradients(Gradients)> f) : name_(std::move(name)), function_(std::move(f)) {}
+  FunctionNode(std::string name, std::function<Gradients(Gradients)> f)
+      : name_(std::move(name)), function_(std::move(f)) {}
   std::string name() const override { return name_; }
   Gradients apply(Gradients grads) override { return function_(std::move(grads)); }
 

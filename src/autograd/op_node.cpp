@@ -18,7 +18,8 @@ constexpr auto make_pools(std::index_sequence<I...>) {
     void* (*take)();
     void (*give)(void*) noexcept;
   };
-  return std::array<Pool, sizeof...(I)>{Pool{&FreeList<(I + 1) * kStep, 16>::take, &FreeList<(I + 1) * kStep, 16>::give}...};
+  return std::array<Pool, sizeof...(I)>{
+      Pool{&FreeList<(I + 1) * kStep, 16>::take, &FreeList<(I + 1) * kStep, 16>::give}...};
 }
 constexpr auto pools = make_pools(std::make_index_sequence<kClasses>{});
 
@@ -28,8 +29,10 @@ void* take_memory(size_t bytes) {
 }
 void give_memory(void* memory, size_t bytes) noexcept {
   const size_t c = (bytes - 1) / kStep;
-  if (c < kClasses) pools[c].give(memory);
-  else ::operator delete(memory, std::align_val_t(16));
+  if (c < kClasses)
+    pools[c].give(memory);
+  else
+    ::operator delete(memory, std::align_val_t(16));
 }
 
 // Calls f(parameter) for every bit.
@@ -50,11 +53,16 @@ TensorList tensors_of(const Value& v) {
 
 size_t list_bytes(const Value& v) {
   switch (v.tag()) {
-    case Tag::IntList: return v.ints().size() * sizeof(int64_t);
-    case Tag::FloatList: return v.floats().size_bytes();
-    case Tag::BoolList: return v.bools().size_bytes();
-    case Tag::String: return v.string().size();
-    default: return 0;
+    case Tag::IntList:
+      return v.ints().size() * sizeof(int64_t);
+    case Tag::FloatList:
+      return v.floats().size_bytes();
+    case Tag::BoolList:
+      return v.bools().size_bytes();
+    case Tag::String:
+      return v.string().size();
+    default:
+      return 0;
   }
 }
 size_t round_up(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
@@ -68,11 +76,20 @@ Value keep_value(const Value& v, std::byte*& memory) {
     memory += round_up(n);
   };
   switch (v.tag()) {
-    case Tag::IntList: keep(v.ints().data()); return IntList(static_cast<int64_t*>(to), v.ints().size());
-    case Tag::FloatList: keep(v.floats().data()); return FloatList(static_cast<double*>(to), v.floats().size());
-    case Tag::BoolList: keep(v.bools().data()); return std::span<const bool>(static_cast<bool*>(to), v.bools().size());
-    case Tag::String: keep(v.string().data()); return std::string_view(static_cast<char*>(to), v.string().size());
-    default: return v;
+    case Tag::IntList:
+      keep(v.ints().data());
+      return IntList(static_cast<int64_t*>(to), v.ints().size());
+    case Tag::FloatList:
+      keep(v.floats().data());
+      return FloatList(static_cast<double*>(to), v.floats().size());
+    case Tag::BoolList:
+      keep(v.bools().data());
+      return std::span<const bool>(static_cast<bool*>(to), v.bools().size());
+    case Tag::String:
+      keep(v.string().data());
+      return std::string_view(static_cast<char*>(to), v.string().size());
+    default:
+      return v;
   }
 }
 
@@ -88,7 +105,9 @@ int single_parameter(const Op& op, const Value* args) {
   return first;
 }
 
-InputMeta describe_meta(const Tensor& t) { return t.defined() ? InputMeta{t->sizes, t.dtype(), t.device()} : InputMeta{}; }
+InputMeta describe_meta(const Tensor& t) {
+  return t.defined() ? InputMeta{t->sizes, t.dtype(), t.device()} : InputMeta{};
+}
 
 }  // namespace
 
@@ -108,10 +127,12 @@ struct OpNode::Plan {
       if (d.saved_shapes >> p & 1) shapes += n;
     });
     saved += std::popcount(d.saved_outputs);
-    each_bit(d.saved_attributes, [&](int p) { ++attributes, list_bytes += round_up(rushlight::list_bytes(args[p])); });
+    each_bit(d.saved_attributes,
+             [&](int p) { ++attributes, list_bytes += round_up(rushlight::list_bytes(args[p])); });
     outputs = op.schema.returns.size();
-    bytes = sizeof(OpNode) + edges * sizeof(Edge) + (outputs + shapes) * sizeof(InputMeta) + attributes * sizeof(Value) +
-            saved * sizeof(SavedVariable) + round_up((parameters + 1) * sizeof(Start)) + list_bytes;
+    bytes = sizeof(OpNode) + edges * sizeof(Edge) + (outputs + shapes) * sizeof(InputMeta) +
+            attributes * sizeof(Value) + saved * sizeof(SavedVariable) +
+            round_up((parameters + 1) * sizeof(Start)) + list_bytes;
   }
 };
 
@@ -126,7 +147,9 @@ T* carve(std::byte*& memory, size_t n) {
 }  // namespace
 
 OpNode::OpNode(const Op& op, const Plan& plan, std::byte* memory)
-    : op_(op), bytes_(static_cast<uint32_t>(plan.bytes)), saved_count_(static_cast<uint32_t>(plan.saved)),
+    : op_(op),
+      bytes_(static_cast<uint32_t>(plan.bytes)),
+      saved_count_(static_cast<uint32_t>(plan.saved)),
       shape_count_(static_cast<uint32_t>(plan.shapes)) {
   is_op = true;
   edge_count_ = static_cast<uint32_t>(plan.edges);
@@ -141,8 +164,10 @@ OpNode::OpNode(const Op& op, const Plan& plan, std::byte* memory)
 
 OpNode::~OpNode() {
   std::destroy_n(edges_, edge_count_);
-  if (outputs_on_heap_) delete[] outputs_;
-  else std::destroy_n(outputs_, output_count_);
+  if (outputs_on_heap_)
+    delete[] outputs_;
+  else
+    std::destroy_n(outputs_, output_count_);
   std::destroy_n(shapes_, shape_count_);
   std::destroy_n(saved_, saved_count_);
 }
@@ -279,15 +304,24 @@ Gradients OpNode::apply(Gradients grads) {
 
 namespace {
 
-// PyTorch numbers the derivatives of one name's overloads in the order of its own table; graph viewers show these names.
+// PyTorch numbers the derivatives of one name's overloads in the order of its own table; graph viewers show
+// these names.
 struct NodeName {
   std::string_view name, overload, node;
 };
 constexpr NodeName kNodeNames[] = {
-    {"sum", "dim_IntList", "SumBackward1"},  {"mean", "dim", "MeanBackward1"},         {"prod", "dim_int", "ProdBackward1"},
-    {"max", "", "MaxBackward1"},             {"min", "", "MinBackward1"},              {"median", "dim", "MedianBackward1"},
-    {"squeeze", "dim", "SqueezeBackward1"},  {"squeeze", "dims", "SqueezeBackward2"},  {"nanmedian", "dim", "NanmedianBackward1"},
-    {"clamp", "", "ClampBackward1"},         {"div", "Tensor_mode", "DivBackward2"},   {"fill_", "Tensor", "FillBackward2"},
+    {"sum", "dim_IntList", "SumBackward1"},
+    {"mean", "dim", "MeanBackward1"},
+    {"prod", "dim_int", "ProdBackward1"},
+    {"max", "", "MaxBackward1"},
+    {"min", "", "MinBackward1"},
+    {"median", "dim", "MedianBackward1"},
+    {"squeeze", "dim", "SqueezeBackward1"},
+    {"squeeze", "dims", "SqueezeBackward2"},
+    {"nanmedian", "dim", "NanmedianBackward1"},
+    {"clamp", "", "ClampBackward1"},
+    {"div", "Tensor_mode", "DivBackward2"},
+    {"fill_", "Tensor", "FillBackward2"},
     {"copy_", "", "CopyBackwards"},
 };
 

@@ -6,13 +6,13 @@
 namespace rushlight {
 
 // Note [OpNode memory]
-// Behind the object lie, in this order: edges, output descriptions, saved shapes, attributes, saved tensors, the index and
-// the bytes of list attributes. The index gives, for each Tensor parameter, where its edges, saved tensors and shapes begin;
-// a Tensor[] parameter has as many of each as it has elements.
+// Behind the object lie, in this order: edges, output descriptions, saved shapes, attributes, saved tensors,
+// the index and the bytes of list attributes. The index gives, for each Tensor parameter, where its edges,
+// saved tensors and shapes begin; a Tensor[] parameter has as many of each as it has elements.
 class OpNode final : public Node {
  public:
-  // Collects edges and saves inputs, shapes and attributes as the record's derivative says. The parameters in `overwritten`
-  // are about to be written in place: of those, a copy is saved.
+  // Collects edges and saves inputs, shapes and attributes as the record's derivative says. The parameters in
+  // `overwritten` are about to be written in place: of those, a copy is saved.
   static Ref<OpNode> record(const Op& op, const Value* args, uint64_t overwritten);
 
   std::string name() const override;
@@ -25,9 +25,13 @@ class OpNode final : public Node {
   const Op& op() const { return op_; }
   // For operators that return a list: how long it is. Others know from their schema.
   void set_output_count(size_t n);
-  void describe_output(size_t i, const Tensor& t) { outputs_[i] = InputMeta{t->sizes, t.dtype(), t.device()}; }
+  void describe_output(size_t i, const Tensor& t) {
+    outputs_[i] = InputMeta{t->sizes, t.dtype(), t.device()};
+  }
   void save_output(size_t i, const Tensor& t) { *saved_output(static_cast<int>(i)) = SavedVariable(t, true); }
-  bool output_is_differentiable(size_t i) const { return i == 0 || (i < 32 ? op_.derivative.used_grads >> i & 1 : op_.derivative.used_grads == ~0u); }
+  bool output_is_differentiable(size_t i) const {
+    return i == 0 || (i < 32 ? op_.derivative.used_grads >> i & 1 : op_.derivative.used_grads == ~0u);
+  }
 
   // For Python's _saved_* attributes; empty or null when the derivative does not save it.
   std::span<SavedVariable> saved_inputs(int parameter);
@@ -44,7 +48,9 @@ class OpNode final : public Node {
   ~OpNode() override;
   void free() noexcept override;
   void fill(const Value* args, const Plan& plan, uint64_t overwritten);
-  int rank(int parameter) const { return __builtin_popcountll(op_.tensor_parameters & ((1ull << parameter) - 1)); }
+  int rank(int parameter) const {
+    return __builtin_popcountll(op_.tensor_parameters & ((1ull << parameter) - 1));
+  }
   const Start& start(int parameter) const { return starts_[rank(parameter)]; }
   bool needs(int parameter, int element) const;
 

@@ -11,9 +11,12 @@ SavedHooksState& saved_hooks_state() {
 
 void fail_released() {
   RL_FAIL(
-      "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
-      "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
-      "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+      "Trying to backward through the graph a second time (or directly access saved tensors after they have "
+      "already been "
+      "freed). Saved intermediate values of the graph are freed when you call .backward() or "
+      "autograd.grad(). Specify "
+      "retain_graph=True if you need to backward through the graph a second time or if you need to access "
+      "saved tensors "
       "after calling backward.");
 }
 
@@ -38,8 +41,10 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) : state_(State::Ke
     return;
   }
   RL_CHECK(!(t->flags & kInference),
-           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-           "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
+           "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference "
+           "mode in computation "
+           "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it "
+           "in autograd, or "
            "use `torch.no_grad()` instead of `torch.inference_mode()`.");
   version_ = t.version();
   if (is_output) {
@@ -82,13 +87,16 @@ Tensor SavedVariable::unpack(Node& owner) const {
     }
     return is_output_ ? as_output(data, owner) : data;
   }
-  if (data.version() != version_) [[unlikely]] fail_version(owner);
+  if (data.version() != version_) [[unlikely]]
+    fail_version(owner);
   return is_output_ ? as_output(data, owner) : data;
 }
 
 void SavedVariable::fail_version(const Node& owner) const {
-  std::string text = str("one of the variables needed for gradient computation has been modified by an inplace operation: [torch.",
-                         legacy_name(data_.dtype()), "Tensor ", data_.sizes(), "]");
+  std::string text =
+      str("one of the variables needed for gradient computation has been modified by an inplace operation: "
+          "[torch.",
+          legacy_name(data_.dtype()), "Tensor ", data_.sizes(), "]");
   const Node* maker = is_output_ ? &owner : data_->autograd ? data_->autograd->grad_fn.get() : nullptr;
   if (maker) {
     std::string name = maker->name();
@@ -96,12 +104,15 @@ void SavedVariable::fail_version(const Node& owner) const {
     text += str(", which is output ", is_output_ ? output_nr_ : output_nr(data_), " of ", name, ",");
   }
   text += str(" is at version ", data_.version(), "; expected version ", version_, " instead.");
-  if (const std::string_view* writer = data_->storage->last_writer) text += str(" It was last written by ", *writer, "().");
-  text += anomaly_state.enabled
-              ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-                "question was changed in there or anywhere later. Good luck!"
-              : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-                "torch.autograd.set_detect_anomaly(True, check_nan=False).";
+  if (const std::string_view* writer = data_->storage->last_writer)
+    text += str(" It was last written by ", *writer, "().");
+  text +=
+      anomaly_state.enabled
+          ? " Hint: the backtrace further above shows the operation that failed to compute its gradient. The "
+            "variable in "
+            "question was changed in there or anywhere later. Good luck!"
+          : " Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False).";
   RL_FAIL(text);
 }
 
@@ -114,9 +125,10 @@ void SavedVariable::release() {
 
 void SavedVariable::register_hooks(SavedTensorHooks& hooks) {
   if (state_ == State::Released) fail_released();
-  RL_CHECK(state_ == State::Kept,
-           "Calling register_hook on a saved tensor with value None is forbidden");
-  RL_CHECK(!packed_, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks "
+  RL_CHECK(state_ == State::Kept, "Calling register_hook on a saved tensor with value None is forbidden");
+  RL_CHECK(!packed_,
+           "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
+           "of hooks "
            "is allowed at a time.");
   RL_CHECK(data_.version() == version_,
            "Saved tensor was modified in place before its hooks were registered");

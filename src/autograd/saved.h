@@ -32,7 +32,8 @@ class SavedVariable {
   bool defined() const { return state_ != State::Empty; }
   bool released() const { return state_ == State::Released; }
   bool is_output() const { return is_output_; }
-  // The tensor as it was. Fails when it was freed or changed in place since. `owner` is the node an output belongs to.
+  // The tensor as it was. Fails when it was freed or changed in place since. `owner` is the node an output
+  // belongs to.
   Tensor unpack(Node& owner) const;
   void release();
   void mark_released() { state_ = State::Released; }

@@ -5,12 +5,25 @@
 
 namespace rushlight {
 
+namespace {
+
+// `base` in the dtype of its views: complex tensors have real views (view_as_real, real, imag).
+Tensor in_dtype_of_view(const Tensor& base, DType dtype) {
+  if (base.dtype() == dtype) return base;
+  RL_CHECK(is_complex(base.dtype()) && real_dtype(base.dtype()) == dtype, "an in-place write to a ",
+           dtype_name(dtype), " view of a ", dtype_name(base.dtype()),
+           " tensor cannot be differentiated; write to the base, or to a clone()");
+  return gradient_ops.view_as_real(base);
+}
+
+}  // namespace
+
 CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write)
-    : base_{base->sizes, base->strides, base.storage_offset()},
-      view_{view->sizes, view->strides, view.storage_offset()},
+    : base_{base->sizes, base->strides, base.storage_offset(), base.storage_offset()},
+      view_{view->sizes, view->strides, view.storage_offset(), view.storage_offset()},
+      dtype_(view.dtype()),
       write_(std::move(write)) {
-  RL_CHECK(base.dtype() == view.dtype(), "an in-place write to a ", dtype_name(view.dtype()), " view of a ",
-           dtype_name(base.dtype()), " tensor cannot be differentiated; write to the base, or to a clone()");
+  if (base.dtype() != dtype_) base_.real_offset = in_dtype_of_view(detach(base), dtype_).storage_offset();
   add_output(base);
   add_edge(gradient_edge(base));
   for (const Edge& e : write_->edges().subspan(1)) add_edge(e);
@@ -22,14 +35,18 @@ Gradients CopySlices::apply(Gradients grads) {
   // 1. The base's gradient, laid out as the base is, so that the view's geometry finds its part.
   Tensor whole = empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
   gradient_ops.copy_into(whole, grads[0]);
-  const Tensor part = gradient_ops.as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
+  const Tensor parts = in_dtype_of_view(whole, dtype_);
+  const Tensor part =
+      gradient_ops.as_strided(parts, view_.sizes, view_.strides, view_.offset - base_.real_offset);
   // 2. The part goes through the operator that wrote it.
   Gradients written(1);
   written[0] = gradient_ops.clone(part);
   Gradients inner = write_->apply(std::move(written));
   // 3. What was there before receives what the operator leaves over for it.
-  if (inner.size() && inner[0].defined()) gradient_ops.copy_into(part, inner[0]);
-  else gradient_ops.copy_into(part, gradient_ops.zeros(IntList{}, part.dtype(), part.device()));
+  if (inner.size() && inner[0].defined())
+    gradient_ops.copy_into(part, inner[0]);
+  else
+    gradient_ops.copy_into(part, gradient_ops.zeros(IntList{}, part.dtype(), part.device()));
   if (edges()[0]) results[0] = std::move(whole);
   for (size_t i = 1; i < inner.size() && i < results.size(); ++i) results[i] = std::move(inner[i]);
   return results;
@@ -44,7 +61,8 @@ std::string maker_of(const Tensor& view) {
 }
 
 constexpr const char* kMultiText =
-    " This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+    " This view is the output of a function that returns multiple views. Such functions do not allow the "
+    "output views to be "
     "modified inplace. You should replace the inplace operation by an out-of-place one.";
 
 }  // namespace
@@ -52,9 +70,12 @@ constexpr const char* kMultiText =
 void check_view_inplace(const Tensor& view) {
   if (view->flags & kNoGradView)
     RL_FAIL(
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use case is "
-        "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
-        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want the inplace "
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
+        "this use case is "
+        "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+        "the inplace either "
+        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
+        "want the inplace "
         "to be tracked).");
   if (view->flags & kMultiView) RL_FAIL(maker_of(view), "is being modified inplace.", kMultiText);
 }
@@ -70,10 +91,9 @@ Ref<Node> view_grad_fn(const Tensor& view) {
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
   if (view->flags & kMultiView)
     RL_FAIL(maker_of(view), "its base or another view of its base has been modified inplace.", kMultiText);
-  RL_CHECK(base.dtype() == view.dtype(), "the base of a ", dtype_name(view.dtype()), " view of a ", dtype_name(base.dtype()),
-           " tensor was written in place; take the view again");
   GradMode on(true);
-  const Tensor again = gradient_ops.as_strided(base, view.sizes(), view.strides(), view.storage_offset());
+  const Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(),
+                                               view.strides(), view.storage_offset());
   AutogradMeta& own = autograd_meta(view);
   std::lock_guard guard(own.lock);
   own.grad_fn = again->autograd->grad_fn;

@@ -5,30 +5,38 @@
 namespace rushlight {
 
 // Note [Views]
-// A differentiable view knows its base (TensorImpl::view_base, never itself a view). A write in place to either changes both:
-// - Written through the view: the base's new grad_fn is a CopySlices, which sends the gradient of the written part through
+// A differentiable view knows its base (TensorImpl::view_base, never itself a view). A write in place to
+// either changes both:
+// - Written through the view: the base's new grad_fn is a CopySlices, which sends the gradient of the written
+// part through
 //   the operator's node and passes the rest on to the base's former history.
-// - The view's own grad_fn is then out of date. AutogradMeta::seen_version remembers the version at which it was made, and
+// - The view's own grad_fn is then out of date. AutogradMeta::seen_version remembers the version at which it
+// was made, and
 //   grad_fn() makes an as_strided node on the base's present history when the version has moved on.
-// - A view taken before its base came to require grad has no history of its own; the gate therefore looks at the base's
+// - A view taken before its base came to require grad has no history of its own; the gate therefore looks at
+// the base's
 //   flag too (dispatch/op.h, flags_of), and grad_fn() finds the base's history in the same way.
-// Views made under no_grad (kNoGradView) and several views from one operator (kMultiView) cannot be renewed so: writing to
-// them under autograd is an error, as in PyTorch.
+// Views made under no_grad (kNoGradView) and several views from one operator (kMultiView) cannot be renewed
+// so: writing to them under autograd is an error, as in PyTorch.
 class CopySlices final : public PlainNode {
  public:
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write);
   std::string name() const override { return "CopySlices"; }
   Gradients apply(Gradients grads) override;
   void release_saved() override { write_->release_saved(); }
-  void each_saved(const std::function<void(const SavedVariable&)>& f) const override { write_->each_saved(f); }
+  void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
+    write_->each_saved(f);
+  }
   const Ref<Node>& write() const { return write_; }
 
  private:
   struct Geometry {
     Dims sizes, strides;
     int64_t offset;
+    int64_t real_offset;  // in elements of the view's dtype
   };
   Geometry base_, view_;
+  DType dtype_;  // of the view
   Ref<Node> write_;
 };
 

@@ -19,11 +19,14 @@ void install_gradient_ops() {
   gradient_ops.reshape = [](const Tensor& t, IntList sizes) { return ops::reshape(t, sizes); };
   gradient_ops.cast = [](const Tensor& t, DType dtype) { return to_dtype(t, dtype); };
   gradient_ops.real = [](const Tensor& t) { return ops::real(t); };
+  gradient_ops.view_as_real = [](const Tensor& t) { return ops::view_as_real(t); };
   gradient_ops.clone = [](const Tensor& t) { return ops::clone(t); };
   gradient_ops.as_strided = [](const Tensor& t, IntList sizes, IntList strides, int64_t offset) {
     return ops::as_strided(t, sizes, strides, offset);
   };
-  gradient_ops.copy_into = [](const Tensor& target, const Tensor& source) { ops::copy_(target, source, false); };
+  gradient_ops.copy_into = [](const Tensor& target, const Tensor& source) {
+    ops::copy_(target, source, false);
+  };
   gradient_ops.ones_like = [](const Tensor& t) { return ops::ones_like(t); };
   gradient_ops.zeros = [](IntList sizes, DType dtype, Device device) {
     return ops::zeros(sizes, dtype, std::nullopt, device, std::nullopt);

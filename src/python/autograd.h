@@ -10,8 +10,7 @@ extern PyTypeObject NodeType;          // autograd_node.cpp: base of the types o
 extern PyTypeObject FunctionBaseType;  // autograd_function.cpp: torch.autograd.Function and its ctx objects
 
 struct PyNodeObject {
-  PyObject_HEAD
-  Node* node;  // owned
+  PyObject_HEAD Node* node;  // owned
 };
 
 // The Python object of a node, a new reference: the same one as long as it lives. None for null.

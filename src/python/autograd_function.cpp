@@ -8,7 +8,8 @@
 
 namespace rushlight::python {
 
-// --- node ---------------------------------------------------------------------------------------------------------------
+// --- node
+// ---------------------------------------------------------------------------------------------------------------
 
 FunctionNode::FunctionNode(PyObject* ctx) {
   is_python = true;
@@ -65,8 +66,8 @@ Gradients FunctionNode::read_result(PyRef result) {
   const size_t wanted = is_tensor_input.size();
   size_t n = static_cast<size_t>(PyTuple_GET_SIZE(result.get()));
   while (n > wanted && PyTuple_GET_ITEM(result.get(), n - 1) == Py_None) --n;
-  RL_CHECK(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted, ", got ",
-           PyTuple_GET_SIZE(result.get()), ")");
+  RL_CHECK(n == wanted, "function ", name(), " returned an incorrect number of gradients (expected ", wanted,
+           ", got ", PyTuple_GET_SIZE(result.get()), ")");
   Gradients grads(edges().size());
   size_t edge = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -76,14 +77,15 @@ Gradients FunctionNode::read_result(PyRef result) {
         throw_python(PyExc_TypeError, str("expected Variable or None (got ", type_name(item), ")"));
       grads[edge++] = optional_tensor(item, "gradient");
     } else {
-      RL_CHECK(item == Py_None, "function ", name(), " returned a gradient different from None at position ", i + 1,
-               ", but the corresponding forward input was not a Variable");
+      RL_CHECK(item == Py_None, "function ", name(), " returned a gradient different from None at position ",
+               i + 1, ", but the corresponding forward input was not a Variable");
     }
   }
   return grads;
 }
 
-// --- apply --------------------------------------------------------------------------------------------------------------
+// --- apply
+// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -114,7 +116,8 @@ PyRef run_forward(PyObject* cls, PyObject* ctx, PyObject* args) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   PyRef with_ctx(check(PyTuple_New(n + 1)));
   PyTuple_SET_ITEM(with_ctx.get(), 0, Py_NewRef(ctx));
-  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(with_ctx.get(), i + 1, Py_NewRef(PyTuple_GET_ITEM(args, i)));
   return PyRef(check(PyObject_Call(forward.get(), with_ctx.get(), nullptr)));
 }
 
@@ -140,7 +143,8 @@ PyObject* function_apply(PyObject* cls, PyObject* args) {
     Py_XSETREF(ctx.needs_input_grad, needs.release());
     if (recorded)
       for (Py_ssize_t i = 0; i < n; ++i)
-        if (PyObject* arg = PyTuple_GET_ITEM(args, i); is_tensor(arg)) node->add_edge(gradient_edge(tensor_of(arg)));
+        if (PyObject* arg = PyTuple_GET_ITEM(args, i); is_tensor(arg))
+          node->add_edge(gradient_edge(tensor_of(arg)));
     if (recorded && anomaly_state.enabled) record_stack(*node);
     // 2. The user's forward.
     PyRef output = run_forward(cls, object.get(), args);
@@ -156,7 +160,8 @@ PyObject* function_apply(PyObject* cls, PyObject* args) {
   });
 }
 
-// --- the ctx object -----------------------------------------------------------------------------------------------------
+// --- the ctx object
+// -----------------------------------------------------------------------------------------------------
 
 PyFunctionObject& self_of(PyObject* o) { return *reinterpret_cast<PyFunctionObject*>(o); }
 
@@ -168,12 +173,16 @@ PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 int function_clear(PyObject* o) {
   PyFunctionObject& f = self_of(o);
-  for (PyObject** slot : {&f.to_save, &f.saved_for_forward, &f.non_differentiable, &f.dirty_tensors, &f.needs_input_grad}) Py_CLEAR(*slot);
+  for (PyObject** slot :
+       {&f.to_save, &f.saved_for_forward, &f.non_differentiable, &f.dirty_tensors, &f.needs_input_grad})
+    Py_CLEAR(*slot);
   return 0;
 }
 int function_traverse(PyObject* o, visitproc visit, void* arg) {
   PyFunctionObject& f = self_of(o);
-  for (PyObject* held : {f.to_save, f.saved_for_forward, f.non_differentiable, f.dirty_tensors, f.needs_input_grad}) Py_VISIT(held);
+  for (PyObject* held :
+       {f.to_save, f.saved_for_forward, f.non_differentiable, f.dirty_tensors, f.needs_input_grad})
+    Py_VISIT(held);
   return 0;
 }
 void function_dealloc(PyObject* o) {
@@ -205,21 +214,21 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
   });
 }
 
-template <PyObject* PyFunctionObject::*member>
+template <PyObject* PyFunctionObject::* member>
 PyObject* get_member(PyObject* o, void*) {
   PyObject* value = self_of(o).*member;
   return Py_NewRef(value ? value : Py_None);
 }
-template <PyObject* PyFunctionObject::*member>
+template <PyObject* PyFunctionObject::* member>
 int set_member(PyObject* o, PyObject* value, void*) {
   Py_XSETREF(self_of(o).*member, value && value != Py_None ? Py_NewRef(value) : nullptr);
   return 0;
 }
-template <bool PyFunctionObject::*member>
+template <bool PyFunctionObject::* member>
 PyObject* get_flag(PyObject* o, void*) {
   return PyBool_FromLong(self_of(o).*member);
 }
-template <bool PyFunctionObject::*member>
+template <bool PyFunctionObject::* member>
 int set_flag(PyObject* o, PyObject* value, void*) {
   if (!value || !PyBool_Check(value)) {
     PyErr_SetString(PyExc_TypeError, "expected a bool");
@@ -239,12 +248,13 @@ PyGetSetDef properties[] = {
     RL_MEMBER(non_differentiable),
     RL_MEMBER(dirty_tensors),
     RL_MEMBER(needs_input_grad),
-    {"materialize_grads", get_flag<&PyFunctionObject::materialize_grads>, set_flag<&PyFunctionObject::materialize_grads>, nullptr, nullptr},
-    {"_is_pure_view", get_flag<&PyFunctionObject::pure_view>, set_flag<&PyFunctionObject::pure_view>, nullptr, nullptr},
+    {"materialize_grads", get_flag<&PyFunctionObject::materialize_grads>,
+     set_flag<&PyFunctionObject::materialize_grads>, nullptr, nullptr},
+    {"_is_pure_view", get_flag<&PyFunctionObject::pure_view>, set_flag<&PyFunctionObject::pure_view>, nullptr,
+     nullptr},
     {}};
 PyMethodDef methods[] = {
-    {"apply", function_apply, METH_CLASS | METH_VARARGS, "apply(*args): runs forward and records it."},
-    {}};
+    {"apply", function_apply, METH_CLASS | METH_VARARGS, "apply(*args): runs forward and records it."}, {}};
 
 void add_node_members() {
   PyTypeObject* type = &FunctionBaseType;

@@ -8,15 +8,14 @@ class FunctionNode;
 
 // The ctx object: an instance of "XBackward". Note [Custom functions]
 struct PyFunctionObject {
-  PyObject_HEAD
-  FunctionNode* node;  // borrowed; null before recording and after the graph was freed
+  PyObject_HEAD FunctionNode* node;  // borrowed; null before recording and after the graph was freed
   PyObject *to_save, *saved_for_forward, *non_differentiable, *dirty_tensors, *needs_input_grad;
   bool materialize_grads, pure_view;
 };
 
 // Note [Custom functions]
-// The node owns its ctx object; the ctx object merely knows the node. As long as a tensor of the graph lives, so do both.
-// grad_fn of such a tensor is the ctx object itself.
+// The node owns its ctx object; the ctx object merely knows the node. As long as a tensor of the graph lives,
+// so do both. grad_fn of such a tensor is the ctx object itself.
 class FunctionNode final : public PlainNode {
  public:
   explicit FunctionNode(PyObject* ctx);

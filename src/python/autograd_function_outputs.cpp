@@ -10,25 +10,32 @@ namespace {
 std::vector<TensorImpl*> tensors_in(PyObject* tuple, const char* what) {
   std::vector<TensorImpl*> list;
   if (!tuple) return list;
-  RL_CHECK_TYPE(PyTuple_Check(tuple), "autograd internal error: ", what, " attribute is expected to be a tuple but is ", type_name(tuple));
+  RL_CHECK_TYPE(PyTuple_Check(tuple), "autograd internal error: ", what,
+                " attribute is expected to be a tuple but is ", type_name(tuple));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); ++i) {
     PyObject* item = PyTuple_GET_ITEM(tuple, i);
-    if (!is_tensor(item)) throw_python(PyExc_TypeError, str(what, " can only accept variables, but argument ", i, " is of type ", type_name(item)));
+    if (!is_tensor(item))
+      throw_python(PyExc_TypeError, str(what, " can only accept variables, but argument ", i, " is of type ",
+                                        type_name(item)));
     list.push_back(impl_of(item));
   }
   return list;
 }
 
-bool contains(const std::vector<TensorImpl*>& list, const Tensor& t) { return std::ranges::find(list, t.impl()) != list.end(); }
+bool contains(const std::vector<TensorImpl*>& list, const Tensor& t) {
+  return std::ranges::find(list, t.impl()) != list.end();
+}
 
 class Outputs {
  public:
   Outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs)
-      : node_(node), dirty_(tensors_in(ctx.dirty_tensors, "mark_dirty")),
+      : node_(node),
+        dirty_(tensors_in(ctx.dirty_tensors, "mark_dirty")),
         constant_(tensors_in(ctx.non_differentiable, "mark_non_differentiable")) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
       if (PyObject* input = PyTuple_GET_ITEM(inputs, i); is_tensor(input)) inputs_.push_back(impl_of(input));
-    for (TensorImpl* t : dirty_) check_inplace(Tensor(Ref<TensorImpl>::share(t)), node_ && GradMode::enabled());
+    for (TensorImpl* t : dirty_)
+      check_inplace(Tensor(Ref<TensorImpl>::share(t)), node_ && GradMode::enabled());
   }
 
   // The tensor to return for `raw`, which is result number `i`.
@@ -49,7 +56,8 @@ class Outputs {
     return result;
   }
   void check_dirty() const {
-    RL_CHECK(returned_ >= dirty_.size(), "Some elements marked as dirty during the forward method were not returned as output. The "
+    RL_CHECK(returned_ >= dirty_.size(),
+             "Some elements marked as dirty during the forward method were not returned as output. The "
              "inputs that are modified inplace must all be outputs of the Function.");
   }
 
@@ -77,8 +85,10 @@ PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObjec
   if (node)
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PyTuple_GET_ITEM(raw.get(), i);
-      if (is_tensor(item)) node->add_output(tensor_of(item));
-      else node->add_output(InputMeta{{}, DType::Float32, {}, false});
+      if (is_tensor(item))
+        node->add_output(tensor_of(item));
+      else
+        node->add_output(InputMeta{{}, DType::Float32, {}, false});
     }
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(raw.get(), i);
@@ -97,11 +107,13 @@ PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObjec
 void save_tensors(PyFunctionObject& ctx, FunctionNode& node) {
   if (!ctx.to_save) return;
   if (!PyTuple_Check(ctx.to_save))
-    throw_python(PyExc_TypeError, str("save_for_backward attribute is expected to be a tuple but is ", type_name(ctx.to_save)));
+    throw_python(PyExc_TypeError, str("save_for_backward attribute is expected to be a tuple but is ",
+                                      type_name(ctx.to_save)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(ctx.to_save); ++i) {
     PyObject* item = PyTuple_GET_ITEM(ctx.to_save, i);
     if (item != Py_None && !is_tensor(item))
-      throw_python(PyExc_TypeError, str("save_for_backward can only save variables, but argument ", i, " is of type ", type_name(item)));
+      throw_python(PyExc_TypeError, str("save_for_backward can only save variables, but argument ", i,
+                                        " is of type ", type_name(item)));
     const Tensor t = optional_tensor(item, "save_for_backward");
     const bool is_output = t.defined() && t->autograd && t->autograd->grad_fn.get() == &node;
     node.saved.emplace_back(t, is_output);

@@ -1,4 +1,5 @@
-// Python functions as hooks: each hook object holds the ordered dictionary in which Python files them by handle.
+// Python functions as hooks: each hook object holds the ordered dictionary in which Python files them by
+// handle.
 #include "python/autograd.h"
 
 namespace rushlight::python {
@@ -26,10 +27,13 @@ std::string hook_name(PyObject* hook) {
 
 void check_replacement(const Tensor& was, PyObject* now, PyObject* hook) {
   if (!is_tensor(now))
-    throw_python(PyExc_TypeError, str("hook '", hook_name(hook), "' has changed the type of value (was torch.Tensor got ", type_name(now), ")"));
+    throw_python(PyExc_TypeError, str("expected Variable, but hook returned '", type_name(now), "'"));
   const Tensor& t = tensor_of(now);
-  RL_CHECK(!was.defined() || t.sizes() == was.sizes(), "hook '", hook_name(hook), "' has changed the size of value (was ", was.sizes(),
-           " got ", t.sizes(), ")");
+  RL_CHECK(!was.defined() || t.dtype() == was.dtype(), "hook '", hook_name(hook),
+           "' has changed the type of value (was ", dtype_name(was.dtype()), " got ", dtype_name(t.dtype()),
+           ")");
+  RL_CHECK(!was.defined() || t.sizes() == was.sizes(), "hook '", hook_name(hook),
+           "' has changed the size of value (was ", was.sizes(), " got ", t.sizes(), ")");
 }
 
 class DictTensorHook final : public PyAttached<TensorHook> {
@@ -69,7 +73,8 @@ void replace(Gradients& grads, PyRef result, PyObject* hook) {
   if (result.get() == Py_None) return;
   if (!PyTuple_Check(result.get())) result = PyRef(check(PyTuple_Pack(1, result.get())));
   RL_CHECK(PyTuple_GET_SIZE(result.get()) == static_cast<Py_ssize_t>(grads.size()), "hook '", hook_name(hook),
-           "' has returned an incorrect number of values (got ", PyTuple_GET_SIZE(result.get()), ", but expected ", grads.size(), ")");
+           "' has returned an incorrect number of values (got ", PyTuple_GET_SIZE(result.get()),
+           ", but expected ", grads.size(), ")");
   for (size_t i = 0; i < grads.size(); ++i) {
     PyObject* item = PyTuple_GET_ITEM(result.get(), i);
     if (item != Py_None) check_replacement(grads[i], item, hook);
@@ -100,7 +105,8 @@ class DictPostHook final : public PyAttached<NodePostHook> {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(functions.get()); ++i) {
       PyObject* hook = PyList_GET_ITEM(functions.get(), i);
       PyRef inputs = gradients_tuple(grad_inputs);
-      replace(grad_inputs, PyRef(check(PyObject_CallFunctionObjArgs(hook, inputs.get(), outputs.get(), nullptr))), hook);
+      replace(grad_inputs,
+              PyRef(check(PyObject_CallFunctionObjArgs(hook, inputs.get(), outputs.get(), nullptr))), hook);
     }
   }
 };
@@ -128,7 +134,9 @@ PyObject* dict_in(List& list, PyRef& fresh) {
 
 }  // namespace
 
-Ref<TensorHook> make_tensor_hook(PyObject* dict) { return Ref<DictTensorHook>::adopt(new DictTensorHook(dict)); }
+Ref<TensorHook> make_tensor_hook(PyObject* dict) {
+  return Ref<DictTensorHook>::adopt(new DictTensorHook(dict));
+}
 Ref<PostAccumulateHook> make_post_accumulate_hook(PyObject* dict) {
   return Ref<DictPostAccumulateHook>::adopt(new DictPostAccumulateHook(dict));
 }

@@ -6,7 +6,9 @@ namespace rushlight::python {
 namespace {
 
 PyObject* set_grad_mode(PyObject*, PyObject* value) {
-  if (!PyBool_Check(value)) return PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'enabled' must be bool, not %s", Py_TYPE(value)->tp_name);
+  if (!PyBool_Check(value))
+    return PyErr_Format(PyExc_TypeError, "set_grad_enabled(): argument 'enabled' must be bool, not %s",
+                        Py_TYPE(value)->tp_name);
   GradMode::set(value == Py_True);
   Py_RETURN_NONE;
 }
@@ -43,7 +45,8 @@ PyObject* increment_version(PyObject*, PyObject* tensor) {
   });
 }
 
-// --- engine -------------------------------------------------------------------------------------------------------------
+// --- engine
+// -------------------------------------------------------------------------------------------------------------
 
 // A tensor's gradient edge, or a GradientEdge (node, output_nr, ...).
 Edge edge_of(PyObject* o) {
@@ -54,10 +57,13 @@ Edge edge_of(PyObject* o) {
     if (PyErr_Occurred()) throw PythonError();
     if (node) return {Ref<Node>::share(node), static_cast<uint32_t>(input)};
   }
-  throw_python(PyExc_TypeError, str("all inputs have to be Tensors or GradientEdges, but got ", type_name(o)));
+  throw_python(PyExc_TypeError,
+               str("all inputs have to be Tensors or GradientEdges, but got ", type_name(o)));
 }
 
-PyRef fast_sequence(PyObject* o) { return PyRef(check(PySequence_Fast(o, "expected a sequence of tensors"))); }
+PyRef fast_sequence(PyObject* o) {
+  return PyRef(check(PySequence_Fast(o, "expected a sequence of tensors")));
+}
 
 struct Roots {
   std::vector<Edge> edges;
@@ -67,13 +73,16 @@ Roots read_roots(PyObject* outputs, PyObject* grads) {
   Roots roots;
   PyRef out = fast_sequence(outputs), seeds = fast_sequence(grads);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(out.get());
-  RL_CHECK(n == PySequence_Fast_GET_SIZE(seeds.get()), "got ", n, " tensors and ", PySequence_Fast_GET_SIZE(seeds.get()), " gradients");
+  RL_CHECK(n == PySequence_Fast_GET_SIZE(seeds.get()), "got ", n, " tensors and ",
+           PySequence_Fast_GET_SIZE(seeds.get()), " gradients");
   for (Py_ssize_t i = 0; i < n; ++i) {
     Edge edge = edge_of(PySequence_Fast_GET_ITEM(out.get(), i));
     RL_CHECK(edge, "element ", i, " of tensors does not require grad and does not have a grad_fn");
     roots.seeds.push_back(optional_tensor(PySequence_Fast_GET_ITEM(seeds.get(), i), "gradient"));
-    RL_CHECK(roots.seeds.back().defined(), "element ", i, " of gradients tuple is None, but the corresponding Tensor requires grad");
-    if (edge.input < edge.node->outputs().size()) fit_gradient(roots.seeds.back(), edge.node->outputs()[edge.input], *edge.node, static_cast<size_t>(i));
+    RL_CHECK(roots.seeds.back().defined(), "element ", i,
+             " of gradients tuple is None, but the corresponding Tensor requires grad");
+    if (edge.input < edge.node->outputs().size())
+      fit_gradient(roots.seeds.back(), edge.node->outputs()[edge.input], *edge.node, static_cast<size_t>(i));
     roots.edges.push_back(std::move(edge));
   }
   return roots;
@@ -97,7 +106,9 @@ PyObject* engine_run(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     PyObject *outputs, *grads, *inputs;
     int keep, create, allow_unused, accumulate;
-    if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &allow_unused, &accumulate)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &allow_unused,
+                          &accumulate))
+      return nullptr;
     Roots roots = read_roots(outputs, grads);
     const std::vector<Edge> targets = read_inputs(inputs, accumulate);
     const BackwardOptions options{keep != 0, create != 0, accumulate != 0};
@@ -108,7 +119,8 @@ PyObject* engine_run(PyObject*, PyObject* args) {
     }
     if (accumulate) return PyTuple_New(0);
     for (size_t i = 0; i < results.size(); ++i)
-      RL_CHECK(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i, " appears to not have been used "
+      RL_CHECK(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i,
+               " appears to not have been used "
                "in the graph. Set allow_unused=True if this is the desired behavior.");
     return wrap_tuple(std::move(results));
   });
@@ -136,7 +148,8 @@ PyObject* will_execute(PyObject*, PyObject* o) {
   });
 }
 
-// --- anomaly mode -------------------------------------------------------------------------------------------------------
+// --- anomaly mode
+// -------------------------------------------------------------------------------------------------------
 
 PyRef metadata_of(Node& node) {
   PyRef object(wrap_node(&node));
@@ -157,7 +170,9 @@ void record_python_stack(Node& node) {
 
 std::string stack_text(PyObject* metadata) {
   PyObject* stack = PyDict_GetItemString(metadata, "traceback_");
-  if (!stack) return "No forward pass information available. Enable detect anomaly during forward pass for more information.";
+  if (!stack)
+    return "No forward pass information available. Enable detect anomaly during forward pass for more "
+           "information.";
   PyRef empty(check(PyUnicode_FromString(""))), text(check(PyUnicode_Join(empty.get(), stack)));
   return "Traceback of forward call that caused the error:\n" + std::string(string_view(text.get()));
 }
@@ -170,14 +185,16 @@ void print_python_stack(Node& node) {
   while (parent && parent.get() != Py_None) {
     PyRef of_parent(check(PyObject_GetAttrString(parent.get(), "metadata")));
     Node* n = node_of(parent.get());
-    show_warning(str("\n\nPrevious calculation was induced by ", n ? n->name() : "a freed node", ". ", stack_text(of_parent.get())));
+    show_warning(str("\n\nPrevious calculation was induced by ", n ? n->name() : "a freed node", ". ",
+                     stack_text(of_parent.get())));
     parent = PyRef::borrow(PyDict_GetItemString(of_parent.get(), "parent_"));
   }
 }
 
 PyMethodDef functions[] = {
     {"_set_grad_enabled", set_grad_mode, METH_O, nullptr},
-    {"is_grad_enabled", get_grad_mode, METH_NOARGS, "is_grad_enabled() -> bool: whether operations are recorded."},
+    {"is_grad_enabled", get_grad_mode, METH_NOARGS,
+     "is_grad_enabled() -> bool: whether operations are recorded."},
     {"_set_inference_mode", set_inference, METH_O, nullptr},
     {"is_inference_mode_enabled", get_inference, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
     {"_set_anomaly_enabled", set_anomaly, METH_VARARGS, nullptr},
@@ -187,8 +204,10 @@ PyMethodDef functions[] = {
     {"_is_multithreading_enabled", get_multithreading, METH_NOARGS, nullptr},
     {"_increment_version", increment_version, METH_O, nullptr},
     {"_engine_run", engine_run, METH_VARARGS,
-     "_engine_run(outputs, grads, keep_graph, create_graph, inputs, allow_unused, accumulate): one backward pass."},
-    {"_engine_queue_callback", queue_callback, METH_O, "Calls a function at the end of the backward pass now running."},
+     "_engine_run(outputs, grads, keep_graph, create_graph, inputs, allow_unused, accumulate): one backward "
+     "pass."},
+    {"_engine_queue_callback", queue_callback, METH_O,
+     "Calls a function at the end of the backward pass now running."},
     {"_current_graph_task_id", graph_task_id, METH_NOARGS, nullptr},
     {"_current_autograd_node", running_node, METH_NOARGS, nullptr},
     {"_will_engine_execute_node", will_execute, METH_O, nullptr},

@@ -1,5 +1,5 @@
-// grad_fn objects. Each name ("AddBackward0") has a Python type of its own, made when first asked for, with _saved_*
-// attributes after the record's schema.
+// grad_fn objects. Each name ("AddBackward0") has a Python type of its own, made when first asked for, with
+// _saved_* attributes after the record's schema.
 #include <deque>
 #include <map>
 #include <memory>
@@ -53,13 +53,17 @@ PyObject* get_input_metadata(PyObject* self, void*) {
     static PyObject* type = nullptr;
     if (!type) {
       PyRef module(check(PyImport_ImportModule("collections")));
-      type = check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape", "dtype", "device"));
+      type = check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape",
+                                       "dtype", "device"));
     }
     const auto outputs = expect(self).outputs();
     PyRef list(check(PyList_New(static_cast<Py_ssize_t>(outputs.size()))));
     for (size_t i = 0; i < outputs.size(); ++i) {
-      PyRef shape(wrap_size(outputs[i].sizes)), dtype(wrap(outputs[i].dtype)), device(wrap(outputs[i].device));
-      PyList_SET_ITEM(list.get(), i, check(PyObject_CallFunctionObjArgs(type, shape.get(), dtype.get(), device.get(), nullptr)));
+      PyRef shape(wrap_size(outputs[i].sizes)), dtype(wrap(outputs[i].dtype)),
+          device(wrap(outputs[i].device));
+      PyList_SET_ITEM(
+          list.get(), i,
+          check(PyObject_CallFunctionObjArgs(type, shape.get(), dtype.get(), device.get(), nullptr)));
     }
     return list.release();
   });
@@ -85,7 +89,8 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
   return guard([&] {
     Node& node = expect(self);
     Gradients grads(std::max<size_t>(node.outputs().size(), static_cast<size_t>(PyTuple_GET_SIZE(args))));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) grads[i] = optional_tensor(PyTuple_GET_ITEM(args, i), "gradient");
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+      grads[i] = optional_tensor(PyTuple_GET_ITEM(args, i), "gradient");
     Gradients results;
     {
       GilRelease unlocked;
@@ -96,7 +101,8 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
   });
 }
 
-// --- _saved_* attributes ------------------------------------------------------------------------------------------------
+// --- _saved_* attributes
+// ------------------------------------------------------------------------------------------------
 
 OpNode& op_node(PyObject* self) { return static_cast<OpNode&>(expect(self)); }
 int index_of(void* closure) { return static_cast<int>(reinterpret_cast<intptr_t>(closure)); }
@@ -105,7 +111,8 @@ PyObject* get_saved_input(PyObject* self, void* closure) {
   return guard([&] {
     OpNode& node = op_node(self);
     const auto saved = node.saved_inputs(index_of(closure));
-    if (node.op().schema.parameters[index_of(closure)].type == Tag::Tensor) return wrap(saved[0].unpack(node));
+    if (node.op().schema.parameters[index_of(closure)].type == Tag::Tensor)
+      return wrap(saved[0].unpack(node));
     std::vector<Tensor> list;
     for (const SavedVariable& s : saved) list.push_back(s.unpack(node));
     return wrap_tuple(std::move(list));
@@ -129,7 +136,9 @@ PyObject* list_to_tuple(const List& list, F&& convert_item) {
 
 PyObject* scalar_to_python(const Scalar& s) {
   if (s.is_bool()) return PyBool_FromLong(s.to<bool>());
-  if (s.is_integral()) return s.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(s.to<uint64_t>()) : PyLong_FromLongLong(s.to_int());
+  if (s.is_integral())
+    return s.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(s.to<uint64_t>())
+                                          : PyLong_FromLongLong(s.to_int());
   if (s.is_floating()) return PyFloat_FromDouble(s.to_double());
   const auto z = s.to<complex128>();
   return PyComplex_FromDoubles(z.real(), z.imag());
@@ -137,26 +146,40 @@ PyObject* scalar_to_python(const Scalar& s) {
 
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
-    case Tag::Scalar: return scalar_to_python(v.scalar());
-    case Tag::Int: return PyLong_FromLongLong(v.integer());
-    case Tag::Float: return PyFloat_FromDouble(v.floating());
-    case Tag::Bool: return PyBool_FromLong(v.boolean());
-    case Tag::IntList: return list_to_tuple(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
-    case Tag::FloatList: return list_to_tuple(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
-    case Tag::BoolList: return list_to_tuple(v.bools(), [](bool b) { return PyBool_FromLong(b); });
-    case Tag::String: return to_python(v.string());
-    case Tag::DType: return wrap(v.dtype());
-    case Tag::Device: return wrap(v.device());
-    case Tag::Layout: return wrap(v.layout());
-    case Tag::MemoryFormat: return wrap(v.memory_format());
-    default: return Py_NewRef(Py_None);
+    case Tag::Scalar:
+      return scalar_to_python(v.scalar());
+    case Tag::Int:
+      return PyLong_FromLongLong(v.integer());
+    case Tag::Float:
+      return PyFloat_FromDouble(v.floating());
+    case Tag::Bool:
+      return PyBool_FromLong(v.boolean());
+    case Tag::IntList:
+      return list_to_tuple(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
+    case Tag::FloatList:
+      return list_to_tuple(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
+    case Tag::BoolList:
+      return list_to_tuple(v.bools(), [](bool b) { return PyBool_FromLong(b); });
+    case Tag::String:
+      return to_python(v.string());
+    case Tag::DType:
+      return wrap(v.dtype());
+    case Tag::Device:
+      return wrap(v.device());
+    case Tag::Layout:
+      return wrap(v.layout());
+    case Tag::MemoryFormat:
+      return wrap(v.memory_format());
+    default:
+      return Py_NewRef(Py_None);
   }
 }
 PyObject* get_saved_attribute(PyObject* self, void* closure) {
   return guard([&] { return value_to_python(*op_node(self).attribute(index_of(closure))); });
 }
 
-// --- types --------------------------------------------------------------------------------------------------------------
+// --- types
+// --------------------------------------------------------------------------------------------------------------
 
 struct OpType {
   std::string name;  // what the type's tp_name points to
@@ -167,7 +190,8 @@ struct OpType {
 
 void add_property(OpType& t, const std::string& name, getter get, int index) {
   const std::string& kept = t.names.emplace_back("_saved_" + name);
-  t.properties.push_back({kept.c_str(), get, nullptr, nullptr, reinterpret_cast<void*>(static_cast<intptr_t>(index))});
+  t.properties.push_back(
+      {kept.c_str(), get, nullptr, nullptr, reinterpret_cast<void*>(static_cast<intptr_t>(index))});
   PyRef descriptor(check(PyDescr_NewGetSet(t.type, &t.properties.back())));
   check(PyDict_SetItemString(t.type->tp_dict, kept.c_str(), descriptor.get()));
 }
@@ -186,7 +210,8 @@ void add_saved(OpType& t, const Op& op) {
     if (d.saved_attributes >> i & 1) add_property(t, name, get_saved_attribute, static_cast<int>(i));
   }
   for (size_t i = 0; i < op.schema.returns.size(); ++i)
-    if (d.saved_outputs >> i & 1) add_property(t, output_name(op, static_cast<int>(i)), get_saved_output, static_cast<int>(i));
+    if (d.saved_outputs >> i & 1)
+      add_property(t, output_name(op, static_cast<int>(i)), get_saved_output, static_cast<int>(i));
 }
 
 PyTypeObject* make_type(OpType& t, const std::string& name) {
@@ -195,8 +220,10 @@ PyTypeObject* make_type(OpType& t, const std::string& name) {
                          {Py_tp_traverse, reinterpret_cast<void*>(NodeType.tp_traverse)},
                          {Py_tp_clear, reinterpret_cast<void*>(NodeType.tp_clear)},
                          {0, nullptr}};
-  PyType_Spec spec = {t.name.c_str(), sizeof(PyNodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
-  t.type = reinterpret_cast<PyTypeObject*>(check(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&NodeType))));
+  PyType_Spec spec = {t.name.c_str(), sizeof(PyNodeObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+                      slots};
+  t.type = reinterpret_cast<PyTypeObject*>(
+      check(PyType_FromSpecWithBases(&spec, reinterpret_cast<PyObject*>(&NodeType))));
   return t.type;
 }
 
@@ -258,7 +285,8 @@ PyObject* get_variable(PyObject* self, void*) {
   });
 }
 PyGetSetDef accumulate_properties[] = {
-    {"next_functions", get_next_functions, nullptr, "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
+    {"next_functions", get_next_functions, nullptr,
+     "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
     {"metadata", get_metadata, nullptr, "A dictionary that stays with the node.", nullptr},
     {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
     {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
@@ -269,14 +297,17 @@ PyGetSetDef accumulate_properties[] = {
 
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "name() -> str, for instance \"AddBackward0\"."},
-    {"register_hook", node_register_hook, METH_O, "register_hook(fn): fn(grad_inputs, grad_outputs) runs after the node and may replace grad_inputs."},
-    {"register_prehook", node_register_prehook, METH_O, "register_prehook(fn): fn(grad_outputs) runs before the node and may replace them."},
+    {"register_hook", node_register_hook, METH_O,
+     "register_hook(fn): fn(grad_inputs, grad_outputs) runs after the node and may replace grad_inputs."},
+    {"register_prehook", node_register_prehook, METH_O,
+     "register_prehook(fn): fn(grad_outputs) runs before the node and may replace them."},
     {"_register_hook_dict", register_hook_dict, METH_O, nullptr},
     {"_sequence_nr", sequence_nr, METH_NOARGS, nullptr},
     {"_set_sequence_nr", set_sequence_nr, METH_O, nullptr},
     {}};
 PyGetSetDef node_properties[] = {
-    {"next_functions", get_next_functions, nullptr, "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
+    {"next_functions", get_next_functions, nullptr,
+     "Pairs of the receiving nodes and the numbers of their inputs.", nullptr},
     {"metadata", get_metadata, nullptr, "A dictionary that stays with the node.", nullptr},
     {"_input_metadata", get_input_metadata, nullptr, nullptr, nullptr},
     {"requires_grad", get_requires_grad, nullptr, nullptr, nullptr},
@@ -310,15 +341,17 @@ PyObject* wrap_node(Node* node) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-// Walks the part of the graph that hangs on `node` alone. Bounded, so that a collection stays quick: what lies deeper
-// merely counts as reachable.
+// Walks the part of the graph that hangs on `node` alone. Bounded, so that a collection stays quick: what
+// lies deeper merely counts as reachable.
 int visit_node(Node* first, visitproc visit, void* arg) {
   constexpr int kLimit = 1000;
   std::vector<Node*> stack{first};
   auto visit_tensor = [&](const Tensor& t) -> int {
     if (!t.defined() || t->use_count() != 1) return 0;
-    if (t->owns_pyobj) Py_VISIT(static_cast<PyObject*>(t->pyobj));
-    else if (t->autograd && t->autograd->grad_fn && t->autograd->grad_fn->use_count() == 1) stack.push_back(t->autograd->grad_fn.get());
+    if (t->owns_pyobj)
+      Py_VISIT(static_cast<PyObject*>(t->pyobj));
+    else if (t->autograd && t->autograd->grad_fn && t->autograd->grad_fn->use_count() == 1)
+      stack.push_back(t->autograd->grad_fn.get());
     return 0;
   };
   auto visit_attachment = [&](const Attachment* a) -> int {

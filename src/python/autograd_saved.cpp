@@ -21,7 +21,8 @@ class PyPacked final : public PackedTensor {
   Tensor unpack() override {
     GilAcquire gil;
     PyRef result(check(PyObject_CallOneArg(unpack_.get(), object_.get())));
-    RL_CHECK_TYPE(is_tensor(result.get()), "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
+    RL_CHECK_TYPE(is_tensor(result.get()),
+                  "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
                   type_name(result.get()));
     return tensor_of(result.get());
   }
@@ -82,13 +83,12 @@ PyObject* disabled_message(PyObject*, PyObject*) {
   return guard([&] { return to_python(text); });
 }
 
-PyMethodDef functions[] = {
-    {"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
-    {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
-    {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
-    {"_enable_saved_tensors_hooks", enable_hooks, METH_NOARGS, nullptr},
-    {"_saved_tensors_hooks_disabled_message", disabled_message, METH_NOARGS, nullptr},
-    {}};
+PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push_hooks, METH_VARARGS, nullptr},
+                           {"_pop_saved_tensors_hooks", pop_hooks, METH_NOARGS, nullptr},
+                           {"_disable_saved_tensors_hooks", disable_hooks, METH_O, nullptr},
+                           {"_enable_saved_tensors_hooks", enable_hooks, METH_NOARGS, nullptr},
+                           {"_saved_tensors_hooks_disabled_message", disabled_message, METH_NOARGS, nullptr},
+                           {}};
 
 }  // namespace
 

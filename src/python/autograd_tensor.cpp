@@ -15,8 +15,10 @@ int set_requires_grad_property(PyObject* self, PyObject* value, void*) {
     const Tensor& t = tensor_of(self);
     const bool wanted = value == Py_True;
     RL_CHECK(is_leaf(t), "you can only change requires_grad flags of leaf variables.",
-             wanted ? "" : " If you want to use a computed variable in a subgraph that doesn't require differentiation use "
-                           "var_no_grad = var.detach().");
+             wanted ? ""
+                    : " If you want to use a computed variable in a subgraph that doesn't require "
+                      "differentiation use "
+                      "var_no_grad = var.detach().");
     set_requires_grad(t, wanted);
   });
 }
@@ -25,6 +27,8 @@ PyObject* requires_grad_inplace(PyObject* self, PyObject* args, PyObject* kwargs
     static const char* names[] = {"requires_grad", nullptr};
     int wanted = 1;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &wanted)) return nullptr;
+    RL_CHECK(!wanted || is_differentiable(tensor_of(self).dtype()),
+             "only Tensors of floating point dtype can require gradients");
     set_requires_grad(tensor_of(self), wanted);
     return Py_NewRef(self);
   });
@@ -51,8 +55,12 @@ PyObject* get_version(PyObject* self, void*) {
 PyObject* get_base(PyObject* self, void*) {
   return guard([&] { return wrap(Tensor(tensor_of(self)->view_base)); });
 }
-PyObject* is_view(PyObject* self, PyObject*) { return PyBool_FromLong(static_cast<bool>(tensor_of(self)->view_base)); }
-PyObject* is_inference(PyObject* self, PyObject*) { return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0); }
+PyObject* is_view(PyObject* self, PyObject*) {
+  return PyBool_FromLong(static_cast<bool>(tensor_of(self)->view_base));
+}
+PyObject* is_inference(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0);
+}
 
 PyObject* get_grad(PyObject* self, void*) {
   return guard([&] { return wrap(grad_of(tensor_of(self))); });
@@ -60,7 +68,8 @@ PyObject* get_grad(PyObject* self, void*) {
 int set_grad_property(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
     if (value && value != Py_None && !is_tensor(value))
-      throw_python(PyExc_TypeError, str("assigned grad expected to be a Tensor or None but got grad of type ", type_name(value)));
+      throw_python(PyExc_TypeError, str("assigned grad expected to be a Tensor or None but got grad of type ",
+                                        type_name(value)));
     set_grad(tensor_of(self), value && value != Py_None ? tensor_of(value) : Tensor());
     if (value && value != Py_None) track(self);
   });
@@ -71,7 +80,8 @@ PyObject* get_data(PyObject* self, void*) {
 int set_data_property(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
     if (!value || !is_tensor(value))
-      throw_python(PyExc_TypeError, str("Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing"));
+      throw_python(PyExc_TypeError,
+                   str("Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing"));
     set_data(tensor_of(self), tensor_of(value));
   });
 }
@@ -90,9 +100,12 @@ PyObject* detach_inplace(PyObject* self, PyObject*) {
   });
 }
 
-// --- hooks --------------------------------------------------------------------------------------------------------------
+// --- hooks
+// --------------------------------------------------------------------------------------------------------------
 
-PyObject* hooks_dict(const Ref<TensorHook>& hooks) { return hooks ? static_cast<PyObject*>(hooks->python()) : nullptr; }
+PyObject* hooks_dict(const Ref<TensorHook>& hooks) {
+  return hooks ? static_cast<PyObject*>(hooks->python()) : nullptr;
+}
 AutogradMeta::Extra* extra_of(PyObject* self) {
   AutogradMeta* meta = tensor_of(self)->autograd;
   return meta ? meta->extra.get() : nullptr;
@@ -128,12 +141,14 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
 
 PyObject* get_post_hooks(PyObject* self, void*) {
   auto* extra = extra_of(self);
-  auto* dict = extra && extra->after_accumulate ? static_cast<PyObject*>(extra->after_accumulate->python()) : nullptr;
+  auto* dict =
+      extra && extra->after_accumulate ? static_cast<PyObject*>(extra->after_accumulate->python()) : nullptr;
   return Py_NewRef(dict ? dict : Py_None);
 }
 int set_post_hooks(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
-    set_post_accumulate_hook(tensor_of(self), value && value != Py_None ? make_post_accumulate_hook(value) : nullptr);
+    set_post_accumulate_hook(tensor_of(self),
+                             value && value != Py_None ? make_post_accumulate_hook(value) : nullptr);
     track(self);
   });
 }
@@ -154,11 +169,16 @@ PyObject* register_post_hook(PyObject* self, PyObject* hook) {
 }
 
 PyMethodDef methods[] = {
-    {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_inplace)), METH_VARARGS | METH_KEYWORDS,
-     "requires_grad_(requires_grad=True) -> Tensor: asks autograd to record operations on this tensor, or not to."},
-    {"retain_grad", retain_grad_method, METH_NOARGS, "retain_grad(): keeps the gradient of this non-leaf tensor in .grad."},
-    {"detach_", detach_inplace, METH_NOARGS, "detach_() -> Tensor: cuts the tensor from its graph, making it a leaf."},
-    {"register_hook", register_hook, METH_O, "register_hook(hook): hook(grad) runs when the gradient is computed and may replace it."},
+    {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_inplace)),
+     METH_VARARGS | METH_KEYWORDS,
+     "requires_grad_(requires_grad=True) -> Tensor: asks autograd to record operations on this tensor, or "
+     "not to."},
+    {"retain_grad", retain_grad_method, METH_NOARGS,
+     "retain_grad(): keeps the gradient of this non-leaf tensor in .grad."},
+    {"detach_", detach_inplace, METH_NOARGS,
+     "detach_() -> Tensor: cuts the tensor from its graph, making it a leaf."},
+    {"register_hook", register_hook, METH_O,
+     "register_hook(hook): hook(grad) runs when the gradient is computed and may replace it."},
     {"register_post_accumulate_grad_hook", register_post_hook, METH_O,
      "register_post_accumulate_grad_hook(hook): hook(tensor) runs after .grad was added to."},
     {"_is_view", is_view, METH_NOARGS, "Whether this is a differentiable view of another tensor."},
@@ -166,30 +186,37 @@ PyMethodDef methods[] = {
     {}};
 
 PyGetSetDef properties[] = {
-    {"requires_grad", get_requires_grad, set_requires_grad_property, "Whether autograd records operations on this tensor.", nullptr},
+    {"requires_grad", get_requires_grad, set_requires_grad_property,
+     "Whether autograd records operations on this tensor.", nullptr},
     {"is_leaf", get_is_leaf, nullptr, "True for tensors that no recorded operation made.", nullptr},
-    {"grad_fn", get_grad_fn, nullptr, "The node that computes the gradients of the operation that made this tensor.", nullptr},
+    {"grad_fn", get_grad_fn, nullptr,
+     "The node that computes the gradients of the operation that made this tensor.", nullptr},
     {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
     {"output_nr", get_output_nr, nullptr, "Which output of grad_fn this tensor is.", nullptr},
     {"_version", get_version, nullptr, "Counts in-place writes.", nullptr},
     {"_base", get_base, nullptr, "The tensor this is a view of, or None.", nullptr},
     {"grad", get_grad, set_grad_property, "The accumulated gradient, or None.", nullptr},
     {"_grad", get_grad, set_grad_property, nullptr, nullptr},
-    {"data", get_data, set_data_property, "The same memory outside the graph, with a version counter of its own.", nullptr},
-    {"retains_grad", get_retains_grad, nullptr, "True for a non-leaf tensor that keeps its gradient.", nullptr},
+    {"data", get_data, set_data_property,
+     "The same memory outside the graph, with a version counter of its own.", nullptr},
+    {"retains_grad", get_retains_grad, nullptr, "True for a non-leaf tensor that keeps its gradient.",
+     nullptr},
     {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},
     {"_post_accumulate_grad_hooks", get_post_hooks, set_post_hooks, nullptr, nullptr},
     {}};
 
-// --- cycle collection ---------------------------------------------------------------------------------------------------
+// --- cycle collection
+// ---------------------------------------------------------------------------------------------------
 
 int traverse(TensorImpl* impl, visitproc visit, void* arg) {
   AutogradMeta& meta = *impl->autograd;
   if (meta.extra) {
     Py_VISIT(hooks_dict(meta.extra->python_hooks));
-    if (meta.extra->after_accumulate) Py_VISIT(static_cast<PyObject*>(meta.extra->after_accumulate->python()));
+    if (meta.extra->after_accumulate)
+      Py_VISIT(static_cast<PyObject*>(meta.extra->after_accumulate->python()));
   }
-  if (meta.grad.defined() && meta.grad->owns_pyobj && meta.grad->use_count() == 1) Py_VISIT(static_cast<PyObject*>(meta.grad->pyobj));
+  if (meta.grad.defined() && meta.grad->owns_pyobj && meta.grad->use_count() == 1)
+    Py_VISIT(static_cast<PyObject*>(meta.grad->pyobj));
   return meta.grad_fn && meta.grad_fn->use_count() == 1 ? visit_node(meta.grad_fn.get(), visit, arg) : 0;
 }
 

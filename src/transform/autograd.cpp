@@ -47,7 +47,8 @@ bool any_requires_grad(const Frame& frame) {
 void refuse_out(const Frame& frame, bool inputs_require_grad) {
   bool any = inputs_require_grad;
   for (size_t i = 0; i < frame.op.schema.returns.size(); ++i) any |= requires_grad(frame.out[i]);
-  RL_CHECK(!any, frame.op.name(), "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+  RL_CHECK(!any, frame.op.name(),
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
            "arguments requires grad.");
 }
 
@@ -70,7 +71,8 @@ void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Ten
 }
 
 void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
-  const Tensor& target = frame.inplace ? frame.out[0] : frame.args[__builtin_ctzll(frame.op.mutated)].tensor();
+  const Tensor& target =
+      frame.inplace ? frame.out[0] : frame.args[__builtin_ctzll(frame.op.mutated)].tensor();
   node.describe_output(0, target);
   rebase_history(target, owner);
   if (node.saved_output(0)) node.save_output(0, target);

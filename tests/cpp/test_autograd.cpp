@@ -100,7 +100,8 @@ TEST_F(Autograd, NoticesOverwrittenSavedTensors) {
   const Tensor y = ops::exp(x);
   ops::add.inplace(y, wrapped_number(1));
   expect_error([&] { run(ops::sum(y)); },
-               "modified by an inplace operation: [torch.DoubleTensor [3]], which is output 0 of Exp, is at version 1; expected "
+               "modified by an inplace operation: [torch.DoubleTensor [3]], which is output 0 of Exp, is at "
+               "version 1; expected "
                "version 0 instead. It was last written by add().");
 }
 
@@ -153,7 +154,8 @@ TEST_F(Autograd, RefusesAmbiguousViews) {
 
 TEST_F(Autograd, RefusesOut) {
   const Tensor x = vector_of({1}), out = vector_of({0}, false);
-  expect_error([&] { ops::mul.out(out, x, x); }, "mul(): functions with out=... arguments don't support automatic differentiation");
+  expect_error([&] { ops::mul.out(out, x, x); },
+               "mul(): functions with out=... arguments don't support automatic differentiation");
 }
 
 TEST_F(Autograd, RunsOnlyWhatInputsNeed) {
@@ -161,9 +163,9 @@ TEST_F(Autograd, RunsOnlyWhatInputsNeed) {
   const Tensor a = x * x, b = y * y;
   bool ran = false;
   register_tensor_hook(b, make_ref<TensorFunctionHook>([&](const Tensor&) {
-    ran = true;
-    return Tensor();
-  }));
+                         ran = true;
+                         return Tensor();
+                       }));
   EXPECT_EQ(values_of(grad_of_one(ops::sum(a + b), x)[0]), (Values{2}));
   EXPECT_FALSE(ran);
   EXPECT_FALSE(grad_of(x).defined());
@@ -184,8 +186,10 @@ TEST_F(Autograd, CallsHooksInOrder) {
   const Tensor x = vector_of({1});
   const Tensor y = x * x;
   retain_grad(y);
-  const auto remove = register_tensor_hook(y, make_ref<TensorFunctionHook>([](const Tensor& g) { return g * wrapped_number(2); }));
-  register_tensor_hook(y, make_ref<TensorFunctionHook>([](const Tensor& g) { return g + wrapped_number(1); }));
+  const auto remove = register_tensor_hook(
+      y, make_ref<TensorFunctionHook>([](const Tensor& g) { return g * wrapped_number(2); }));
+  register_tensor_hook(y,
+                       make_ref<TensorFunctionHook>([](const Tensor& g) { return g + wrapped_number(1); }));
   run(ops::sum(y), {.keep_graph = true});
   EXPECT_EQ(values_of(grad_of(y)), (Values{3}));
   EXPECT_EQ(values_of(grad_of(x)), (Values{6}));
@@ -246,7 +250,8 @@ TEST_F(Autograd, RunsBackwardInsideBackward) {
 TEST_F(Autograd, NamesTheFunctionThatMadeNan) {
   const Tensor x = vector_of({-1});
   anomaly_state.enabled = true;
-  expect_error([&] { run(ops::sum(ops::sqrt(x) * wrapped_number(0))); }, "returned nan values in its 0th output.");
+  expect_error([&] { run(ops::sum(ops::sqrt(x) * wrapped_number(0))); },
+               "returned nan values in its 0th output.");
   anomaly_state.enabled = false;
 }
 
@@ -256,7 +261,8 @@ TEST_F(Autograd, DetachedTensorsLeaveTheGraph) {
   EXPECT_FALSE(requires_grad(detach(y)));
   detach_in_place(y);
   EXPECT_TRUE(is_leaf(y));
-  expect_error([&] { set_requires_grad(x * x, false); }, "you can only change requires_grad flags of leaf variables.");
+  expect_error([&] { set_requires_grad(x * x, false); },
+               "you can only change requires_grad flags of leaf variables.");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Autograd from Python: the graph's face, hooks, custom functions, modes, errors; PyTorch is the oracle where it is there."""
+"""Autograd from Python: the graph's face, hooks, custom functions, modes, errors."""
 
 import gc
 import threading
@@ -19,7 +19,7 @@ def close(a, b):
     return a.tolist() == pytest.approx(b, abs=1e-12)
 
 
-# --- the graph ---------------------------------------------------------------------------------------------------------
+# --- the graph ---
 
 
 def test_names_and_next_functions():
@@ -63,7 +63,9 @@ def test_leaf_properties():
     assert not y.is_leaf and y.requires_grad and y.output_nr == 0
     with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
         y.requires_grad = False
-    with pytest.raises(RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"):
+    with pytest.raises(
+        RuntimeError, match="only Tensors of floating point and complex dtype can require gradients"
+    ):
         rl.zeros(2, dtype=rl.int64).requires_grad = True
 
 
@@ -76,7 +78,7 @@ def test_grad_property():
     assert x.grad is None
     with pytest.raises(TypeError, match="assigned grad expected to be a Tensor or None"):
         x.grad = 1
-    with pytest.raises(RuntimeError, match="assigned grad has data of a different size"):
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient of size"):
         x.grad = rl.ones(3, dtype=F64)
     with pytest.raises(RuntimeError, match="own grad"):
         x.grad = x
@@ -102,7 +104,7 @@ def test_detach():
         (x * 2)[0].detach_()
 
 
-# --- backward and grad -------------------------------------------------------------------------------------------------
+# --- backward and grad ---
 
 
 def test_backward_with_inputs():
@@ -121,7 +123,9 @@ def test_grad_of_unused():
     assert rl.autograd.grad(x * 2, (x, y), allow_unused=True)[1] is None
     with pytest.raises(RuntimeError, match="does not require grad"):
         rl.autograd.grad(x * 2, rl.zeros(1))
-    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+    with pytest.raises(
+        RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"
+    ):
         rl.zeros(1).backward()
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
         (leaf(1.0, 2.0) * 2).backward()
@@ -165,7 +169,7 @@ def test_threads_share_a_graph():
     assert x.grad.tolist() == [16, 32]
 
 
-# --- in-place ----------------------------------------------------------------------------------------------------------
+# --- in-place ---
 
 
 def test_overwritten_saved_tensor_is_named():
@@ -180,7 +184,9 @@ def test_overwritten_saved_tensor_is_named():
 
 def test_inplace_on_leaves_and_views():
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place operation."):
+    with pytest.raises(
+        RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place operation."
+    ):
         x.add_(1)
     with pytest.raises(RuntimeError, match="^a view of a leaf Variable"):
         x[0].add_(1)
@@ -227,7 +233,7 @@ def test_out_refuses_autograd():
         rl.mul(x, x, out=rl.zeros(1, dtype=F64))
 
 
-# --- hooks -------------------------------------------------------------------------------------------------------------
+# --- hooks ---
 
 
 def test_tensor_hooks():
@@ -246,7 +252,7 @@ def test_tensor_hooks():
     with pytest.raises(RuntimeError, match="doesn't require gradient"):
         rl.zeros(1).register_hook(print)
     y = x * 3
-    y.register_hook(lambda g: rl.zeros(5))
+    y.register_hook(lambda g: rl.zeros(5, dtype=F64))
     with pytest.raises(RuntimeError, match="has changed the size of value"):
         y.backward()
 
@@ -313,7 +319,7 @@ def test_saved_tensors_hooks():
                 pass
 
 
-# --- custom functions --------------------------------------------------------------------------------------------------
+# --- custom functions ---
 
 
 class Cube(rl.autograd.Function):
@@ -418,7 +424,10 @@ def test_wrong_number_of_gradients():
             return Bad.result
 
     y = Bad.apply(leaf(1.0), 2)
-    with pytest.raises(RuntimeError, match=r"function BadBackward returned an incorrect number of gradients \(expected 2, got 1\)"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"function BadBackward returned an incorrect number of gradients \(expected 2, got 1\)",
+    ):
         y.backward(retain_graph=True)
     Bad.result = (None, rl.zeros(1))
     with pytest.raises(RuntimeError, match="returned a gradient different from None at position 2"):
@@ -520,7 +529,7 @@ def test_cycles_through_hooks_are_collected():
     assert alive() is None
 
 
-# --- modes -------------------------------------------------------------------------------------------------------------
+# --- modes ---
 
 
 def test_grad_modes():
@@ -560,7 +569,9 @@ def test_anomaly_mode_shows_the_forward_call():
     with rl.autograd.set_detect_anomaly(True):
         y = (x.sqrt() * 0).sum()
         with pytest.warns(UserWarning, match="Error detected in SqrtBackward0.(.|\n)*test_autograd.py"):
-            with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+            with pytest.raises(
+                RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."
+            ):
                 y.backward()
 
 
@@ -572,3 +583,11 @@ def test_deep_graphs_are_freed():
     y.backward()
     del y
     assert x.grad.tolist() == [1]
+
+
+def test_real_views_of_complex_tensors_are_written():
+    x = rl.tensor([3.0, 4.0], dtype=F64, requires_grad=True)
+    z = rl.complex(x, x * 2)
+    rl.view_as_real(z)[:, 0].mul_(5)
+    (z.real + z.imag).sum().backward()
+    assert x.grad.tolist() == [7, 7]
