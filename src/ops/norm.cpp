@@ -341,6 +341,7 @@ void register_norm_operators(Table& t) {
        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        native_batch_norm_kernel)
       .function_only()
+      .out()
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
       .derivative([](Grad g, In<0> x, In<1> w, Attr<5, bool> training, Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
         Grads grads = batch_gradients(g, x, w, mean, rstd, training, eps, wanted_gradients(need, 1, 2));

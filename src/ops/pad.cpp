@@ -75,7 +75,7 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
     if (mode == "circular") RL_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
     RL_CHECK(size > 0, "Expected ", padded + 1, "D or ", padded + 2, "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
              input.sizes());
-    RL_CHECK(before > -size && after > -size && size + before + after > 0, "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
+    RL_CHECK((mode == "replicate" || (before > -size && after > -size)) && size + before + after > 0, "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
              ") is too small: calculated output size ", size + before + after);
   }
   Tensor result = input;

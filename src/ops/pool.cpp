@@ -351,6 +351,7 @@ void register_mean(Table& t) {
        "nn::avg_pool" #N "d(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N "] padding=0, "                 \
        "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",                                  \
        avg_pool_kernel<N>)                                                                                                          \
+      .out()                                                                                                                        \
       .doc("The mean of each window. Shape: [batch?, channels, ...].")                                                              \
       .derivative(avg_derivative<N>());
   RL_AVG_POOL(2)

@@ -44,6 +44,7 @@ const Table& operator_table() {
     register_attention_operators(*t);
     register_rnn_operators(*t);
     register_einsum_operators(*t);
+    register_linalg_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

@@ -28,6 +28,7 @@ void register_pad_operators(Table& t);
 void register_attention_operators(Table& t);
 void register_rnn_operators(Table& t);
 void register_einsum_operators(Table& t);
+void register_linalg_operators(Table& t);
 
 // Gives the autograd engine the operators it uses.
 void install_gradient_ops();
