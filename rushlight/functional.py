@@ -17,6 +17,7 @@ __all__ = [
     "blackman_window",
     "broadcast_shapes",
     "broadcast_tensors",
+    "cdist",
     "chain_matmul",
     "cumulative_trapezoid",
     "einsum",
@@ -143,6 +144,21 @@ def einsum(*args):
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return einsum(equation, *operands[0])
     return torch._einsum(equation, list(operands))
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """The p-norm distance between each row of x1 and each row of x2."""
+    if x1.dim() < 2 or x2.dim() < 2:
+        raise RuntimeError(
+            f"cdist only supports at least 2D tensors, X1 got: {x1.dim()}D and X2 got: {x2.dim()}D"
+        )
+    if x1.size(-1) != x2.size(-1):
+        raise RuntimeError(
+            f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}"
+        )
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
 def chain_matmul(*matrices, out=None):

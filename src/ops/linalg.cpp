@@ -229,7 +229,7 @@ Tensor eigh_gradient(const Tensor& gw, const Tensor& gv, const Tensor& w, const 
   differences = differences + one;  // the diagonal is not used
   Tensor inner = matmul(vh, gv) * (Scalar(1) - one) / differences;
   if (gw.defined()) inner = inner + diag_embed(gw, 0, -2, -1);
-  return matmul(matmul(v, inner), vh);
+  return half_sum(matmul(matmul(v, inner), vh));  // A's triangles stand for each other
 }
 
 // For the thin decomposition; see Townsend, "Differentiating the Singular Value Decomposition" (2016).
