@@ -184,7 +184,7 @@ void scatter_rows(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }  // namespace
 
 void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
-  if (index.numel() == 0) return;
+  if (index.numel() == 0 || self.device().is_meta()) return;
   const LineStrides line = line_strides(self, dim, index, out);
   const Dims outer = strides_without(self, dim);
   const int64_t* positions = index.data<int64_t>();
@@ -207,7 +207,7 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
 }
 
 void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  if (index.numel() == 0) return;
+  if (index.numel() == 0 || self.device().is_meta()) return;
   if (op == ScatterOp::Assign) {
     return visit_width(self.itemsize(),
                        [&]<class T>(T) { scatter_rows<T>(self, dim, index, src, [](T, T b) { return b; }); });

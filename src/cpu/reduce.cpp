@@ -148,6 +148,7 @@ const ReduceKernel& reduce_kernel(ReduceOp op, DType in, const char* who) {
 void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, const ReduceParams& params,
             const char* who) {
   const ReduceKernel& kernel = reduce_kernel(op, in.dtype(), who);
+  if (out.device().is_meta()) return;
   const ReduceNest nest = make_nest(in, dims, out);
   if (nest.outputs == 0) return;
   const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, nest.inputs_per_output));

@@ -23,7 +23,7 @@ Tensor contiguous_copy(const Tensor& t) {
   const Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
   if (!t.is_contiguous())
     copy_result(copy, t, false);
-  else if (t.numel() > 0)
+  else if (t.numel() > 0 && t.is_cpu())
     std::memcpy(copy.data_ptr(), t.data_ptr(), t.nbytes());
   return copy;
 }
@@ -53,6 +53,11 @@ Tensor apart_from(const Tensor& target, const Tensor& t) {
   return target->storage != t->storage ? t : contiguous_copy(t);
 }
 
+void require_data(const Tensor& t, const char* who) {
+  RL_CHECK_AS(NotImplemented, !t.device().is_meta(), who,
+              "(): the result depends on the values of a tensor on the meta device, which has none");
+}
+
 Tensor zeros_of(IntList sizes, const Tensor& like) {
   return zeros(sizes, like.dtype(), std::nullopt, like.device());
 }
@@ -71,6 +76,7 @@ void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& ma
                    mask.sizes(), " at index ", d, " does not match the shape of the indexed tensor ",
                    self.sizes(), " at index ", at);
   }
+  require_data(mask, "index");
   const int64_t count = cpu::count_nonzero(mask), dims = mask.dim();
   const Tensor found = empty_tensor({count, dims}, DType::Int64, self.device());
   cpu::nonzero(mask, found.data<int64_t>());
@@ -140,6 +146,7 @@ Dims common_shape(const std::vector<Tensor>& indices) {
 void add_positions(std::vector<int64_t>& offsets, const Tensor& index, const Dims& shape, int64_t dim,
                    int64_t size, int64_t stride) {
   const Tensor positions = dense(index.sizes() == IntList(shape) ? index : expand(index, shape));
+  if (positions.device().is_meta()) return;
   const int64_t* p = positions.data<int64_t>();
   RL_CHECK_INDEX(size > 0 || offsets.empty(), "index is out of bounds for dimension with size 0");
   for (size_t i = 0; i < offsets.size(); ++i) {
@@ -189,7 +196,8 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
 Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
   const IndexPlan plan = plan_index(self, indices);
   const Tensor out = empty_tensor(plan.result, self.dtype(), self.device());
-  if (out.numel() > 0) cpu::index_read(plan.blocks, self.data_ptr(), out.data_ptr(), self.itemsize());
+  if (out.numel() > 0 && out.is_cpu())
+    cpu::index_read(plan.blocks, self.data_ptr(), out.data_ptr(), self.itemsize());
   return out;
 }
 
@@ -203,6 +211,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
   RL_CHECK(given.dtype() == self.dtype() || given.is_wrapped_number(),
            "Index put requires the source and destination dtypes match, got ", legacy_name(self.dtype()),
            " for the destination and ", legacy_name(given.dtype()), " for the source.");
+  require_data_beside(self, given, "index_put_");
   Tensor values = to_dtype(given, self.dtype());
   if (values.numel() == 1 && values.dim() == 0 && !accumulate && is_plain_mask(self, indices)) {
     ops::masked_fill.inplace(self, indices[0], values);
@@ -217,7 +226,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
   RL_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(),
            " cannot be broadcast to indexing result of shape ", plan.result);
   const int64_t count = plan.blocks.numel();
-  if (count == 0) return self;
+  if (count == 0 || !self.is_cpu()) return self;
   const bool single = values.numel() == 1;
   if (!single) values = dense(values.sizes() == IntList(plan.result) ? values : expand(values, plan.result));
   values = apart_from(self, values);
@@ -245,6 +254,7 @@ cpu::IndexBlocks plan_slices(const Tensor& self, int64_t dim, const Tensor& inde
   const Tensor positions = dense(index);
   const int64_t* p = positions.data<int64_t>();
   blocks.indexed.resize(static_cast<size_t>(index.numel()));
+  if (positions.device().is_meta()) return blocks;
   for (size_t i = 0; i < blocks.indexed.size(); ++i) {
     if (p[i] >= size || p[i] < (wraps ? -size : 0)) {
       RL_CHECK_INDEX(!message, message);
@@ -273,7 +283,8 @@ Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, c
   checked_numel(sizes);
   const Tensor out = empty_tensor(self.dim() > 0 ? IntList(sizes) : IntList(), self.dtype(), self.device());
   const cpu::IndexBlocks blocks = plan_slices(source, dim, index, "index out of range in self", false);
-  if (out.numel() > 0) cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
+  if (out.numel() > 0 && out.is_cpu())
+    cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
   return out;
 }
 
@@ -283,6 +294,7 @@ Tensor slice_values(const Tensor& self, int64_t dim, const Tensor& index, const 
   RL_CHECK(self.dtype() == source.dtype(), who,
            "(): self and source expected to have the same dtype, but got (self) ", legacy_name(self.dtype()),
            " and (source) ", legacy_name(source.dtype()));
+  require_data_beside(self, source, who), require_data_beside(self, index, who);
   const Tensor values = at_least_vector(source);
   const int64_t count = index.numel();
   RL_CHECK_INDEX(values.dim() > dim && values->sizes[dim] == count, who, "(): Number of indices (", count,
@@ -305,7 +317,7 @@ Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim,
   const Tensor result = working_copy(call, self);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
-  if (blocks.numel() > 0)
+  if (blocks.numel() > 0 && result.is_cpu())
     cpu::index_accumulate(blocks, result.data_ptr(), values.data_ptr(), false, self.dtype());
   return result;
 }
@@ -321,7 +333,7 @@ Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim
   const Tensor result = working_copy(call, self);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
-  if (blocks.numel() > 0)
+  if (blocks.numel() > 0 && result.is_cpu())
     cpu::index_write(blocks, result.data_ptr(), values.data_ptr(), false, self.itemsize());
   return result;
 }
@@ -340,7 +352,7 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   const Tensor number = to_dtype(value, self.dtype());
   const Tensor result = working_copy(call, self);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, true);
-  if (blocks.numel() > 0)
+  if (blocks.numel() > 0 && result.is_cpu())
     cpu::index_write(blocks, result.data_ptr(), number.data_ptr(), true, self.itemsize());
   return result;
 }
@@ -351,7 +363,9 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
   RL_CHECK(index.dtype() == DType::Int64, who, "(): Expected a long tensor for index, but got ",
            legacy_name(index.dtype()));
   const int64_t n = self.numel();
+  require_data_beside(self, index, who);
   const Tensor positions = contiguous_copy(index);
+  if (positions.device().is_meta()) return positions;
   int64_t* p = positions.data<int64_t>();
   RL_CHECK_INDEX(n > 0 || index.numel() == 0, who, "(): tried to take from an empty tensor");
   for (int64_t i = 0; i < positions.numel(); ++i) {
@@ -365,9 +379,10 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
 Tensor take_kernel(const Call&, const Tensor& self, const Tensor& index) {
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "take"), source = dense(self);
+  const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device());
+  if (!out.is_cpu()) return out;
   blocks.before = blocks.after = {0};
   blocks.indexed.assign(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());
-  const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device());
   cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
   return out;
 }
@@ -383,6 +398,7 @@ Tensor put_kernel(const Call&, const Tensor& self, const Tensor& index, const Te
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "put_"), values = dense(source);
   const Tensor result = contiguous_copy(self);
+  if (!result.is_cpu()) return result;
   blocks.before = blocks.after = {0};
   blocks.indexed.assign(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());
   if (accumulate)

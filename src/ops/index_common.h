@@ -12,6 +12,12 @@ Tensor as_positions(const Tensor& index, const char* who);
 Tensor apart_from(const Tensor& target, const Tensor& t);
 // A contiguous plain copy, or t itself when it is contiguous.
 Tensor dense(const Tensor& t);
+// Fails for tensors without data, where the result depends on values.
+void require_data(const Tensor& t, const char* who);
+// The same for an operand of a tensor that has data.
+inline void require_data_beside(const Tensor& self, const Tensor& operand, const char* who) {
+  if (self.is_cpu()) require_data(operand, who);
+}
 Tensor zeros_of(IntList sizes, const Tensor& like);
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);

@@ -15,6 +15,7 @@ namespace {
 using namespace ops;
 
 Tensor nonzero_kernel(const Call&, const Tensor& self) {
+  require_data(self, "nonzero");
   const Tensor out = empty_tensor({cpu::count_nonzero(self), self.dim()}, DType::Int64, self.device());
   if (out.numel() > 0) cpu::nonzero(self, out.data<int64_t>());
   return out;
@@ -53,6 +54,7 @@ Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor&
            legacy_name(given_mask.dtype()));
   const Dims sizes = call.inplace ? self->sizes : broadcast_shapes(self.sizes(), given_mask.sizes());
   const Tensor mask = expand(given_mask, sizes);
+  require_data(mask, "masked_scatter");
   const int64_t needed = cpu::count_true(mask);
   RL_CHECK(needed <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask");
   const Tensor values = dense(source), result = working_copy(call, expand(self, sizes));

@@ -81,6 +81,7 @@ Tensor repeat_interleave_counts_kernel(const Call&, const Tensor& repeats, OptIn
   RL_CHECK(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
            "repeats has to be Long or Int tensor");
   const Tensor counts = dense(to_dtype(repeats, DType::Int64));
+  require_data(counts, "repeat_interleave");
   const int64_t* n = counts.data<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
@@ -127,6 +128,7 @@ Tensor repeat_interleave_body(const Call&, const Tensor& self, int64_t repeats, 
 
 Tensor one_hot_kernel(const Call&, const Tensor& self, int64_t num_classes) {
   RL_CHECK(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
+  require_data(self, "one_hot");
   const Tensor at = dense(self);
   const int64_t* p = at.data<int64_t>();
   int64_t highest = -1;

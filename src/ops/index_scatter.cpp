@@ -17,6 +17,7 @@ using namespace ops;
 using cpu::ScatterOp;
 
 void check_positions(const Tensor& index, int64_t dim, int64_t size) {
+  if (index.device().is_meta()) return;
   Dims sizes = index->sizes;  // an expanded index repeats itself: look at each number once
   for (size_t d = 0; d < sizes.size(); ++d)
     if (index->strides[d] == 0 && sizes[d] > 1) sizes[d] = 1;
@@ -37,6 +38,7 @@ Tensor gather_kernel(const Call&, const Tensor& given, int64_t given_dim, const 
   const int64_t dim = wrap_dim(given_dim, given.dim());
   const Tensor out = empty_tensor(given_index.sizes(), given.dtype(), given.device());
   if (given_index.numel() == 0) return out;
+  require_data_beside(given, given_index, "gather");
   const Tensor index = line_positions(given_index, "gather"), self = at_least_vector(given);
   RL_CHECK(index.dim() == self.dim(), "Index tensor must have the same number of dimensions as input tensor");
   for (int64_t d = 0; d < index.dim(); ++d)
@@ -73,6 +75,7 @@ Tensor scatter_into(const Call& call, ScatterOp op, const Tensor& self, int64_t 
   const int64_t dim = wrap_dim(given_dim, self.dim());
   RL_CHECK(given_src.dtype() == self.dtype(), who, "(): Expected self.dtype to be equal to src.dtype");
   if (given_index.numel() == 0) return working_copy(call, self);
+  require_data_beside(self, given_index, who), require_data_beside(self, given_src, who);
   const Tensor index = line_positions(given_index, who);
   Tensor src = one_value ? expand(given_src, index.sizes()) : at_least_vector(given_src);
   check_scatter(at_least_vector(self), dim, index, one_value ? Tensor() : src);

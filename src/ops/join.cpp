@@ -3,6 +3,7 @@
 #include "cpu/cat.h"
 #include "ops/factory.h"
 #include "ops/index.h"
+#include "ops/index_common.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -69,7 +70,8 @@ constexpr size_t kFewTensors = 16;
 bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out) {
   for (const Tensor& t : tensors)
     if (!t.is_contiguous() || t.dtype() != dtype) return false;
-  if (out.numel() == 0) return true;
+  if (out.numel() == 0 || out.device().is_meta()) return true;
+  for (const Tensor& t : tensors) require_data(t, "cat");
   cpu::CatPiece few[kFewTensors];
   std::vector<cpu::CatPiece> many(tensors.size() > kFewTensors ? tensors.size() : 0);
   cpu::CatPiece* pieces = many.empty() ? few : many.data();

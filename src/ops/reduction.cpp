@@ -60,7 +60,8 @@ Tensor reduce_dims(ReduceOp op, const Tensor& self, uint64_t dims, bool keepdim,
 }
 
 Tensor reduce_all(ReduceOp op, const Tensor& self, const char* who, const cpu::ReduceParams& params) {
-  if (self.is_contiguous() && self.numel() <= 8192) {  // what a scalar loss costs: no nest, no splitting
+  if (self.is_contiguous() && self.numel() <= 8192 &&
+      self.is_cpu()) {  // what a scalar loss costs: no nest, no splitting
     const cpu::ReduceKernel& kernel = cpu::reduce_kernel(op, self.dtype(), who);
     const Tensor out = empty_tensor({}, cpu::reduced_dtype(op, self.dtype()), self.device());
     kernel.flat(self.data_ptr(), self.numel(), out.data_ptr(), params);

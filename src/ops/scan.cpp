@@ -98,7 +98,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, in
   if (x.dim() == 0) return grad;
   if (x.numel() == 0) return zeros_like(x);
   const int64_t dim = wrap_dim(given_dim, x.dim());
-  const bool has_zero = any(rushlight::eq(detach(x), Scalar(int64_t{0}))).data<bool>()[0];
+  const bool has_zero = x.is_cpu() && any(rushlight::eq(detach(x), Scalar(int64_t{0}))).data<bool>()[0];
   return has_zero ? cumprod_backward_with_zeros(grad, x, dim)
                   : sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
 }

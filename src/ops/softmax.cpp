@@ -32,7 +32,8 @@ Tensor forward_kernel(const Call&, const Tensor& self, int64_t given_dim, bool h
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor x = computable(self, logarithm ? "log_softmax" : "softmax");
   const Tensor out = empty_tensor(x.sizes(), x.dtype(), x.device());
-  if (x.numel() > 0) cpu::softmax(x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm, x.dtype());
+  if (x.numel() > 0 && x.is_cpu())
+    cpu::softmax(x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm, x.dtype());
   return to_dtype(out, self.dtype());
 }
 
@@ -44,7 +45,7 @@ Tensor backward_kernel(const Call&, const Tensor& grad, const Tensor& output, in
   const int64_t dim = wrap_dim(given_dim, output.dim());
   const Tensor y = computable(output, "softmax"), g = to_dtype(dense(grad), y.dtype());
   const Tensor out = empty_tensor(y.sizes(), y.dtype(), y.device());
-  if (y.numel() > 0)
+  if (y.numel() > 0 && y.is_cpu())
     cpu::softmax_backward(g.data_ptr(), y.data_ptr(), out.data_ptr(), shape_around(y, dim), logarithm,
                           y.dtype());
   return to_dtype(out, input_dtype);

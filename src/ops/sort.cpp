@@ -123,7 +123,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
   const Tensor fractions = to_dtype(q, self.dtype()), given = dense(detach(fractions));
-  for (int64_t i = 0; i < fractions.numel(); ++i) {
+  for (int64_t i = 0; i < given.numel() && given.is_cpu(); ++i) {
     const double f = read_scalar(given, i).to_double();
     RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
   }

@@ -31,7 +31,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
   if (sequence.dim() > 1)
     lines = {values.numel() / std::max<int64_t>(1, values->sizes.back()), length, values->sizes.back(),
              false};
-  if (out.numel() > 0)
+  if (out.numel() > 0 && out.is_cpu())
     cpu::search_sorted(boundaries, wanted, sorter.defined() ? &sorter : nullptr, lines, right,
                        out.data<int64_t>());
   RL_CHECK(!out_int32 || length < INT32_MAX,
@@ -73,6 +73,7 @@ Tensor searchsorted_kernel(const Call&, const Tensor& sequence, const Tensor& va
     RL_CHECK(sorter.dtype() == DType::Int64,
              "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
              legacy_name(sorter.dtype()));
+    require_data(sorter, "searchsorted");
     const Tensor order = dense(sorter);
     for (int64_t i = 0; i < order.numel(); ++i)
       RL_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < sequence->sizes.back(),
@@ -108,6 +109,7 @@ Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, i
            "bincount only supports 1-d non-negative integral inputs.");
   RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
            "weights should be 1-d and have the same length as input");
+  require_data(self, "bincount");
   const Tensor at = dense(to_dtype(self, DType::Int64));
   const int64_t* p = at.data<int64_t>();
   int64_t bins = minlength;
@@ -139,6 +141,7 @@ Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar&
   RL_CHECK(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
   RL_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
               legacy_name(self.dtype()), "'");
+  require_data(self, "histc");
   double low = given_low.to_double(), high = given_high.to_double();
   const Tensor x = dense(to_dtype(self, DType::Float64));
   const double* v = x.data<double>();

@@ -76,6 +76,7 @@ std::vector<int64_t> natural_order(int64_t n) {
 }
 
 UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inverse, bool want_counts) {
+  require_data(self, "unique");
   const Tensor flat = dense(reshape(self, {-1}));
   std::vector<int64_t> order = natural_order(flat.numel());
   if (!consecutive) {
@@ -96,6 +97,7 @@ UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecuti
              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
     return {self, empty_tensor({want_inverse ? n : 0}, DType::Int64), empty_tensor({0}, DType::Int64)};
   }
+  require_data(self, "unique");
   const Tensor rows = dense(reshape(transpose(self, 0, dim), {n, -1}));
   const int64_t width = rows.size(1);
   const std::vector<int64_t> order = consecutive ? natural_order(n) : sorted_rows(rows, width);
