@@ -237,7 +237,10 @@ static const char* module_of(OpFunction* f) {
   static std::unordered_map<std::string_view, std::string> names;
   auto [found, fresh] = names.try_emplace(f->set->space);
   const std::string_view space = f->set->space;
-  if (fresh) found->second = space.empty() ? "rushlight" : space == "nn" ? "rushlight.nn.functional" : str("rushlight.", space);
+  if (fresh)
+    found->second = space.empty()   ? "rushlight"
+                    : space == "nn" ? "rushlight.nn.functional"
+                                    : str("rushlight.", space);
   return found->second.c_str();
 }
 static PyObject* get_module(PyObject* self, void*) {
@@ -248,7 +251,7 @@ static PyObject* get_doc(PyObject* self, void*) {
   return guard([&] {
     if (!f->specs) build_specs(f);
     std::string text;
-    for (const SignatureSpec* spec : *f->specs) text += str(f->text_name, spec->text(), "\n");
+    for (const SignatureSpec* spec : *f->specs) text += str(f->text_name, spec->text(false), "\n");
     for (const Op* op : f->set->ops)
       if (op->doc[0]) {
         text += str("\n", op->doc);

@@ -31,7 +31,8 @@ struct SignatureSpec {
   bool method, inplace;
   bool varargs_ints = false;     // view(2, 3) for view((2, 3))
   bool varargs_tensors = false;  // broadcast_tensors(a, b) for broadcast_tensors([a, b])
-  std::string text() const;      // "(Tensor input, *, Number alpha = 1)"
+  // "(Tensor input, *, Number alpha = 1)" for errors, "(input, *, alpha=1)" for documentation.
+  std::string text(bool types = true) const;
 };
 
 // The arguments of one call, on the caller's stack. Borrows from the Python objects.

@@ -65,8 +65,9 @@ static std::string default_text(const Value& v) {
   }
 }
 
-std::string SignatureSpec::text() const {
+std::string SignatureSpec::text(bool types) const {
   std::string out = "(";
+  const char* equals = types ? " = " : "=";
   bool star = false, first = true;
   for (size_t i = static_cast<size_t>(self_count); i < parameters.size(); ++i) {
     const ParameterSpec& p = parameters[i];
@@ -75,12 +76,14 @@ std::string SignatureSpec::text() const {
       first = false;
       star = true;
     }
-    out += str(first ? "" : ", ", parameter_type_name(p), " ", string_view(p.name));
+    out += first ? "" : ", ";
+    if (types) out += str(parameter_type_name(p), " ");
+    out += string_view(p.name);
     first = false;
     if (p.role == ParameterSpec::kRequiresGrad)
-      out += " = False";
+      out += str(equals, "False");
     else if (p.has_default)
-      out += " = " + (p.schema ? default_text(p.schema->default_value) : "None");
+      out += equals + (p.schema ? default_text(p.schema->default_value) : "None");
   }
   return out + ")";
 }
