@@ -37,6 +37,7 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
     "storage": "TypedStorage UntypedStorage",
     "functional": """
+        cdist einsum
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
         broadcast_tensors chain_matmul cumulative_trapezoid hamming_window hann_window kaiser_window
         meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
