@@ -135,14 +135,17 @@ Tensor pow_exponent_grad(const Tensor& g, const Tensor& self, const Tensor& expo
   return where(flat, 0, g * conj_of(result * ops::log(self)));
 }
 
-Tensor float_power_body(const Call&, const Tensor& self, const Tensor& exponent) {
+Tensor float_power_body(const Call& call, const Tensor& self, const Tensor& exponent) {
   const bool complex = is_complex(self.dtype()) || is_complex(exponent.dtype());
   const DType type = complex ? DType::Complex128 : DType::Float64;
   auto widened = [&](const Tensor& t) { return t.is_wrapped_number() && !complex ? t : to_dtype(t, type); };
+  if (call.inplace && self.dtype() == type) return ops::pow.inplace(self, widened(exponent));
   return ops::pow(widened(self), widened(exponent));
 }
 
-Tensor square_body(const Call&, const Tensor& self) { return pow(self, 2); }
+Tensor square_body(const Call& call, const Tensor& self) {
+  return call.inplace ? ops::pow.inplace(self, wrapped_number(2)) : pow(self, 2);
+}
 Tensor deg2rad_body(const Call&, const Tensor& self) { return self * Scalar(std::numbers::pi / 180); }
 Tensor rad2deg_body(const Call&, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "rad2deg is not supported for complex tensors.");

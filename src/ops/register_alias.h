@@ -8,7 +8,14 @@ template <auto& Handle, class F = std::remove_cvref_t<decltype(Handle)>>
 struct Alias;
 template <auto& Handle, class R, class... A>
 struct Alias<Handle, Fn<R(A...)>> {
-  static R body(const Call&, A... arguments) { return Handle(arguments...); }
+  static R body(const Call& call, A... arguments) {
+    if constexpr (std::is_same_v<std::tuple_element_t<0, std::tuple<A...>>, const Tensor&> &&
+                  std::is_same_v<R, Tensor>) {
+      // In place as the operator itself is: a copy back would overwrite what its derivative saved.
+      if (call.inplace) return Handle.inplace(arguments...);
+    }
+    return Handle(arguments...);
+  }
 };
 }  // namespace detail
 
