@@ -39,7 +39,7 @@ _HOMES = {
     "functional": """
         cdist einsum
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
-        broadcast_tensors chain_matmul cumulative_trapezoid hamming_window hann_window kaiser_window
+        broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window kaiser_window
         meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
         unravel_index
     """,
