@@ -26,7 +26,7 @@ def cached():
     finally:
         _cache_enabled -= 1
         if not _cache_enabled:
-            _cache: dict = {}
+            _cache = {}
 
 
 def _register_parameter_or_buffer(module, name, tensor):
