@@ -37,10 +37,9 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
     "storage": "TypedStorage UntypedStorage",
     "functional": """
-        cdist einsum
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
-        broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window kaiser_window
-        meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
+        broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window
+        kaiser_window meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
         unravel_index
     """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",

@@ -38,13 +38,15 @@ __all__ = [
 
 
 def broadcast_shapes(*shapes):
-    """The shape that all `shapes` (ints or sequences of ints) broadcast to. RuntimeError where they do not."""
+    """The shape that all `shapes` (ints or sequences) broadcast to. RuntimeError where they do not."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     result = [1] * max((len(s) for s in sizes), default=0)
     for shape in sizes:
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise RuntimeError(
+                    f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})"
+                )
             if shape[i] in (1, result[i]):
                 continue
             if result[i] != 1:
@@ -79,7 +81,9 @@ def atleast_1d(*tensors):
 
 def atleast_2d(*tensors):
     """The tensors with at least two dimensions; new ones go in front."""
-    return _each(lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t, tensors)
+    return _each(
+        lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t, tensors
+    )
 
 
 def atleast_3d(*tensors):
@@ -107,7 +111,8 @@ def tensordot(a, b, dims=2, out=None):
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(
-                f"tensordot expects dims < ndim_a or ndim_b, but got {dims=}, ndim_a={a.dim()}, ndim_b={b.dim()}"
+                f"tensordot expects dims < ndim_a or ndim_b, but got {dims=}, "
+                f"ndim_a={a.dim()}, ndim_b={b.dim()}"
             )
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
     else:
@@ -125,7 +130,10 @@ def _letter(subscript):
 
 
 def einsum(*args):
-    """Sum of products by Einstein's convention: einsum("ij,jk->ik", a, b), or einsum(a, [0, 1], b, [1, 2], [0, 2])."""
+    """Sum of products by Einstein's convention.
+
+    ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+    """
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, "
@@ -187,7 +195,7 @@ def chain_matmul(*matrices, out=None):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The vector norm of order `p` over `dim` (all elements without it); ``'fro'`` is 2, ``'nuc'`` a matrix norm."""
+    """The vector norm of order `p` over `dim` (or all elements); ``'fro'`` is 2, ``'nuc'`` a matrix norm."""
     if dtype is not None:
         input = input.to(dtype)
     if p == "nuc":
@@ -223,7 +231,7 @@ def _chosen(output, inverse, counts, return_inverse, return_counts):
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements, or slices along `dim`; with where each came from and how often, when asked for."""
+    """The distinct elements, or slices along `dim`; with where each came from and how often, if asked for."""
     if dim is None:
         found = torch._unique2(input, sorted, return_inverse, return_counts)
     else:
@@ -236,7 +244,9 @@ _unique_consecutive = torch._C._VariableFunctions.unique_consecutive
 
 def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
     """The elements (or slices along `dim`) without consecutive repetitions; extras as for `unique`."""
-    return _chosen(*_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts)
+    return _chosen(
+        *_unique_consecutive(input, return_inverse, return_counts, dim), return_inverse, return_counts
+    )
 
 
 def _panels(y, x, dx, dim):
@@ -325,7 +335,9 @@ def kaiser_window(window_length, periodic=True, beta=12.0, **options):
     """``i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta)``."""
 
     def formula(t):
-        return torch.i0(beta * (1 - (2 * t - 1) ** 2).clamp(min=0).sqrt()) / torch.i0(torch.tensor(beta, dtype=t.dtype))
+        return torch.i0(beta * (1 - (2 * t - 1) ** 2).clamp(min=0).sqrt()) / torch.i0(
+            torch.tensor(beta, dtype=t.dtype)
+        )
 
     return _window(window_length, periodic, formula, options)
 

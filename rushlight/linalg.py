@@ -7,8 +7,8 @@ LinAlgError = _C._LinAlgError
 globals().update({name: f for name, f in vars(_C._linalg).items() if not name.startswith("__")})
 
 _COMPOSED = [
-    "cond", "cross", "diagonal", "inv_ex", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot",
-    "norm", "pinv", "tensorinv", "tensorsolve", "vander", "vecdot",
+    "cond", "cross", "diagonal", "inv_ex", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "multi_dot", "norm", "pinv", "tensorinv", "tensorsolve", "vander", "vecdot",
 ]  # fmt: skip
 __all__ = sorted(
     {name for name in vars(_C._linalg) if not name.startswith("_")} | {"LinAlgError", *_COMPOSED}

@@ -12,8 +12,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
 HEAD = """# Operators
 
 Printed from the operator table by `python tools/print_operators.py`; do not edit.
-The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the operators it is
-written in), or why there is none. Forms: `f` function, `m` method, `_` in-place, `out` the keyword.
+The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the
+operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place, `out` the keyword.
 """
 
 

@@ -64,7 +64,7 @@ mkldnn = _module(
     is_available=_answer(True),
     set_flags=_answer(None),
     is_acl_available=_answer(False),
-    verbose=lambda level: _flags(mkldnn),
+    verbose=lambda level: _flags(globals()["mkldnn"]),
     VERBOSE_OFF=0,
     VERBOSE_ON=1,
     VERBOSE_ON_CREATION=2,
@@ -73,7 +73,12 @@ mkldnn = _module(
     fp32_precision="none",
 )
 mkl = _module(
-    "mkl", "MKL.", is_available=_answer(True), verbose=lambda enable: _flags(mkl), VERBOSE_OFF=0, VERBOSE_ON=1
+    "mkl",
+    "MKL.",
+    is_available=_answer(True),
+    verbose=lambda enable: _flags(globals()["mkl"]),
+    VERBOSE_OFF=0,
+    VERBOSE_ON=1,
 )
 openmp = _module("openmp", "OpenMP: threads come from oneTBB here.", is_available=_answer(False))
 mps = _module(

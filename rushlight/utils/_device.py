@@ -5,7 +5,7 @@ import functools
 import rushlight
 from rushlight.overrides import TorchFunctionMode
 
-_entered = []
+_entered: list = []
 _default = None
 
 

@@ -28,7 +28,8 @@ enum class Layout : uint8_t { Strided, Sparse };
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 std::string_view memory_format_name(MemoryFormat f);  // "torch.contiguous_format"
 
-// An ordered queue of work on a device. The CPU has one, on which everything has completed when the call returns.
+// An ordered queue of work on a device. The CPU has one, on which everything has completed when the call
+// returns.
 struct Stream {
   Device device;
   int64_t id = 0;

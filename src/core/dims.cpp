@@ -17,7 +17,8 @@ int64_t checked_numel(IntList sizes) {
   }
   if (zero) return 0;
   for (int64_t s : sizes)
-    RL_CHECK(!__builtin_mul_overflow(numel, s, &numel), "Storage size calculation overflowed with sizes=", sizes);
+    RL_CHECK(!__builtin_mul_overflow(numel, s, &numel),
+             "Storage size calculation overflowed with sizes=", sizes);
   return numel;
 }
 
@@ -33,7 +34,8 @@ Dims contiguous_strides(IntList sizes) {
 
 Dims channels_last_strides(IntList sizes) {
   const size_t n = sizes.size();
-  RL_CHECK(n == 4 || n == 5, "required rank ", n == 5 ? 5 : 4, " tensor to use channels_last format, got ", n, " dimensions");
+  RL_CHECK(n == 4 || n == 5, "required rank ", n == 5 ? 5 : 4, " tensor to use channels_last format, got ", n,
+           " dimensions");
   Dims strides(n);
   int64_t step = 1;
   auto place = [&](size_t d) {
@@ -51,8 +53,8 @@ int64_t wrap_dim(int64_t dim, int64_t n, bool wrap_scalar) {
     RL_CHECK_INDEX(wrap_scalar, "Dimension specified as ", dim, " but tensor has no dimensions");
     n = 1;
   }
-  RL_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
-                 "], but got ", dim, ")");
+  RL_CHECK_INDEX(dim >= -n && dim < n, "Dimension out of range (expected to be in range of [", -n, ", ",
+                 n - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + n : dim;
 }
 
@@ -61,8 +63,8 @@ Dims broadcast_shapes(IntList a, IntList b) {
   Dims out(n);
   for (size_t i = 0; i < n; ++i) {  // i counts from the last dimension
     const int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    RL_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (", y,
-             ") at non-singleton dimension ", n - 1 - i, " (shapes ", a, " and ", b, " do not broadcast)");
+    RL_CHECK(x == y || x == 1 || y == 1, "The size of tensor a (", x, ") must match the size of tensor b (",
+             y, ") at non-singleton dimension ", n - 1 - i, " (shapes ", a, " and ", b, " do not broadcast)");
     out[n - 1 - i] = x == 1 ? y : x;
   }
   return out;

@@ -90,8 +90,10 @@ class Dims {
   void steal(Dims& o) {
     size_ = o.size_;
     capacity_ = o.capacity_;
-    if (o.capacity_ > kInline) heap_ = o.heap_;
-    else std::copy_n(o.inline_, o.size_, inline_);
+    if (o.capacity_ > kInline)
+      heap_ = o.heap_;
+    else
+      std::copy_n(o.inline_, o.size_, inline_);
     o.size_ = 0;
     o.capacity_ = kInline;
   }
@@ -134,7 +136,8 @@ inline std::string to_string(const Dims& d) { return to_string(IntList(d)); }
 int64_t checked_numel(IntList sizes);
 Dims contiguous_strides(IntList sizes);
 Dims channels_last_strides(IntList sizes);  // 4-D and 5-D
-// Dimension in [-n, n) wrapped to [0, n); IndexError with PyTorch's wording otherwise. A 0-dim tensor has dims -1 and 0.
+// Dimension in [-n, n) wrapped to [0, n); IndexError with PyTorch's wording otherwise. A 0-dim tensor has
+// dims -1 and 0.
 int64_t wrap_dim(int64_t dim, int64_t n, bool wrap_scalar = true);
 // The shape both broadcast to; the error names both shapes.
 Dims broadcast_shapes(IntList a, IntList b);

@@ -8,10 +8,14 @@ namespace detail {
 namespace {
 template <class T>
 constexpr Category category() {
-  if constexpr (std::is_same_v<T, bool>) return Category::Bool;
-  else if constexpr (is_complex_v<T>) return Category::Complex;
-  else if constexpr (is_floating_v<T>) return Category::Floating;
-  else return Category::Integral;
+  if constexpr (std::is_same_v<T, bool>)
+    return Category::Bool;
+  else if constexpr (is_complex_v<T>)
+    return Category::Complex;
+  else if constexpr (is_floating_v<T>)
+    return Category::Floating;
+  else
+    return Category::Integral;
 }
 }  // namespace
 
@@ -29,7 +33,9 @@ uint8_t float8_from_float(float value, Float8Format format) {
   const uint8_t infinity_code = static_cast<uint8_t>(((1 << exponent_bits) - 1) << m);
   if (std::isnan(value)) return nan_code;
   // The largest finite code; above its rounding range lie infinity or NaN.
-  const uint8_t largest = format.unsigned_zero ? 0x7f : format.finite_only ? 0x7e : static_cast<uint8_t>(infinity_code - 1);
+  const uint8_t largest = format.unsigned_zero ? 0x7f
+                          : format.finite_only ? 0x7e
+                                               : static_cast<uint8_t>(infinity_code - 1);
   const float magnitude = std::fabs(value), top = float8_to_float(largest, format);
   int exponent = 0;
   std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, f in [0.5, 1)
@@ -40,8 +46,9 @@ uint8_t float8_from_float(float value, Float8Format format) {
   if (rounded == 0) return format.unsigned_zero ? uint8_t{0} : sign;
   std::frexp(rounded, &exponent);
   const int biased = exponent - 1 + format.bias;
-  const int code = biased <= 0 ? static_cast<int>(std::ldexp(rounded, m - lowest))
-                               : (biased << m) + static_cast<int>(std::ldexp(rounded, m - exponent + 1)) - (1 << m);
+  const int code = biased <= 0
+                       ? static_cast<int>(std::ldexp(rounded, m - lowest))
+                       : (biased << m) + static_cast<int>(std::ldexp(rounded, m - exponent + 1)) - (1 << m);
   return static_cast<uint8_t>(sign | code);
 }
 
@@ -51,7 +58,9 @@ float float8_to_float(uint8_t bits, Float8Format format) {
   const float sign = bits & 0x80 ? -1.0f : 1.0f;
   if (format.unsigned_zero && bits == 0x80) return std::numeric_limits<float>::quiet_NaN();
   if (!format.unsigned_zero && exponent == all_ones) {
-    if (!format.finite_only) return mantissa ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+    if (!format.finite_only)
+      return mantissa ? std::numeric_limits<float>::quiet_NaN()
+                      : sign * std::numeric_limits<float>::infinity();
     if (mantissa == (1 << m) - 1) return sign * std::numeric_limits<float>::quiet_NaN();
   }
   if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), 1 - format.bias - m);
@@ -62,13 +71,16 @@ float float8_to_float(uint8_t bits, Float8Format format) {
 
 std::string_view legacy_name(DType t) {
   static constexpr std::string_view names[kDTypeCount] = {
-      "Bool", "Byte", "Char", "Short", "Int", "Long", "UInt16", "UInt32", "UInt64", "Half", "BFloat16", "Float", "Double",
-      "ComplexFloat", "ComplexDouble", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz", "Float8_e4m3fnuz"};
+      "Bool",           "Byte",         "Char",          "Short",       "Int",           "Long",
+      "UInt16",         "UInt32",       "UInt64",        "Half",        "BFloat16",      "Float",
+      "Double",         "ComplexFloat", "ComplexDouble", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz",
+      "Float8_e4m3fnuz"};
   return names[static_cast<int>(t)];
 }
 
 bool is_signed(DType t) {
-  return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64);
+  return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 ||
+           t == DType::UInt64);
 }
 
 DType real_dtype(DType t) {
@@ -85,20 +97,24 @@ DType compute_dtype(DType t) { return is_floating(t) && t != DType::Float64 ? DT
 static std::atomic<DType> default_dtype{DType::Float32};
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
 void set_default_dtype(DType t) {
-  RL_CHECK_TYPE(is_floating(t), "only floating-point types are supported as the default type, got ", dtype_name(t));
+  RL_CHECK_TYPE(is_floating(t), "only floating-point types are supported as the default type, got ",
+                dtype_name(t));
   default_dtype.store(t, std::memory_order_relaxed);
 }
 
 namespace {
 
-// NumPy's rule where PyTorch refuses (uint16, uint32, uint64 mixes): the smallest type that holds both ranges.
+// NumPy's rule where PyTorch refuses (uint16, uint32, uint64 mixes): the smallest type that holds both
+// ranges.
 DType promote_integers(DType a, DType b) {
   const size_t sa = element_size(a), sb = element_size(b);
   if (is_signed(a) == is_signed(b)) return sa >= sb ? a : b;
   const DType s = is_signed(a) ? a : b, u = is_signed(a) ? b : a;
   if (element_size(s) > element_size(u)) return s;
-  RL_CHECK(u != DType::UInt64, "Promotion of uint64 with signed integers is not supported (no integer type holds both), "
-           "attempted to promote ", legacy_name(a), " and ", legacy_name(b), "; convert one with .to()");
+  RL_CHECK(u != DType::UInt64,
+           "Promotion of uint64 with signed integers is not supported (no integer type holds both), "
+           "attempted to promote ",
+           legacy_name(a), " and ", legacy_name(b), "; convert one with .to()");
   return u == DType::UInt8 ? DType::Int16 : u == DType::UInt16 ? DType::Int32 : DType::Int64;
 }
 
@@ -106,8 +122,9 @@ DType promote_integers(DType a, DType b) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
-  RL_CHECK(!is_float8(a) && !is_float8(b), "Promotion for Float8 Types is not supported, attempted to promote ",
-           legacy_name(a), " and ", legacy_name(b));
+  RL_CHECK(!is_float8(a) && !is_float8(b),
+           "Promotion for Float8 Types is not supported, attempted to promote ", legacy_name(a), " and ",
+           legacy_name(b));
   const Category ca = category_of(a), cb = category_of(b);
   if (ca == Category::Bool) return b;
   if (cb == Category::Bool) return a;

@@ -15,24 +15,24 @@ using complex64 = std::complex<float>;
 using complex128 = std::complex<double>;
 
 // name, C++ type, PyTorch's name. Order is the index into kernel tables; append only.
-#define RL_FORALL_DTYPES(_)          \
-  _(Bool, bool, "bool")              \
-  _(UInt8, uint8_t, "uint8")         \
-  _(Int8, int8_t, "int8")            \
-  _(Int16, int16_t, "int16")         \
-  _(Int32, int32_t, "int32")         \
-  _(Int64, int64_t, "int64")         \
-  _(UInt16, uint16_t, "uint16")      \
-  _(UInt32, uint32_t, "uint32")      \
-  _(UInt64, uint64_t, "uint64")      \
-  _(Float16, Half, "float16")        \
-  _(BFloat16, BFloat16, "bfloat16")  \
-  _(Float32, float, "float32")       \
-  _(Float64, double, "float64")      \
-  _(Complex64, complex64, "complex64") \
-  _(Complex128, complex128, "complex128") \
-  _(Float8_e5m2, Float8_e5m2, "float8_e5m2") \
-  _(Float8_e4m3fn, Float8_e4m3fn, "float8_e4m3fn") \
+#define RL_FORALL_DTYPES(_)                              \
+  _(Bool, bool, "bool")                                  \
+  _(UInt8, uint8_t, "uint8")                             \
+  _(Int8, int8_t, "int8")                                \
+  _(Int16, int16_t, "int16")                             \
+  _(Int32, int32_t, "int32")                             \
+  _(Int64, int64_t, "int64")                             \
+  _(UInt16, uint16_t, "uint16")                          \
+  _(UInt32, uint32_t, "uint32")                          \
+  _(UInt64, uint64_t, "uint64")                          \
+  _(Float16, Half, "float16")                            \
+  _(BFloat16, BFloat16, "bfloat16")                      \
+  _(Float32, float, "float32")                           \
+  _(Float64, double, "float64")                          \
+  _(Complex64, complex64, "complex64")                   \
+  _(Complex128, complex128, "complex128")                \
+  _(Float8_e5m2, Float8_e5m2, "float8_e5m2")             \
+  _(Float8_e4m3fn, Float8_e4m3fn, "float8_e4m3fn")       \
   _(Float8_e5m2fnuz, Float8_e5m2fnuz, "float8_e5m2fnuz") \
   _(Float8_e4m3fnuz, Float8_e4m3fnuz, "float8_e4m3fnuz")
 
@@ -57,7 +57,9 @@ extern const DTypeInfo dtype_infos[kDTypeCount];
 
 inline size_t element_size(DType t) { return detail::dtype_infos[static_cast<int>(t)].size; }
 inline Category category_of(DType t) { return detail::dtype_infos[static_cast<int>(t)].category; }
-inline std::string_view dtype_name(DType t) { return detail::dtype_infos[static_cast<int>(t)].name; }  // "float32"
+inline std::string_view dtype_name(DType t) {
+  return detail::dtype_infos[static_cast<int>(t)].name;
+}                                       // "float32"
 std::string_view legacy_name(DType t);  // "Float", "Long", ... as PyTorch's error messages spell them
 inline std::string to_string(DType t) { return std::string(dtype_name(t)); }
 
@@ -80,9 +82,11 @@ DType compute_dtype(DType t);
 DType get_default_dtype();
 void set_default_dtype(DType t);
 
-// The smallest type both fit in, by PyTorch's table. Throws for float8 mixes and for uint16/32/64 mixes without a rule.
+// The smallest type both fit in, by PyTorch's table. Throws for float8 mixes and for uint16/32/64 mixes
+// without a rule.
 DType promote_types(DType a, DType b);
-// Whether a result of type `from` may be written into `to` without losing its category (out= and in-place rule).
+// Whether a result of type `from` may be written into `to` without losing its category (out= and in-place
+// rule).
 inline bool can_cast(DType from, DType to) {
   return category_of(from) <= category_of(to) && !(to == DType::Bool && from != DType::Bool);
 }
@@ -99,28 +103,48 @@ constexpr DType dtype_of = dtype_of_t<T>::value;
 
 // The type a kernel computes in for elements of type T.
 template <class T>
-struct compute_type_t { using type = T; };
-template <> struct compute_type_t<Half> { using type = float; };
-template <> struct compute_type_t<BFloat16> { using type = float; };
-template <int M, int B, bool F, bool U> struct compute_type_t<Float8<M, B, F, U>> { using type = float; };
+struct compute_type_t {
+  using type = T;
+};
+template <>
+struct compute_type_t<Half> {
+  using type = float;
+};
+template <>
+struct compute_type_t<BFloat16> {
+  using type = float;
+};
+template <int M, int B, bool F, bool U>
+struct compute_type_t<Float8<M, B, F, U>> {
+  using type = float;
+};
 template <class T>
 using compute_type = typename compute_type_t<T>::type;
 
-template <class T> constexpr bool is_complex_v = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
-template <class T> constexpr bool is_reduced_v = !std::is_same_v<T, compute_type<T>>;
-template <class T> constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
+template <class T>
+constexpr bool is_complex_v = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+template <class T>
+constexpr bool is_reduced_v = !std::is_same_v<T, compute_type<T>>;
+template <class T>
+constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
 
-template <class... Ts> struct TypeList {};
+template <class... Ts>
+struct TypeList {};
 using IntegralTypes = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, uint16_t, uint32_t, uint64_t>;
 using FloatTypes = TypeList<float, double, Half, BFloat16>;
 using ComplexTypes = TypeList<complex64, complex128>;
 namespace detail {
-template <class... L> struct concat;
-template <class... A> struct concat<TypeList<A...>> { using type = TypeList<A...>; };
+template <class... L>
+struct concat;
+template <class... A>
+struct concat<TypeList<A...>> {
+  using type = TypeList<A...>;
+};
 template <class... A, class... B, class... Rest>
 struct concat<TypeList<A...>, TypeList<B...>, Rest...> : concat<TypeList<A..., B...>, Rest...> {};
 }  // namespace detail
-template <class... L> using Concat = typename detail::concat<L...>::type;
+template <class... L>
+using Concat = typename detail::concat<L...>::type;
 using RealTypes = Concat<IntegralTypes, FloatTypes>;
 using NumberTypes = Concat<RealTypes, ComplexTypes>;
 using AllTypes = Concat<TypeList<bool>, NumberTypes>;
@@ -147,17 +171,22 @@ inline To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (is_complex_v<From> && !is_complex_v<To>) {
-    if constexpr (std::is_same_v<To, bool>) return value.real() != 0 || value.imag() != 0;
-    else return convert<To>(value.real());
+    if constexpr (std::is_same_v<To, bool>)
+      return value.real() != 0 || value.imag() != 0;
+    else
+      return convert<To>(value.real());
   } else if constexpr (is_complex_v<To>) {
     using Part = typename To::value_type;
-    if constexpr (is_complex_v<From>) return To(static_cast<Part>(value.real()), static_cast<Part>(value.imag()));
-    else return To(convert<Part>(value), Part(0));
+    if constexpr (is_complex_v<From>)
+      return To(static_cast<Part>(value.real()), static_cast<Part>(value.imag()));
+    else
+      return To(convert<Part>(value), Part(0));
   } else if constexpr (is_reduced_v<From>) {
     return convert<To>(static_cast<float>(value));
   } else if constexpr (is_reduced_v<To>) {
     return To(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To> && !std::is_same_v<To, bool>) {
+  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To> &&
+                       !std::is_same_v<To, bool>) {
     return static_cast<To>(static_cast<int64_t>(value));  // negative values wrap as on PyTorch's CPU
   } else {
     return static_cast<To>(value);

@@ -11,7 +11,17 @@
 
 namespace rushlight {
 
-enum class ErrorKind : uint8_t { Runtime, Value, Type, Index, NotImplemented, OutOfMemory, Linalg, Overflow, Internal };
+enum class ErrorKind : uint8_t {
+  Runtime,
+  Value,
+  Type,
+  Index,
+  NotImplemented,
+  OutOfMemory,
+  Linalg,
+  Overflow,
+  Internal
+};
 
 class Error : public std::exception {
  public:
@@ -57,10 +67,10 @@ std::string str(const Parts&... parts) {
 
 #define RL_FAIL_AS(kind, ...) \
   ::rushlight::detail::throw_error(::rushlight::ErrorKind::kind, ::rushlight::str(__VA_ARGS__))
-#define RL_CHECK_AS(kind, condition, ...)                 \
-  do {                                                    \
-    if (!(condition)) [[unlikely]]                        \
-      RL_FAIL_AS(kind, __VA_ARGS__);                      \
+#define RL_CHECK_AS(kind, condition, ...) \
+  do {                                    \
+    if (!(condition)) [[unlikely]]        \
+      RL_FAIL_AS(kind, __VA_ARGS__);      \
   } while (false)
 
 #define RL_CHECK(condition, ...) RL_CHECK_AS(Runtime, condition, __VA_ARGS__)
@@ -69,8 +79,8 @@ std::string str(const Parts&... parts) {
 #define RL_CHECK_INDEX(condition, ...) RL_CHECK_AS(Index, condition, __VA_ARGS__)
 #define RL_FAIL(...) RL_FAIL_AS(Runtime, __VA_ARGS__)
 #define RL_NOT_IMPLEMENTED(...) RL_FAIL_AS(NotImplemented, __VA_ARGS__)
-#define RL_ASSERT(condition, ...)                                                                  \
-  do {                                                                                             \
-    if (!(condition)) [[unlikely]]                                                                 \
+#define RL_ASSERT(condition, ...)                                                                            \
+  do {                                                                                                       \
+    if (!(condition)) [[unlikely]]                                                                           \
       ::rushlight::detail::throw_internal(#condition, __FILE__, __LINE__, ::rushlight::str("" __VA_ARGS__)); \
   } while (false)

@@ -17,7 +17,8 @@ class FreeList {
     return ::operator new(Size, std::align_val_t(Align));
   }
   static void give(void* memory) noexcept {
-    if (list.count >= list.limit) [[unlikely]] return give_slowly(memory);
+    if (list.count >= list.limit) [[unlikely]]
+      return give_slowly(memory);
     list.head = new (memory) Node{list.head};
     ++list.count;
   }
@@ -26,7 +27,8 @@ class FreeList {
   struct Node {
     Node* next;
   };
-  // Trivial, so that reaching it costs no guard; `limit` is 0 until the thread's cleaner stands, and again after it ran.
+  // Trivial, so that reaching it costs no guard; `limit` is 0 until the thread's cleaner stands, and again
+  // after it ran.
   struct List {
     Node* head;
     size_t count, limit;

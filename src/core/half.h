@@ -18,7 +18,8 @@ struct Half {
 #if defined(__F16C__) || defined(__AVX512F__)
     return __builtin_bit_cast(uint16_t, static_cast<_Float16>(value));
 #else
-    const uint32_t f = std::bit_cast<uint32_t>(value), sign = (f >> 16) & 0x8000u, magnitude = f & 0x7fffffffu;
+    const uint32_t f = std::bit_cast<uint32_t>(value), sign = (f >> 16) & 0x8000u,
+                   magnitude = f & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
     if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
     if (magnitude < 0x38800000u) {  // subnormal: let float addition do the rounding
@@ -59,11 +60,11 @@ struct BFloat16 {
 };
 
 namespace detail {
-// Rounds a float to a format with `exponent_bits` and `mantissa_bits`; `finite_only` formats (e4m3fn, *fnuz) have no
-// infinity and turn overflow into NaN.
+// Rounds a float to a format with `exponent_bits` and `mantissa_bits`; `finite_only` formats (e4m3fn, *fnuz)
+// have no infinity and turn overflow into NaN.
 struct Float8Format {
   int mantissa_bits, bias;
-  bool finite_only;   // no infinity
+  bool finite_only;    // no infinity
   bool unsigned_zero;  // fnuz: the code 0x80 is NaN and there is no negative zero
 };
 uint8_t float8_from_float(float value, Float8Format format);

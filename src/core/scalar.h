@@ -25,17 +25,25 @@ class Scalar {
   bool is_floating() const { return kind_ == Kind::Float; }
   bool is_complex() const { return kind_ == Kind::Complex; }
   Category category() const {
-    return is_bool() ? Category::Bool : is_integral() ? Category::Integral : is_floating() ? Category::Floating : Category::Complex;
+    return is_bool()       ? Category::Bool
+           : is_integral() ? Category::Integral
+           : is_floating() ? Category::Floating
+                           : Category::Complex;
   }
 
   template <class T>
   T to() const {  // unchecked numeric conversion
     switch (kind_) {
-      case Kind::Bool: return convert<T>(value_.i != 0);
-      case Kind::Int: return convert<T>(value_.i);
-      case Kind::UInt: return convert<T>(static_cast<uint64_t>(value_.i));
-      case Kind::Float: return convert<T>(value_.d);
-      default: return convert<T>(complex128(value_.z[0], value_.z[1]));
+      case Kind::Bool:
+        return convert<T>(value_.i != 0);
+      case Kind::Int:
+        return convert<T>(value_.i);
+      case Kind::UInt:
+        return convert<T>(static_cast<uint64_t>(value_.i));
+      case Kind::Float:
+        return convert<T>(value_.d);
+      default:
+        return convert<T>(complex128(value_.z[0], value_.z[1]));
     }
   }
   double to_double() const { return to<double>(); }

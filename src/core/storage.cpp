@@ -13,17 +13,22 @@ void StorageImpl::acquire(size_t nbytes) {
 }
 
 void StorageImpl::free_data() {
-  if (deleter_) deleter_(context_, data_, nbytes_);
-  else if (data_ && data_ != inline_) cpu_deallocate(data_, nbytes_);
+  if (deleter_)
+    deleter_(context_, data_, nbytes_);
+  else if (data_ && data_ != inline_)
+    cpu_deallocate(data_, nbytes_);
   data_ = nullptr;
 }
 
 Ref<StorageImpl> StorageImpl::allocate(size_t nbytes, Device device) {
   auto storage = Ref<StorageImpl>::adopt(new StorageImpl);
   storage->device_ = device;
-  if (device.is_meta()) storage->nbytes_ = nbytes;
-  else if (device.is_cpu()) storage->acquire(nbytes);
-  else RL_NOT_IMPLEMENTED("cannot allocate on device ", device, ": the CUDA backend is not part of this build");
+  if (device.is_meta())
+    storage->nbytes_ = nbytes;
+  else if (device.is_cpu())
+    storage->acquire(nbytes);
+  else
+    RL_NOT_IMPLEMENTED("cannot allocate on device ", device, ": the CUDA backend is not part of this build");
   return storage;
 }
 

@@ -11,9 +11,9 @@
 namespace rushlight {
 
 // Note [Version counters]
-// A version counts the in-place writes that autograd must notice. It lives in the storage, so every view sees it; a
-// tensor made by `.data` or `set_data` carries a counter of its own (TensorImpl::version_). Saved tensors remember the
-// number at saving and compare it when read.
+// A version counts the in-place writes that autograd must notice. It lives in the storage, so every view sees
+// it; a tensor made by `.data` or `set_data` carries a counter of its own (TensorImpl::version_). Saved
+// tensors remember the number at saving and compare it when read.
 struct VersionCounter : RefCounted {
   std::atomic<uint32_t> value{0};
   static void destroy(VersionCounter* v) { delete v; }

@@ -55,7 +55,8 @@ size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return 0;
     int64_t reach = 0;
-    RL_CHECK(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last),
+    RL_CHECK(!__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+                 !__builtin_add_overflow(last, reach, &last),
              "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
   }
   size_t bytes = 0;
@@ -77,7 +78,8 @@ Tensor empty_tensor(IntList sizes, DType dtype, Device device) {
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_contiguous(sizes);
   size_t bytes = 0;
-  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(impl->numel), element_size(dtype), &bytes) && bytes <= INT64_MAX,
+  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(impl->numel), element_size(dtype), &bytes) &&
+               bytes <= INT64_MAX,
            "Storage size calculation overflowed with sizes=", sizes);
   impl->storage = StorageImpl::allocate(bytes, device);
   return Tensor(std::move(impl));
@@ -92,9 +94,11 @@ Tensor empty_strided_tensor(IntList sizes, IntList strides, DType dtype, Device 
 }
 
 Tensor empty_tensor(IntList sizes, DType dtype, Device device, MemoryFormat format) {
-  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve) return empty_tensor(sizes, dtype, device);
+  if (format == MemoryFormat::Contiguous || format == MemoryFormat::Preserve)
+    return empty_tensor(sizes, dtype, device);
   const size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  RL_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use ", memory_format_name(format).substr(6), " format");
+  RL_CHECK(sizes.size() == rank, "required rank ", rank, " tensor to use ",
+           memory_format_name(format).substr(6), " format");
   checked_numel(sizes);
   return dense_tensor(sizes, channels_last_strides(sizes), dtype, device);
 }
@@ -111,7 +115,8 @@ Tensor empty_like_tensor(const Tensor& like, DType dtype) {
   Dims order(n), strides(n);
   for (int64_t i = 0; i < n; ++i) order[i] = n - 1 - i;
   auto key = [&](int64_t d) { return std::abs(like->strides[d]); };
-  for (int64_t i = 1; i < n; ++i)  // insertion sort keeps the order of equal and expanded (stride 0) dimensions
+  for (int64_t i = 1; i < n;
+       ++i)  // insertion sort keeps the order of equal and expanded (stride 0) dimensions
     for (int64_t j = i; j > 0 && key(order[j]) && key(order[j - 1]) && key(order[j]) < key(order[j - 1]); --j)
       std::swap(order[j], order[j - 1]);
   int64_t step = 1;
@@ -125,14 +130,15 @@ Tensor empty_like_tensor(const Tensor& like, DType dtype) {
 Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device) {
   Tensor t = empty_tensor(IntList{}, dtype, device);
   if (device.is_cpu())
-    visit_dtype(StorageTypes{}, dtype, "scalar_tensor", [&](auto tag) {
-      *t.data<decltype(tag)>() = value.to<decltype(tag)>();
-    });
+    visit_dtype(StorageTypes{}, dtype, "scalar_tensor",
+                [&](auto tag) { *t.data<decltype(tag)>() = value.to<decltype(tag)>(); });
   return t;
 }
 
 Tensor wrapped_number(const Scalar& value) {
-  const DType dtype = value.is_floating() ? DType::Float64 : value.is_complex() ? DType::Complex128 : value.dtype();
+  const DType dtype = value.is_floating()  ? DType::Float64
+                      : value.is_complex() ? DType::Complex128
+                                           : value.dtype();
   Tensor t = scalar_tensor_of(value, dtype);
   t->flags |= kWrappedNumber;
   return t;
@@ -157,11 +163,16 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
   visit_dtype(StorageTypes{}, t.dtype(), "item", [&](auto tag) {
     using T = decltype(tag);
     const T value = t.data<T>()[element_offset];
-    if constexpr (is_complex_v<T>) result = Scalar(complex128(value));
-    else if constexpr (is_floating_v<T>) result = Scalar(static_cast<double>(value));
-    else if constexpr (std::is_same_v<T, bool>) result = Scalar(value);
-    else if constexpr (std::is_same_v<T, uint64_t>) result = Scalar(value);
-    else result = Scalar(static_cast<int64_t>(value));
+    if constexpr (is_complex_v<T>)
+      result = Scalar(complex128(value));
+    else if constexpr (is_floating_v<T>)
+      result = Scalar(static_cast<double>(value));
+    else if constexpr (std::is_same_v<T, bool>)
+      result = Scalar(value);
+    else if constexpr (std::is_same_v<T, uint64_t>)
+      result = Scalar(value);
+    else
+      result = Scalar(static_cast<int64_t>(value));
   });
   return result;
 }
@@ -170,7 +181,8 @@ void resize_tensor(const Tensor& t, IntList sizes) {
   const int64_t numel = checked_numel(sizes);
   if (t.sizes() == sizes) return;
   size_t end = 0;
-  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(t.storage_offset() + numel), t.itemsize(), &end) && end <= INT64_MAX,
+  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(t.storage_offset() + numel), t.itemsize(), &end) &&
+               end <= INT64_MAX,
            "Storage size calculation overflowed with sizes=", sizes);
   if (numel && t->storage->nbytes() < end) t->storage->resize(end);
   t->set_contiguous(sizes);
@@ -184,13 +196,16 @@ uint32_t Tensor::version() const {
 
 void Tensor::bump_version(const std::string_view* writer) const {
   if (writer && impl_->storage) impl_->storage->last_writer.store(writer, std::memory_order_relaxed);
-  if (impl_->version) impl_->version->value.fetch_add(1, std::memory_order_relaxed);
-  else if (impl_->storage) impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
+  if (impl_->version)
+    impl_->version->value.fetch_add(1, std::memory_order_relaxed);
+  else if (impl_->storage)
+    impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Tensor::check_writable(std::string_view op) const {
   RL_CHECK(!impl_->storage || !impl_->storage->read_only(), op,
-           ": the tensor's memory is read-only (it came from a read-only NumPy array or file mapping); call .clone() first");
+           ": the tensor's memory is read-only (it came from a read-only NumPy array or file mapping); call "
+           ".clone() first");
 }
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
@@ -204,7 +219,8 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 
 bool is_channels_last(const Tensor& t) {
   if (t.dim() != 4 && t.dim() != 5) return false;
-  return !t.is_contiguous() && t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+  return !t.is_contiguous() &&
+         t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
 }
 
 bool is_non_overlapping_and_dense(const Tensor& t) {
@@ -212,7 +228,8 @@ bool is_non_overlapping_and_dense(const Tensor& t) {
   Dims order;
   for (int64_t d = 0; d < t.dim(); ++d)
     if (t->sizes[d] != 1) order.push_back(d);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::abs(t->strides[a]) < std::abs(t->strides[b]); });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return std::abs(t->strides[a]) < std::abs(t->strides[b]); });
   int64_t step = 1;
   for (int64_t d : order) {
     if (std::abs(t->strides[d]) != step) return false;
@@ -245,9 +262,11 @@ std::pair<const char*, const char*> extent(const Tensor& t) {
 Overlap memory_overlap(const Tensor& a, const Tensor& b) {
   if (a.is_same(b)) return Overlap::Full;
   if (a.numel() == 0 || b.numel() == 0 || a->storage != b->storage) return Overlap::No;
-  if (a.storage_offset() == b.storage_offset() && a.numel() == b.numel() && a.strides() == b.strides() && a.dtype() == b.dtype())
+  if (a.storage_offset() == b.storage_offset() && a.numel() == b.numel() && a.strides() == b.strides() &&
+      a.dtype() == b.dtype())
     return Overlap::Full;
-  if (!is_non_overlapping_and_dense(a) || !is_non_overlapping_and_dense(b)) return Overlap::No;  // unknown, as in PyTorch
+  if (!is_non_overlapping_and_dense(a) || !is_non_overlapping_and_dense(b))
+    return Overlap::No;  // unknown, as in PyTorch
   const auto [a_low, a_high] = extent(a);
   const auto [b_low, b_high] = extent(b);
   return a_low < b_high && b_low < a_high ? Overlap::Partial : Overlap::No;

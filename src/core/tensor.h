@@ -15,8 +15,8 @@ extern thread_local uint32_t view_flags __attribute__((tls_model("initial-exec")
 // Flags of all new tensors: kInference under inference mode.
 extern thread_local uint32_t new_tensor_flags __attribute__((tls_model("initial-exec")));
 
-// Bits of TensorImpl::flags. The low byte is what the gate looks at (dispatch/call.h): one bit per reason to leave the
-// straight path. The others are plain facts.
+// Bits of TensorImpl::flags. The low byte is what the gate looks at (dispatch/call.h): one bit per reason to
+// leave the straight path. The others are plain facts.
 enum TensorFlag : uint32_t {
   kAutograd = 1u << 0,        // requires grad: a leaf that asks for it, or a result of one
   kPythonDispatch = 1u << 1,  // a subclass with __torch_dispatch__
@@ -27,10 +27,12 @@ enum TensorFlag : uint32_t {
   kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
   kInference = 1u << 9,      // made under inference_mode: no version, no autograd
   kContiguous = 1u << 10,
-  kNoGradView = 1u << 11,     // a view taken under no_grad of a tensor that requires grad
-  kMultiView = 1u << 12,      // one of several views made by one operator (split, unbind): no in-place under autograd
-  kConjugate = 1u << 13,      // reserved
-  kPythonSubclass = 1u << 14,  // its Python type is not exactly Tensor or Parameter (__torch_function__ may apply)
+  kNoGradView = 1u << 11,  // a view taken under no_grad of a tensor that requires grad
+  kMultiView = 1u
+      << 12,  // one of several views made by one operator (split, unbind): no in-place under autograd
+  kConjugate = 1u << 13,  // reserved
+  kPythonSubclass = 1u
+      << 14,  // its Python type is not exactly Tensor or Parameter (__torch_function__ may apply)
   kParameter = 1u << 15,
 };
 constexpr uint32_t kDispatchBits = 0xff;
@@ -41,7 +43,10 @@ struct AutogradMeta;
 class TensorImpl final : public RefCounted {
  public:
   TensorImpl(Storage storage, int64_t offset, DType dtype, Device device)
-      : storage(std::move(storage)), offset(offset), dtype(dtype), device(device),
+      : storage(std::move(storage)),
+        offset(offset),
+        dtype(dtype),
+        device(device),
         flags((device.is_cpu() ? kContiguous : kContiguous | kNotCpu) | new_tensor_flags) {}
   ~TensorImpl();
   static void destroy(TensorImpl* t);
@@ -49,7 +54,9 @@ class TensorImpl final : public RefCounted {
   // Sets sizes and strides (in elements, may be negative) and what follows from them.
   void set_layout(IntList new_sizes, IntList new_strides);
   void set_contiguous(IntList new_sizes);
-  void* data() const { return storage ? storage->data() + offset * static_cast<int64_t>(element_size(dtype)) : nullptr; }
+  void* data() const {
+    return storage ? storage->data() + offset * static_cast<int64_t>(element_size(dtype)) : nullptr;
+  }
 
   Storage storage;
   int64_t offset = 0;  // in elements
@@ -127,20 +134,23 @@ static_assert(sizeof(Tensor) == sizeof(void*));  // boxed calls pass TensorImpl*
 Tensor empty_tensor(IntList sizes, DType dtype, Device device = {});
 Tensor empty_strided_tensor(IntList sizes, IntList strides, DType dtype, Device device = {});
 Tensor empty_tensor(IntList sizes, DType dtype, Device device, MemoryFormat format);
-// Same shape, dtype and device; keeps a dense layout (channels-last, transposed), as MemoryFormat::Preserve says.
+// Same shape, dtype and device; keeps a dense layout (channels-last, transposed), as MemoryFormat::Preserve
+// says.
 Tensor empty_like_tensor(const Tensor& like, DType dtype);
 // A 0-dim tensor holding `value`.
 Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device = {});
 // As above, marked as a Python number for type promotion.
 Tensor wrapped_number(const Scalar& value);
-// A tensor on the same storage. `differentiable` records it as a view for autograd (Note [Views] in autograd/view.h).
-Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset, bool differentiable = true);
+// A tensor on the same storage. `differentiable` records it as a view for autograd (Note [Views] in
+// autograd/view.h).
+Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset,
+                 bool differentiable = true);
 // The value of a one-element tensor, without autograd.
 Scalar read_scalar(const Tensor& t, int64_t element_offset = 0);
 // Changes shape in place, growing the storage when needed; contiguous afterwards. Used by out= and resize_.
 void resize_tensor(const Tensor& t, IntList sizes);
 
-bool is_channels_last(const Tensor& t);            // strides as NHWC / NDHWC and not plain contiguous
+bool is_channels_last(const Tensor& t);  // strides as NHWC / NDHWC and not plain contiguous
 bool is_non_overlapping_and_dense(const Tensor& t);
 enum class Overlap : uint8_t { No, Full, Partial };
 Overlap memory_overlap(const Tensor& a, const Tensor& b);  // conservative: Partial when unsure

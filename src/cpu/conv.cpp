@@ -11,7 +11,9 @@ namespace rushlight::cpu {
 
 int64_t ConvShape::input_numel() const { return batch * in_channels * input[0] * input[1] * input[2]; }
 int64_t ConvShape::output_numel() const { return batch * out_channels * output[0] * output[1] * output[2]; }
-int64_t ConvShape::weight_numel() const { return out_channels * (in_channels / groups) * kernel[0] * kernel[1] * kernel[2]; }
+int64_t ConvShape::weight_numel() const {
+  return out_channels * (in_channels / groups) * kernel[0] * kernel[1] * kernel[2];
+}
 
 namespace {
 
@@ -37,12 +39,14 @@ int64_t volume(const std::array<int64_t, 3>& a) { return a[0] * a[1] * a[2]; }
 template <class F>
 void for_each_tap(const ConvShape& s, int64_t channels, F&& f) {
   const int64_t taps = volume(s.kernel);
-  parallel_for(0, channels * taps, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, volume(s.output))), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t tap = row % taps;
-      f(row, row / taps, tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1], tap % s.kernel[2]);
-    }
-  });
+  parallel_for(0, channels * taps, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, volume(s.output))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const int64_t tap = row % taps;
+                   f(row, row / taps, tap / (s.kernel[1] * s.kernel[2]), tap / s.kernel[2] % s.kernel[1],
+                     tap % s.kernel[2]);
+                 }
+               });
 }
 
 // For one tap along one axis: which input position each output position reads, -1 outside.
@@ -74,33 +78,38 @@ template <class T>
 void columns_to_image(const ConvShape& s, int64_t channels, const T* columns, T* image) {
   using C = compute_type<T>;
   const int64_t area = volume(s.input), out_area = volume(s.output), taps = volume(s.kernel);
-  parallel_for(0, channels, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, out_area * taps)), [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      T* to = image + c * area;
-      std::fill_n(to, area, T(0));
-      const T* from = columns + c * taps * out_area;
-      for (int64_t kd = 0; kd < s.kernel[0]; ++kd)
-        for (int64_t kh = 0; kh < s.kernel[1]; ++kh)
-          for (int64_t kw = 0; kw < s.kernel[2]; ++kw)
-            for (int64_t d = 0; d < s.output[0]; ++d)
-              for (int64_t h = 0; h < s.output[1]; ++h) {
-                const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
-                for (int64_t w = 0; w < s.output[2]; ++w, ++from) {
-                  const int64_t x = source(s, 2, w, kw);
-                  if (z < 0 || y < 0 || x < 0) continue;
-                  T& pixel = to[(z * s.input[1] + y) * s.input[2] + x];
-                  pixel = static_cast<T>(static_cast<C>(pixel) + static_cast<C>(*from));
-                }
-              }
-    }
-  });
+  parallel_for(0, channels, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, out_area * taps)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t c = begin; c < end; ++c) {
+                   T* to = image + c * area;
+                   std::fill_n(to, area, T(0));
+                   const T* from = columns + c * taps * out_area;
+                   for (int64_t kd = 0; kd < s.kernel[0]; ++kd)
+                     for (int64_t kh = 0; kh < s.kernel[1]; ++kh)
+                       for (int64_t kw = 0; kw < s.kernel[2]; ++kw)
+                         for (int64_t d = 0; d < s.output[0]; ++d)
+                           for (int64_t h = 0; h < s.output[1]; ++h) {
+                             const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
+                             for (int64_t w = 0; w < s.output[2]; ++w, ++from) {
+                               const int64_t x = source(s, 2, w, kw);
+                               if (z < 0 || y < 0 || x < 0) continue;
+                               T& pixel = to[(z * s.input[1] + y) * s.input[2] + x];
+                               pixel = static_cast<T>(static_cast<C>(pixel) + static_cast<C>(*from));
+                             }
+                           }
+                 }
+               });
 }
 
 // Sizes of the products of one group of one image.
 struct GroupSizes {
   int64_t in, out, taps, area, out_area;  // channels, channels, kernel volume, pixels, pixels
   explicit GroupSizes(const ConvShape& s)
-      : in(s.in_channels / s.groups), out(s.out_channels / s.groups), taps(volume(s.kernel)), area(volume(s.input)), out_area(volume(s.output)) {}
+      : in(s.in_channels / s.groups),
+        out(s.out_channels / s.groups),
+        taps(volume(s.kernel)),
+        area(volume(s.input)),
+        out_area(volume(s.output)) {}
   int64_t columns() const { return in * taps; }
 };
 
@@ -118,16 +127,19 @@ void forward_by_gemm(const ConvShape& s, const T* input, const T* weight, const 
     image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
     T* out = output + (n * s.groups + group) * g.out * g.out_area;
     if (bias)
-      for (int64_t c = 0; c < g.out; ++c) std::fill_n(out + c * g.out_area, g.out_area, bias[group * g.out + c]);
-    gemm(dtype_of<T>, g.out, g.out_area, g.columns(), 1, {weight + group * g.out * g.columns(), g.columns(), 1}, {columns, g.out_area, 1},
-         bias ? 1 : 0, out, g.out_area);
+      for (int64_t c = 0; c < g.out; ++c)
+        std::fill_n(out + c * g.out_area, g.out_area, bias[group * g.out + c]);
+    gemm(dtype_of<T>, g.out, g.out_area, g.columns(), 1,
+         {weight + group * g.out * g.columns(), g.columns(), 1}, {columns, g.out_area, 1}, bias ? 1 : 0, out,
+         g.out_area);
   });
 }
 
 template <class T>
 void input_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* weight, T* result) {
   for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
-    gemm(dtype_of<T>, g.columns(), g.out_area, g.out, 1, {weight + group * g.out * g.columns(), 1, g.columns()},
+    gemm(dtype_of<T>, g.columns(), g.out_area, g.out, 1,
+         {weight + group * g.out * g.columns(), 1, g.columns()},
          {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1}, 0, columns, g.out_area);
     columns_to_image(s, g.in, columns, result + (n * s.groups + group) * g.in * g.area);
   });
@@ -138,8 +150,9 @@ void weight_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* inp
   if (s.batch == 0) std::fill_n(result, s.weight_numel(), T(0));
   for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
     image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
-    gemm(dtype_of<T>, g.out, g.columns(), g.out_area, 1, {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1},
-         {columns, 1, g.out_area}, n ? 1 : 0, result + group * g.out * g.columns(), g.columns());
+    gemm(dtype_of<T>, g.out, g.columns(), g.out_area, 1,
+         {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1}, {columns, 1, g.out_area},
+         n ? 1 : 0, result + group * g.out * g.columns(), g.columns());
   });
 }
 
@@ -176,14 +189,14 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
-      as_planes(s, pointer<T>(output), s.out_channels, volume(s.output), true, [&](T* out) {
-        forward_by_gemm<T>(s, in, pointer<T>(weight), pointer<T>(bias), out);
-      });
+      as_planes(s, pointer<T>(output), s.out_channels, volume(s.output), true,
+                [&](T* out) { forward_by_gemm<T>(s, in, pointer<T>(weight), pointer<T>(bias), out); });
     });
   });
 }
 
-void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight, void* input_gradient) {
+void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
+                         void* input_gradient) {
   if (s.input_numel() == 0) return;
   if (s.output_numel() == 0) {
     std::memset(input_gradient, 0, s.input_numel() * element_size(s.dtype));
@@ -193,14 +206,14 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
-      as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true, [&](T* result) {
-        input_gradient_by_gemm<T>(s, gradient, pointer<T>(weight), result);
-      });
+      as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true,
+                [&](T* result) { input_gradient_by_gemm<T>(s, gradient, pointer<T>(weight), result); });
     });
   });
 }
 
-void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input, void* weight_gradient) {
+void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+                          void* weight_gradient) {
   if (s.weight_numel() == 0) return;
   if (s.output_numel() == 0) {
     std::memset(weight_gradient, 0, s.weight_numel() * element_size(s.dtype));
@@ -210,9 +223,8 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
-      as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
-        weight_gradient_by_gemm<T>(s, gradient, in, pointer<T>(weight_gradient));
-      });
+      as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false,
+                [&](T* in) { weight_gradient_by_gemm<T>(s, gradient, in, pointer<T>(weight_gradient)); });
     });
   });
 }

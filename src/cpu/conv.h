@@ -1,5 +1,5 @@
-// Convolution of up to three spatial dimensions and its two adjoints. oneDNN for float and bfloat16 where it is built in,
-// column buffers and gemm for everything else.
+// Convolution of up to three spatial dimensions and its two adjoints. oneDNN for float and bfloat16 where it
+// is built in, column buffers and gemm for everything else.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,8 +12,10 @@ struct ConvShape {
   DType dtype = DType::Float32;
   int spatial = 2;  // dimensions of the kernel, 1 to 3
   int64_t batch = 0, in_channels = 0, out_channels = 0, groups = 1;
-  std::array<int64_t, 3> input{1, 1, 1}, output{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
-  bool channels_last = false;  // of input and output alike; the weight is always contiguous [out, in / groups, ...]
+  std::array<int64_t, 3> input{1, 1, 1}, output{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, padding{0, 0, 0},
+      dilation{1, 1, 1};
+  bool channels_last =
+      false;  // of input and output alike; the weight is always contiguous [out, in / groups, ...]
 
   int64_t input_numel() const;
   int64_t output_numel() const;
@@ -23,8 +25,10 @@ struct ConvShape {
 // output = conv(input, weight) + bias. `bias` may be null.
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output);
 // The adjoint in the input: what a transposed convolution computes.
-void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight, void* input_gradient);
+void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
+                         void* input_gradient);
 // The adjoint in the weight.
-void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input, void* weight_gradient);
+void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+                          void* weight_gradient);
 
 }  // namespace rushlight::cpu

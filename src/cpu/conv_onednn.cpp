@@ -2,7 +2,6 @@
 
 #ifdef RUSHLIGHT_WITH_ONEDNN
 #include <dnnl.hpp>
-
 #include <list>
 #include <memory>
 #include <mutex>
@@ -22,7 +21,9 @@ dnnl::engine& engine() {
   return e;
 }
 
-memory::data_type data_type(DType t) { return t == DType::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32; }
+memory::data_type data_type(DType t) {
+  return t == DType::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
 
 memory::dims spatial(const ConvShape& s, const std::array<int64_t, 3>& a) {
   return memory::dims(a.end() - s.spatial, a.end());
@@ -35,19 +36,26 @@ memory::dims with_channels(int64_t n, int64_t c, memory::dims rest) {
 // How the caller's memory is laid out.
 memory::desc user_image(const ConvShape& s, int64_t channels, const std::array<int64_t, 3>& size) {
   using tag = memory::format_tag;
-  static constexpr tag planes[] = {tag::ncw, tag::nchw, tag::ncdhw}, last[] = {tag::nwc, tag::nhwc, tag::ndhwc};
-  return {with_channels(s.batch, channels, spatial(s, size)), data_type(s.dtype), (s.channels_last ? last : planes)[s.spatial - 1]};
+  static constexpr tag planes[] = {tag::ncw, tag::nchw, tag::ncdhw},
+                       last[] = {tag::nwc, tag::nhwc, tag::ndhwc};
+  return {with_channels(s.batch, channels, spatial(s, size)), data_type(s.dtype),
+          (s.channels_last ? last : planes)[s.spatial - 1]};
 }
 memory::desc user_weight(const ConvShape& s) {
   using tag = memory::format_tag;
-  static constexpr tag plain[] = {tag::oiw, tag::oihw, tag::oidhw}, grouped[] = {tag::goiw, tag::goihw, tag::goidhw};
-  memory::dims dims = with_channels(s.out_channels / s.groups, s.in_channels / s.groups, spatial(s, s.kernel));
+  static constexpr tag plain[] = {tag::oiw, tag::oihw, tag::oidhw},
+                       grouped[] = {tag::goiw, tag::goihw, tag::goidhw};
+  memory::dims dims =
+      with_channels(s.out_channels / s.groups, s.in_channels / s.groups, spatial(s, s.kernel));
   if (s.groups > 1) dims.insert(dims.begin(), s.groups);
   return {dims, data_type(s.dtype), (s.groups > 1 ? grouped : plain)[s.spatial - 1]};
 }
-memory::desc user_bias(const ConvShape& s) { return {{s.out_channels}, data_type(s.dtype), memory::format_tag::x}; }
+memory::desc user_bias(const ConvShape& s) {
+  return {{s.out_channels}, data_type(s.dtype), memory::format_tag::x};
+}
 
-// The layout left to oneDNN. Plain planes would send it to its slow reference path; channels-last it likes as it is.
+// The layout left to oneDNN. Plain planes would send it to its slow reference path; channels-last it likes as
+// it is.
 memory::desc free_layout(const ConvShape& s, const memory::desc& user, bool image) {
   if (image && s.channels_last) return user;
   return {user.get_dims(), user.get_data_type(), memory::format_tag::any};
@@ -68,8 +76,15 @@ struct Key {
   bool operator==(const Key& o) const { return words() == o.words(); }
   std::array<int64_t, 27> words() const {
     const auto& s = shape;
-    std::array<int64_t, 27> w{static_cast<int64_t>(s.dtype), s.spatial, s.batch, s.in_channels, s.out_channels, s.groups,
-                              s.channels_last, static_cast<int64_t>(kind), threads};
+    std::array<int64_t, 27> w{static_cast<int64_t>(s.dtype),
+                              s.spatial,
+                              s.batch,
+                              s.in_channels,
+                              s.out_channels,
+                              s.groups,
+                              s.channels_last,
+                              static_cast<int64_t>(kind),
+                              threads};
     size_t i = 9;
     for (const auto* a : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation})
       for (int64_t v : *a) w[i++] = v;
@@ -117,7 +132,8 @@ PlanCache& plans() {
 
 struct Geometry {
   memory::dims stride, dilation, padding_before, padding_after;
-  explicit Geometry(const ConvShape& s) : stride(spatial(s, s.stride)), padding_before(spatial(s, s.padding)) {
+  explicit Geometry(const ConvShape& s)
+      : stride(spatial(s, s.stride)), padding_before(spatial(s, s.padding)) {
     for (int i = 3 - s.spatial; i < 3; ++i) {
       dilation.push_back(s.dilation[i] - 1);  // oneDNN counts the gap
       const int64_t reach = (s.output[i] - 1) * s.stride[i] + (s.kernel[i] - 1) * s.dilation[i] + 1;
@@ -136,25 +152,33 @@ Plan make_plan(const ConvShape& s, Kind kind) {
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   using Forward = dnnl::convolution_forward::primitive_desc;
   const auto algorithm = dnnl::algorithm::convolution_direct;
-  const auto prop = kind == Kind::Forward || kind == Kind::ForwardBias ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
-  const Forward forward(engine(), prop, algorithm, source, weight, bias, destination, g.stride, g.dilation, g.padding_before, g.padding_after, attr);
+  const auto prop = kind == Kind::Forward || kind == Kind::ForwardBias ? dnnl::prop_kind::forward_inference
+                                                                       : dnnl::prop_kind::forward_training;
+  const Forward forward(engine(), prop, algorithm, source, weight, bias, destination, g.stride, g.dilation,
+                        g.padding_before, g.padding_after, attr);
   if (kind == Kind::InputGradient) {
-    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, source, weight, destination, g.stride, g.dilation,
-                                                             g.padding_before, g.padding_after, forward, attr);
-    return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc(), pd.scratchpad_desc()};
+    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, source, weight, destination,
+                                                             g.stride, g.dilation, g.padding_before,
+                                                             g.padding_after, forward, attr);
+    return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc(),
+            pd.scratchpad_desc()};
   }
   if (kind == Kind::WeightGradient) {
-    const dnnl::convolution_backward_weights::primitive_desc pd(engine(), algorithm, source, weight, destination, g.stride, g.dilation,
-                                                                g.padding_before, g.padding_after, forward, attr);
-    return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc(), pd.scratchpad_desc()};
+    const dnnl::convolution_backward_weights::primitive_desc pd(
+        engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
+        g.padding_after, forward, attr);
+    return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc(),
+            pd.scratchpad_desc()};
   }
-  return {dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc(), forward.scratchpad_desc()};
+  return {dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
+          forward.scratchpad_desc()};
 }
 
 // One operand while a convolution runs: the caller's memory, or a buffer in the layout that the plan wants.
 class Operand {
  public:
-  Operand(dnnl::stream& stream, const memory::desc& user, const memory::desc& wanted, const void* data, bool output)
+  Operand(dnnl::stream& stream, const memory::desc& user, const memory::desc& wanted, const void* data,
+          bool output)
       : stream_(stream), user_(user, engine(), const_cast<void*>(data)), inner_(user_), output_(output) {
     if (user == wanted) return;
     bytes_ = wanted.get_size();
@@ -186,23 +210,32 @@ void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
     try {
       const auto plan = plans().get(Key{s, kind, get_num_threads()}, [&] { return make_plan(s, kind); });
       dnnl::stream stream(engine());
-      Operand source(stream, user_image(s, s.in_channels, s.input), plan->source, arrays.source, kind == Kind::InputGradient);
+      Operand source(stream, user_image(s, s.in_channels, s.input), plan->source, arrays.source,
+                     kind == Kind::InputGradient);
       Operand weight(stream, user_weight(s), plan->weight, arrays.weight, kind == Kind::WeightGradient);
-      Operand destination(stream, user_image(s, s.out_channels, s.output), plan->destination, arrays.destination,
-                          kind == Kind::Forward || kind == Kind::ForwardBias);
+      Operand destination(stream, user_image(s, s.out_channels, s.output), plan->destination,
+                          arrays.destination, kind == Kind::Forward || kind == Kind::ForwardBias);
       const size_t scratch_bytes = plan->scratch.get_size();
       void* scratch = cpu_allocate(scratch_bytes);
       std::unordered_map<int, memory> args{{DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine(), scratch)}};
       switch (kind) {
-        case Kind::ForwardBias: args.insert({DNNL_ARG_BIAS, memory(user_bias(s), engine(), const_cast<void*>(arrays.bias))}); [[fallthrough]];
+        case Kind::ForwardBias:
+          args.insert({DNNL_ARG_BIAS, memory(user_bias(s), engine(), const_cast<void*>(arrays.bias))});
+          [[fallthrough]];
         case Kind::Forward:
-          args.insert({{DNNL_ARG_SRC, source.get()}, {DNNL_ARG_WEIGHTS, weight.get()}, {DNNL_ARG_DST, destination.get()}});
+          args.insert({{DNNL_ARG_SRC, source.get()},
+                       {DNNL_ARG_WEIGHTS, weight.get()},
+                       {DNNL_ARG_DST, destination.get()}});
           break;
         case Kind::InputGradient:
-          args.insert({{DNNL_ARG_DIFF_SRC, source.get()}, {DNNL_ARG_WEIGHTS, weight.get()}, {DNNL_ARG_DIFF_DST, destination.get()}});
+          args.insert({{DNNL_ARG_DIFF_SRC, source.get()},
+                       {DNNL_ARG_WEIGHTS, weight.get()},
+                       {DNNL_ARG_DIFF_DST, destination.get()}});
           break;
         case Kind::WeightGradient:
-          args.insert({{DNNL_ARG_SRC, source.get()}, {DNNL_ARG_DIFF_WEIGHTS, weight.get()}, {DNNL_ARG_DIFF_DST, destination.get()}});
+          args.insert({{DNNL_ARG_SRC, source.get()},
+                       {DNNL_ARG_DIFF_WEIGHTS, weight.get()},
+                       {DNNL_ARG_DIFF_DST, destination.get()}});
           break;
       }
       plan->primitive.execute(stream, args);
@@ -224,13 +257,16 @@ bool onednn_convolves(const ConvShape& s) {
   return s.dtype == DType::BFloat16 && bfloat16;
 }
 
-void onednn_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
+void onednn_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                         void* output) {
   run(s, bias ? Kind::ForwardBias : Kind::Forward, {input, weight, bias, output});
 }
-void onednn_conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight, void* input_gradient) {
+void onednn_conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
+                                void* input_gradient) {
   run(s, Kind::InputGradient, {input_gradient, weight, nullptr, output_gradient});
 }
-void onednn_conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input, void* weight_gradient) {
+void onednn_conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+                                 void* weight_gradient) {
   run(s, Kind::WeightGradient, {input, weight_gradient, nullptr, output_gradient});
 }
 

@@ -11,7 +11,8 @@ namespace rushlight::cpu {
 namespace {
 
 void check_index(int64_t index, int64_t rows) {
-  RL_CHECK_INDEX(index >= 0 && index < rows, "index out of range in self (index ", index, " of a table of ", rows, " rows)");
+  RL_CHECK_INDEX(index >= 0 && index < rows, "index out of range in self (index ", index, " of a table of ",
+                 rows, " rows)");
 }
 
 std::vector<int64_t> frequencies(const int64_t* indices, int64_t count, int64_t rows) {
@@ -22,20 +23,24 @@ std::vector<int64_t> frequencies(const int64_t* indices, int64_t count, int64_t 
 
 }  // namespace
 
-void take_rows(const void* table, int64_t rows, int64_t row_bytes, const int64_t* indices, int64_t count, void* out) {
-  parallel_for(0, count, std::max<int64_t>(1, 4 * kGrainSize / std::max<int64_t>(row_bytes, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      check_index(indices[i], rows);
-      std::memcpy(static_cast<char*>(out) + i * row_bytes, static_cast<const char*>(table) + indices[i] * row_bytes,
-                  static_cast<size_t>(row_bytes));
-    }
-  });
+void take_rows(const void* table, int64_t rows, int64_t row_bytes, const int64_t* indices, int64_t count,
+               void* out) {
+  parallel_for(0, count, std::max<int64_t>(1, 4 * kGrainSize / std::max<int64_t>(row_bytes, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   check_index(indices[i], rows);
+                   std::memcpy(static_cast<char*>(out) + i * row_bytes,
+                               static_cast<const char*>(table) + indices[i] * row_bytes,
+                               static_cast<size_t>(row_bytes));
+                 }
+               });
 }
 
-void add_rows(DType dtype, const void* grad_data, int64_t width, const int64_t* indices, int64_t count, int64_t rows, int64_t skipped,
-              bool by_frequency, void* out_data) {
+void add_rows(DType dtype, const void* grad_data, int64_t width, const int64_t* indices, int64_t count,
+              int64_t rows, int64_t skipped, bool by_frequency, void* out_data) {
   for (int64_t i = 0; i < count; ++i) check_index(indices[i], rows);
-  const std::vector<int64_t> counts = by_frequency ? frequencies(indices, count, rows) : std::vector<int64_t>();
+  const std::vector<int64_t> counts =
+      by_frequency ? frequencies(indices, count, rows) : std::vector<int64_t>();
   visit_dtype(FloatTypes{}, dtype, "embedding_dense_backward", [&](auto tag) {
     using T = decltype(tag);
     using C = compute_type<T>;
@@ -57,7 +62,8 @@ void add_rows(DType dtype, const void* grad_data, int64_t width, const int64_t* 
   });
 }
 
-void bound_rows(DType dtype, void* table, int64_t rows, int64_t width, const int64_t* indices, int64_t count, double max_norm, double p) {
+void bound_rows(DType dtype, void* table, int64_t rows, int64_t width, const int64_t* indices, int64_t count,
+                double max_norm, double p) {
   for (int64_t i = 0; i < count; ++i) check_index(indices[i], rows);
   std::vector<bool> done(static_cast<size_t>(rows));
   visit_dtype(FloatTypes{}, dtype, "embedding_renorm_", [&](auto tag) {

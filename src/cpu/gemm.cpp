@@ -17,27 +17,32 @@ const T* at(const MatrixView& m, int64_t row, int64_t column) {
 
 // Own loops, row by row: the inner loop runs along B's rows where it can, so that it vectorises.
 template <class T>
-void gemm_loops(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b, const Scalar& beta, T* c, int64_t ldc) {
+void gemm_loops(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
+                const Scalar& beta, T* c, int64_t ldc) {
   using C = std::conditional_t<is_reduced_v<T>, float, T>;
   const C scale = alpha.to<C>(), keep = beta.to<C>();
   const bool discard = keep == C(0);
-  parallel_for(0, m, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, n * k)), [&](int64_t begin, int64_t end) {
-    std::vector<C> row(static_cast<size_t>(n));
-    for (int64_t i = begin; i < end; ++i) {
-      std::fill(row.begin(), row.end(), C(0));
-      for (int64_t p = 0; p < k; ++p) {
-        const C factor = static_cast<C>(*at<T>(a, i, p));
-        const T* source = at<T>(b, p, 0);
-        if (b.column_stride == 1)
-          for (int64_t j = 0; j < n; ++j) row[j] = static_cast<C>(row[j] + factor * static_cast<C>(source[j]));
-        else
-          for (int64_t j = 0; j < n; ++j) row[j] = static_cast<C>(row[j] + factor * static_cast<C>(source[j * b.column_stride]));
-      }
-      T* out = c + i * ldc;
-      for (int64_t j = 0; j < n; ++j)
-        out[j] = static_cast<T>(discard ? static_cast<C>(scale * row[j]) : static_cast<C>(scale * row[j] + keep * static_cast<C>(out[j])));
-    }
-  });
+  parallel_for(
+      0, m, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, n * k)), [&](int64_t begin, int64_t end) {
+        std::vector<C> row(static_cast<size_t>(n));
+        for (int64_t i = begin; i < end; ++i) {
+          std::fill(row.begin(), row.end(), C(0));
+          for (int64_t p = 0; p < k; ++p) {
+            const C factor = static_cast<C>(*at<T>(a, i, p));
+            const T* source = at<T>(b, p, 0);
+            if (b.column_stride == 1)
+              for (int64_t j = 0; j < n; ++j)
+                row[j] = static_cast<C>(row[j] + factor * static_cast<C>(source[j]));
+            else
+              for (int64_t j = 0; j < n; ++j)
+                row[j] = static_cast<C>(row[j] + factor * static_cast<C>(source[j * b.column_stride]));
+          }
+          T* out = c + i * ldc;
+          for (int64_t j = 0; j < n; ++j)
+            out[j] = static_cast<T>(discard ? static_cast<C>(scale * row[j])
+                                            : static_cast<C>(scale * row[j] + keep * static_cast<C>(out[j])));
+        }
+      });
 }
 
 #ifdef RL_WITH_BLAS
@@ -53,10 +58,12 @@ BlasOperand operand(const MatrixView& m, int64_t rows, int64_t columns) {
 }
 
 template <class T>
-void gemm_blas(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b, const Scalar& beta, T* c, int64_t ldc) {
+void gemm_blas(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
+               const Scalar& beta, T* c, int64_t ldc) {
   const auto [ta, lda] = operand(a, m, k);
   const auto [tb, ldb] = operand(b, k, n);
-  blas_gemm(ta, tb, m, n, k, alpha.to<T>(), static_cast<const T*>(a.data), lda, static_cast<const T*>(b.data), ldb, beta.to<T>(), c, ldc);
+  blas_gemm(ta, tb, m, n, k, alpha.to<T>(), static_cast<const T*>(a.data), lda, static_cast<const T*>(b.data),
+            ldb, beta.to<T>(), c, ldc);
 }
 
 template <class T>
@@ -68,13 +75,15 @@ constexpr bool has_blas = false;
 
 // Half types: operands widened to float, one product in float, the result narrowed.
 template <class T>
-void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b, const Scalar& beta, T* c, int64_t ldc) {
+void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
+                  const Scalar& beta, T* c, int64_t ldc) {
   auto widen = [](const MatrixView& v, int64_t rows, int64_t columns) {
     std::vector<float> out(static_cast<size_t>(rows * columns));
-    parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, columns)), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t j = 0; j < columns; ++j) out[i * columns + j] = *at<T>(v, i, j);
-    });
+    parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, columns)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     for (int64_t j = 0; j < columns; ++j) out[i * columns + j] = *at<T>(v, i, j);
+                 });
     return out;
   };
   const std::vector<float> fa = widen(a, m, k), fb = widen(b, k, n);
@@ -89,58 +98,72 @@ void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixVi
 }
 
 template <class T>
-void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b, const Scalar& beta, T* c, int64_t ldc) {
+void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
+                const Scalar& beta, T* c, int64_t ldc) {
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     if (k > 0) return gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc);
   }
 #endif
-  if constexpr (is_reduced_v<T>) gemm_reduced<T>(m, n, k, alpha, a, b, beta, c, ldc);
-  else gemm_loops<T>(m, n, k, alpha, a, b, beta, c, ldc);
+  if constexpr (is_reduced_v<T>)
+    gemm_reduced<T>(m, n, k, alpha, a, b, beta, c, ldc);
+  else
+    gemm_loops<T>(m, n, k, alpha, a, b, beta, c, ldc);
 }
 
 using GemmTypes = NumberTypes;
 
-// A product that only one thread should see runs on the caller; a large one enters the pool for the library's threads.
+// A product that only one thread should see runs on the caller; a large one enters the pool for the library's
+// threads.
 template <class F>
 void with_threads(int64_t work, F&& f) {
-  if (work <= kSerialWork || in_parallel_region()) f();
-  else run_in_pool(f);
+  if (work <= kSerialWork || in_parallel_region())
+    f();
+  else
+    run_in_pool(f);
 }
 
 }  // namespace
 
 bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
-  const bool by_rows = (column_stride == 1 || columns == 1) && (row_stride >= std::max<int64_t>(1, columns) || rows == 1);
-  const bool by_columns = (row_stride == 1 || rows == 1) && (column_stride >= std::max<int64_t>(1, rows) || columns == 1);
+  const bool by_rows =
+      (column_stride == 1 || columns == 1) && (row_stride >= std::max<int64_t>(1, columns) || rows == 1);
+  const bool by_columns =
+      (row_stride == 1 || rows == 1) && (column_stride >= std::max<int64_t>(1, rows) || columns == 1);
   return by_rows || by_columns;
 }
 
-void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b, const Scalar& beta, void* c,
-          int64_t ldc) {
+void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
+          const Scalar& beta, void* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
   visit_dtype(GemmTypes{}, dtype, "addmm_impl_cpu_", [&](auto tag) {
     using T = decltype(tag);
     auto run = [&] { gemm_typed<T>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc); };
-    if constexpr (has_blas<T>) with_threads(m * n * k, run);
-    else run();
+    if constexpr (has_blas<T>)
+      with_threads(m * n * k, run);
+    else
+      run();
   });
 }
 
-void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, int64_t a_step,
-                MatrixView b, int64_t b_step, const Scalar& beta, void* c, int64_t ldc, int64_t c_step) {
+void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
+                MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
+                int64_t ldc, int64_t c_step) {
   if (batch == 0 || m == 0 || n == 0) return;
   visit_dtype(GemmTypes{}, dtype, "baddbmm_cpu", [&](auto tag) {
     using T = decltype(tag);
     auto one = [&](int64_t i) {
-      gemm_typed<T>(m, n, k, alpha, {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
-                    {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta, static_cast<T*>(c) + i * c_step, ldc);
+      gemm_typed<T>(m, n, k, alpha,
+                    {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
+                    {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta,
+                    static_cast<T*>(c) + i * c_step, ldc);
     };
     const int64_t work = m * n * k;
     if (batch >= get_num_threads() || work <= kSerialWork) {  // one thread a product
-      parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 1)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) one(i);
-      });
+      parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 1)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; ++i) one(i);
+                   });
     } else {
       with_threads(work, [&] {
         for (int64_t i = 0; i < batch; ++i) one(i);
@@ -149,7 +172,8 @@ void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, con
   });
 }
 
-void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y, int64_t y_stride, bool conjugate, void* result) {
+void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y, int64_t y_stride,
+         bool conjugate, void* result) {
   visit_dtype(NumberTypes{}, dtype, "dot", [&](auto tag) {
     using T = decltype(tag);
     using C = std::conditional_t<is_reduced_v<T>, float, T>;

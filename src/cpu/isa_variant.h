@@ -3,27 +3,38 @@
 #include "core/host.h"
 
 #if defined(RUSHLIGHT_WITH_AVX512)
-#define RL_IF_AVX512(expression) case ::rushlight::host::Isa::kAvx512: return expression;
+#define RL_IF_AVX512(expression)        \
+  case ::rushlight::host::Isa::kAvx512: \
+    return expression;
 #else
 #define RL_IF_AVX512(expression)
 #endif
 #if defined(RUSHLIGHT_WITH_AVX2)
-#define RL_IF_AVX2(expression) case ::rushlight::host::Isa::kAvx2: return expression;
+#define RL_IF_AVX2(expression)        \
+  case ::rushlight::host::Isa::kAvx2: \
+    return expression;
 #else
 #define RL_IF_AVX2(expression)
 #endif
 
 // RL_ISA_VARIANT(f(x)): f(x) of the namespace for this processor.
-#define RL_ISA_VARIANT(expression)            \
-  [&]() -> decltype(auto) {                   \
-    switch (::rushlight::host::isa()) {       \
-      RL_IF_AVX512(avx512::expression)        \
-      RL_IF_AVX2(avx2::expression)            \
-      default: return baseline::expression;   \
-    }                                         \
+#define RL_ISA_VARIANT(expression)      \
+  [&]() -> decltype(auto) {             \
+    switch (::rushlight::host::isa()) { \
+      RL_IF_AVX512(avx512::expression)  \
+      RL_IF_AVX2(avx2::expression)      \
+      default:                          \
+        return baseline::expression;    \
+    }                                   \
   }()
 // Declares the variants: RL_DECLARE_VARIANTS(Kernels f(DType t);)
 #define RL_DECLARE_VARIANTS(declaration) \
-  namespace baseline { declaration }     \
-  namespace avx2 { declaration }         \
-  namespace avx512 { declaration }
+  namespace baseline {                   \
+  declaration                            \
+  }                                      \
+  namespace avx2 {                       \
+  declaration                            \
+  }                                      \
+  namespace avx512 {                     \
+  declaration                            \
+  }

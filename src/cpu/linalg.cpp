@@ -17,13 +17,23 @@ namespace {
 
 using MatrixTypes = Concat<TypeList<float, double>, ComplexTypes>;
 
-template <class T> struct real_of { using type = T; };
-template <class T> struct real_of<std::complex<T>> { using type = T; };
-template <class T> using Real = typename real_of<T>::type;
+template <class T>
+struct real_of {
+  using type = T;
+};
+template <class T>
+struct real_of<std::complex<T>> {
+  using type = T;
+};
+template <class T>
+using Real = typename real_of<T>::type;
 
-template <class T> T conj_of(T x) {
-  if constexpr (is_complex_v<T>) return std::conj(x);
-  else return x;
+template <class T>
+T conj_of(T x) {
+  if constexpr (is_complex_v<T>)
+    return std::conj(x);
+  else
+    return x;
 }
 
 // A matrix stored by columns.
@@ -127,7 +137,8 @@ void own_qr(int64_t m, int64_t n, int64_t k, T* data, T* q_data, T* r_data) {
     for (int64_t i = 0; i < k; ++i) r_data[j * k + i] = i <= j ? a(i, j) : T(0);
 }
 
-// One-sided Jacobi: rotates pairs of columns of a (and of v with them) until all are orthogonal. rows >= columns is not needed.
+// One-sided Jacobi: rotates pairs of columns of a (and of v with them) until all are orthogonal. rows >=
+// columns is not needed.
 template <class T>
 bool orthogonalize(int64_t m, int64_t n, T* data, T* v_data) {
   const Columns<T> a{data, m}, v{v_data, n};
@@ -148,7 +159,8 @@ bool orthogonalize(int64_t m, int64_t n, T* data, T* v_data) {
         rotated = true;
         const T phase = gamma / size;
         const Real<T> zeta = (beta - alpha) / (2 * size);
-        const Real<T> t = (zeta >= 0 ? 1 : -1) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)), c = 1 / std::sqrt(1 + t * t), s = c * t;
+        const Real<T> t = (zeta >= 0 ? 1 : -1) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
+                      c = 1 / std::sqrt(1 + t * t), s = c * t;
         auto rotate = [&](const Columns<T>& x, int64_t rows) {
           for (int64_t i = 0; i < rows; ++i) {
             const T left = x(i, p), right = x(i, q) * conj_of(phase);
@@ -194,7 +206,9 @@ bool own_svd_tall(int64_t m, int64_t n, int64_t columns, T* a, Real<T>* s, T* u,
     norms[static_cast<size_t>(j)] = std::sqrt(sum);
   }
   const std::vector<int64_t> order = order_of(norms, true);
-  const Real<T> tiny = norms.empty() ? 0 : norms[static_cast<size_t>(order[0])] * std::numeric_limits<Real<T>>::epsilon() * static_cast<Real<T>>(m);
+  const Real<T> tiny = norms.empty() ? 0
+                                     : norms[static_cast<size_t>(order[0])] *
+                                           std::numeric_limits<Real<T>>::epsilon() * static_cast<Real<T>>(m);
   std::fill_n(u, m * columns, T(0));
   for (int64_t j = 0; j < columns; ++j) {
     const bool have = j < n && norms[static_cast<size_t>(order[static_cast<size_t>(j)])] > tiny;
@@ -271,7 +285,8 @@ bool own_eigh(int64_t n, T* data, Real<T>* values) {
         if (size == 0) continue;
         const T phase = a(p, q) / size;
         const Real<T> zeta = (std::real(a(q, q)) - std::real(a(p, p))) / (2 * size);
-        const Real<T> t = (zeta >= 0 ? 1 : -1) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)), c = 1 / std::sqrt(1 + t * t), s = c * t;
+        const Real<T> t = (zeta >= 0 ? 1 : -1) / (std::abs(zeta) + std::sqrt(1 + zeta * zeta)),
+                      c = 1 / std::sqrt(1 + t * t), s = c * t;
         auto columns = [&](const Columns<T>& x) {
           for (int64_t i = 0; i < n; ++i) {
             const T left = x(i, p), right = x(i, q) * conj_of(phase);
@@ -300,22 +315,26 @@ bool own_eigh(int64_t n, T* data, Real<T>* values) {
 
 #if defined(RUSHLIGHT_WITH_MKL)
 int as_int(int64_t n) { return static_cast<int>(n); }
-#define RL_LAPACK(T, getrf_, potrf_, geqrf_, orgqr_, syevd_, gesdd_)                                                              \
-  int lapack_getrf(int64_t n, T* a, int* p) { return LAPACKE_##getrf_(LAPACK_COL_MAJOR, as_int(n), as_int(n), a, as_int(n), p); } \
-  int lapack_potrf(int64_t n, T* a) { return LAPACKE_##potrf_(LAPACK_COL_MAJOR, 'L', as_int(n), a, as_int(n)); }                  \
-  int lapack_geqrf(int64_t m, int64_t n, T* a, T* tau) {                                                                          \
-    return LAPACKE_##geqrf_(LAPACK_COL_MAJOR, as_int(m), as_int(n), a, as_int(m), tau);                                           \
-  }                                                                                                                               \
-  int lapack_orgqr(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {                                                         \
-    return LAPACKE_##orgqr_(LAPACK_COL_MAJOR, as_int(m), as_int(n), as_int(k), a, as_int(m), tau);                                \
-  }                                                                                                                               \
-  int lapack_syevd(int64_t n, T* a, Real<T>* w) {                                                                                 \
-    return LAPACKE_##syevd_(LAPACK_COL_MAJOR, 'V', 'L', as_int(n), a, as_int(n), w);                                              \
-  }                                                                                                                               \
-  int lapack_gesdd(int64_t m, int64_t n, bool full, T* a, Real<T>* s, T* u, T* vh) {                                              \
-    const int64_t rows = full ? n : std::min(m, n);                                                                               \
-    return LAPACKE_##gesdd_(LAPACK_COL_MAJOR, full ? 'A' : 'S', as_int(m), as_int(n), a, as_int(m), s, u, as_int(m), vh,          \
-                            as_int(std::max<int64_t>(rows, 1)));                                                                  \
+#define RL_LAPACK(T, getrf_, potrf_, geqrf_, orgqr_, syevd_, gesdd_)                                      \
+  int lapack_getrf(int64_t n, T* a, int* p) {                                                             \
+    return LAPACKE_##getrf_(LAPACK_COL_MAJOR, as_int(n), as_int(n), a, as_int(n), p);                     \
+  }                                                                                                       \
+  int lapack_potrf(int64_t n, T* a) {                                                                     \
+    return LAPACKE_##potrf_(LAPACK_COL_MAJOR, 'L', as_int(n), a, as_int(n));                              \
+  }                                                                                                       \
+  int lapack_geqrf(int64_t m, int64_t n, T* a, T* tau) {                                                  \
+    return LAPACKE_##geqrf_(LAPACK_COL_MAJOR, as_int(m), as_int(n), a, as_int(m), tau);                   \
+  }                                                                                                       \
+  int lapack_orgqr(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {                                 \
+    return LAPACKE_##orgqr_(LAPACK_COL_MAJOR, as_int(m), as_int(n), as_int(k), a, as_int(m), tau);        \
+  }                                                                                                       \
+  int lapack_syevd(int64_t n, T* a, Real<T>* w) {                                                         \
+    return LAPACKE_##syevd_(LAPACK_COL_MAJOR, 'V', 'L', as_int(n), a, as_int(n), w);                      \
+  }                                                                                                       \
+  int lapack_gesdd(int64_t m, int64_t n, bool full, T* a, Real<T>* s, T* u, T* vh) {                      \
+    const int64_t rows = full ? n : std::min(m, n);                                                       \
+    return LAPACKE_##gesdd_(LAPACK_COL_MAJOR, full ? 'A' : 'S', as_int(m), as_int(n), a, as_int(m), s, u, \
+                            as_int(m), vh, as_int(std::max<int64_t>(rows, 1)));                           \
   }
 RL_LAPACK(float, sgetrf, spotrf, sgeqrf, sorgqr, ssyevd, sgesdd)
 RL_LAPACK(double, dgetrf, dpotrf, dgeqrf, dorgqr, dsyevd, dgesdd)
@@ -356,7 +375,8 @@ int64_t lu(DType dtype, int64_t n, void* a, int32_t* pivots) {
   });
 }
 
-void lu_solve(DType dtype, int64_t n, int64_t columns, const void* lu_data, const int32_t* pivots, void* b_data) {
+void lu_solve(DType dtype, int64_t n, int64_t columns, const void* lu_data, const int32_t* pivots,
+              void* b_data) {
   visit_matrix(dtype, "lu_solve", [&](auto tag) {
     using T = decltype(tag);
     T* b = static_cast<T*>(b_data);
@@ -406,13 +426,17 @@ bool svd(DType dtype, int64_t m, int64_t n, bool full, void* a, void* s, void* u
   return visit_matrix(dtype, "svd", [&](auto tag) {
     using T = decltype(tag);
 #if defined(RUSHLIGHT_WITH_MKL)
-    if (m && n) return lapack_gesdd(m, n, full, static_cast<T*>(a), static_cast<Real<T>*>(s), static_cast<T*>(u), static_cast<T*>(vh)) == 0;
+    if (m && n)
+      return lapack_gesdd(m, n, full, static_cast<T*>(a), static_cast<Real<T>*>(s), static_cast<T*>(u),
+                          static_cast<T*>(vh)) == 0;
 #endif
-    return own_svd(m, n, full, static_cast<T*>(a), static_cast<Real<T>*>(s), static_cast<T*>(u), static_cast<T*>(vh));
+    return own_svd(m, n, full, static_cast<T*>(a), static_cast<Real<T>*>(s), static_cast<T*>(u),
+                   static_cast<T*>(vh));
   });
 }
 
-void triangular_solve(DType dtype, int64_t n, int64_t columns, const void* a, bool upper, bool unit, void* b) {
+void triangular_solve(DType dtype, int64_t n, int64_t columns, const void* a, bool upper, bool unit,
+                      void* b) {
   visit_matrix(dtype, "linalg_solve_triangular", [&](auto tag) {
     using T = decltype(tag);
     own_triangular_solve(n, columns, static_cast<const T*>(a), upper, unit, static_cast<T*>(b));

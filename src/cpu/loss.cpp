@@ -19,7 +19,8 @@ void for_targets(const NllPlan& p, int64_t begin, int64_t end, F&& f) {
 
 template <class T>
 double weight_of(const NllPlan& p, int64_t c) {
-  return p.weight ? static_cast<double>(static_cast<compute_type<T>>(static_cast<const T*>(p.weight)[c])) : 1.0;
+  return p.weight ? static_cast<double>(static_cast<compute_type<T>>(static_cast<const T*>(p.weight)[c]))
+                  : 1.0;
 }
 
 constexpr int64_t kTargetGrain = kGrainSize / 8;
@@ -69,7 +70,8 @@ NllSums nll_sums(const NllPlan& p, DType dtype, const void* log_probabilities) {
   return sums;
 }
 
-void nll_backward(const NllPlan& p, DType dtype, const void* grad, bool grad_each, double scale, void* grad_in) {
+void nll_backward(const NllPlan& p, DType dtype, const void* grad, bool grad_each, double scale,
+                  void* grad_in) {
   visit_dtype(FloatTypes{}, dtype, "nll_loss_backward_out_frame", [&](auto tag) {
     using T = decltype(tag);
     using C = compute_type<T>;
@@ -77,7 +79,8 @@ void nll_backward(const NllPlan& p, DType dtype, const void* grad, bool grad_eac
     T* out = static_cast<T*>(grad_in);
     parallel_for(0, p.batch * p.inner, kTargetGrain, [&](int64_t begin, int64_t end) {
       for_targets(p, begin, end, [&](int64_t i, int64_t at, int64_t c) {
-        out[at] = T(static_cast<C>(-weight_of<T>(p, c) * scale * static_cast<double>(static_cast<C>(g[grad_each ? i : 0]))));
+        out[at] = T(static_cast<C>(-weight_of<T>(p, c) * scale *
+                                   static_cast<double>(static_cast<C>(g[grad_each ? i : 0]))));
       });
     });
   });

@@ -4,7 +4,8 @@
 
 namespace rushlight::cpu {
 
-// log_probabilities [batch, classes, inner], targets [batch, inner], all contiguous; weights of the same type, or null.
+// log_probabilities [batch, classes, inner], targets [batch, inner], all contiguous; weights of the same
+// type, or null.
 struct NllPlan {
   int64_t batch = 1, classes = 0, inner = 1;
   int64_t ignored = -100;
@@ -20,7 +21,9 @@ struct NllSums {
   double loss = 0, weight = 0;
 };
 NllSums nll_sums(const NllPlan& plan, DType dtype, const void* log_probabilities);
-// grad_in, zeros before: -weight * grad at the targets. `grad` is one element (inner and batch step 0) or one per target.
-void nll_backward(const NllPlan& plan, DType dtype, const void* grad, bool grad_each, double scale, void* grad_in);
+// grad_in, zeros before: -weight * grad at the targets. `grad` is one element (inner and batch step 0) or one
+// per target.
+void nll_backward(const NllPlan& plan, DType dtype, const void* grad, bool grad_each, double scale,
+                  void* grad_in);
 
 }  // namespace rushlight::cpu

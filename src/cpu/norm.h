@@ -1,5 +1,6 @@
-// Normalisations: fused forward and backward loops. T is the element type, C the type it computes in (float for halves);
-// statistics, weights and their gradients are of type C. Null pointers stand for what is absent or not wanted.
+// Normalisations: fused forward and backward loops. T is the element type, C the type it computes in (float
+// for halves); statistics, weights and their gradients are of type C. Null pointers stand for what is absent
+// or not wanted.
 #pragma once
 #include "core/dtype.h"
 
@@ -28,7 +29,8 @@ struct NormKernels {
   // Mean and biased variance of each channel.
   void (*channel_statistics)(ChannelShape, const void* x, void* mean, void* variance) = nullptr;
   // y = x * scale + shift by channel.
-  void (*channel_affine)(ChannelShape, const void* x, const void* scale, const void* shift, void* y) = nullptr;
+  void (*channel_affine)(ChannelShape, const void* x, const void* scale, const void* shift,
+                         void* y) = nullptr;
   // By channel; in training the statistics depend on x.
   void (*channel_backward)(ChannelShape, const NormGradients&, bool training) = nullptr;
   // Rows are groups of channels; mean and rstd are [outer, groups].

@@ -30,7 +30,8 @@ struct PoolKernels {
   void (*max)(const PoolPlan&, const void* in, void* out, int64_t* indices) = nullptr;
   void (*mean)(const PoolPlan&, const void* in, void* out) = nullptr;
   // Both add into grad_in, which starts as zeros.
-  void (*max_backward)(const PoolPlan&, const void* grad_out, const int64_t* indices, void* grad_in) = nullptr;
+  void (*max_backward)(const PoolPlan&, const void* grad_out, const int64_t* indices,
+                       void* grad_in) = nullptr;
   void (*mean_backward)(const PoolPlan&, const void* grad_out, void* grad_in) = nullptr;
 };
 

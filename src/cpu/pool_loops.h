@@ -9,8 +9,10 @@ namespace {
 
 template <class T>
 T lowest() {
-  if constexpr (is_floating_v<T>) return T(-std::numeric_limits<compute_type<T>>::infinity());
-  else return std::numeric_limits<T>::lowest();
+  if constexpr (is_floating_v<T>)
+    return T(-std::numeric_limits<compute_type<T>>::infinity());
+  else
+    return std::numeric_limits<T>::lowest();
 }
 template <class C>
 bool beats(C value, C best) {
@@ -51,14 +53,17 @@ inline double divisor_of(const PoolPlan& p, int64_t d, int64_t h, int64_t w) {
   return static_cast<double>(p.axis[0].count[d] * p.axis[1].count[h] * p.axis[2].count[w]);
 }
 
-inline int64_t plane_grain(int64_t plane) { return std::max<int64_t>(1, kGrainSize / 4 / std::max<int64_t>(plane, 1)); }
+inline int64_t plane_grain(int64_t plane) {
+  return std::max<int64_t>(1, kGrainSize / 4 / std::max<int64_t>(plane, 1));
+}
 
 // Splits by planes; in channels-last by outputs of all batches.
 template <class F>
 void for_planes(const PoolPlan& p, F&& f) {
-  parallel_for(0, p.batch * p.channels, plane_grain(p.in_plane() + p.out_plane()), [&](int64_t begin, int64_t end) {
-    for (int64_t plane = begin; plane < end; ++plane) f(plane);
-  });
+  parallel_for(0, p.batch * p.channels, plane_grain(p.in_plane() + p.out_plane()),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t plane = begin; plane < end; ++plane) f(plane);
+               });
 }
 template <class F>
 void for_pixels(const PoolPlan& p, F&& f) {
@@ -66,7 +71,8 @@ void for_pixels(const PoolPlan& p, F&& f) {
   parallel_for(0, p.batch * out, plane_grain(p.channels * 8), [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t n = begin / out, stop = std::min(end, (n + 1) * out);
-      for_outputs(p, begin - n * out, stop - n * out, [&](int64_t d, int64_t h, int64_t w, int64_t i) { f(n, d, h, w, i); });
+      for_outputs(p, begin - n * out, stop - n * out,
+                  [&](int64_t d, int64_t h, int64_t w, int64_t i) { f(n, d, h, w, i); });
       begin = stop;
     }
   });

@@ -4,9 +4,12 @@
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(void lstm_step(DType dtype, const LstmStep& s); void lstm_step_backward(DType dtype, const LstmStepGradients& s);)
+RL_DECLARE_VARIANTS(void lstm_step(DType dtype, const LstmStep& s);
+                    void lstm_step_backward(DType dtype, const LstmStepGradients& s);)
 
 void lstm_step(DType dtype, const LstmStep& s) { RL_ISA_VARIANT(lstm_step(dtype, s)); }
-void lstm_step_backward(DType dtype, const LstmStepGradients& s) { RL_ISA_VARIANT(lstm_step_backward(dtype, s)); }
+void lstm_step_backward(DType dtype, const LstmStepGradients& s) {
+  RL_ISA_VARIANT(lstm_step_backward(dtype, s));
+}
 
 }  // namespace rushlight::cpu

@@ -6,10 +6,11 @@ namespace rushlight::cpu {
 
 struct LstmStep {
   int64_t batch = 0, hidden = 0;
-  // [batch, 4 hidden] with these row strides: input, forget, cell and output gate before activation, in two terms.
+  // [batch, 4 hidden] with these row strides: input, forget, cell and output gate before activation, in two
+  // terms.
   const void *input_gates = nullptr, *hidden_gates = nullptr;
   int64_t input_stride = 0, hidden_stride = 0;
-  const void* cell = nullptr;                                    // [batch, hidden]
+  const void* cell = nullptr;                                         // [batch, hidden]
   void *new_hidden = nullptr, *new_cell = nullptr, *gates = nullptr;  // gates: activated, [batch, 4 hidden]
 };
 

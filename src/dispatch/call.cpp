@@ -26,7 +26,8 @@ struct Operands {
     if (t->flags & kNotCpu) device = t->device.type;
   }
   void add(const Value& v) {
-    if (v.tag() == Tag::Tensor) add(v.tensor());
+    if (v.tag() == Tag::Tensor)
+      add(v.tensor());
     else if (v.tag() == Tag::TensorList)
       for (const Tensor& t : v.tensors()) add(t);
   }
@@ -34,7 +35,8 @@ struct Operands {
 
 Operands collect(const Op& op, const Value* args) {
   Operands operands;
-  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) operands.add(args[std::countr_zero(bits)]);
+  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1)
+    operands.add(args[std::countr_zero(bits)]);
   return operands;
 }
 
@@ -50,31 +52,38 @@ void check_one_device(const Op& op, const Value* args) {
   const Tensor* first = nullptr;
   auto check = [&](const Tensor& t) {
     if (!t.defined() || t.device().is_meta() || (t.dim() == 0 && t.is_cpu())) return;
-    RL_CHECK(!first || first->device() == t.device(), "Expected all tensors to be on the same device, but found at least two devices, ",
-             first->device(), " and ", t.device(), "! (when calling ", op.name(), " with ", describe(*first), " and ", describe(t),
-             "; move one with .to())");
+    RL_CHECK(!first || first->device() == t.device(),
+             "Expected all tensors to be on the same device, but found at least two devices, ",
+             first->device(), " and ", t.device(), "! (when calling ", op.name(), " with ", describe(*first),
+             " and ", describe(t), "; move one with .to())");
     if (!first) first = &t;
   };
   for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
     const Value& v = args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor) check(v.tensor());
+    if (v.tag() == Tag::Tensor)
+      check(v.tensor());
     else
       for (const Tensor& t : v.tensors()) check(t);
   }
 }
 
-// Operators that read and write in no fixed order refuse outputs that share memory with an operand or with themselves.
+// Operators that read and write in no fixed order refuse outputs that share memory with an operand or with
+// themselves.
 void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     RL_CHECK(!has_internal_overlap(out[i]),
-             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-             "clone() the tensor before performing the operation. (", op.name(), ")");
+             "unsupported operation: more than one element of the written-to tensor refers to a single "
+             "memory location. Please "
+             "clone() the tensor before performing the operation. (",
+             op.name(), ")");
     for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
       const Value& v = args[std::countr_zero(bits)];
       if (v.tag() != Tag::Tensor || v.is_none()) continue;
       RL_CHECK(out[i].numel() == 0 || memory_overlap(out[i], v.tensor()) == Overlap::No,
-               "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-               "location. Please clone() the tensor before performing the operation. (", op.name(), ")");
+               "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
+               "a single memory "
+               "location. Please clone() the tensor before performing the operation. (",
+               op.name(), ")");
     }
   }
 }
@@ -85,7 +94,8 @@ void check_out_gradients(const Op& op, const Value* args, const Tensor* out, siz
   uint32_t flags = collect(op, args).flags;
   for (size_t i = 0; i < count; ++i) flags |= detail::flags_of(out[i]);
   RL_CHECK(!(flags & kAutograd), op.name(),
-           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+           "arguments "
            "requires grad.");
 }
 
@@ -100,7 +110,8 @@ void check_inference(const Frame& frame) {
   if (dispatch_state.inference || (!frame.op.mutated && !frame.out)) return;
   auto check = [](const Tensor& t) {
     RL_CHECK(!t.defined() || !(t->flags & kInference),
-             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone "
+             "to get a normal tensor "
              "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
   };
   for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
@@ -127,14 +138,16 @@ void run_kernel(Frame& frame) {
   const size_t outputs = op.schema.returns.size();
   if (frame.out) {
     for (size_t i = 0; i < (frame.inplace ? 1 : outputs); ++i) frame.out[i].check_writable(op.name());
-    if (op.family_data == &exact_out && !frame.inplace) check_outputs_apart(op, frame.args, frame.out, outputs);
+    if (op.family_data == &exact_out && !frame.inplace)
+      check_outputs_apart(op, frame.args, frame.out, outputs);
     if (composite && !frame.inplace) check_out_gradients(op, frame.args, frame.out, outputs);
   }
   for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
     const Value& v = frame.args[std::countr_zero(bits)];
     if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().check_writable(op.name());
   }
-  if (operands.flags & kInference) [[unlikely]] check_inference(frame);
+  if (operands.flags & kInference) [[unlikely]]
+    check_inference(frame);
   // What a composite saves of its input must survive the write at the end.
   std::vector<Value> replaced;
   Tensor original;
@@ -144,8 +157,8 @@ void run_kernel(Frame& frame) {
     replaced.assign(frame.args, frame.args + op.schema.parameters.size());
     replaced[0] = Value(original);
   }
-  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace}, replaced.empty() ? frame.args : replaced.data(),
-                frame.results);
+  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace},
+                replaced.empty() ? frame.args : replaced.data(), frame.results);
   if (frame.out) {
     const size_t n = frame.inplace ? 1 : outputs;
     for (size_t i = 0; i < n; ++i) {
@@ -160,7 +173,9 @@ void run_kernel(Frame& frame) {
 
 }  // namespace
 
-void set_interceptor(TensorFlag bit, Interceptor f) { interceptors[std::countr_zero(static_cast<uint32_t>(bit))] = f; }
+void set_interceptor(TensorFlag bit, Interceptor f) {
+  interceptors[std::countr_zero(static_cast<uint32_t>(bit))] = f;
+}
 
 void Frame::proceed() {
   for (TensorFlag bit : kOrder) {
@@ -176,10 +191,12 @@ void call_boxed(const Op& op, const Value* args, Results& results, const Tensor*
   const DispatchState& s = dispatch_state;
   // The straight path: nothing watches, nothing is written, everything is on the CPU.
   const uint32_t watched = (s.always | (operands.flags & s.consider)) & op.intercepted;
-  if (!(watched | (operands.flags & kNotCpu)) && !out && !op.mutated && op.family != Family::Factory) [[likely]]
+  if (!(watched | (operands.flags & kNotCpu)) && !out && !op.mutated && op.family != Family::Factory)
+      [[likely]]
     return op.trampoline(op.kernel[0], Call{op}, args, results);
   if (out)
-    for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i) operands.flags |= detail::flags_of(out[i]);
+    for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i)
+      operands.flags |= detail::flags_of(out[i]);
   Frame frame{op, args, out, inplace, (s.always | (operands.flags & s.consider)) & op.intercepted, results};
   frame.proceed();
 }
@@ -187,7 +204,8 @@ void call_boxed(const Op& op, const Value* args, Results& results, const Tensor*
 void bump_mutated(const Op& op, const Value* args) {
   for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
     const Value& v = args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().bump_version(&op.schema.name);
+    if (v.tag() == Tag::Tensor && v.tensor().defined())
+      v.tensor().bump_version(&op.schema.name);
     else if (v.tag() == Tag::TensorList)
       for (const Tensor& t : v.tensors()) t.bump_version(&op.schema.name);
   }
@@ -196,17 +214,20 @@ void bump_mutated(const Op& op, const Value* args) {
 const char exact_out = 0;
 
 void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
-  RL_CHECK(op.family_data != &exact_out || inplace || from == out.dtype(), "Expected out tensor to have dtype ", dtype_name(from), ", but got ",
-           dtype_name(out.dtype()), " instead (", op.name(), ")");
-  RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from), " can't be cast to the desired output type ",
-           legacy_name(out.dtype()), " (", op.name(), ")");
+  RL_CHECK(op.family_data != &exact_out || inplace || from == out.dtype(),
+           "Expected out tensor to have dtype ", dtype_name(from), ", but got ", dtype_name(out.dtype()),
+           " instead (", op.name(), ")");
+  RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from),
+           " can't be cast to the desired output type ", legacy_name(out.dtype()), " (", op.name(), ")");
   if (out.sizes() == sizes) return;
   RL_CHECK(!inplace, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", sizes);
   if (out.numel() != 0)
     show_warning(str("An output with one or more elements was resized since it had shape ", out.sizes(),
                      ", which does not match the required output shape ", sizes,
-                     ". This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have "
-                     "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with "
+                     ". This behavior is deprecated, and in a future PyTorch release outputs will not be "
+                     "resized unless they have "
+                     "zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to "
+                     "zero elements with "
                      "t.resize_(0)."));
   resize_tensor(out, sizes);
 }

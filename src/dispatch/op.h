@@ -14,8 +14,9 @@ struct Frame;
 // What a kernel is told besides its arguments.
 struct Call {
   const Op& op;
-  // The tensors to write into (out= or in-place), one per result, or null. A kernel may honour it, by making its result
-  // with `output()` when reading and writing in that order is safe; when it returns another tensor, the gate copies.
+  // The tensors to write into (out= or in-place), one per result, or null. A kernel may honour it, by making
+  // its result with `output()` when reading and writing in that order is safe; when it returns another
+  // tensor, the gate copies.
   const Tensor* out = nullptr;
   bool inplace = false;
   // The result tensor: `out` checked and resized if it has this dtype, else a fresh one.
@@ -42,42 +43,46 @@ struct Op {
   std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...)
   Trampoline trampoline = nullptr;                     // one per signature
   Derivative derivative;
-  const char* refusal = nullptr;    // why there is no derivative, if there is none
+  const char* refusal = nullptr;      // why there is no derivative, if there is none
   const void* family_data = nullptr;  // e.g. the loops of a pointwise formula
-  uint32_t intercepted = kDispatchBits & ~kNotCpu;  // which reasons to leave the straight path concern this operator
-  uint64_t mutated = 0;             // bit per parameter written in place
-  uint64_t tensor_parameters = 0;   // bit per Tensor or Tensor[] parameter
-  bool has_inplace = false;         // `name_` exists
-  bool has_out = false;             // accepts out=
+  uint32_t intercepted =
+      kDispatchBits & ~kNotCpu;    // which reasons to leave the straight path concern this operator
+  uint64_t mutated = 0;            // bit per parameter written in place
+  uint64_t tensor_parameters = 0;  // bit per Tensor or Tensor[] parameter
+  bool has_inplace = false;        // `name_` exists
+  bool has_out = false;            // accepts out=
   bool is_function = true, is_method = true;  // where Python finds it
   bool has_named_returns = false;
-  uint32_t id = 0;                  // position in the table
-  mutable void* python = nullptr;   // cache for src/python: the named-tuple type, ...
+  uint32_t id = 0;                 // position in the table
+  mutable void* python = nullptr;  // cache for src/python: the named-tuple type, ...
 
   std::string_view name() const { return schema.name; }
 };
 
-// The gate, boxed: interceptors in order, then the kernel. Python, tracing and the slow half of typed calls come in here.
+// The gate, boxed: interceptors in order, then the kernel. Python, tracing and the slow half of typed calls
+// come in here.
 struct Frame {
   const Op& op;
   const Value* args;
   const Tensor* out = nullptr;  // out= or in-place targets, one per result
   bool inplace = false;
-  uint32_t pending = 0;         // interceptors still to run, as TensorFlag bits
+  uint32_t pending = 0;  // interceptors still to run, as TensorFlag bits
   Results& results;
 
   int arg_count() const { return static_cast<int>(op.schema.parameters.size()); }
   // Runs the next pending interceptor, or the kernel (with in-place/out= handling and version bumps).
   void proceed();
 };
-void call_boxed(const Op& op, const Value* args, Results& results, const Tensor* out = nullptr, bool inplace = false);
+void call_boxed(const Op& op, const Value* args, Results& results, const Tensor* out = nullptr,
+                bool inplace = false);
 
 using Interceptor = void (*)(Frame&);
 void set_interceptor(TensorFlag bit, Interceptor f);
 
 // Note [The gate]
-// always: interceptors on for every call (autocast, profiler, ...). consider: tensor flag bits that matter now; grad mode
-// off clears kAutograd from it. A call takes the straight path when (always | (flags & consider)) & op.intercepted is 0.
+// always: interceptors on for every call (autocast, profiler, ...). consider: tensor flag bits that matter
+// now; grad mode off clears kAutograd from it. A call takes the straight path when (always | (flags &
+// consider)) & op.intercepted is 0.
 struct DispatchState {
   uint32_t always = 0;
   uint32_t consider = kDispatchBits;
@@ -95,7 +100,8 @@ class GradMode {  // scope: GradMode off(false);
   static void set(bool enabled) {
     dispatch_state.grad_enabled = enabled;
     const bool records = enabled && !dispatch_state.inference;
-    dispatch_state.consider = records ? dispatch_state.consider | kAutograd : dispatch_state.consider & ~kAutograd;
+    dispatch_state.consider =
+        records ? dispatch_state.consider | kAutograd : dispatch_state.consider & ~kAutograd;
     view_flags = enabled ? 0u : uint32_t{kNoGradView};
   }
 
@@ -103,7 +109,8 @@ class GradMode {  // scope: GradMode off(false);
   bool previous_;
 };
 
-// Under inference mode nothing is recorded, whatever grad mode says, and new tensors can never be part of a graph.
+// Under inference mode nothing is recorded, whatever grad mode says, and new tensors can never be part of a
+// graph.
 inline void set_inference_mode(bool on) {
   dispatch_state.inference = on;
   new_tensor_flags = on ? uint32_t{kInference} : 0u;
@@ -112,7 +119,8 @@ inline void set_inference_mode(bool on) {
 
 // Counts an in-place write on every parameter that the schema marks "(a!)".
 void bump_mutated(const Op& op, const Value* args);
-// Set by the layer that knows copy_: copies `source` into `target` with casting; `recorded` lets autograd see it.
+// Set by the layer that knows copy_: copies `source` into `target` with casting; `recorded` lets autograd see
+// it.
 extern void (*copy_result)(const Tensor& target, const Tensor& source, bool recorded);
 // Shows a warning to the user (Python's warnings.warn once the extension is loaded).
 extern void (*show_warning)(const std::string& message);
@@ -121,9 +129,14 @@ void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, 
 
 namespace detail {
 
-template <class T> uint32_t flags_of(const T&) { return 0; }
+template <class T>
+uint32_t flags_of(const T&) {
+  return 0;
+}
 // A view takes part in autograd as soon as its base does. Note [Views] in autograd/view.h.
-inline uint32_t flags_of(const TensorImpl& t) { return t.flags | (t.view_base ? t.view_base->flags & kAutograd : 0); }
+inline uint32_t flags_of(const TensorImpl& t) {
+  return t.flags | (t.view_base ? t.view_base->flags & kAutograd : 0);
+}
 inline uint32_t flags_of(const Tensor& t) { return t.defined() ? flags_of(*t.impl()) : 0; }
 inline uint32_t flags_of(const TensorList& l) {
   uint32_t flags = 0;
@@ -163,16 +176,19 @@ struct Signature {
   static void trampoline(const void* kernel, const Call& call, const Value* args, Results& results) {
     [&]<size_t... I>(std::index_sequence<I...>) {
       auto f = reinterpret_cast<Kernel>(const_cast<void*>(kernel));
-      if constexpr (std::is_void_v<R>) f(call, args[I].template as<A>()...);
-      else Rebox<R>::put(f(call, args[I].template as<A>()...), results);
+      if constexpr (std::is_void_v<R>)
+        f(call, args[I].template as<A>()...);
+      else
+        Rebox<R>::put(f(call, args[I].template as<A>()...), results);
     }(std::index_sequence_for<A...>{});
   }
 };
 
 }  // namespace detail
 
-// The typed handle of an operator: `inline Fn<Tensor(const Tensor& self)> exp;` declares it, registration binds it, and
-// `exp(x)` calls it. `exp.inplace(x)` and `exp.out(y, x)` are the variants. Trailing arguments may be left out.
+// The typed handle of an operator: `inline Fn<Tensor(const Tensor& self)> exp;` declares it, registration
+// binds it, and `exp(x)` calls it. `exp.inplace(x)` and `exp.out(y, x)` are the variants. Trailing arguments
+// may be left out.
 template <class Signature>
 class Fn;
 
@@ -185,10 +201,14 @@ class FnBase {
   R call(A... args) const {
     const uint32_t flags = (0u | ... | detail::flags_of(args));
     const DispatchState& s = dispatch_state;
-    if (((s.always | (flags & s.consider)) & op_->intercepted) != 0) [[unlikely]] return call_slow(nullptr, false, args...);
-    if (op_->mutated) [[unlikely]] return call_slow(nullptr, false, args...);
-    if ((flags & kNotCpu) || op_->family == Family::Factory) [[unlikely]] return call_slow(nullptr, false, args...);
-    auto kernel = reinterpret_cast<typename detail::Signature<R, A...>::Kernel>(const_cast<void*>(op_->kernel[0]));
+    if (((s.always | (flags & s.consider)) & op_->intercepted) != 0) [[unlikely]]
+      return call_slow(nullptr, false, args...);
+    if (op_->mutated) [[unlikely]]
+      return call_slow(nullptr, false, args...);
+    if ((flags & kNotCpu) || op_->family == Family::Factory) [[unlikely]]
+      return call_slow(nullptr, false, args...);
+    auto kernel =
+        reinterpret_cast<typename detail::Signature<R, A...>::Kernel>(const_cast<void*>(op_->kernel[0]));
     return kernel(Call{*op_}, args...);
   }
   R call_slow(const Tensor* out, bool inplace, A... args) const {
@@ -218,7 +238,8 @@ class Arity<Base, R, std::tuple<G...>, std::tuple<Next, Rest...>>
   R fill(std::index_sequence<I...>, G... given) const {
     const auto& p = this->op().schema.parameters;
     using Missing = std::tuple<Next, Rest...>;
-    return this->call(given..., p[sizeof...(G) + I].default_value.template as<std::tuple_element_t<I, Missing>>()...);
+    return this->call(given...,
+                      p[sizeof...(G) + I].default_value.template as<std::tuple_element_t<I, Missing>>()...);
   }
 };
 template <class Base, class R, class... G>
@@ -255,8 +276,10 @@ class Fn<R(A...)> : public detail::Arity<FnBase<R, A...>, R, std::tuple<>, std::
     call_boxed(this->op(), boxed.data(), results, &target, inplace);
   }
   template <size_t... I, class... Given>
-  static void box_each(std::array<Value, sizeof...(A)>& boxed, std::index_sequence<I...>, const Given&... given) {
-    ((boxed[I] = Value(static_cast<std::remove_cvref_t<std::tuple_element_t<I, std::tuple<A...>>>>(given))), ...);
+  static void box_each(std::array<Value, sizeof...(A)>& boxed, std::index_sequence<I...>,
+                       const Given&... given) {
+    ((boxed[I] = Value(static_cast<std::remove_cvref_t<std::tuple_element_t<I, std::tuple<A...>>>>(given))),
+     ...);
   }
 };
 

@@ -12,8 +12,10 @@ class SchemaParser {
     expect("(");
     bool keyword_only = false;
     while (!accept(")")) {
-      if (accept("*")) keyword_only = true;
-      else parse_parameter(keyword_only);
+      if (accept("*"))
+        keyword_only = true;
+      else
+        parse_parameter(keyword_only);
       accept(",");
     }
     expect("->");
@@ -38,7 +40,9 @@ class SchemaParser {
     rest_.remove_prefix(token.size());
     return true;
   }
-  void expect(std::string_view token) { RL_ASSERT(accept(token), "expected '", token, "' in schema: ", schema_.text); }
+  void expect(std::string_view token) {
+    RL_ASSERT(accept(token), "expected '", token, "' in schema: ", schema_.text);
+  }
   std::string_view word() {
     skip_space();
     size_t n = 0;
@@ -68,10 +72,18 @@ class SchemaParser {
   }
 
   static Tag tag_of(std::string_view type, std::string_view text) {
-    static constexpr std::pair<std::string_view, Tag> names[] = {
-        {"Tensor", Tag::Tensor}, {"Scalar", Tag::Scalar}, {"int", Tag::Int}, {"SymInt", Tag::Int}, {"float", Tag::Float},
-        {"bool", Tag::Bool}, {"str", Tag::String}, {"ScalarType", Tag::DType}, {"Device", Tag::Device},
-        {"Layout", Tag::Layout}, {"MemoryFormat", Tag::MemoryFormat}, {"Generator", Tag::Generator}};
+    static constexpr std::pair<std::string_view, Tag> names[] = {{"Tensor", Tag::Tensor},
+                                                                 {"Scalar", Tag::Scalar},
+                                                                 {"int", Tag::Int},
+                                                                 {"SymInt", Tag::Int},
+                                                                 {"float", Tag::Float},
+                                                                 {"bool", Tag::Bool},
+                                                                 {"str", Tag::String},
+                                                                 {"ScalarType", Tag::DType},
+                                                                 {"Device", Tag::Device},
+                                                                 {"Layout", Tag::Layout},
+                                                                 {"MemoryFormat", Tag::MemoryFormat},
+                                                                 {"Generator", Tag::Generator}};
     for (auto [name, tag] : names)
       if (name == type) return tag;
     RL_ASSERT(false, "unknown type '", type, "' in schema: ", text);
@@ -79,11 +91,17 @@ class SchemaParser {
   }
   static Tag list_of(Tag element, std::string_view text) {
     switch (element) {
-      case Tag::Tensor: return Tag::TensorList;
-      case Tag::Int: return Tag::IntList;
-      case Tag::Float: return Tag::FloatList;
-      case Tag::Bool: return Tag::BoolList;
-      default: RL_ASSERT(false, "no list of this type, in schema: ", text); return element;
+      case Tag::Tensor:
+        return Tag::TensorList;
+      case Tag::Int:
+        return Tag::IntList;
+      case Tag::Float:
+        return Tag::FloatList;
+      case Tag::Bool:
+        return Tag::BoolList;
+      default:
+        RL_ASSERT(false, "no list of this type, in schema: ", text);
+        return element;
     }
   }
 
@@ -162,12 +180,18 @@ class SchemaParser {
   Value parse_default(const Parameter& p) {
     if (accept("None")) return Value();
     switch (p.type) {
-      case Tag::Int: return Value(integer());
-      case Tag::Float: return Value(number());
-      case Tag::Bool: return Value(accept("True") || (expect("False"), false));
-      case Tag::String: return Value(quoted());
-      case Tag::Scalar: return scalar_default();
-      case Tag::IntList: return Value(keep(int_list_default(p.list_length)));
+      case Tag::Int:
+        return Value(integer());
+      case Tag::Float:
+        return Value(number());
+      case Tag::Bool:
+        return Value(accept("True") || (expect("False"), false));
+      case Tag::String:
+        return Value(quoted());
+      case Tag::Scalar:
+        return scalar_default();
+      case Tag::IntList:
+        return Value(keep(int_list_default(p.list_length)));
       case Tag::FloatList: {
         auto& list = *schema_.float_lists_.emplace_back(std::make_unique<std::vector<double>>());
         expect("[");
@@ -177,10 +201,16 @@ class SchemaParser {
         }
         return Value(FloatList(list));
       }
-      case Tag::TensorList: expect("[]"); return Value(TensorList());
-      case Tag::DType: return dtype_default();
-      case Tag::MemoryFormat: return memory_format_default();
-      default: RL_ASSERT(false, "no default of this type, in schema: ", schema_.text); return Value();
+      case Tag::TensorList:
+        expect("[]");
+        return Value(TensorList());
+      case Tag::DType:
+        return dtype_default();
+      case Tag::MemoryFormat:
+        return memory_format_default();
+      default:
+        RL_ASSERT(false, "no default of this type, in schema: ", schema_.text);
+        return Value();
     }
   }
   Value scalar_default() {
@@ -241,41 +271,66 @@ namespace {
 
 std::string_view python_type(const Parameter& p) {
   switch (p.type) {
-    case Tag::Tensor: return "Tensor";
-    case Tag::TensorList: return p.elements_optional ? "tuple of Tensors or None" : "tuple of Tensors";
-    case Tag::Scalar: return "Number";
-    case Tag::Int: return "int";
-    case Tag::Float: return "float";
-    case Tag::Bool: return "bool";
-    case Tag::IntList: return "tuple of ints";
-    case Tag::FloatList: return "tuple of floats";
-    case Tag::BoolList: return "tuple of bools";
-    case Tag::String: return "str";
-    case Tag::DType: return "torch.dtype";
-    case Tag::Device: return "torch.device";
-    case Tag::Layout: return "torch.layout";
-    case Tag::MemoryFormat: return "torch.memory_format";
-    case Tag::Generator: return "torch.Generator";
-    default: return "object";
+    case Tag::Tensor:
+      return "Tensor";
+    case Tag::TensorList:
+      return p.elements_optional ? "tuple of Tensors or None" : "tuple of Tensors";
+    case Tag::Scalar:
+      return "Number";
+    case Tag::Int:
+      return "int";
+    case Tag::Float:
+      return "float";
+    case Tag::Bool:
+      return "bool";
+    case Tag::IntList:
+      return "tuple of ints";
+    case Tag::FloatList:
+      return "tuple of floats";
+    case Tag::BoolList:
+      return "tuple of bools";
+    case Tag::String:
+      return "str";
+    case Tag::DType:
+      return "torch.dtype";
+    case Tag::Device:
+      return "torch.device";
+    case Tag::Layout:
+      return "torch.layout";
+    case Tag::MemoryFormat:
+      return "torch.memory_format";
+    case Tag::Generator:
+      return "torch.Generator";
+    default:
+      return "object";
   }
 }
 
 std::string python_default(const Value& v) {
   switch (v.tag()) {
-    case Tag::Scalar: return to_string(v.scalar());
-    case Tag::Int: return str(v.integer());
-    case Tag::Float: return str(v.floating());
-    case Tag::Bool: return v.boolean() ? "True" : "False";
-    case Tag::String: return str("\"", v.string(), "\"");
+    case Tag::Scalar:
+      return to_string(v.scalar());
+    case Tag::Int:
+      return str(v.integer());
+    case Tag::Float:
+      return str(v.floating());
+    case Tag::Bool:
+      return v.boolean() ? "True" : "False";
+    case Tag::String:
+      return str("\"", v.string(), "\"");
     case Tag::IntList: {
       const std::string list = to_string(v.ints());
       return str("(", std::string_view(list).substr(1, list.size() - 2), v.ints().size() == 1 ? ",)" : ")");
     }
-    case Tag::DType: return str("torch.", dtype_name(v.dtype()));
-    case Tag::MemoryFormat: return std::string(memory_format_name(v.memory_format()));
+    case Tag::DType:
+      return str("torch.", dtype_name(v.dtype()));
+    case Tag::MemoryFormat:
+      return std::string(memory_format_name(v.memory_format()));
     case Tag::TensorList:
-    case Tag::FloatList: return "()";
-    default: return "None";
+    case Tag::FloatList:
+      return "()";
+    default:
+      return "None";
   }
 }
 

@@ -1,6 +1,7 @@
 // Schema: an operator's signature in PyTorch's grammar, parsed.
 //   add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-// A prefix names the Python namespace: nn::relu(...), linalg::svd(...), special::erf(...). Without one: torch and Tensor.
+// A prefix names the Python namespace: nn::relu(...), linalg::svd(...), special::erf(...). Without one: torch
+// and Tensor.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,14 +14,14 @@ namespace rushlight {
 
 struct Parameter {
   std::string_view name;
-  Tag type = Tag::Tensor;    // of the value, or of the list
-  bool optional = false;      // "?": accepts None
+  Tag type = Tag::Tensor;          // of the value, or of the list
+  bool optional = false;           // "?": accepts None
   bool elements_optional = false;  // "Tensor?[]"
-  bool mutated = false;       // "(a!)": written in place
+  bool mutated = false;            // "(a!)": written in place
   bool keyword_only = false;
   bool has_default = false;
-  int list_length = 0;        // int[2]: a bare int stands for two of them; 0: any length, no bare int
-  Value default_value;        // borrows from the schema
+  int list_length = 0;  // int[2]: a bare int stands for two of them; 0: any length, no bare int
+  Value default_value;  // borrows from the schema
 };
 
 struct Return {

@@ -18,7 +18,8 @@ Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
   // Only torch's operators are methods by default; other name spaces hold functions.
   op.is_method = op.schema.space.empty() && !list.empty() && list[0].name == "self";
   // A trailing underscore marks the in-place form, which PyTorch offers as a method.
-  if (op.schema.name.ends_with('_') && !op.schema.name.starts_with('_') && op.is_method) op.is_function = false;
+  if (op.schema.name.ends_with('_') && !op.schema.name.starts_with('_') && op.is_method)
+    op.is_function = false;
   return op;
 }
 
@@ -32,7 +33,8 @@ std::vector<const Op*> Table::find(std::string_view space, std::string_view name
 void Table::freeze() const {
   for (const Op& op : ops_) {
     RL_ASSERT(op.kernel[0], "no CPU kernel: ", op.schema.text);
-    RL_ASSERT(op.family == Family::Composite || op.derivative || op.refusal, "neither a derivative nor a refusal: ", op.schema.text);
+    RL_ASSERT(op.family == Family::Composite || op.derivative || op.refusal,
+              "neither a derivative nor a refusal: ", op.schema.text);
   }
 }
 

@@ -12,8 +12,14 @@ namespace rushlight {
 class Record {
  public:
   explicit Record(Op& op) : op_(op) {}
-  Record& doc(const char* text) { op_.doc = text; return *this; }
-  Record& family(Family f) { op_.family = f; return *this; }
+  Record& doc(const char* text) {
+    op_.doc = text;
+    return *this;
+  }
+  Record& family(Family f) {
+    op_.family = f;
+    return *this;
+  }
   template <class F>
   Record& derivative(F rule) {
     op_.derivative = make_derivative(rule);
@@ -24,13 +30,34 @@ class Record {
     op_.intercepted &= ~kAutograd;
     return *this;
   }
-  Record& inplace() { op_.has_inplace = true; return *this; }          // also `name_`
-  Record& out() { op_.has_out = true; return *this; }                  // also out=
-  Record& function_only() { op_.is_method = false; return *this; }
-  Record& method_only() { op_.is_function = false; return *this; }
-  Record& internal() { op_.is_method = op_.is_function = false; return *this; }  // C++ only
-  Record& cuda(const void* kernel) { op_.kernel[static_cast<int>(DeviceType::CUDA)] = kernel; return *this; }
-  Record& data(const void* family_data) { op_.family_data = family_data; return *this; }
+  Record& inplace() {
+    op_.has_inplace = true;
+    return *this;
+  }  // also `name_`
+  Record& out() {
+    op_.has_out = true;
+    return *this;
+  }  // also out=
+  Record& function_only() {
+    op_.is_method = false;
+    return *this;
+  }
+  Record& method_only() {
+    op_.is_function = false;
+    return *this;
+  }
+  Record& internal() {
+    op_.is_method = op_.is_function = false;
+    return *this;
+  }  // C++ only
+  Record& cuda(const void* kernel) {
+    op_.kernel[static_cast<int>(DeviceType::CUDA)] = kernel;
+    return *this;
+  }
+  Record& data(const void* family_data) {
+    op_.family_data = family_data;
+    return *this;
+  }
   Op& op() { return op_; }
 
  private:
@@ -39,9 +66,11 @@ class Record {
 
 class Table {
  public:
-  // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without data).
+  // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
+  // data).
   template <class R, class... A>
-  Record op(Fn<R(A...)>& handle, const char* schema, std::type_identity_t<R (*)(const Call&, A...)> cpu_kernel) {
+  Record op(Fn<R(A...)>& handle, const char* schema,
+            std::type_identity_t<R (*)(const Call&, A...)> cpu_kernel) {
     Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
     op.kernel[0] = reinterpret_cast<const void*>(cpu_kernel);
     handle.bind(&op);
@@ -49,7 +78,8 @@ class Table {
   }
   // A composite: written in public operators, the same on every device; autograd sees what it calls.
   template <class R, class... A>
-  Record composite(Fn<R(A...)>& handle, const char* schema, std::type_identity_t<R (*)(const Call&, A...)> body) {
+  Record composite(Fn<R(A...)>& handle, const char* schema,
+                   std::type_identity_t<R (*)(const Call&, A...)> body) {
     Record r = op(handle, schema, body);
     r.op().kernel.fill(reinterpret_cast<const void*>(body));
     r.op().intercepted &= ~kAutograd;

@@ -38,7 +38,21 @@ using OptDevice = std::optional<Device>;
 using OptGenerator = Generator*;  // null: the default generator of the device
 
 enum class Tag : uint8_t {
-  None, Tensor, TensorList, Scalar, Int, Float, Bool, IntList, FloatList, BoolList, String, DType, Device, Layout, MemoryFormat,
+  None,
+  Tensor,
+  TensorList,
+  Scalar,
+  Int,
+  Float,
+  Bool,
+  IntList,
+  FloatList,
+  BoolList,
+  String,
+  DType,
+  Device,
+  Layout,
+  MemoryFormat,
   Generator
 };
 
@@ -54,7 +68,8 @@ class Value {
   Value(bool b) : tag_(Tag::Bool), int_(b) {}
   Value(IntList l) : tag_(Tag::IntList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
   Value(FloatList l) : tag_(Tag::FloatList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
-  Value(std::span<const bool> l) : tag_(Tag::BoolList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
+  Value(std::span<const bool> l)
+      : tag_(Tag::BoolList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
   Value(std::string_view s) : tag_(Tag::String), size_(static_cast<uint32_t>(s.size())), pointer_(s.data()) {}
   Value(DType t) : Value(Tag::DType, static_cast<int64_t>(t)) {}
   Value(Device d) : tag_(Tag::Device), device_(d) {}
@@ -68,11 +83,17 @@ class Value {
   bool is_none() const { return tag_ == Tag::None || (tag_ == Tag::Tensor && tensor_ == nullptr); }
 
   // None reads as an undefined tensor.
-  const Tensor& tensor() const { return reinterpret_cast<const Tensor&>(tag_ == Tag::Tensor ? tensor_ : null_impl); }
+  const Tensor& tensor() const {
+    return reinterpret_cast<const Tensor&>(tag_ == Tag::Tensor ? tensor_ : null_impl);
+  }
   TensorList tensors() const { return {static_cast<const Tensor*>(pointer_), size_}; }
   Scalar scalar() const;  // Scalar, Int, Float and Bool read as a Scalar
   int64_t integer() const { return int_; }
-  double floating() const { return tag_ == Tag::Int || tag_ == Tag::Bool ? static_cast<double>(int_) : tag_ == Tag::Scalar ? scalar_.to_double() : float_; }
+  double floating() const {
+    return tag_ == Tag::Int || tag_ == Tag::Bool ? static_cast<double>(int_)
+           : tag_ == Tag::Scalar                 ? scalar_.to_double()
+                                                 : float_;
+  }
   bool boolean() const { return int_ != 0; }
   IntList ints() const { return {static_cast<const int64_t*>(pointer_), size_}; }
   FloatList floats() const { return {static_cast<const double*>(pointer_), size_}; }
@@ -82,7 +103,9 @@ class Value {
   Device device() const { return device_; }
   Layout layout() const { return static_cast<Layout>(int_); }
   MemoryFormat memory_format() const { return static_cast<MemoryFormat>(int_); }
-  Generator* generator() const { return tag_ == Tag::Generator ? static_cast<Generator*>(const_cast<void*>(pointer_)) : nullptr; }
+  Generator* generator() const {
+    return tag_ == Tag::Generator ? static_cast<Generator*>(const_cast<void*>(pointer_)) : nullptr;
+  }
 
   // Reads the value as a kernel parameter of type T (const Tensor&, IntList, OptIntList, double, ...).
   template <class T>
@@ -112,15 +135,15 @@ class OwnedValue {
 
  private:
   Value plain_;
-  std::vector<Tensor> tensors_;  // TensorList, or the one Tensor
+  std::vector<Tensor> tensors_;   // TensorList, or the one Tensor
   std::vector<std::byte> bytes_;  // lists of numbers and strings
 };
 
 template <class T>
 struct Unbox;
-#define RL_UNBOX(type, expression)            \
-  template <>                                 \
-  struct Unbox<type> {                        \
+#define RL_UNBOX(type, expression)                                   \
+  template <>                                                        \
+  struct Unbox<type> {                                               \
     static decltype(auto) get(const Value& v) { return expression; } \
   };
 RL_UNBOX(Tensor, v.tensor())
@@ -144,7 +167,9 @@ struct Unbox<std::span<const bool>> {
 };
 template <class T>
 struct Unbox<std::optional<T>> {
-  static std::optional<T> get(const Value& v) { return v.is_none() ? std::nullopt : std::optional<T>(Unbox<T>::get(v)); }
+  static std::optional<T> get(const Value& v) {
+    return v.is_none() ? std::nullopt : std::optional<T>(Unbox<T>::get(v));
+  }
 };
 template <class T>
 decltype(auto) Value::as() const {

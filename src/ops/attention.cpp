@@ -22,19 +22,25 @@ using namespace ops;
 
 void check_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal) {
   RL_CHECK(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2,
-           "scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): ", q.dim(),
-           ", key.dim(): ", k.dim(), " and value.dim(): ", v.dim(), " instead.");
-  RL_CHECK(q.dtype() == k.dtype() && q.dtype() == v.dtype(), "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-           dtype_name(q.dtype()), " key.dtype: ", dtype_name(k.dtype()), " and value.dtype: ", dtype_name(v.dtype()), " instead.");
-  RL_CHECK(!causal || !mask.defined(), "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-  RL_CHECK(!mask.defined() || is_bool(mask.dtype()) || mask.dtype() == q.dtype() || mask.dtype() == DType::Float32,
-           "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ", dtype_name(mask.dtype()),
-           " and  query.dtype: ", dtype_name(q.dtype()), " instead.");
+           "scaled_dot_product_attention: Expected query, key, and value to all be  at least 2 dimensional, "
+           "but got query.dim(): ",
+           q.dim(), ", key.dim(): ", k.dim(), " and value.dim(): ", v.dim(), " instead.");
+  RL_CHECK(
+      q.dtype() == k.dtype() && q.dtype() == v.dtype(),
+      "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(q.dtype()),
+      " key.dtype: ", dtype_name(k.dtype()), " and value.dtype: ", dtype_name(v.dtype()), " instead.");
+  RL_CHECK(!causal || !mask.defined(),
+           "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+  RL_CHECK(
+      !mask.defined() || is_bool(mask.dtype()) || mask.dtype() == q.dtype() || mask.dtype() == DType::Float32,
+      "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
+      dtype_name(mask.dtype()), " and  query.dtype: ", dtype_name(q.dtype()), " instead.");
 }
 
 Tensor minus_infinity_where_not(const Tensor& mask, DType dtype) {
   const Tensor zeros = new_zeros(mask, mask.sizes(), dtype);
-  return rushlight::masked_fill(zeros, ops::logical_not(mask), Scalar(-std::numeric_limits<double>::infinity()));
+  return rushlight::masked_fill(zeros, ops::logical_not(mask),
+                                Scalar(-std::numeric_limits<double>::infinity()));
 }
 
 // Grouped queries: each head of key and value serves several heads of query.
@@ -53,10 +59,12 @@ Tensor softmax_or_zero(const Tensor& scores, bool masked) {
   return rushlight::masked_fill(p, nothing, Scalar(0));
 }
 
-Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& given_mask, double dropout_p,
-                      bool causal, std::optional<double> scale, bool grouped) {
+Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Tensor& given_mask, double dropout_p, bool causal, std::optional<double> scale,
+                      bool grouped) {
   check_attention(query, key, value, given_mask, causal);
-  const Tensor k = grouped && query.dim() >= 3 ? repeat_heads(key, query) : key, v = grouped && query.dim() >= 3 ? repeat_heads(value, query) : value;
+  const Tensor k = grouped && query.dim() >= 3 ? repeat_heads(key, query) : key,
+               v = grouped && query.dim() >= 3 ? repeat_heads(value, query) : value;
   const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query->sizes.back())));
   Tensor scores = matmul(query * Scalar(factor), transpose(k, -2, -1));
   Tensor mask = given_mask;
@@ -73,10 +81,13 @@ Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const
 
 void register_attention_operators(Table& t) {
   t.composite(scaled_dot_product_attention,
-              "nn::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+              "nn::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
+              "attn_mask=None, float dropout_p=0.0, "
               "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
               attention_body)
-      .doc("softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] give [..., L, Ev].");
+      .doc(
+          "softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] "
+          "give [..., L, Ev].");
 }
 
 }  // namespace rushlight

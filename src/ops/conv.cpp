@@ -25,18 +25,21 @@ Tensor laid_out(const Tensor& t, bool channels_last) {
 }
 Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
   return empty_tensor(sizes, like.dtype(), like.device(),
-                      !channels_last ? MemoryFormat::Contiguous : sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast);
+                      !channels_last      ? MemoryFormat::Contiguous
+                      : sizes.size() == 5 ? MemoryFormat::ChannelsLast3d
+                                          : MemoryFormat::ChannelsLast);
 }
 
 // Hyperparameters for `n` spatial dimensions; one number stands for all.
 Dims spread(const char* name, IntList values, int64_t n) {
-  RL_CHECK(static_cast<int64_t>(values.size()) == n || values.size() == 1, "expected ", name, " to be a single integer value or a list of ",
-           n, " values to match the convolution dimensions, but got ", name, "=", values);
+  RL_CHECK(static_cast<int64_t>(values.size()) == n || values.size() == 1, "expected ", name,
+           " to be a single integer value or a list of ", n,
+           " values to match the convolution dimensions, but got ", name, "=", values);
   return values.size() == 1 ? Dims(n, values[0]) : values.dims();
 }
 
-cpu::ConvShape make_shape(DType dtype, IntList input, IntList weight, IntList output, IntList stride, IntList padding, IntList dilation,
-                          int64_t groups, bool channels_last) {
+cpu::ConvShape make_shape(DType dtype, IntList input, IntList weight, IntList output, IntList stride,
+                          IntList padding, IntList dilation, int64_t groups, bool channels_last) {
   cpu::ConvShape s;
   s.dtype = dtype;
   s.spatial = static_cast<int>(input.size()) - 2;
@@ -54,14 +57,16 @@ struct Geometry {
   Dims stride, padding, dilation, output_padding;
 };
 
-void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bias, const Geometry& g, bool transposed, int64_t groups) {
+void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bias, const Geometry& g,
+                     bool transposed, int64_t groups) {
   const int64_t n = input.dim() - 2;
-  RL_CHECK(input.dtype() == weight.dtype(), "Input type (", legacy_name(input.dtype()), ") and weight type (", legacy_name(weight.dtype()),
-           ") should be the same");
-  RL_CHECK(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", legacy_name(input.dtype()), ") and bias type (",
-           bias.defined() ? legacy_name(bias.dtype()) : "", ") should be the same");
-  RL_CHECK(weight.dim() == input.dim(), "Expected ", weight.dim(), "-dimensional input for ", weight.dim(), "-dimensional weight ", weight.sizes(),
-           ", but got ", input.dim(), "-dimensional input of size ", input.sizes(), " instead");
+  RL_CHECK(input.dtype() == weight.dtype(), "Input type (", legacy_name(input.dtype()), ") and weight type (",
+           legacy_name(weight.dtype()), ") should be the same");
+  RL_CHECK(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", legacy_name(input.dtype()),
+           ") and bias type (", bias.defined() ? legacy_name(bias.dtype()) : "", ") should be the same");
+  RL_CHECK(weight.dim() == input.dim(), "Expected ", weight.dim(), "-dimensional input for ", weight.dim(),
+           "-dimensional weight ", weight.sizes(), ", but got ", input.dim(), "-dimensional input of size ",
+           input.sizes(), " instead");
   RL_CHECK(groups > 0, "non-positive groups is not supported");
   for (int64_t i = 0; i < n; ++i) {
     RL_CHECK(g.padding[i] >= 0, "negative padding is not supported");
@@ -72,29 +77,33 @@ void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bi
   }
   const int64_t channels = input->sizes[1], first = weight->sizes[0], second = weight->sizes[1];
   if (transposed) {
-    RL_CHECK(channels == first, "Given transposed=1, weight of size ", weight.sizes(), ", expected input", input.sizes(), " to have ", first,
-             " channels, but got ", channels, " channels instead");
-    RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ",
-             weight.sizes(), " instead");
+    RL_CHECK(channels == first, "Given transposed=1, weight of size ", weight.sizes(), ", expected input",
+             input.sizes(), " to have ", first, " channels, but got ", channels, " channels instead");
+    RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+             " at dimension 0, but got weight of size ", weight.sizes(), " instead");
   } else {
-    RL_CHECK(first >= groups, "Given groups=", groups, ", expected weight to be at least ", groups, " at dimension 0, but got weight of size ",
-             weight.sizes(), " instead");
-    RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups, " at dimension 0, but got weight of size ",
-             weight.sizes(), " instead");
-    RL_CHECK(channels == second * groups, "Given groups=", groups, ", weight of size ", weight.sizes(), ", expected input", input.sizes(), " to have ",
-             second * groups, " channels, but got ", channels, " channels instead");
+    RL_CHECK(first >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+             " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+    RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
+             " at dimension 0, but got weight of size ", weight.sizes(), " instead");
+    RL_CHECK(channels == second * groups, "Given groups=", groups, ", weight of size ", weight.sizes(),
+             ", expected input", input.sizes(), " to have ", second * groups, " channels, but got ", channels,
+             " channels instead");
   }
   const int64_t out = transposed ? second * groups : first;
-  RL_CHECK(!bias.defined() || (bias.dim() == 1 && bias->sizes[0] == out), "Given weight of size ", weight.sizes(), ", expected bias to be 1-dimensional with ",
-           out, " elements, but got bias of size ", bias.defined() ? bias.sizes() : IntList(), " instead");
+  RL_CHECK(!bias.defined() || (bias.dim() == 1 && bias->sizes[0] == out), "Given weight of size ",
+           weight.sizes(), ", expected bias to be 1-dimensional with ", out,
+           " elements, but got bias of size ", bias.defined() ? bias.sizes() : IntList(), " instead");
 }
 
 Dims output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g) {
   Dims sizes{input->sizes[0], weight->sizes[0]};
   for (int64_t i = 0; i < input.dim() - 2; ++i) {
-    const int64_t padded = input->sizes[2 + i] + 2 * g.padding[i], reach = g.dilation[i] * (weight->sizes[2 + i] - 1) + 1;
-    RL_CHECK(padded >= reach, "Calculated padded input size per channel: (", padded, "). Kernel size: (", reach,
-             "). Kernel size can't be greater than actual input size (input ", input.sizes(), ", weight ", weight.sizes(), ")");
+    const int64_t padded = input->sizes[2 + i] + 2 * g.padding[i],
+                  reach = g.dilation[i] * (weight->sizes[2 + i] - 1) + 1;
+    RL_CHECK(padded >= reach, "Calculated padded input size per channel: (", padded, "). Kernel size: (",
+             reach, "). Kernel size can't be greater than actual input size (input ", input.sizes(),
+             ", weight ", weight.sizes(), ")");
     sizes.push_back((padded - reach) / g.stride[i] + 1);
   }
   return sizes;
@@ -103,30 +112,39 @@ Dims output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g) 
 Dims transposed_output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g, int64_t groups) {
   Dims sizes{input->sizes[0], weight->sizes[1] * groups};
   for (int64_t i = 0; i < input.dim() - 2; ++i) {
-    RL_CHECK(g.output_padding[i] < std::max(g.stride[i], g.dilation[i]), "output padding must be smaller than either stride or dilation, but got output_padding ",
+    RL_CHECK(g.output_padding[i] < std::max(g.stride[i], g.dilation[i]),
+             "output padding must be smaller than either stride or dilation, but got output_padding ",
              g.output_padding[i], ", stride ", g.stride[i], ", dilation ", g.dilation[i]);
-    const int64_t n = (input->sizes[2 + i] - 1) * g.stride[i] - 2 * g.padding[i] + g.dilation[i] * (weight->sizes[2 + i] - 1) + g.output_padding[i] + 1;
-    RL_CHECK(n > 0, "Given input size per channel: ", input.sizes(), ". Calculated output size per channel: (", n, "). Output size is too small");
+    const int64_t n = (input->sizes[2 + i] - 1) * g.stride[i] - 2 * g.padding[i] +
+                      g.dilation[i] * (weight->sizes[2 + i] - 1) + g.output_padding[i] + 1;
+    RL_CHECK(n > 0, "Given input size per channel: ", input.sizes(),
+             ". Calculated output size per channel: (", n, "). Output size is too small");
     sizes.push_back(n);
   }
   return sizes;
 }
 
-Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_sizes, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_sizes, IntList stride,
+                      IntList padding, IntList dilation, int64_t groups) {
   const bool last = wants_channels_last(grad, weight);
   Tensor result = empty_image(input_sizes, grad, last);
   if (!result.is_cpu()) return result;
   const Tensor g = laid_out(grad, last), w = contiguous(weight, MemoryFormat::Contiguous);
-  cpu::conv_input_gradient(make_shape(grad.dtype(), input_sizes, w.sizes(), g.sizes(), stride, padding, dilation, groups, last), g.data_ptr(),
-                           w.data_ptr(), result.data_ptr());
+  cpu::conv_input_gradient(
+      make_shape(grad.dtype(), input_sizes, w.sizes(), g.sizes(), stride, padding, dilation, groups, last),
+      g.data_ptr(), w.data_ptr(), result.data_ptr());
   return result;
 }
 
-Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
-                          IntList dilation, bool transposed, IntList output_padding, int64_t groups) {
-  RL_CHECK(input.dim() >= 3 && input.dim() <= 5, "convolution: expected 3-D to 5-D input (batch, channels, 1 to 3 spatial dimensions), got ", describe(input));
+Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                          IntList stride, IntList padding, IntList dilation, bool transposed,
+                          IntList output_padding, int64_t groups) {
+  RL_CHECK(input.dim() >= 3 && input.dim() <= 5,
+           "convolution: expected 3-D to 5-D input (batch, channels, 1 to 3 spatial dimensions), got ",
+           describe(input));
   const int64_t n = input.dim() - 2;
-  const Geometry g{spread("stride", stride, n), spread("padding", padding, n), spread("dilation", dilation, n), spread("output_padding", output_padding, n)};
+  const Geometry g{spread("stride", stride, n), spread("padding", padding, n),
+                   spread("dilation", dilation, n), spread("output_padding", output_padding, n)};
   check_arguments(input, weight, bias, g, transposed, groups);
   if (transposed) {
     const Dims sizes = transposed_output_sizes(input, weight, g, groups);
@@ -144,24 +162,26 @@ Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight
   if (!result.is_cpu()) return result;
   const Tensor x = laid_out(input, last), w = contiguous(weight, MemoryFormat::Contiguous);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
-  cpu::conv_forward(make_shape(x.dtype(), x.sizes(), w.sizes(), sizes, g.stride, g.padding, g.dilation, groups, last), x.data_ptr(), w.data_ptr(),
-                    b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
+  cpu::conv_forward(
+      make_shape(x.dtype(), x.sizes(), w.sizes(), sizes, g.stride, g.padding, g.dilation, groups, last),
+      x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
   return result;
 }
 
-Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes, IntList stride, IntList padding,
-                                  IntList dilation, int64_t groups) {
+Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes,
+                                  IntList stride, IntList padding, IntList dilation, int64_t groups) {
   return input_gradient(grad, weight, input_sizes, stride, padding, dilation, groups);
 }
 
-Tensor conv_weight_gradient_kernel(const Call&, const Tensor& grad, const Tensor& input, IntList weight_sizes, IntList stride, IntList padding,
-                                   IntList dilation, int64_t groups) {
+Tensor conv_weight_gradient_kernel(const Call&, const Tensor& grad, const Tensor& input, IntList weight_sizes,
+                                   IntList stride, IntList padding, IntList dilation, int64_t groups) {
   const bool last = wants_channels_last(input, grad);
   Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
   if (!result.is_cpu()) return result;
   const Tensor g = laid_out(grad, last), x = laid_out(input, last);
-  cpu::conv_weight_gradient(make_shape(grad.dtype(), x.sizes(), weight_sizes, g.sizes(), stride, padding, dilation, groups, last), g.data_ptr(),
-                            x.data_ptr(), result.data_ptr());
+  cpu::conv_weight_gradient(
+      make_shape(grad.dtype(), x.sizes(), weight_sizes, g.sizes(), stride, padding, dilation, groups, last),
+      g.data_ptr(), x.data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -172,40 +192,47 @@ Tensor bias_gradient(const Tensor& grad) {
   return sum_dim(grad, IntList(dims), false, std::nullopt);
 }
 
-// conv(x, w) of exactly `sizes`: an output padding of a stride or more leaves positions that only the adjoint has.
-Tensor forward(const Tensor& x, const Tensor& w, IntList sizes, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+// conv(x, w) of exactly `sizes`: an output padding of a stride or more leaves positions that only the adjoint
+// has.
+Tensor forward(const Tensor& x, const Tensor& w, IntList sizes, IntList stride, IntList padding,
+               IntList dilation, int64_t groups) {
   Tensor y = convolution(x, w, Tensor(), stride, padding, dilation, false, IntList{0}, groups);
   for (int64_t d = 2; d < y.dim(); ++d)
     if (y->sizes[d] > sizes[d]) y = slice(y, d, 0, sizes[d], 1);
   return y;
 }
 
-// --- nn.functional ----------------------------------------------------------------------------------------------------
+// --- nn.functional
+// ----------------------------------------------------------------------------------------------------
 
 // Adds the batch dimension that an unbatched input lacks, and takes it away again.
 template <class F>
 Tensor batched(const char* name, const Tensor& input, const Tensor& weight, int64_t n, F&& f) {
   RL_CHECK(weight.dim() == n + 2, name, ": expected ", n + 2, "-D weight, got ", describe(weight));
-  RL_CHECK(input.dim() == n + 1 || input.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2, "D (batched) input to ", name,
-           ", but got input of size: ", input.sizes());
+  RL_CHECK(input.dim() == n + 1 || input.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2,
+           "D (batched) input to ", name, ", but got input of size: ", input.sizes());
   if (input.dim() == n + 2) return f(input);
   return squeeze_dim(f(unsqueeze(input, 0)), 0);
 }
 
 template <int N>
-Tensor conv_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation, int64_t groups) {
+Tensor conv_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                 IntList padding, IntList dilation, int64_t groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
-  return batched(names[N - 1], input, weight, N, [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, false, IntList{0}, groups); });
+  return batched(names[N - 1], input, weight, N, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, false, IntList{0}, groups);
+  });
 }
 
 // padding='same' or 'valid'.
 template <int N>
-Tensor conv_padding_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, std::string_view padding,
-                         IntList dilation, int64_t groups) {
+Tensor conv_padding_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         IntList stride, std::string_view padding, IntList dilation, int64_t groups) {
   static constexpr const char* names[] = {"conv1d", "conv2d", "conv3d"};
   RL_CHECK(padding == "same" || padding == "valid", "Invalid padding string: '", padding, "'");
   return batched(names[N - 1], input, weight, N, [&](const Tensor& x) {
-    if (padding == "valid") return convolution(x, weight, bias, stride, IntList{0}, dilation, false, IntList{0}, groups);
+    if (padding == "valid")
+      return convolution(x, weight, bias, stride, IntList{0}, dilation, false, IntList{0}, groups);
     for (int64_t s : stride) RL_CHECK(s == 1, "padding='same' is not supported for strided convolutions");
     const Dims step = spread("dilation", dilation, N);
     Dims before(N), extra(N);
@@ -228,31 +255,41 @@ Tensor conv_padding_body(const Call&, const Tensor& input, const Tensor& weight,
 }
 
 template <int N>
-Tensor conv_transpose_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding,
-                           IntList output_padding, int64_t groups, IntList dilation) {
+Tensor conv_transpose_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                           IntList stride, IntList padding, IntList output_padding, int64_t groups,
+                           IntList dilation) {
   static constexpr const char* names[] = {"conv_transpose1d", "conv_transpose2d", "conv_transpose3d"};
-  return batched(names[N - 1], input, weight, N, [&](const Tensor& x) { return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups); });
+  return batched(names[N - 1], input, weight, N, [&](const Tensor& x) {
+    return convolution(x, weight, bias, stride, padding, dilation, true, output_padding, groups);
+  });
 }
 
 template <int N>
 void register_conv(Table& t, const char* conv, const char* conv_padding, const char* transposed) {
-  t.composite(conv, conv_body<N>).doc("Convolution over the last dimensions. Shapes: input [batch?, in, ...], weight [out, in / groups, ...].");
+  t.composite(conv, conv_body<N>)
+      .doc(
+          "Convolution over the last dimensions. Shapes: input [batch?, in, ...], weight [out, in / groups, "
+          "...].");
   t.composite(conv_padding, conv_padding_body<N>);
-  t.composite(transposed, conv_transpose_body<N>).doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].");
+  t.composite(transposed, conv_transpose_body<N>)
+      .doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].");
 }
 
 }  // namespace
 
 void register_conv_operators(Table& t) {
   t.op(convolution,
-       "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, int[] output_padding, "
+       "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+       "bool transposed, int[] output_padding, "
        "int groups) -> Tensor",
        convolution_kernel)
       .function_only()
-      .derivative([](Grad g, In<0> x, In<1> w, Attr<3, IntList> stride, Attr<4, IntList> padding, Attr<5, IntList> dilation, Attr<6, bool> transposed,
-                     Attr<8, int64_t> groups, Needs need) {
+      .derivative([](Grad g, In<0> x, In<1> w, Attr<3, IntList> stride, Attr<4, IntList> padding,
+                     Attr<5, IntList> dilation, Attr<6, bool> transposed, Attr<8, int64_t> groups,
+                     Needs need) {
         const int64_t n = x.dim() - 2;
-        const Dims s = spread("stride", stride, n), p = spread("padding", padding, n), d = spread("dilation", dilation, n);
+        const Dims s = spread("stride", stride, n), p = spread("padding", padding, n),
+                   d = spread("dilation", dilation, n);
         Grads grads{Tensor(), Tensor(), need[2] ? bias_gradient(g) : Tensor()};
         if (transposed) {
           if (need[0]) grads[0] = forward(g, conj_of(w), x.sizes(), s, p, d, groups);
@@ -264,30 +301,46 @@ void register_conv_operators(Table& t) {
         return grads;
       });
   t.op(conv_input_gradient,
-       "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
+       "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "
+       "padding, int[] dilation, int groups) -> Tensor",
        conv_input_gradient_kernel)
       .internal()
-      .derivative([](Grad g, In<0> y, In<1> w, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d, Attr<6, int64_t> groups, Needs need) {
+      .derivative([](Grad g, In<0> y, In<1> w, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
+                     Attr<6, int64_t> groups, Needs need) {
         return Grads{need[0] ? forward(g, conj_of(w), y.sizes(), s, p, d, groups) : Tensor(),
                      need[1] ? conv_weight_gradient(conj_of(y), g, w.sizes(), s, p, d, groups) : Tensor()};
       });
   t.op(conv_weight_gradient,
-       "_conv_weight_gradient(Tensor grad_output, Tensor input, int[] weight_sizes, int[] stride, int[] padding, int[] dilation, int groups) -> Tensor",
+       "_conv_weight_gradient(Tensor grad_output, Tensor input, int[] weight_sizes, int[] stride, int[] "
+       "padding, int[] dilation, int groups) -> Tensor",
        conv_weight_gradient_kernel)
       .internal()
-      .derivative([](Grad g, In<0> y, In<1> x, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d, Attr<6, int64_t> groups, Needs need) {
+      .derivative([](Grad g, In<0> y, In<1> x, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
+                     Attr<6, int64_t> groups, Needs need) {
         return Grads{need[0] ? forward(conj_of(x), g, y.sizes(), s, p, d, groups) : Tensor(),
                      need[1] ? conv_input_gradient(conj_of(y), g, x.sizes(), s, p, d, groups) : Tensor()};
       });
-  register_conv<1>(t, "nn::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor");
-  register_conv<2>(t, "nn::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor");
-  register_conv<3>(t, "nn::conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
-                   "nn::conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor");
+  register_conv<1>(t,
+                   "nn::conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, int[1] "
+                   "padding=0, int[1] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, str "
+                   "padding='valid', int[1] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, "
+                   "int[1] padding=0, int[1] output_padding=0, int groups=1, int[1] dilation=1) -> Tensor");
+  register_conv<2>(t,
+                   "nn::conv2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, int[2] "
+                   "padding=0, int[2] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, str "
+                   "padding='valid', int[2] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv_transpose2d(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
+                   "int[2] padding=0, int[2] output_padding=0, int groups=1, int[2] dilation=1) -> Tensor");
+  register_conv<3>(t,
+                   "nn::conv3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, int[3] "
+                   "padding=0, int[3] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, str "
+                   "padding='valid', int[3] dilation=1, int groups=1) -> Tensor",
+                   "nn::conv_transpose3d(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, "
+                   "int[3] padding=0, int[3] output_padding=0, int groups=1, int[3] dilation=1) -> Tensor");
 }
 
 }  // namespace rushlight

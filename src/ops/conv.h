@@ -4,17 +4,17 @@
 
 namespace rushlight::ops {
 
-inline Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride, IntList padding, IntList dilation,
-                 bool transposed, IntList output_padding, int64_t groups)>
+inline Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                 IntList padding, IntList dilation, bool transposed, IntList output_padding, int64_t groups)>
     convolution;
 // Note [Convolution adjoints]
-// conv(x, w) is linear in each operand; these are its adjoints, and the derivative of each of the three is made of the
-// other two. A transposed convolution is conv_input_gradient with the operands' roles exchanged.
-inline Fn<Tensor(const Tensor& grad_output, const Tensor& weight, IntList input_sizes, IntList stride, IntList padding, IntList dilation,
-                 int64_t groups)>
+// conv(x, w) is linear in each operand; these are its adjoints, and the derivative of each of the three is
+// made of the other two. A transposed convolution is conv_input_gradient with the operands' roles exchanged.
+inline Fn<Tensor(const Tensor& grad_output, const Tensor& weight, IntList input_sizes, IntList stride,
+                 IntList padding, IntList dilation, int64_t groups)>
     conv_input_gradient;
-inline Fn<Tensor(const Tensor& grad_output, const Tensor& input, IntList weight_sizes, IntList stride, IntList padding, IntList dilation,
-                 int64_t groups)>
+inline Fn<Tensor(const Tensor& grad_output, const Tensor& input, IntList weight_sizes, IntList stride,
+                 IntList padding, IntList dilation, int64_t groups)>
     conv_weight_gradient;
 
 }  // namespace rushlight::ops

@@ -31,25 +31,26 @@ Labels parse_labels(std::string_view text, const std::string& where) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ' ') continue;
     if (text[i] == '.') {
-      RL_CHECK(text.substr(i, 3) == "...", "einsum(): found '.' for ", where, " that is not part of any ellipsis");
-      RL_CHECK(std::find(labels.begin(), labels.end(), kEllipsis) == labels.end(), "einsum(): found '.' for ", where,
-               " for which an ellipsis was already found");
+      RL_CHECK(text.substr(i, 3) == "...", "einsum(): found '.' for ", where,
+               " that is not part of any ellipsis");
+      RL_CHECK(std::find(labels.begin(), labels.end(), kEllipsis) == labels.end(), "einsum(): found '.' for ",
+               where, " for which an ellipsis was already found");
       labels.push_back(kEllipsis);
       i += 2;
       continue;
     }
     const int label = label_of(text[i]);
-    RL_CHECK(label >= 0, "einsum(): invalid subscript given at index ", i, " in the equation string, subscripts must be in [a-zA-Z] (", where,
-             ")");
+    RL_CHECK(label >= 0, "einsum(): invalid subscript given at index ", i,
+             " in the equation string, subscripts must be in [a-zA-Z] (", where, ")");
     labels.push_back(label);
   }
   return labels;
 }
 
 // Note [einsum]
-// Every label gets a position: first those of the output, in its order, then those summed. Each operand is permuted to that
-// order, with size 1 where it lacks a label; then operands are contracted from left to right, each pair as one batched matrix
-// product, over the labels that nothing later needs.
+// Every label gets a position: first those of the output, in its order, then those summed. Each operand is
+// permuted to that order, with size 1 where it lacks a label; then operands are contracted from left to
+// right, each pair as one batched matrix product, over the labels that nothing later needs.
 struct Plan {
   std::vector<Labels> inputs;
   Labels output;
@@ -87,24 +88,30 @@ Plan plan_of(std::string_view equation, TensorList tensors) {
   size_t begin = 0;
   while (true) {
     const size_t comma = left.find(',', begin);
-    p.inputs.push_back(parse_labels(left.substr(begin, comma == left.npos ? left.npos : comma - begin), str("operand ", p.inputs.size())));
+    p.inputs.push_back(parse_labels(left.substr(begin, comma == left.npos ? left.npos : comma - begin),
+                                    str("operand ", p.inputs.size())));
     if (comma == left.npos) break;
     begin = comma + 1;
   }
-  RL_CHECK(p.inputs.size() <= tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
-  RL_CHECK(p.inputs.size() >= tensors.size(), "einsum(): more operands were provided than specified in the equation");
+  RL_CHECK(p.inputs.size() <= tensors.size(),
+           "einsum(): fewer operands were provided than specified in the equation");
+  RL_CHECK(p.inputs.size() >= tensors.size(),
+           "einsum(): more operands were provided than specified in the equation");
   bool any_ellipsis = false;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Labels& l = p.inputs[i];
     const bool ellipsis = std::find(l.begin(), l.end(), kEllipsis) != l.end();
     const int64_t named = static_cast<int64_t>(l.size()) - ellipsis, n = tensors[i].dim();
-    RL_CHECK(ellipsis ? named <= n : named == n, "einsum(): the number of subscripts in the equation (", named,
-             ellipsis ? ") is more than the number of dimensions (" : ") does not match the number of dimensions (", n, ") for operand ", i,
-             ellipsis ? "" : " and no ellipsis was given");
+    RL_CHECK(ellipsis ? named <= n : named == n, "einsum(): the number of subscripts in the equation (",
+             named,
+             ellipsis ? ") is more than the number of dimensions ("
+                      : ") does not match the number of dimensions (",
+             n, ") for operand ", i, ellipsis ? "" : " and no ellipsis was given");
     any_ellipsis |= ellipsis;
     if (ellipsis) p.ellipsis_dims = std::max(p.ellipsis_dims, n - named);
   }
-  p.output = arrow == equation.npos ? implicit_output(p.inputs, any_ellipsis) : parse_labels(equation.substr(arrow + 2), "the output");
+  p.output = arrow == equation.npos ? implicit_output(p.inputs, any_ellipsis)
+                                    : parse_labels(equation.substr(arrow + 2), "the output");
   p.position.fill(-1);
   for (int label : p.output) {
     RL_CHECK(label == kEllipsis || p.position[static_cast<size_t>(label)] < 0, "einsum(): output subscript ",
@@ -122,8 +129,8 @@ Plan plan_of(std::string_view equation, TensorList tensors) {
       }
   if (!ellipsis_kept) place(p, kEllipsis);
   for (int label : p.output)
-    RL_CHECK(label == kEllipsis || seen[static_cast<size_t>(label)], "einsum(): output subscript ", letter_of(label % kLetters),
-             " does not appear in the equation for any input operand");
+    RL_CHECK(label == kEllipsis || seen[static_cast<size_t>(label)], "einsum(): output subscript ",
+             letter_of(label % kLetters), " does not appear in the equation for any input operand");
   return p;
 }
 
@@ -133,8 +140,11 @@ Tensor arranged(const Plan& p, const Labels& labels, Tensor t, size_t operand) {
   int64_t d = 0;
   for (int label : labels) {
     if (label == kEllipsis) {
-      const int64_t n = t.dim() - d - (static_cast<int64_t>(labels.end() - std::find(labels.begin(), labels.end(), kEllipsis)) - 1);
-      for (int64_t i = 0; i < n; ++i) at[static_cast<size_t>(p.ellipsis_position + p.ellipsis_dims - n + i)] = d++;
+      const int64_t n =
+          t.dim() - d -
+          (static_cast<int64_t>(labels.end() - std::find(labels.begin(), labels.end(), kEllipsis)) - 1);
+      for (int64_t i = 0; i < n; ++i)
+        at[static_cast<size_t>(p.ellipsis_position + p.ellipsis_dims - n + i)] = d++;
       continue;
     }
     int64_t& where = at[static_cast<size_t>(p.position[static_cast<size_t>(label)])];
@@ -142,8 +152,9 @@ Tensor arranged(const Plan& p, const Labels& labels, Tensor t, size_t operand) {
       where = d++;
       continue;
     }
-    RL_CHECK(t->sizes[where] == t->sizes[d], "einsum(): subscript ", letter_of(label), " is repeated for operand ", operand,
-             " but the sizes don't match, ", t->sizes[d], " != ", t->sizes[where]);
+    RL_CHECK(t->sizes[where] == t->sizes[d], "einsum(): subscript ", letter_of(label),
+             " is repeated for operand ", operand, " but the sizes don't match, ", t->sizes[d],
+             " != ", t->sizes[where]);
     t = movedim(diagonal(t, 0, where, d), IntList{-1}, IntList{where});
   }
   Dims order;
@@ -155,11 +166,13 @@ Tensor arranged(const Plan& p, const Labels& labels, Tensor t, size_t operand) {
   return t;
 }
 
-// Sums the product over `summed`; both have the same number of dimensions, of equal size or 1. Keeps them, with size 1.
+// Sums the product over `summed`; both have the same number of dimensions, of equal size or 1. Keeps them,
+// with size 1.
 Tensor contract(Tensor a, Tensor b, const Dims& summed) {
   Dims both, only_a, only_b, reduced, sum_a, sum_b;
   for (int64_t d = 0; d < a.dim(); ++d) {
-    const bool in_a = a->sizes[d] != 1, in_b = b->sizes[d] != 1, sum = std::find(summed.begin(), summed.end(), d) != summed.end();
+    const bool in_a = a->sizes[d] != 1, in_b = b->sizes[d] != 1,
+               sum = std::find(summed.begin(), summed.end(), d) != summed.end();
     if (sum && in_a != in_b) (in_a ? sum_a : sum_b).push_back(d);
     if (sum) {
       if (in_a && in_b) reduced.push_back(d);
@@ -185,9 +198,12 @@ Tensor contract(Tensor a, Tensor b, const Dims& summed) {
   // All of size 1 in both: anywhere, so with the batch.
   for (int64_t d : summed)
     if (a->sizes[d] == 1 && b->sizes[d] == 1) both.push_back(d);
-  const int64_t batch = sizes_product(a, both), rows = sizes_product(a, only_a), columns = sizes_product(b, only_b), inner = sizes_product(a, reduced);
-  const Tensor left = reshape(permute(a, ordered({&both, &only_a, &reduced}, only_b)), IntList{batch, rows, inner});
-  const Tensor right = reshape(permute(b, ordered({&both, &reduced, &only_b}, only_a)), IntList{batch, inner, columns});
+  const int64_t batch = sizes_product(a, both), rows = sizes_product(a, only_a),
+                columns = sizes_product(b, only_b), inner = sizes_product(a, reduced);
+  const Tensor left =
+      reshape(permute(a, ordered({&both, &only_a, &reduced}, only_b)), IntList{batch, rows, inner});
+  const Tensor right =
+      reshape(permute(b, ordered({&both, &reduced, &only_b}, only_a)), IntList{batch, inner, columns});
   const Tensor product = bmm(left, right);
   const Dims order = ordered({&both, &only_a, &only_b}, reduced);
   Dims sizes, back(order.size());
@@ -223,7 +239,8 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors) {
   for (size_t i = 1; i < operands.size(); ++i) {
     Dims summed;
     for (int64_t d = p.output_dims; d < p.dims; ++d)
-      if ((result->sizes[d] != 1 || operands[i]->sizes[d] != 1) && !needed_later(d, i + 1)) summed.push_back(d);
+      if ((result->sizes[d] != 1 || operands[i]->sizes[d] != 1) && !needed_later(d, i + 1))
+        summed.push_back(d);
     result = contract(result, operands[i], summed);
   }
   if (p.dims == p.output_dims) return result.is_same(tensors[0]) ? alias(result) : result;

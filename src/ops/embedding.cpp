@@ -19,12 +19,14 @@ using namespace ops;
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 Tensor positions(const char* who, const Tensor& indices) {
   RL_CHECK(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
-           "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got ",
+           "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
+           "but got ",
            legacy_name(indices.dtype()), " instead (while checking arguments for ", who, ")");
   return dense(to_dtype(indices, DType::Int64));
 }
 
-Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices, int64_t, bool, bool sparse) {
+Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices, int64_t, bool,
+                        bool sparse) {
   RL_CHECK(weight.dim() == 2, "'weight' must be 2-D");
   RL_CHECK(!sparse, "embedding: sparse gradients are not supported; pass sparse=False");
   const Tensor where = positions("embedding", indices);
@@ -33,22 +35,25 @@ Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices
   Tensor result = empty_tensor(sizes, weight.dtype(), weight.device());
   if (!result.is_cpu()) return result;
   const Tensor table = dense(weight);
-  cpu::take_rows(table.data_ptr(), weight->sizes[0], weight->sizes[1] * static_cast<int64_t>(weight.itemsize()), where.data<int64_t>(),
+  cpu::take_rows(table.data_ptr(), weight->sizes[0],
+                 weight->sizes[1] * static_cast<int64_t>(weight.itemsize()), where.data<int64_t>(),
                  where.numel(), result.data_ptr());
   return result;
 }
 
-Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, int64_t rows, int64_t padding_idx,
-                                       bool by_frequency) {
-  RL_CHECK(grad.dim() >= 1 && rows >= 0, "embedding_dense_backward: expected a gradient of [..., width], got ", describe(grad));
+Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, int64_t rows,
+                                       int64_t padding_idx, bool by_frequency) {
+  RL_CHECK(grad.dim() >= 1 && rows >= 0,
+           "embedding_dense_backward: expected a gradient of [..., width], got ", describe(grad));
   const int64_t width = grad->sizes[grad.dim() - 1];
-  RL_CHECK(grad.numel() == indices.numel() * width, "embedding_dense_backward: gradient of shape ", grad.sizes(),
-           " does not match indices of shape ", indices.sizes());
+  RL_CHECK(grad.numel() == indices.numel() * width, "embedding_dense_backward: gradient of shape ",
+           grad.sizes(), " does not match indices of shape ", indices.sizes());
   Tensor result = empty_tensor(IntList{rows, width}, grad.dtype(), grad.device());
   if (!result.is_cpu()) return result;
   if (result.nbytes()) std::memset(result.data_ptr(), 0, result.nbytes());
   const Tensor g = dense(grad), where = positions("embedding_backward", indices);
-  cpu::add_rows(grad.dtype(), g.data_ptr(), width, where.data<int64_t>(), where.numel(), rows, padding_idx, by_frequency, result.data_ptr());
+  cpu::add_rows(grad.dtype(), g.data_ptr(), width, where.data<int64_t>(), where.numel(), rows, padding_idx,
+                by_frequency, result.data_ptr());
   return result;
 }
 
@@ -61,20 +66,24 @@ Tensor rows_of(const Tensor& g, const Tensor& indices, int64_t padding_idx, bool
     const Tensor counts = index_add(zeros, 0, flat, ones, 1);
     rows = rows / unsqueeze(reshape(index_select(counts, 0, flat), indices.sizes()), -1);
   }
-  return padding_idx >= 0 ? rushlight::masked_fill(rows, unsqueeze(rushlight::eq(indices, Scalar(padding_idx)), -1), Scalar(0)) : rows;
+  return padding_idx >= 0 ? rushlight::masked_fill(
+                                rows, unsqueeze(rushlight::eq(indices, Scalar(padding_idx)), -1), Scalar(0))
+                          : rows;
 }
 
-Tensor embedding_renorm_kernel(const Call&, const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+Tensor embedding_renorm_kernel(const Call&, const Tensor& self, const Tensor& indices, double max_norm,
+                               double norm_type) {
   RL_CHECK(self.dim() == 2, "embedding_renorm_: 'self' must be 2-D, got ", describe(self));
   const Tensor where = positions("embedding_renorm_", indices), table = dense(self);
   if (!self.is_cpu()) return self;
-  cpu::bound_rows(self.dtype(), table.data_ptr(), self->sizes[0], self->sizes[1], where.data<int64_t>(), where.numel(), max_norm, norm_type);
+  cpu::bound_rows(self.dtype(), table.data_ptr(), self->sizes[0], self->sizes[1], where.data<int64_t>(),
+                  where.numel(), max_norm, norm_type);
   if (!table.is_same(self)) copy_result(self, table, false);
   return self;
 }
 
-Tensor nn_embedding_body(const Call&, const Tensor& input, const Tensor& weight, OptInt padding_idx, std::optional<double> max_norm,
-                         double norm_type, bool by_frequency, bool sparse) {
+Tensor nn_embedding_body(const Call&, const Tensor& input, const Tensor& weight, OptInt padding_idx,
+                         std::optional<double> max_norm, double norm_type, bool by_frequency, bool sparse) {
   int64_t padding = -1;
   if (padding_idx) {
     RL_CHECK(weight.dim() == 2, "'weight' must be 2-D");
@@ -91,27 +100,37 @@ Tensor nn_embedding_body(const Call&, const Tensor& input, const Tensor& weight,
 }  // namespace
 
 void register_embedding_operators(Table& t) {
-  t.op(embedding, "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+  t.op(embedding,
+       "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool "
+       "sparse=False) -> Tensor",
        embedding_kernel)
       .function_only()
       .doc("The rows of weight that indices name.")
-      .derivative([](Grad g, Shape<0> w, In<1> indices, Attr<2, int64_t> padding, Attr<3, bool> by_frequency) {
-        return embedding_dense_backward(g, indices, w.size(0), padding, by_frequency);
-      });
+      .derivative(
+          [](Grad g, Shape<0> w, In<1> indices, Attr<2, int64_t> padding, Attr<3, bool> by_frequency) {
+            return embedding_dense_backward(g, indices, w.size(0), padding, by_frequency);
+          });
   t.op(embedding_dense_backward,
-       "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool scale_grad_by_freq) -> Tensor",
+       "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool "
+       "scale_grad_by_freq) -> Tensor",
        embedding_dense_backward_kernel)
       .internal()
       .derivative([](Grad g, In<1> indices, Attr<3, int64_t> padding, Attr<4, bool> by_frequency) {
         return Grads{rows_of(g, indices, padding, by_frequency), Tensor()};
       });
-  t.op(embedding_renorm_, "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
+  t.op(embedding_renorm_,
+       "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
        embedding_renorm_kernel)
-      .function_only().not_differentiable("bounds the table itself");
+      .function_only()
+      .not_differentiable("bounds the table itself");
   t.composite(nn_embedding,
-              "nn::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
-              "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", nn_embedding_body)
-      .doc("The rows of weight that input names; padding_idx gets no gradient, rows longer than max_norm are shortened first.");
+              "nn::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
+              "norm_type=2.0, "
+              "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+              nn_embedding_body)
+      .doc(
+          "The rows of weight that input names; padding_idx gets no gradient, rows longer than max_norm are "
+          "shortened first.");
 }
 
 }  // namespace rushlight

@@ -20,12 +20,15 @@ using namespace ops;
 
 void check_matrix(const char* who, const Tensor& a) {
   RL_CHECK(a.dim() >= 2, who, ": The input tensor A must have at least 2 dimensions.");
-  RL_CHECK(is_floating(a.dtype()) || is_complex(a.dtype()), who, ": Expected a floating point or complex tensor as input. Got ", legacy_name(a.dtype()));
-  RL_CHECK(!is_reduced_float(a.dtype()), who, ": Low precision dtypes not supported. Got ", legacy_name(a.dtype()));
+  RL_CHECK(is_floating(a.dtype()) || is_complex(a.dtype()), who,
+           ": Expected a floating point or complex tensor as input. Got ", legacy_name(a.dtype()));
+  RL_CHECK(!is_reduced_float(a.dtype()), who, ": Low precision dtypes not supported. Got ",
+           legacy_name(a.dtype()));
 }
 void check_square(const char* who, const Tensor& a) {
   check_matrix(who, a);
-  RL_CHECK(a.size(-1) == a.size(-2), who, ": A must be batches of square matrices, but they are ", a.size(-2), " by ", a.size(-1), " matrices");
+  RL_CHECK(a.size(-1) == a.size(-2), who, ": A must be batches of square matrices, but they are ", a.size(-2),
+           " by ", a.size(-1), " matrices");
 }
 
 // Copies of the matrices, each by columns: [..., columns, rows].
@@ -50,7 +53,9 @@ Tensor matrices(IntList batch, int64_t rows, int64_t columns, const Tensor& like
   return empty_tensor(sizes, like.dtype(), like.device());
 }
 IntList batch_of(const Tensor& a) { return a.sizes().slice(0, static_cast<size_t>(a.dim() - 2)); }
-char* matrix_at(const Tensor& t, int64_t i, int64_t elements) { return t.data<char>() + i * elements * static_cast<int64_t>(t.itemsize()); }
+char* matrix_at(const Tensor& t, int64_t i, int64_t elements) {
+  return t.data<char>() + i * elements * static_cast<int64_t>(t.itemsize());
+}
 
 template <class F>
 void for_batch(const Tensor& a, F&& f) {
@@ -66,8 +71,11 @@ struct Factors {
 };
 Factors factor(const Tensor& a) {
   const int64_t n = a.size(-1);
-  Factors f{by_columns(a), std::vector<int32_t>(static_cast<size_t>(std::max<int64_t>(1, checked_numel(batch_of(a)) * n)))};
-  for_batch(a, [&](int64_t i) { f.singular |= n && cpu::lu(a.dtype(), n, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n) != 0; });
+  Factors f{by_columns(a),
+            std::vector<int32_t>(static_cast<size_t>(std::max<int64_t>(1, checked_numel(batch_of(a)) * n)))};
+  for_batch(a, [&](int64_t i) {
+    f.singular |= n && cpu::lu(a.dtype(), n, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n) != 0;
+  });
   return f;
 }
 
@@ -79,8 +87,10 @@ std::pair<Tensor, Tensor> diagonal_and_sign(const Tensor& a, const Factors& f) {
     int flips = 0;
     for (int64_t k = 0; k < n; ++k) flips += f.pivots[static_cast<size_t>(i * n + k)] != k;
     const double value = flips % 2 ? -1 : 1;
-    if (sign.dtype() == DType::Float64) sign.data<double>()[i] = value;
-    else sign.data<float>()[i] = static_cast<float>(value);
+    if (sign.dtype() == DType::Float64)
+      sign.data<double>()[i] = value;
+    else
+      sign.data<float>()[i] = static_cast<float>(value);
   });
   return {diagonal(f.lu, 0, -2, -1), sign};
 }
@@ -93,21 +103,25 @@ Tensor det_kernel(const Call&, const Tensor& a) {
 std::tuple<Tensor, Tensor> slogdet_kernel(const Call&, const Tensor& a) {
   check_square("linalg.slogdet", a);
   const auto [d, sign] = diagonal_and_sign(a, factor(a));
-  return {prod_dim(sgn(d), -1, false, std::nullopt) * sign, sum_dim(log(abs(d)), IntList{-1}, false, std::nullopt)};
+  return {prod_dim(sgn(d), -1, false, std::nullopt) * sign,
+          sum_dim(log(abs(d)), IntList{-1}, false, std::nullopt)};
 }
 
 Tensor solve_kernel(const Call&, const Tensor& a, const Tensor& b) {
   check_square("linalg.solve", a);
   const int64_t n = a.size(-1), columns = b.size(-1);
-  RL_CHECK(a.dtype() == b.dtype(), "linalg.solve: Expected A and B to have the same dtype, but found A of type ", legacy_name(a.dtype()),
-           " and B of type ", legacy_name(b.dtype()), " instead");
-  RL_CHECK(b.size(-2) == n, "linalg.solve: Incompatible shapes of A and B for the equation AX = B (", a.size(-2), "x", n, " and ", b.size(-2), "x",
-           columns, ")");
+  RL_CHECK(a.dtype() == b.dtype(),
+           "linalg.solve: Expected A and B to have the same dtype, but found A of type ",
+           legacy_name(a.dtype()), " and B of type ", legacy_name(b.dtype()), " instead");
+  RL_CHECK(b.size(-2) == n, "linalg.solve: Incompatible shapes of A and B for the equation AX = B (",
+           a.size(-2), "x", n, " and ", b.size(-2), "x", columns, ")");
   const Factors f = factor(a);
-  RL_CHECK_AS(Linalg, !f.singular, "torch.linalg.solve: The solver failed because the input matrix is singular.");
+  RL_CHECK_AS(Linalg, !f.singular,
+              "torch.linalg.solve: The solver failed because the input matrix is singular.");
   const Tensor x = by_columns(b);
   for_batch(a, [&](int64_t i) {
-    cpu::lu_solve(a.dtype(), n, columns, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n, matrix_at(x, i, n * columns));
+    cpu::lu_solve(a.dtype(), n, columns, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n,
+                  matrix_at(x, i, n * columns));
   });
   return as_matrices(x);
 }
@@ -116,20 +130,31 @@ Tensor inv_kernel(const Call&, const Tensor& a) {
   check_square("linalg.inv", a);
   const int64_t n = a.size(-1);
   const Factors f = factor(a);
-  RL_CHECK_AS(Linalg, !f.singular, "linalg.inv: The diagonal element of the factor U is zero, the inversion could not be completed because the input matrix is singular.");
+  RL_CHECK_AS(Linalg, !f.singular,
+              "linalg.inv: The diagonal element of the factor U is zero, the inversion could not be "
+              "completed because the input matrix is singular.");
   Tensor x = matrices(batch_of(a), n, n, a);
-  copy_result(x, expand(eye(n, n, a.dtype(), std::nullopt, a.device(), std::nullopt), x.sizes(), false), false);
-  for_batch(a, [&](int64_t i) { cpu::lu_solve(a.dtype(), n, n, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n, matrix_at(x, i, n * n)); });
+  copy_result(x, expand(eye(n, n, a.dtype(), std::nullopt, a.device(), std::nullopt), x.sizes(), false),
+              false);
+  for_batch(a, [&](int64_t i) {
+    cpu::lu_solve(a.dtype(), n, n, matrix_at(f.lu, i, n * n), f.pivots.data() + i * n,
+                  matrix_at(x, i, n * n));
+  });
   return as_matrices(x);
 }
 
 Tensor adjoint_of(const Tensor& t) { return transpose(conj_of(t), -2, -1); }
 
-Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bool upper, bool left, bool unit) {
+Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bool upper, bool left,
+                               bool unit) {
   check_square("linalg.solve_triangular", a);
-  RL_CHECK(a.dtype() == b.dtype() && b.dim() >= 2, "linalg.solve_triangular: Expected A and B to have the same dtype, but got ", describe(a), " and ", describe(b));
-  RL_CHECK(b.size(left ? -2 : -1) == a.size(-1), "linalg.solve_triangular: Incompatible shapes of A and B for the equation ", left ? "AX = B" : "XA = B",
-           " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x", b.size(-1), ")");
+  RL_CHECK(a.dtype() == b.dtype() && b.dim() >= 2,
+           "linalg.solve_triangular: Expected A and B to have the same dtype, but got ", describe(a), " and ",
+           describe(b));
+  RL_CHECK(b.size(left ? -2 : -1) == a.size(-1),
+           "linalg.solve_triangular: Incompatible shapes of A and B for the equation ",
+           left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x",
+           b.size(-1), ")");
   const Dims batch = broadcast_shapes(batch_of(a), batch_of(b));
   auto stretched = [&](const Tensor& t) {
     Dims sizes = batch;
@@ -142,7 +167,8 @@ Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bo
   const Tensor x = by_columns(left ? stretched(b) : transpose(stretched(b), -2, -1));
   const int64_t n = a.size(-1), columns = b.size(left ? -1 : -2);
   for_batch(x, [&](int64_t i) {
-    cpu::triangular_solve(a.dtype(), n, columns, matrix_at(m, i, n * n), left ? upper : !upper, unit, matrix_at(x, i, n * columns));
+    cpu::triangular_solve(a.dtype(), n, columns, matrix_at(m, i, n * n), left ? upper : !upper, unit,
+                          matrix_at(x, i, n * columns));
   });
   return left ? as_matrices(x) : x;
 }
@@ -154,7 +180,9 @@ Tensor cholesky_kernel(const Call&, const Tensor& a, bool upper) {
   for_batch(a, [&](int64_t i) {
     const int64_t info = n ? cpu::cholesky(a.dtype(), n, matrix_at(c, i, n * n)) : 0;
     const std::string where = a.dim() > 2 ? str("(Batch element ", i, "): ") : "";
-    RL_CHECK_AS(Linalg, info == 0, "linalg.cholesky: ", where, "The factorization could not be completed because the input is not positive-definite (the leading minor of order ",
+    RL_CHECK_AS(Linalg, info == 0, "linalg.cholesky: ", where,
+                "The factorization could not be completed because the input is not positive-definite (the "
+                "leading minor of order ",
                 info, " is not positive-definite).");
   });
   return upper ? conj_of(c) : as_matrices(c);
@@ -174,7 +202,8 @@ std::tuple<Tensor, Tensor> qr_kernel(const Call&, const Tensor& a, std::string_v
 
 std::tuple<Tensor, Tensor> eigh_kernel(const Call&, const Tensor& a, std::string_view uplo) {
   check_square("linalg.eigh", a);
-  RL_CHECK(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u", "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
+  RL_CHECK(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
+           "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
   const int64_t n = a.size(-1);
   const Tensor v = by_columns(uplo == "L" || uplo == "l" ? a : adjoint_of(a));
   Dims sizes = batch_of(a).dims();
@@ -182,7 +211,9 @@ std::tuple<Tensor, Tensor> eigh_kernel(const Call&, const Tensor& a, std::string
   Tensor values = empty_tensor(sizes, real_dtype(a.dtype()), a.device());
   for_batch(a, [&](int64_t i) {
     const bool ok = n == 0 || cpu::eigh(a.dtype(), n, matrix_at(v, i, n * n), matrix_at(values, i, n));
-    RL_CHECK_AS(Linalg, ok, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated eigenvalues.");
+    RL_CHECK_AS(Linalg, ok,
+                "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+                "or has too many repeated eigenvalues.");
   });
   return {values, as_matrices(v)};
 }
@@ -190,18 +221,23 @@ std::tuple<Tensor, Tensor> eigh_kernel(const Call&, const Tensor& a, std::string
 std::tuple<Tensor, Tensor, Tensor> svd_kernel(const Call&, const Tensor& a, bool full) {
   check_matrix("linalg.svd", a);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
-  const Tensor work = by_columns(a), u = matrices(batch_of(a), m, ku, a), vh = matrices(batch_of(a), kv, n, a);
+  const Tensor work = by_columns(a), u = matrices(batch_of(a), m, ku, a),
+               vh = matrices(batch_of(a), kv, n, a);
   Dims sizes = batch_of(a).dims();
   sizes.push_back(k);
   Tensor s = empty_tensor(sizes, real_dtype(a.dtype()), a.device());
   for_batch(a, [&](int64_t i) {
-    const bool ok = cpu::svd(a.dtype(), m, n, full, matrix_at(work, i, m * n), matrix_at(s, i, k), matrix_at(u, i, m * ku), matrix_at(vh, i, kv * n));
-    RL_CHECK_AS(Linalg, ok, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated singular values.");
+    const bool ok = cpu::svd(a.dtype(), m, n, full, matrix_at(work, i, m * n), matrix_at(s, i, k),
+                             matrix_at(u, i, m * ku), matrix_at(vh, i, kv * n));
+    RL_CHECK_AS(Linalg, ok,
+                "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or "
+                "has too many repeated singular values.");
   });
   return {as_matrices(u), s, as_matrices(vh)};
 }
 
-// --- derivatives -------------------------------------------------------------------------------------------------------------
+// --- derivatives
+// -------------------------------------------------------------------------------------------------------------
 
 Tensor column(const Tensor& t) { return unsqueeze(t, -1); }
 Tensor scaled_by(const Tensor& g, const Tensor& m) { return unsqueeze(column(g), -1) * m; }
@@ -233,7 +269,8 @@ Tensor eigh_gradient(const Tensor& gw, const Tensor& gv, const Tensor& w, const 
 }
 
 // For the thin decomposition; see Townsend, "Differentiating the Singular Value Decomposition" (2016).
-Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Tensor& u, const Tensor& s, const Tensor& vh) {
+Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Tensor& u, const Tensor& s,
+                    const Tensor& vh) {
   if (!gu.defined() && !gvh.defined()) return matmul(scale_columns(u, gs), vh);
   const int64_t m = u.size(-2), n = vh.size(-1), k = s.size(-1);
   const Tensor one = eye(k, k, s.dtype(), std::nullopt, s.device(), std::nullopt);
@@ -261,11 +298,14 @@ Tensor svd_gradient(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const
 }
 
 // For at least as many rows as columns.
-Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r, std::string_view mode) {
+Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor& r,
+                   std::string_view mode) {
   RL_CHECK(mode != "r",
-           "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, mode='reduced') if you "
+           "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use "
+           "linalg.qr(A, mode='reduced') if you "
            "are going to differentiate through linalg.qr.");
-  RL_CHECK(mode == "reduced" || q.size(-2) <= r.size(-1), "The QR decomposition is not differentiable when mode='complete' and nrows > ncols");
+  RL_CHECK(mode == "reduced" || q.size(-2) <= r.size(-1),
+           "The QR decomposition is not differentiable when mode='complete' and nrows > ncols");
   Tensor middle;
   if (gr.defined()) middle = matmul(r, adjoint_of(gr));
   if (gq.defined()) {
@@ -279,7 +319,8 @@ Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Te
   return linalg_solve_triangular(adjoint_of(r), inner, false, false, false);
 }
 
-// --- composites ---------------------------------------------------------------------------------------------------------------
+// --- composites
+// ---------------------------------------------------------------------------------------------------------------
 
 // Columns beyond the square part follow from Q: R_rest = Q^H A_rest.
 std::tuple<Tensor, Tensor> qr_body(const Call&, const Tensor& a, std::string_view mode) {
@@ -292,9 +333,13 @@ std::tuple<Tensor, Tensor> qr_body(const Call&, const Tensor& a, std::string_vie
 
 Tensor solve_body(const Call&, const Tensor& a, const Tensor& b, bool left) {
   check_square("linalg.solve", a);
-  // A vector right-hand side, as NumPy once told them apart: one dimension, or the batch of A without its last dimension.
-  const bool vector = b.dim() == 1 || (b.dim() == a.dim() - 1 && b.sizes() == a.sizes().slice(0, static_cast<size_t>(a.dim() - 1)));
-  RL_CHECK(left || !vector, "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case linalg.solve is equivalent to B / A.squeeze(-1)");
+  // A vector right-hand side, as NumPy once told them apart: one dimension, or the batch of A without its
+  // last dimension.
+  const bool vector = b.dim() == 1 || (b.dim() == a.dim() - 1 &&
+                                       b.sizes() == a.sizes().slice(0, static_cast<size_t>(a.dim() - 1)));
+  RL_CHECK(left || !vector,
+           "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this "
+           "case linalg.solve is equivalent to B / A.squeeze(-1)");
   const Tensor rhs = vector ? column(b) : b;
   RL_CHECK(rhs.dim() >= 2, "linalg.solve: B must have at least 1 dimension");
   const Tensor matrix = left ? a : transpose(a, -2, -1), right = left ? rhs : transpose(rhs, -2, -1);
@@ -315,9 +360,15 @@ Tensor inverse_body(const Call&, const Tensor& a) { return linalg_inv(a); }
 std::tuple<Tensor, Tensor> slogdet_body(const Call&, const Tensor& a) { return linalg_slogdet(a); }
 Tensor logdet_body(const Call&, const Tensor& a) {
   const auto [sign, value] = linalg_slogdet(a);
-  return is_complex(a.dtype()) ? value + log(sign) : ops::where(rushlight::eq(sign, Scalar(-1)), full_like(value, Scalar(std::nan("")), std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt), value);
+  return is_complex(a.dtype()) ? value + log(sign)
+                               : ops::where(rushlight::eq(sign, Scalar(-1)),
+                                            full_like(value, Scalar(std::nan("")), std::nullopt, std::nullopt,
+                                                      std::nullopt, std::nullopt, std::nullopt),
+                                            value);
 }
-Tensor eigvalsh_body(const Call&, const Tensor& a, std::string_view uplo) { return std::get<0>(linalg_eigh(a, uplo)); }
+Tensor eigvalsh_body(const Call&, const Tensor& a, std::string_view uplo) {
+  return std::get<0>(linalg_eigh(a, uplo));
+}
 Tensor svdvals_body(const Call&, const Tensor& a) { return std::get<1>(linalg_svd(a, false)); }
 
 Tensor kron_body(const Call&, const Tensor& self, const Tensor& other) {
@@ -334,22 +385,35 @@ Tensor kron_body(const Call&, const Tensor& self, const Tensor& other) {
 }  // namespace
 
 void register_linalg_operators(Table& t) {
-  t.op(linalg_det, "linalg::det(Tensor A) -> Tensor", det_kernel).out().doc("The determinant.")
-      .derivative([](Grad g, In<0> a, Out<0> d) { return scaled_by(g * conj_of(d), adjoint_of(linalg_inv(a))); });
-  t.op(linalg_slogdet, "linalg::slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet_kernel).out()
+  t.op(linalg_det, "linalg::det(Tensor A) -> Tensor", det_kernel)
+      .out()
+      .doc("The determinant.")
+      .derivative(
+          [](Grad g, In<0> a, Out<0> d) { return scaled_by(g * conj_of(d), adjoint_of(linalg_inv(a))); });
+  t.op(linalg_slogdet, "linalg::slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet_kernel)
+      .out()
       .doc("Sign and logarithm of the determinant's absolute value.")
-      .derivative([](GradOf<1> g, In<0> a) { return g.defined() ? scaled_by(g, adjoint_of(linalg_inv(a))) : Tensor(); });
-  t.op(linalg_inv, "linalg::inv(Tensor A) -> Tensor", inv_kernel).out().doc("The inverse matrix.")
+      .derivative([](GradOf<1> g, In<0> a) {
+        return g.defined() ? scaled_by(g, adjoint_of(linalg_inv(a))) : Tensor();
+      });
+  t.op(linalg_inv, "linalg::inv(Tensor A) -> Tensor", inv_kernel)
+      .out()
+      .doc("The inverse matrix.")
       .derivative([](Grad g, Out<0> x) { return -matmul(adjoint_of(x), matmul(g, adjoint_of(x))); });
-  t.op(linalg_solve_left, "_linalg_solve(Tensor A, Tensor B) -> Tensor", solve_kernel).internal()
+  t.op(linalg_solve_left, "_linalg_solve(Tensor A, Tensor B) -> Tensor", solve_kernel)
+      .internal()
       .derivative([](Grad g, In<0> a, Out<0> x, Needs need) {
         const Tensor gb = linalg_solve_left(adjoint_of(a), g);
         return Grads{need[0] ? -matmul(gb, adjoint_of(x)) : Tensor(), gb};
       });
   t.op(linalg_solve_triangular,
-       "linalg::solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor", solve_triangular_kernel)
-      .out().doc("Solves A X = B, or X A = B, for a triangular A.")
-      .derivative([](Grad g, In<0> a, Out<0> x, Attr<2, bool> upper, Attr<3, bool> left, Attr<4, bool> unit, Needs need) {
+       "linalg::solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "
+       "unitriangular=False) -> Tensor",
+       solve_triangular_kernel)
+      .out()
+      .doc("Solves A X = B, or X A = B, for a triangular A.")
+      .derivative([](Grad g, In<0> a, Out<0> x, Attr<2, bool> upper, Attr<3, bool> left, Attr<4, bool> unit,
+                     Needs need) {
         const Tensor gb = linalg_solve_triangular(adjoint_of(a), g, !upper, left, unit);
         Tensor ga;
         if (need[0]) {
@@ -358,17 +422,28 @@ void register_linalg_operators(Table& t) {
         }
         return Grads{ga, gb};
       });
-  t.op(linalg_cholesky, "linalg::cholesky(Tensor self, *, bool upper=False) -> Tensor", cholesky_kernel).out()
+  t.op(linalg_cholesky, "linalg::cholesky(Tensor self, *, bool upper=False) -> Tensor", cholesky_kernel)
+      .out()
       .doc("The triangular factor L of A = L L^H.")
-      .derivative([](Grad g, Out<0> l, Attr<1, bool> upper) { return half_sum(cholesky_gradient(g, l, upper)); });
-  t.op(linalg_qr, "_linalg_qr(Tensor A, str mode) -> (Tensor, Tensor)", qr_kernel).internal()
-      .derivative([](GradOf<0> gq, GradOf<1> gr, Out<0> q, Out<1> r, Attr<1, std::string_view> mode) { return qr_gradient(gq, gr, q, r, mode); });
-  t.composite("linalg::qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", qr_body).out().doc("A = Q R, Q with orthonormal columns and R upper triangular.");
-  t.op(linalg_eigh, "linalg::eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_kernel).out()
+      .derivative(
+          [](Grad g, Out<0> l, Attr<1, bool> upper) { return half_sum(cholesky_gradient(g, l, upper)); });
+  t.op(linalg_qr, "_linalg_qr(Tensor A, str mode) -> (Tensor, Tensor)", qr_kernel)
+      .internal()
+      .derivative([](GradOf<0> gq, GradOf<1> gr, Out<0> q, Out<1> r, Attr<1, std::string_view> mode) {
+        return qr_gradient(gq, gr, q, r, mode);
+      });
+  t.composite("linalg::qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", qr_body)
+      .out()
+      .doc("A = Q R, Q with orthonormal columns and R upper triangular.");
+  t.op(linalg_eigh, "linalg::eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+       eigh_kernel)
+      .out()
       .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.")
       .derivative([](GradOf<0> gw, GradOf<1> gv, Out<0> w, Out<1> v) { return eigh_gradient(gw, gv, w, v); });
   t.composite("linalg::eigvalsh(Tensor A, str UPLO='L') -> Tensor", eigvalsh_body).out();
-  t.op(linalg_svd, "linalg::svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)", svd_kernel).out()
+  t.op(linalg_svd, "linalg::svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)",
+       svd_kernel)
+      .out()
       .doc("A = U diag(S) Vh with S descending.")
       .derivative([](GradOf<0> gu, GradOf<1> gs, GradOf<2> gvh, Out<0> u, Out<1> s, Out<2> vh) {
         // Of the full decomposition only the first columns are differentiable.
@@ -378,7 +453,8 @@ void register_linalg_operators(Table& t) {
         return svd_gradient(columns(gu), gs, rows(gvh), columns(u), s, rows(vh));
       });
   t.composite("linalg::svdvals(Tensor A) -> Tensor", svdvals_body).out();
-  t.composite(linalg_solve, "linalg::solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve_body).out()
+  t.composite(linalg_solve, "linalg::solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve_body)
+      .out()
       .doc("Solves A X = B, or X A = B.");
   t.composite(det, "det(Tensor self) -> Tensor", det_body);
   t.composite(inverse, "inverse(Tensor self) -> Tensor", inverse_body).out();

@@ -8,7 +8,8 @@ inline Fn<Tensor(const Tensor& A)> linalg_det, linalg_inv, det, inverse, logdet;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A)> linalg_slogdet, slogdet;
 inline Fn<Tensor(const Tensor& A, const Tensor& B)> linalg_solve_left;  // B is [..., n, k]
 inline Fn<Tensor(const Tensor& A, const Tensor& B, bool left)> linalg_solve;
-inline Fn<Tensor(const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular)> linalg_solve_triangular;
+inline Fn<Tensor(const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular)>
+    linalg_solve_triangular;
 inline Fn<Tensor(const Tensor& self, bool upper)> linalg_cholesky;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, std::string_view mode)> linalg_qr;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, std::string_view UPLO)> linalg_eigh;

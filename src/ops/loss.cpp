@@ -12,10 +12,12 @@ namespace rushlight {
 
 using namespace ops;
 
-Reduction reduction_of(std::string_view reduction, std::optional<bool> size_average, std::optional<bool> reduce) {
+Reduction reduction_of(std::string_view reduction, std::optional<bool> size_average,
+                       std::optional<bool> reduce) {
   if (size_average || reduce) {
     reduction = !reduce.value_or(true) ? "none" : size_average.value_or(true) ? "mean" : "sum";
-    show_warning(str("size_average and reduce args will be deprecated, please use reduction='", reduction, "' instead."));
+    show_warning(str("size_average and reduce args will be deprecated, please use reduction='", reduction,
+                     "' instead."));
   }
   if (reduction == "mean") return kMean;
   if (reduction == "sum") return kSum;
@@ -34,14 +36,16 @@ Tensor each_gradient(const Tensor& g, int64_t reduction, const Tensor& like) {
   return reduction == kMean ? g / Scalar(like.numel()) : g;
 }
 
-// --- the losses without arguments' handling: fused for the graph, so that one node stands for one loss ----------------------
+// --- the losses without arguments' handling: fused for the graph, so that one node stands for one loss
+// ----------------------
 
 Tensor mse_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction) {
   const Tensor d = self - target;
   return reduced(mul(d, d), reduction);
 }
 
-Tensor smooth_l1_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+Tensor smooth_l1_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction,
+                        double beta) {
   RL_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
   const Tensor d = abs(self - target);
   if (beta == 0) return reduced(d, reduction);
@@ -54,9 +58,13 @@ Tensor smooth_l1_slope(const Tensor& d, double beta) {
 Tensor huber_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
   RL_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
   const Tensor d = abs(self - target);
-  return reduced(ops::where(d <= Scalar(delta), d * d * Scalar(0.5), (d - Scalar(0.5 * delta)) * Scalar(delta)), reduction);
+  return reduced(
+      ops::where(d <= Scalar(delta), d * d * Scalar(0.5), (d - Scalar(0.5 * delta)) * Scalar(delta)),
+      reduction);
 }
-Tensor huber_slope(const Tensor& d, double delta) { return ops::where(abs(d) <= Scalar(delta), d, sign(d) * Scalar(delta)); }
+Tensor huber_slope(const Tensor& d, double delta) {
+  return ops::where(abs(d) <= Scalar(delta), d, sign(d) * Scalar(delta));
+}
 
 Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined() ? t * weight : t; }
 
@@ -64,7 +72,8 @@ Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined()
 Tensor cut_log(const Tensor& p) { return clamp_min(log(p), Scalar(-100)); }
 Tensor cut_log1m(const Tensor& p) { return clamp_min(log1p(-p), Scalar(-100)); }
 
-Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction) {
+Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
+                  int64_t reduction) {
   if (self.is_cpu() && self.numel())
     RL_CHECK(read_scalar(min(self)).to_double() >= 0 && read_scalar(max(self)).to_double() <= 1,
              "all elements of input should be between 0 and 1");
@@ -72,111 +81,130 @@ Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& target, const T
   return reduced(weighted(loss, weight), reduction);
 }
 
-Tensor bce_logits_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
-                         int64_t reduction) {
+Tensor bce_logits_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
+                         const Tensor& pos_weight, int64_t reduction) {
   Tensor log_weight = log_sigmoid(self);
   if (pos_weight.defined()) log_weight = log_weight * ((pos_weight - Scalar(1)) * target + Scalar(1));
   return reduced(weighted((Scalar(1) - target) * self - log_weight, weight), reduction);
 }
 
-// --- nn.functional --------------------------------------------------------------------------------------------------------
+// --- nn.functional
+// --------------------------------------------------------------------------------------------------------
 
 struct Pair {
   Tensor input, target;
 };
 Pair broadcast_pair(const Tensor& input, const Tensor& target) {
   if (input.sizes() == target.sizes()) return {input, target};
-  show_warning(str("Using a target size (torch.Size(", target.sizes(), ")) that is different to the input size (torch.Size(", input.sizes(),
-                   ")). This will likely lead to incorrect results due to broadcasting. Please ensure they have the same size."));
+  show_warning(str("Using a target size (torch.Size(", target.sizes(),
+                   ")) that is different to the input size (torch.Size(", input.sizes(),
+                   ")). This will likely lead to incorrect results due to broadcasting. Please ensure they "
+                   "have the same size."));
   const Dims sizes = broadcast_shapes(input.sizes(), target.sizes());
   return {expand(input, sizes, false), expand(target, sizes, false)};
 }
 
-Tensor with_weights(const Tensor& loss, const Tensor& weight, const Tensor& input, int64_t reduction, bool divide_by_weights) {
+Tensor with_weights(const Tensor& loss, const Tensor& weight, const Tensor& input, int64_t reduction,
+                    bool divide_by_weights) {
   RL_CHECK_VALUE(weight.sizes() == input.sizes(), "Weights and input must have the same size.");
   const Tensor scaled = loss * weight;
   return reduction == kMean && divide_by_weights ? sum(scaled) / sum(weight) : reduced(scaled, reduction);
 }
 
-Tensor mse_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                     const Tensor& weight) {
+Tensor mse_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
+                     OptBool reduce, std::string_view reduction, const Tensor& weight) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   const Pair p = broadcast_pair(input, target);
   if (!weight.defined()) return mse_loss_raw(p.input, p.target, how);
   return with_weights(square(p.input - p.target), weight, input, how, true);
 }
 
-Tensor l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                    const Tensor& weight) {
+Tensor l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
+                    OptBool reduce, std::string_view reduction, const Tensor& weight) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   const Pair p = broadcast_pair(input, target);
   const Tensor loss = abs(p.input - p.target);
   return weight.defined() ? with_weights(loss, weight, input, how, true) : reduced(loss, how);
 }
 
-Tensor smooth_l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce,
-                           std::string_view reduction, double beta) {
+Tensor smooth_l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
+                           OptBool reduce, std::string_view reduction, double beta) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   const Pair p = broadcast_pair(input, target);
   return beta == 0 ? reduced(abs(p.input - p.target), how) : smooth_l1_loss_raw(p.input, p.target, how, beta);
 }
 
-Tensor huber_loss_body(const Call&, const Tensor& input, const Tensor& target, std::string_view reduction, double delta, const Tensor& weight) {
+Tensor huber_loss_body(const Call&, const Tensor& input, const Tensor& target, std::string_view reduction,
+                       double delta, const Tensor& weight) {
   const int64_t how = reduction_of(reduction);
   const Pair p = broadcast_pair(input, target);
   if (!weight.defined()) return huber_loss_raw(p.input, p.target, how, delta);
   return with_weights(huber_loss_raw(p.input, p.target, kNone, delta), weight, input, how, false);
 }
 
-Tensor bce_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, OptBool reduce,
-                std::string_view reduction) {
+Tensor bce_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+                OptBool size_average, OptBool reduce, std::string_view reduction) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   RL_CHECK_VALUE(input.sizes() == target.sizes(), "Using a target size (torch.Size(", target.sizes(),
                  ")) that is different to the input size (torch.Size(", input.sizes(),
                  ")) is deprecated. Please ensure they have the same size.");
-  RL_CHECK(input.dtype() == target.dtype(), "Found dtype ", legacy_name(target.dtype()), " but expected ", legacy_name(input.dtype()));
-  const Tensor w = weight.defined() && !(weight.sizes() == input.sizes()) ? expand(weight, input.sizes(), false) : weight;
+  RL_CHECK(input.dtype() == target.dtype(), "Found dtype ", legacy_name(target.dtype()), " but expected ",
+           legacy_name(input.dtype()));
+  const Tensor w =
+      weight.defined() && !(weight.sizes() == input.sizes()) ? expand(weight, input.sizes(), false) : weight;
   return binary_cross_entropy_raw(input, target, w, how);
 }
 
-Tensor bce_logits_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, OptBool reduce,
-                       std::string_view reduction, const Tensor& pos_weight) {
+Tensor bce_logits_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+                       OptBool size_average, OptBool reduce, std::string_view reduction,
+                       const Tensor& pos_weight) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
-  RL_CHECK_VALUE(input.sizes() == target.sizes(), "Target size (torch.Size(", target.sizes(), ")) must be the same as input size (torch.Size(",
-                 input.sizes(), "))");
+  RL_CHECK_VALUE(input.sizes() == target.sizes(), "Target size (torch.Size(", target.sizes(),
+                 ")) must be the same as input size (torch.Size(", input.sizes(), "))");
   return binary_cross_entropy_with_logits_raw(input, target, weight, pos_weight, how);
 }
 
-Tensor kl_div_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                   bool log_target) {
+Tensor kl_div_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
+                   OptBool reduce, std::string_view reduction, bool log_target) {
   const bool by_batch = reduction == "batchmean" && !size_average && !reduce;
   const int64_t how = by_batch ? kSum : reduction_of(reduction, size_average, reduce);
   if (how == kMean)
     show_warning(
-        "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
-        "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+        "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' "
+        "divides only by the batch "
+        "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
+        "'batchmean' in the next major "
         "release.");
-  const Tensor loss = reduced(log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input, how);
+  const Tensor loss =
+      reduced(log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input, how);
   return by_batch && input.dim() != 0 ? loss / Scalar(input->sizes[0]) : loss;
 }
 
 void register_raw_losses(Table& t) {
-  t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction) -> Tensor", mse_kernel).internal()
+  t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction) -> Tensor", mse_kernel)
+      .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Needs need) {
         const Tensor gx = each_gradient(g, reduction, x) * (x - y) * Scalar(2);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
-  t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor", smooth_l1_kernel).internal()
+  t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+       smooth_l1_kernel)
+      .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> beta, Needs need) {
         const Tensor gx = each_gradient(g, reduction, x) * smooth_l1_slope(x - y, beta);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
-  t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor", huber_kernel).internal()
-      .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
-        const Tensor gx = each_gradient(g, reduction, x) * huber_slope(x - y, delta);
-        return Grads{gx, need[1] ? -gx : Tensor()};
-      });
-  t.op(binary_cross_entropy_raw, "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction) -> Tensor", bce_kernel)
+  t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+       huber_kernel)
+      .internal()
+      .derivative(
+          [](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
+            const Tensor gx = each_gradient(g, reduction, x) * huber_slope(x - y, delta);
+            return Grads{gx, need[1] ? -gx : Tensor()};
+          });
+  t.op(binary_cross_entropy_raw,
+       "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction) -> Tensor",
+       bce_kernel)
       .internal()
       .derivative([](Grad g, In<0> p, In<1> y, In<2> w, Attr<3, int64_t> reduction, Needs need) {
         const Tensor each = weighted(each_gradient(g, reduction, p), w);
@@ -186,7 +214,8 @@ void register_raw_losses(Table& t) {
         return grads;
       });
   t.op(binary_cross_entropy_with_logits_raw,
-       "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, int reduction) -> Tensor",
+       "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, int "
+       "reduction) -> Tensor",
        bce_logits_kernel)
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, In<2> w, In<3> pw, Attr<4, int64_t> reduction, Needs need) {
@@ -208,32 +237,45 @@ void register_loss_operators(Table& t) {
   register_nll_operators(t);
   register_raw_losses(t);
   t.composite(mse_loss,
-              "nn::mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean', "
-              "Tensor? weight=None) -> Tensor", mse_loss_body)
+              "nn::mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+              "reduction='mean', "
+              "Tensor? weight=None) -> Tensor",
+              mse_loss_body)
       .doc("The squared difference.");
   t.composite(l1_loss,
-              "nn::l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean', "
-              "Tensor? weight=None) -> Tensor", l1_loss_body)
+              "nn::l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+              "reduction='mean', "
+              "Tensor? weight=None) -> Tensor",
+              l1_loss_body)
       .doc("The absolute difference.");
   t.composite(smooth_l1_loss,
-              "nn::smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean', "
-              "float beta=1.0) -> Tensor", smooth_l1_loss_body)
+              "nn::smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+              "str reduction='mean', "
+              "float beta=1.0) -> Tensor",
+              smooth_l1_loss_body)
       .doc("Quadratic below beta, linear above.");
   t.composite(huber_loss,
-              "nn::huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? weight=None) -> Tensor",
+              "nn::huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? "
+              "weight=None) -> Tensor",
               huber_loss_body)
       .doc("Quadratic up to delta, then linear with slope delta.");
   t.composite(binary_cross_entropy,
-              "nn::binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, bool? reduce=None, "
-              "str reduction='mean') -> Tensor", bce_body)
+              "nn::binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? "
+              "size_average=None, bool? reduce=None, "
+              "str reduction='mean') -> Tensor",
+              bce_body)
       .doc("Cross entropy of probabilities with 0/1 targets.");
   t.composite(binary_cross_entropy_with_logits,
-              "nn::binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
-              "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor", bce_logits_body)
+              "nn::binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
+              "size_average=None, "
+              "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
+              bce_logits_body)
       .doc("Cross entropy of sigmoid(input) with 0/1 targets, without overflow.");
   t.composite(kl_div,
-              "nn::kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str reduction='mean', "
-              "bool log_target=False) -> Tensor", kl_div_body)
+              "nn::kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+              "reduction='mean', "
+              "bool log_target=False) -> Tensor",
+              kl_div_body)
       .doc("Kullback-Leibler divergence of target from the log probabilities in input.");
 }
 

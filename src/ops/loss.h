@@ -6,40 +6,45 @@ namespace rushlight::ops {
 
 using OptBool = std::optional<bool>;
 
-inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, int64_t ignore_index,
-                 OptBool reduce, std::string_view reduction)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average,
+                 int64_t ignore_index, OptBool reduce, std::string_view reduction)>
     nll_loss;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, int64_t ignore_index,
-                 OptBool reduce, std::string_view reduction, double label_smoothing)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average,
+                 int64_t ignore_index, OptBool reduce, std::string_view reduction, double label_smoothing)>
     cross_entropy;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                 const Tensor& weight)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce,
+                 std::string_view reduction, const Tensor& weight)>
     mse_loss, l1_loss;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                 double beta)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce,
+                 std::string_view reduction, double beta)>
     smooth_l1_loss;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, std::string_view reduction, double delta, const Tensor& weight)> huber_loss;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, OptBool reduce,
-                 std::string_view reduction)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, std::string_view reduction, double delta,
+                 const Tensor& weight)>
+    huber_loss;
+inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average,
+                 OptBool reduce, std::string_view reduction)>
     binary_cross_entropy;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, OptBool reduce,
-                 std::string_view reduction, const Tensor& pos_weight)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average,
+                 OptBool reduce, std::string_view reduction, const Tensor& pos_weight)>
     binary_cross_entropy_with_logits;
-inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce, std::string_view reduction,
-                 bool log_target)>
+inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average, OptBool reduce,
+                 std::string_view reduction, bool log_target)>
     kl_div;
 
 // reduction: 0 none, 1 mean, 2 sum. The second result is the total weight that a mean divides by.
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                     int64_t ignore_index)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                     int64_t reduction, int64_t ignore_index)>
     nll_loss_forward, nll_loss2d_forward;
-inline Fn<Tensor(const Tensor& grad_output, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignore_index,
-                 const Tensor& total_weight, IntList input_sizes)>
+inline Fn<Tensor(const Tensor& grad_output, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 int64_t ignore_index, const Tensor& total_weight, IntList input_sizes)>
     nll_loss_backward;
 inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction)> mse_loss_raw;
-inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction, double beta)> smooth_l1_loss_raw, huber_loss_raw;
-inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction)> binary_cross_entropy_raw;
-inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight, int64_t reduction)>
+inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction, double beta)>
+    smooth_l1_loss_raw, huber_loss_raw;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction)>
+    binary_cross_entropy_raw;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, const Tensor& pos_weight,
+                 int64_t reduction)>
     binary_cross_entropy_with_logits_raw;
 
 }  // namespace rushlight::ops
@@ -48,7 +53,8 @@ namespace rushlight {
 
 enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 // What `reduction`, or the two old arguments in its place, asks for.
-Reduction reduction_of(std::string_view reduction, std::optional<bool> size_average = std::nullopt, std::optional<bool> reduce = std::nullopt);
+Reduction reduction_of(std::string_view reduction, std::optional<bool> size_average = std::nullopt,
+                       std::optional<bool> reduce = std::nullopt);
 Tensor reduced(const Tensor& loss, int64_t reduction);
 
 void register_nll_operators(class Table& t);

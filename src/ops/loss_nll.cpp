@@ -25,8 +25,8 @@ struct Targets {
 };
 
 Targets targets_of(IntList input, DType dtype, const Tensor& target, const Tensor& weight, int64_t ignored) {
-  RL_CHECK(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8, "expected scalar type Long but found ",
-           legacy_name(target.dtype()));
+  RL_CHECK(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+           "expected scalar type Long but found ", legacy_name(target.dtype()));
   Targets t{dense(to_dtype(target, DType::Int64)), weight.defined() ? dense(weight) : weight, {}};
   const size_t d = input.size() == 1 ? 0 : 1;
   t.plan.batch = d ? input[0] : 1;
@@ -35,17 +35,21 @@ Targets targets_of(IntList input, DType dtype, const Tensor& target, const Tenso
   t.plan.ignored = ignored;
   t.plan.target = t.target.data<int64_t>();
   if (weight.defined()) {
-    RL_CHECK(weight.dim() == 1 && weight.numel() == t.plan.classes, "weight tensor should be defined either for all ", t.plan.classes,
+    RL_CHECK(weight.dim() == 1 && weight.numel() == t.plan.classes,
+             "weight tensor should be defined either for all ", t.plan.classes,
              " classes or no classes but got weight tensor of shape: ", weight.sizes());
-    RL_CHECK(weight.dtype() == dtype, "expected scalar type ", legacy_name(dtype), " but found ", legacy_name(weight.dtype()));
+    RL_CHECK(weight.dtype() == dtype, "expected scalar type ", legacy_name(dtype), " but found ",
+             legacy_name(weight.dtype()));
     t.plan.weight = t.weight.data_ptr();
   }
   return t;
 }
 
-std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
+std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                   int64_t reduction, int64_t ignored) {
   const DType dtype = self.dtype();
-  if (!is_floating(dtype)) RL_NOT_IMPLEMENTED("\"nll_loss_out_frame\" not implemented for '", legacy_name(dtype), "'");
+  if (!is_floating(dtype))
+    RL_NOT_IMPLEMENTED("\"nll_loss_out_frame\" not implemented for '", legacy_name(dtype), "'");
   Tensor total = empty_tensor(IntList{}, dtype, self.device());
   Tensor loss = empty_tensor(reduction == kNone ? target.sizes() : IntList{}, dtype, self.device());
   if (!self.is_cpu()) return {loss, total};
@@ -53,7 +57,8 @@ std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, con
   cpu::check_targets(t.plan);
   const Tensor x = dense(self);
   auto store = [&](const Tensor& to, double value) {
-    visit_dtype(FloatTypes{}, dtype, "nll_loss", [&](auto tag) { *to.data<decltype(tag)>() = convert<decltype(tag)>(value); });
+    visit_dtype(FloatTypes{}, dtype, "nll_loss",
+                [&](auto tag) { *to.data<decltype(tag)>() = convert<decltype(tag)>(value); });
   };
   if (reduction == kNone) {
     cpu::nll_each(t.plan, dtype, x.data_ptr(), loss.data_ptr());
@@ -66,27 +71,29 @@ std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, con
   return {loss, total};
 }
 
-std::tuple<Tensor, Tensor> nll_loss_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                           int64_t ignored) {
+std::tuple<Tensor, Tensor> nll_loss_kernel(const Call&, const Tensor& self, const Tensor& target,
+                                           const Tensor& weight, int64_t reduction, int64_t ignored) {
   RL_CHECK(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   RL_CHECK(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
-  RL_CHECK(self.dim() == 1 ? target.dim() == 0 : target.dim() == 1 && self->sizes[0] == target->sizes[0], "size mismatch (got input: ",
-           self.sizes(), ", target: ", target.sizes(), ")");
+  RL_CHECK(self.dim() == 1 ? target.dim() == 0 : target.dim() == 1 && self->sizes[0] == target->sizes[0],
+           "size mismatch (got input: ", self.sizes(), ", target: ", target.sizes(), ")");
   return run_nll(self, target, weight, reduction, ignored);
 }
 
-std::tuple<Tensor, Tensor> nll_loss2d_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                             int64_t ignored) {
-  RL_CHECK(self.dim() >= 3 && target.dim() == self.dim() - 1, "only batches of spatial targets supported (3D tensors) but got targets of dimension: ",
-           target.dim());
+std::tuple<Tensor, Tensor> nll_loss2d_kernel(const Call&, const Tensor& self, const Tensor& target,
+                                             const Tensor& weight, int64_t reduction, int64_t ignored) {
+  RL_CHECK(
+      self.dim() >= 3 && target.dim() == self.dim() - 1,
+      "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
   bool fits = self->sizes[0] == target->sizes[0];
   for (int64_t d = 2; d < self.dim(); ++d) fits &= self->sizes[d] == target->sizes[d - 1];
   RL_CHECK(fits, "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes(), ")");
   return run_nll(self, target, weight, reduction, ignored);
 }
 
-Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction,
-                                int64_t ignored, const Tensor& total_weight, IntList input_sizes) {
+Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& target, const Tensor& weight,
+                                int64_t reduction, int64_t ignored, const Tensor& total_weight,
+                                IntList input_sizes) {
   Tensor result = empty_tensor(input_sizes, grad.dtype(), grad.device());
   if (!result.is_cpu() || result.numel() == 0) return result;
   std::memset(result.data_ptr(), 0, result.nbytes());
@@ -99,16 +106,18 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
 }
 
 // Class dimension 1, or 0 of a single sample; anything behind it belongs to the samples.
-Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored) {
+Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
+              int64_t ignored) {
   RL_CHECK_VALUE(input.dim() >= 1, "Expected 1 or more dimensions (got ", input.dim(), ")");
-  RL_CHECK_VALUE(input.dim() == 1 || (target.dim() > 0 && input->sizes[0] == target->sizes[0]), "Expected input batch_size (", input->sizes[0],
-                 ") to match target batch_size (", target.dim() ? target->sizes[0] : 0, ").");
+  RL_CHECK_VALUE(input.dim() == 1 || (target.dim() > 0 && input->sizes[0] == target->sizes[0]),
+                 "Expected input batch_size (", input->sizes[0], ") to match target batch_size (",
+                 target.dim() ? target->sizes[0] : 0, ").");
   if (input.dim() <= 2) return std::get<0>(nll_loss_forward(input, target, weight, reduction, ignored));
   return std::get<0>(nll_loss2d_forward(input, target, weight, reduction, ignored));
 }
 
-Tensor nll_loss_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, int64_t ignored,
-                     OptBool reduce, std::string_view reduction) {
+Tensor nll_loss_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+                     OptBool size_average, int64_t ignored, OptBool reduce, std::string_view reduction) {
   return nll_of(input, target, weight, reduction_of(reduction, size_average, reduce), ignored);
 }
 
@@ -120,13 +129,18 @@ Tensor weight_along(const Tensor& weight, int64_t dim) {
   }());
 }
 
-Tensor cross_entropy_with_probabilities(const Tensor& input, const Tensor& given, const Tensor& weight, int64_t reduction, double smoothing) {
+Tensor cross_entropy_with_probabilities(const Tensor& input, const Tensor& given, const Tensor& weight,
+                                        int64_t reduction, double smoothing) {
   const int64_t class_dim = input.dim() == 1 ? 0 : 1, classes = input->sizes[class_dim];
-  RL_CHECK(is_floating(given.dtype()), "Expected floating point type for target with class probabilities, got ", legacy_name(given.dtype()));
+  RL_CHECK(is_floating(given.dtype()),
+           "Expected floating point type for target with class probabilities, got ",
+           legacy_name(given.dtype()));
   RL_CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-           "cross_entropy: weight tensor should be defined either for all ", classes, " classes or no classes but got weight tensor of shape: ",
-           weight.sizes());
-  const Tensor target = smoothing > 0 ? given * Scalar(1 - smoothing) + Scalar(smoothing / static_cast<double>(classes)) : given;
+           "cross_entropy: weight tensor should be defined either for all ", classes,
+           " classes or no classes but got weight tensor of shape: ", weight.sizes());
+  const Tensor target = smoothing > 0
+                            ? given * Scalar(1 - smoothing) + Scalar(smoothing / static_cast<double>(classes))
+                            : given;
   Tensor terms = log_softmax(input, class_dim, std::nullopt) * target;
   if (weight.defined()) terms = terms * weight_along(weight, input.dim());
   if (reduction == kNone) return -sum_dim(terms, IntList{class_dim}, false, std::nullopt);
@@ -136,12 +150,14 @@ Tensor cross_entropy_with_probabilities(const Tensor& input, const Tensor& given
 }
 
 // (1 - s) * nll + s / classes * (sum over classes of -log p), the latter averaged as the former.
-Tensor smoothed(const Tensor& log_p, const Tensor& target, const Tensor& weight, int64_t reduction, int64_t ignored, double smoothing) {
+Tensor smoothed(const Tensor& log_p, const Tensor& target, const Tensor& weight, int64_t reduction,
+                int64_t ignored, double smoothing) {
   const int64_t class_dim = log_p.dim() == 1 ? 0 : 1, classes = log_p->sizes[class_dim];
   const Tensor nll = nll_of(log_p, target, weight, reduction, ignored);
   const Tensor weighted = weight.defined() ? log_p * weight_along(weight, log_p.dim()) : log_p;
   const Tensor mask = rushlight::eq(target, Scalar(ignored));
-  const Tensor smooth = rushlight::masked_fill(-sum_dim(weighted, IntList{class_dim}, false, std::nullopt), mask, Scalar(0));
+  const Tensor smooth =
+      rushlight::masked_fill(-sum_dim(weighted, IntList{class_dim}, false, std::nullopt), mask, Scalar(0));
   Tensor uniform;
   if (reduction == kNone) {
     uniform = smooth;
@@ -149,51 +165,68 @@ Tensor smoothed(const Tensor& log_p, const Tensor& target, const Tensor& weight,
     uniform = sum(smooth);
   } else if (weight.defined()) {
     const Tensor classes_of = flatten(rushlight::masked_fill(target, mask, Scalar(0)), 0, -1);
-    uniform = sum(smooth) / sum(rushlight::masked_fill(gather(weight, 0, classes_of, false), flatten(mask, 0, -1), Scalar(0)));
+    uniform = sum(smooth) / sum(rushlight::masked_fill(gather(weight, 0, classes_of, false),
+                                                       flatten(mask, 0, -1), Scalar(0)));
   } else {
     uniform = sum(smooth) / to_dtype(sum(~mask), smooth.dtype());
   }
   return nll * Scalar(1 - smoothing) + uniform * Scalar(smoothing / static_cast<double>(classes));
 }
 
-Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight, OptBool size_average, int64_t ignored,
-                          OptBool reduce, std::string_view reduction_name, double smoothing) {
+Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+                          OptBool size_average, int64_t ignored, OptBool reduce,
+                          std::string_view reduction_name, double smoothing) {
   const int64_t reduction = reduction_of(reduction_name, size_average, reduce);
   RL_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
   RL_CHECK_VALUE(input.dim() >= 1, "Expected 1 or more dimensions (got ", input.dim(), ")");
-  if (input.sizes() == target.sizes()) return cross_entropy_with_probabilities(input, target, weight, reduction, smoothing);
+  if (input.sizes() == target.sizes())
+    return cross_entropy_with_probabilities(input, target, weight, reduction, smoothing);
   const Tensor log_p = log_softmax(input, input.dim() == 1 ? 0 : 1, std::nullopt);
-  return smoothing > 0 ? smoothed(log_p, target, weight, reduction, ignored, smoothing) : nll_of(log_p, target, weight, reduction, ignored);
+  return smoothing > 0 ? smoothed(log_p, target, weight, reduction, ignored, smoothing)
+                       : nll_of(log_p, target, weight, reduction, ignored);
 }
 
 template <bool Spatial>
 auto nll_derivative() {
-  return [](Grad g, Shape<0> x, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored, Out<1> total) {
-    return nll_loss_backward(g, target, weight, reduction, ignored, total, x);
-  };
+  return
+      [](Grad g, Shape<0> x, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored,
+         Out<1> total) { return nll_loss_backward(g, target, weight, reduction, ignored, total, x); };
 }
 
 }  // namespace
 
 void register_nll_operators(Table& t) {
-  t.op(nll_loss_forward, "nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor)",
-       nll_loss_kernel).internal().derivative(nll_derivative<false>());
-  t.op(nll_loss2d_forward, "nll_loss2d(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, Tensor)",
-       nll_loss2d_kernel).internal().derivative(nll_derivative<true>());
+  t.op(nll_loss_forward,
+       "nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
+       "Tensor)",
+       nll_loss_kernel)
+      .internal()
+      .derivative(nll_derivative<false>());
+  t.op(nll_loss2d_forward,
+       "nll_loss2d(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
+       "Tensor)",
+       nll_loss2d_kernel)
+      .internal()
+      .derivative(nll_derivative<true>());
   t.op(nll_loss_backward,
-       "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int ignore_index, Tensor total_weight, "
+       "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int "
+       "ignore_index, Tensor total_weight, "
        "int[] input_sizes) -> Tensor",
-       nll_loss_backward_kernel).internal()
-      .derivative([](Grad g, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored) {
-        return Grads{nll_of(g, target, weight, reduction, ignored), Tensor(), Tensor(), Tensor()};
-      });
+       nll_loss_backward_kernel)
+      .internal()
+      .derivative(
+          [](Grad g, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored) {
+            return Grads{nll_of(g, target, weight, reduction, ignored), Tensor(), Tensor(), Tensor()};
+          });
   t.composite(nll_loss,
-              "nn::nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+              "nn::nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+              "ignore_index=-100, "
               "bool? reduce=None, str reduction='mean') -> Tensor",
               nll_loss_body)
       .doc("Minus the log probability of each target class. Shapes: [batch, classes, ...] and [batch, ...].");
   t.composite(cross_entropy,
-              "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int ignore_index=-100, "
+              "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+              "int ignore_index=-100, "
               "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
               cross_entropy_body)
       .doc("Cross entropy of softmax(input) and target classes or class probabilities.");

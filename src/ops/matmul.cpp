@@ -16,7 +16,8 @@ namespace {
 using namespace ops;
 
 void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  RL_CHECK(a.dtype() == b.dtype(), op, ": expected both operands to have the same dtype, but got: ", legacy_name(a.dtype()), " and ",
+  RL_CHECK(a.dtype() == b.dtype(), op,
+           ": expected both operands to have the same dtype, but got: ", legacy_name(a.dtype()), " and ",
            legacy_name(b.dtype()), " (", describe(a), " and ", describe(b), "); convert one with .to()");
 }
 
@@ -25,14 +26,18 @@ Tensor readable(const Tensor& t) {
   const int64_t r = t.dim() - 2, c = t.dim() - 1;
   return cpu::gemm_readable(t->sizes[r], t->sizes[c], t->strides[r], t->strides[c]) ? t : contiguous(t);
 }
-cpu::MatrixView matrix(const Tensor& t) { return {t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]}; }
+cpu::MatrixView matrix(const Tensor& t) {
+  return {t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]};
+}
 
 void check_mm(const char* op, const Tensor& a, const Tensor& b) {
-  RL_CHECK(a.dim() == 2, op == std::string_view("mm") ? "self must be a matrix" : "mat1 must be a matrix", ", got ", a.dim(), "-D tensor");
+  RL_CHECK(a.dim() == 2, op == std::string_view("mm") ? "self must be a matrix" : "mat1 must be a matrix",
+           ", got ", a.dim(), "-D tensor");
   RL_CHECK(b.dim() == 2, "mat2 must be a matrix, got ", b.dim(), "-D tensor");
-  RL_CHECK(a->sizes[1] == b->sizes[0], "mat1 and mat2 shapes cannot be multiplied (", a->sizes[0], "x", a->sizes[1], " and ", b->sizes[0],
-           "x", b->sizes[1], ")");
-  RL_CHECK(a.dtype() == b.dtype(), "mat1 and mat2 must have the same dtype, but got ", legacy_name(a.dtype()), " and ", legacy_name(b.dtype()));
+  RL_CHECK(a->sizes[1] == b->sizes[0], "mat1 and mat2 shapes cannot be multiplied (", a->sizes[0], "x",
+           a->sizes[1], " and ", b->sizes[0], "x", b->sizes[1], ")");
+  RL_CHECK(a.dtype() == b.dtype(), "mat1 and mat2 must have the same dtype, but got ", legacy_name(a.dtype()),
+           " and ", legacy_name(b.dtype()));
 }
 
 Tensor mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
@@ -52,9 +57,11 @@ Tensor started_with(const Tensor& bias, IntList sizes, const Scalar& beta, DType
   return result;
 }
 
-Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta, const Scalar& alpha) {
+Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                    const Scalar& beta, const Scalar& alpha) {
   check_mm("addmm", mat1, mat2);
-  RL_CHECK(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", legacy_name(self.dtype()), " and ", legacy_name(mat2.dtype()));
+  RL_CHECK(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ",
+           legacy_name(self.dtype()), " and ", legacy_name(mat2.dtype()));
   const int64_t m = mat1->sizes[0], k = mat1->sizes[1], n = mat2->sizes[1];
   Tensor result = started_with(self, IntList{m, n}, beta, mat1.dtype());
   if (!result.is_cpu()) return result;
@@ -67,57 +74,70 @@ void check_bmm(const char* op, const Tensor& a, const Tensor& b) {
   RL_CHECK(a.dim() == 3, "batch1 must be a 3D tensor (", op, " got ", describe(a), ")");
   RL_CHECK(b.dim() == 3, "batch2 must be a 3D tensor (", op, " got ", describe(b), ")");
   RL_CHECK(a->sizes[0] == b->sizes[0] && a->sizes[2] == b->sizes[1],
-           "Expected size for first two dimensions of batch2 tensor to be: [", a->sizes[0], ", ", a->sizes[2], "] but got: [",
-           b->sizes[0], ", ", b->sizes[1], "].");
+           "Expected size for first two dimensions of batch2 tensor to be: [", a->sizes[0], ", ", a->sizes[2],
+           "] but got: [", b->sizes[0], ", ", b->sizes[1], "].");
   check_same_dtype(op, a, b);
 }
 
-void batched_product(const Tensor& lhs, const Tensor& rhs, const Scalar& alpha, const Scalar& beta, const Tensor& result) {
+void batched_product(const Tensor& lhs, const Tensor& rhs, const Scalar& alpha, const Scalar& beta,
+                     const Tensor& result) {
   if (!result.is_cpu()) return;
   const Tensor a = readable(lhs), b = readable(rhs);
   const int64_t m = a->sizes[1], k = a->sizes[2], n = b->sizes[2];
-  cpu::gemm_batch(a.dtype(), a->sizes[0], m, n, k, alpha, matrix(a), a->strides[0], matrix(b), b->strides[0], beta, result.data_ptr(), n, m * n);
+  cpu::gemm_batch(a.dtype(), a->sizes[0], m, n, k, alpha, matrix(a), a->strides[0], matrix(b), b->strides[0],
+                  beta, result.data_ptr(), n, m * n);
 }
 
 Tensor bmm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   check_bmm("bmm", self, mat2);
-  Tensor result = empty_tensor(IntList{self->sizes[0], self->sizes[1], mat2->sizes[2]}, self.dtype(), self.device());
+  Tensor result =
+      empty_tensor(IntList{self->sizes[0], self->sizes[1], mat2->sizes[2]}, self.dtype(), self.device());
   batched_product(self, mat2, 1, 0, result);
   return result;
 }
 
-Tensor baddbmm_kernel(const Call&, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+Tensor baddbmm_kernel(const Call&, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                      const Scalar& beta, const Scalar& alpha) {
   check_bmm("baddbmm", batch1, batch2);
   check_same_dtype("baddbmm", self, batch1);
-  Tensor result = started_with(self, IntList{batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]}, beta, batch1.dtype());
+  Tensor result =
+      started_with(self, IntList{batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]}, beta, batch1.dtype());
   batched_product(batch1, batch2, alpha, beta, result);
   return result;
 }
 
 Tensor mv_kernel(const Call&, const Tensor& self, const Tensor& vec) {
-  RL_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", vec.dim(), ", ", self.dim(), ", ", vec.dim());
-  RL_CHECK(self->sizes[1] == vec->sizes[0], "size mismatch, got input (", self->sizes[0], "), mat (", self->sizes[0], "x", self->sizes[1],
-           "), vec (", vec->sizes[0], ")");
+  RL_CHECK(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", vec.dim(), ", ",
+           self.dim(), ", ", vec.dim());
+  RL_CHECK(self->sizes[1] == vec->sizes[0], "size mismatch, got input (", self->sizes[0], "), mat (",
+           self->sizes[0], "x", self->sizes[1], "), vec (", vec->sizes[0], ")");
   check_same_dtype("mv", self, vec);
   Tensor result = empty_tensor(IntList{self->sizes[0]}, self.dtype(), self.device());
   if (!result.is_cpu()) return result;
   const Tensor a = readable(self), x = contiguous(vec);
-  cpu::gemm(self.dtype(), a->sizes[0], 1, a->sizes[1], 1, matrix(a), {x.data_ptr(), 1, 1}, 0, result.data_ptr(), 1);
+  cpu::gemm(self.dtype(), a->sizes[0], 1, a->sizes[1], 1, matrix(a), {x.data_ptr(), 1, 1}, 0,
+            result.data_ptr(), 1);
   return result;
 }
 
 Tensor inner_product(const char* op, const Tensor& a, const Tensor& b, bool conjugate) {
-  RL_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(), "D tensors");
-  RL_CHECK(a.dtype() == b.dtype(), op, ": expected both vectors to have same dtype, but found ", legacy_name(a.dtype()), " and ", legacy_name(b.dtype()));
-  RL_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [", b.numel(),
-           "] to have the same number of elements, but got ", a.numel(), " and ", b.numel(), " elements respectively");
+  RL_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(),
+           "D tensors");
+  RL_CHECK(a.dtype() == b.dtype(), op, ": expected both vectors to have same dtype, but found ",
+           legacy_name(a.dtype()), " and ", legacy_name(b.dtype()));
+  RL_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [",
+           b.numel(), "] to have the same number of elements, but got ", a.numel(), " and ", b.numel(),
+           " elements respectively");
   Tensor result = empty_tensor(IntList{}, a.dtype(), a.device());
   if (result.is_cpu())
-    cpu::dot(a.dtype(), a.numel(), a.data_ptr(), a->strides[0], b.data_ptr(), b->strides[0], conjugate, result.data_ptr());
+    cpu::dot(a.dtype(), a.numel(), a.data_ptr(), a->strides[0], b.data_ptr(), b->strides[0], conjugate,
+             result.data_ptr());
   return result;
 }
 Tensor dot_kernel(const Call&, const Tensor& a, const Tensor& b) { return inner_product("dot", a, b, false); }
-Tensor vdot_kernel(const Call&, const Tensor& a, const Tensor& b) { return inner_product("vdot", a, b, true); }
+Tensor vdot_kernel(const Call&, const Tensor& a, const Tensor& b) {
+  return inner_product("vdot", a, b, true);
+}
 
 // Integer products take the integer part of a factor, as the fused kernels do.
 Tensor scaled(const Tensor& t, const Scalar& by) {
@@ -125,8 +145,11 @@ Tensor scaled(const Tensor& t, const Scalar& by) {
   return is_integral(t.dtype()) && by.is_floating() ? t * Scalar(by.to_int()) : t * by;
 }
 
-// Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns back for free.
-bool column_major(const Tensor& t) { return t->strides[0] == 1 && t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1; }
+// Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns
+// back for free.
+bool column_major(const Tensor& t) {
+  return t->strides[0] == 1 && t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1;
+}
 Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
   const Tensor b = conj_of(mat2);
   return column_major(mat1) ? ops::t(mm(b, ops::t(g))) : mm(g, ops::t(b));
@@ -137,7 +160,8 @@ Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
 }
 Tensor adjoint_of(const Tensor& t) { return transpose(conj_of(t), -2, -1); }
 
-// --- composites -------------------------------------------------------------------------------------------------------
+// --- composites
+// -------------------------------------------------------------------------------------------------------
 
 Tensor outer_body(const Call&, const Tensor& self, const Tensor& vec2) {
   RL_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
@@ -145,27 +169,33 @@ Tensor outer_body(const Call&, const Tensor& self, const Tensor& vec2) {
   return unsqueeze(self, 1) * vec2;
 }
 
-Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
-  RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ", vec1.dim(), "-D and ", vec2.dim(), "-D");
+Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+                 const Scalar& alpha) {
+  RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ",
+           vec1.dim(), "-D and ", vec2.dim(), "-D");
   const Tensor product = scaled(unsqueeze(vec1, 1) * vec2, alpha);
   if (beta == Scalar(0)) return product;
   return scaled(self, beta) + product;
 }
 
-Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta, const Scalar& alpha) {
+Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                  const Scalar& alpha) {
   const Tensor product = scaled(mv(mat, vec), alpha);
-  RL_CHECK(self.dtype() == mat.dtype(), "addmv input tensors must have the same dtype, but got ", legacy_name(self.dtype()), ", ",
-           legacy_name(mat.dtype()), ", and ", legacy_name(vec.dtype()));
+  RL_CHECK(self.dtype() == mat.dtype(), "addmv input tensors must have the same dtype, but got ",
+           legacy_name(self.dtype()), ", ", legacy_name(mat.dtype()), ", and ", legacy_name(vec.dtype()));
   if (beta == Scalar(0)) return product;
-  RL_CHECK(self.dim() == 0 || self.dim() == 1, "vector + matrix @ vector expected, got ", self.dim(), ", ", mat.dim(), ", ", vec.dim());
+  RL_CHECK(self.dim() == 0 || self.dim() == 1, "vector + matrix @ vector expected, got ", self.dim(), ", ",
+           mat.dim(), ", ", vec.dim());
   return scaled(self, beta) + product;
 }
 
-Tensor addbmm_body(const Call&, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta, const Scalar& alpha) {
+Tensor addbmm_body(const Call&, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
+                   const Scalar& beta, const Scalar& alpha) {
   check_bmm("addbmm", batch1, batch2);
   // The sum over the batch is one product of long matrices.
   const int64_t b = batch1->sizes[0], n = batch1->sizes[1], m = batch1->sizes[2], p = batch2->sizes[2];
-  const Tensor left = reshape(permute(batch1, IntList{1, 0, 2}), IntList{n, b * m}), right = reshape(batch2, IntList{b * m, p});
+  const Tensor left = reshape(permute(batch1, IntList{1, 0, 2}), IntList{n, b * m}),
+               right = reshape(batch2, IntList{b * m, p});
   return addmm(self, left, right, beta, alpha);
 }
 
@@ -188,7 +218,8 @@ Tensor broadcast_bmm(const Tensor& a, const Tensor& b) {
 
 Tensor matmul_body(const Call&, const Tensor& self, const Tensor& other) {
   const int64_t d1 = self.dim(), d2 = other.dim();
-  RL_CHECK(d1 > 0 && d2 > 0, "both arguments to matmul need to be at least 1D, but they are ", d1, "D and ", d2, "D");
+  RL_CHECK(d1 > 0 && d2 > 0, "both arguments to matmul need to be at least 1D, but they are ", d1, "D and ",
+           d2, "D");
   if (d1 == 1 && d2 == 1) return dot(self, other);
   if (d1 == 2 && d2 == 1) return mv(self, other);
   if (d1 == 1 && d2 == 2) return squeeze_dim(mm(unsqueeze(self, 0), other), 0);
@@ -203,20 +234,25 @@ Tensor matmul_body(const Call&, const Tensor& self, const Tensor& other) {
     return unsafe_view(mm(folded, other), sizes);
   }
   if (d1 == 1) return squeeze_dim(matmul(unsqueeze(self, 0), other), -2);
-  RL_CHECK(self->sizes[d1 - 1] == other->sizes[d2 - 2], "Expected size for first two dimensions of batch2 tensor to be: [",
-           self->sizes[d1 - 1], "] but got: [", other->sizes[d2 - 2], "]. (matmul of ", describe(self), " and ", describe(other), ")");
+  RL_CHECK(self->sizes[d1 - 1] == other->sizes[d2 - 2],
+           "Expected size for first two dimensions of batch2 tensor to be: [", self->sizes[d1 - 1],
+           "] but got: [", other->sizes[d2 - 2], "]. (matmul of ", describe(self), " and ", describe(other),
+           ")");
   return broadcast_bmm(self, other);
 }
 
 Tensor inner_body(const Call&, const Tensor& self, const Tensor& other) {
   if (self.dim() == 0 || other.dim() == 0) return self * other;
-  RL_CHECK(self->sizes.back() == other->sizes.back(), "inner() the last dimension must match on both input tensors but got shapes ",
-           self.sizes(), " and ", other.sizes());
+  RL_CHECK(self->sizes.back() == other->sizes.back(),
+           "inner() the last dimension must match on both input tensors but got shapes ", self.sizes(),
+           " and ", other.sizes());
   return tensordot(self, other, IntList{-1}, IntList{-1});
 }
 
-Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_other, IntList dims1, IntList dims2) {
-  RL_CHECK(dims1.size() == dims2.size(), "both dimension lists should have same length, got ", dims1, " and ", dims2);
+Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_other, IntList dims1,
+                      IntList dims2) {
+  RL_CHECK(dims1.size() == dims2.size(), "both dimension lists should have same length, got ", dims1, " and ",
+           dims2);
   auto split_dims = [](const Tensor& t, IntList contracted) {
     Dims wrapped, kept;
     for (int64_t d : contracted) wrapped.push_back(wrap_dim(d, t.dim()));
@@ -228,28 +264,33 @@ Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_othe
   const auto [c2, k2] = split_dims(given_other, dims2);
   Tensor self = given, other = given_other;
   for (size_t i = 0; i < c1.size(); ++i) {
-    if (self->sizes[c1[i]] == 1 && other->sizes[c2[i]] != 1) other = sum_dim(other, IntList{c2[i]}, true, std::nullopt);
-    else if (other->sizes[c2[i]] == 1 && self->sizes[c1[i]] != 1) self = sum_dim(self, IntList{c1[i]}, true, std::nullopt);
+    if (self->sizes[c1[i]] == 1 && other->sizes[c2[i]] != 1)
+      other = sum_dim(other, IntList{c2[i]}, true, std::nullopt);
+    else if (other->sizes[c2[i]] == 1 && self->sizes[c1[i]] != 1)
+      self = sum_dim(self, IntList{c1[i]}, true, std::nullopt);
   }
   int64_t contracted = 1;
   Dims order1 = k1, order2 = c2, sizes;
   int64_t rows = 1, columns = 1;
   for (size_t i = 0; i < c1.size(); ++i) {
     // A dimension of size 1 is contracted with any other by summing that one first.
-    RL_CHECK(self->sizes[c1[i]] == other->sizes[c2[i]] || self->sizes[c1[i]] == 1 || other->sizes[c2[i]] == 1, "contracted dimensions need to match, but first has size ", self->sizes[c1[i]],
-             " in dim ", dims1[i], " and second has size ", other->sizes[c2[i]], " in dim ", dims2[i]);
+    RL_CHECK(self->sizes[c1[i]] == other->sizes[c2[i]] || self->sizes[c1[i]] == 1 || other->sizes[c2[i]] == 1,
+             "contracted dimensions need to match, but first has size ", self->sizes[c1[i]], " in dim ",
+             dims1[i], " and second has size ", other->sizes[c2[i]], " in dim ", dims2[i]);
     contracted *= self->sizes[c1[i]];
     order1.push_back(c1[i]);
   }
   for (int64_t d : k1) sizes.push_back(self->sizes[d]), rows *= self->sizes[d];
   for (int64_t d : k2) sizes.push_back(other->sizes[d]), columns *= other->sizes[d], order2.push_back(d);
-  const Tensor a = reshape(permute(self, order1), IntList{rows, contracted}), b = reshape(permute(other, order2), IntList{contracted, columns});
+  const Tensor a = reshape(permute(self, order1), IntList{rows, contracted}),
+               b = reshape(permute(other, order2), IntList{contracted, columns});
   return reshape(mm(a, b), sizes);
 }
 
 // As PyTorch: a matrix with a bias is one addmm; more dimensions are folded into rows first.
 Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  RL_CHECK(weight.dim() == 2 || weight.dim() == 1, "linear: weight must be 1-D or 2-D, got ", describe(weight));
+  RL_CHECK(weight.dim() == 2 || weight.dim() == 1, "linear: weight must be 1-D or 2-D, got ",
+           describe(weight));
   RL_CHECK(input.dim() > 0, "linear: input must have at least one dimension, got a 0-dim tensor");
   if (weight.dim() == 1) {
     const Tensor product = matmul(input, weight);
@@ -270,44 +311,80 @@ Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const
 }  // namespace
 
 void register_matmul_operators(Table& t) {
-  t.op(mm, "mm(Tensor self, Tensor mat2) -> Tensor", mm_kernel).family(Family::Matmul).out().doc("Matrix product [n, k] @ [k, m].")
+  t.op(mm, "mm(Tensor self, Tensor mat2) -> Tensor", mm_kernel)
+      .family(Family::Matmul)
+      .out()
+      .doc("Matrix product [n, k] @ [k, m].")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
-        return Grads{need[0] ? left_gradient(g, a, b) : Tensor(), need[1] ? right_gradient(g, a, b) : Tensor()};
+        return Grads{need[0] ? left_gradient(g, a, b) : Tensor(),
+                     need[1] ? right_gradient(g, a, b) : Tensor()};
       });
-  t.op(addmm, "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmm_kernel)
-      .family(Family::Matmul).inplace().out().doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
+  t.op(addmm, "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       addmm_kernel)
+      .family(Family::Matmul)
+      .inplace()
+      .out()
+      .doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
-        return Grads{need[0] ? scaled(g, beta) : Tensor(), need[1] ? scaled(left_gradient(g, a, b), alpha) : Tensor(),
+        return Grads{need[0] ? scaled(g, beta) : Tensor(),
+                     need[1] ? scaled(left_gradient(g, a, b), alpha) : Tensor(),
                      need[2] ? scaled(right_gradient(g, a, b), alpha) : Tensor()};
       });
-  t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel).family(Family::Matmul).out().doc("Batched matrix product [b, n, k] @ [b, k, m].")
+  t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel)
+      .family(Family::Matmul)
+      .out()
+      .doc("Batched matrix product [b, n, k] @ [b, k, m].")
       .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? bmm(g, adjoint_of(b)) : Tensor(), need[1] ? bmm(adjoint_of(a), g) : Tensor()};
       });
-  t.op(baddbmm, "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", baddbmm_kernel)
-      .family(Family::Matmul).inplace().out()
+  t.op(baddbmm,
+       "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       baddbmm_kernel)
+      .family(Family::Matmul)
+      .inplace()
+      .out()
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
-        return Grads{need[0] ? scaled(g, beta) : Tensor(), need[1] ? scaled(bmm(g, adjoint_of(b)), alpha) : Tensor(),
+        return Grads{need[0] ? scaled(g, beta) : Tensor(),
+                     need[1] ? scaled(bmm(g, adjoint_of(b)), alpha) : Tensor(),
                      need[2] ? scaled(bmm(adjoint_of(a), g), alpha) : Tensor()};
       });
-  t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel).family(Family::Matmul).out()
+  t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel)
+      .family(Family::Matmul)
+      .out()
       .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
-        return Grads{need[0] ? unsqueeze(g, 1) * conj_of(x) : Tensor(), need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
+        return Grads{need[0] ? unsqueeze(g, 1) * conj_of(x) : Tensor(),
+                     need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
       });
-  t.op(dot, "dot(Tensor self, Tensor tensor) -> Tensor", dot_kernel).family(Family::Matmul).out()
+  t.op(dot, "dot(Tensor self, Tensor tensor) -> Tensor", dot_kernel)
+      .family(Family::Matmul)
+      .out()
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g * conj_of(b), g * conj_of(a)}; });
-  t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel).family(Family::Matmul).out()
+  t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel)
+      .family(Family::Matmul)
+      .out()
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
   t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body).out();
   t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).out();
-  t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addr_body).inplace().out();
-  t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addmv_body).inplace().out();
-  t.composite(addbmm, "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", addbmm_body)
-      .inplace().out();
-  t.composite(matmul, "matmul(Tensor self, Tensor other) -> Tensor", matmul_body).out()
+  t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+              addr_body)
+      .inplace()
+      .out();
+  t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+              addmv_body)
+      .inplace()
+      .out();
+  t.composite(addbmm,
+              "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+              addbmm_body)
+      .inplace()
+      .out();
+  t.composite(matmul, "matmul(Tensor self, Tensor other) -> Tensor", matmul_body)
+      .out()
       .doc("Matrix product with PyTorch's rules for vectors and broadcast batches.");
   t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body).out();
-  t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", tensordot_body).function_only();
+  t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+              tensordot_body)
+      .function_only();
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].");
 }

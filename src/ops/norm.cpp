@@ -46,17 +46,22 @@ Tensor normalized_gradient(const Tensor& grad, const Normalized& n, IntList dims
 
 namespace {
 
-// --- rows: layer norm and root-mean-square norm --------------------------------------------------------------------------
+// --- rows: layer norm and root-mean-square norm
+// --------------------------------------------------------------------------
 
 // The number of elements of a row, after PyTorch's checks.
 int64_t check_rows(const Tensor& input, IntList shape, const Tensor& weight, const Tensor& bias) {
   const size_t n = shape.size(), d = static_cast<size_t>(input.dim());
-  RL_CHECK(n >= 1, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ",
+  RL_CHECK(n >= 1,
+           "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+           "but got normalized_shape = ",
            shape);
-  RL_CHECK(!weight.defined() || weight.sizes() == shape, "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+  RL_CHECK(!weight.defined() || weight.sizes() == shape,
+           "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
            weight.sizes(), " and normalized_shape = ", shape);
-  RL_CHECK(!bias.defined() || bias.sizes() == shape, "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
-           bias.sizes(), " and normalized_shape = ", shape);
+  RL_CHECK(!bias.defined() || bias.sizes() == shape,
+           "Expected bias to be of same shape as normalized_shape, but got bias of shape ", bias.sizes(),
+           " and normalized_shape = ", shape);
   if (d < n || !(input.sizes().slice(d - n) == shape)) {
     std::string text = str("Given normalized_shape=", shape, ", expected input with shape [*");
     for (int64_t s : shape) text += str(", ", s);
@@ -73,56 +78,69 @@ Tensor statistics_tensor(const Tensor& input, size_t row_dims, DType compute) {
   return t;
 }
 
-void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bias, double eps, const Tensor& y, const Tensor& mean,
-              const Tensor& rstd, bool rms, const char* who) {
+void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
+              const Tensor& y, const Tensor& mean, const Tensor& rstd, bool rms, const char* who) {
   const auto& kernels = cpu::norm_kernels(x.dtype(), who);
   if (!y.is_cpu() || y.numel() == 0) return;
   const DType compute = compute_dtype(x.dtype());
-  const Tensor dense = dense_or_contiguous(x), w = norm_parameter(weight, compute), b = norm_parameter(bias, compute);
+  const Tensor dense = dense_or_contiguous(x), w = norm_parameter(weight, compute),
+               b = norm_parameter(bias, compute);
   kernels.rows(x.numel() / n, n,
-               {dense.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), pointer_or_null(mean), pointer_or_null(rstd), eps}, rms);
+               {dense.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), pointer_or_null(mean),
+                pointer_or_null(rstd), eps},
+               rms);
 }
 
-ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList shape, const Tensor& weight, const Tensor& bias, double eps) {
+ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
+                                      const Tensor& bias, double eps) {
   const int64_t n = check_rows(input, shape, weight, bias);
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
-  Tensor mean = statistics_tensor(input, shape.size(), compute_dtype(input.dtype())), rstd = statistics_tensor(input, shape.size(), mean.dtype());
+  Tensor mean = statistics_tensor(input, shape.size(), compute_dtype(input.dtype())),
+         rstd = statistics_tensor(input, shape.size(), mean.dtype());
   run_rows(input, n, weight, bias, eps, y, mean, rstd, false, "LayerNormKernelImpl");
   return {y, mean, rstd};
 }
 
-Tensor layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight, const Tensor& bias, double eps) {
-  if (observed({&input, &weight, &bias})) return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
+Tensor layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
+                       const Tensor& bias, double eps) {
+  if (observed({&input, &weight, &bias}))
+    return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
   const int64_t n = check_rows(input, shape, weight, bias);
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
   run_rows(input, n, weight, bias, eps, y, Tensor(), Tensor(), false, "LayerNormKernelImpl");
   return y;
 }
-Tensor torch_layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight, const Tensor& bias, double eps, bool) {
+Tensor torch_layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
+                             const Tensor& bias, double eps, bool) {
   return layer_norm(input, shape, weight, bias, eps);
 }
 
 double epsilon_of(const Tensor& input, std::optional<double> eps) {
   if (eps) return *eps;
-  return input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  return input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                         : std::numeric_limits<float>::epsilon();
 }
 
-std::tuple<Tensor, Tensor> fused_rms_norm_kernel(const Call&, const Tensor& input, IntList shape, const Tensor& weight, std::optional<double> eps) {
+std::tuple<Tensor, Tensor> fused_rms_norm_kernel(const Call&, const Tensor& input, IntList shape,
+                                                 const Tensor& weight, std::optional<double> eps) {
   const int64_t n = check_rows(input, shape, weight, Tensor());
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
   Tensor rstd = statistics_tensor(input, shape.size(), compute_dtype(input.dtype()));
   run_rows(input, n, weight, Tensor(), epsilon_of(input, eps), y, Tensor(), rstd, true, "rms_norm");
   return {y, rstd};
 }
-Tensor rms_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight, std::optional<double> eps) {
+Tensor rms_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
+                     std::optional<double> eps) {
   return std::get<0>(fused_rms_norm(input, shape, weight, eps));
 }
 
 // `mean` undefined: the root-mean-square norm.
-ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                       const Tensor& rstd, int64_t n, int64_t wanted) {
+ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
+                                       const Tensor& weight, const Tensor& mean, const Tensor& rstd,
+                                       int64_t n, int64_t wanted) {
   const DType compute = compute_dtype(input.dtype());
-  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input), w = norm_parameter(weight, compute);
+  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input),
+               w = norm_parameter(weight, compute);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{n}, compute, input.device());
@@ -130,8 +148,8 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
   if (!input.is_cpu()) return {gx, gw, gb};
   const auto& kernels = cpu::norm_kernels(input.dtype(), "layer_norm_backward");
   kernels.rows_backward(n ? input.numel() / n : 0, n,
-                        {g.data_ptr(), x.data_ptr(), pointer_or_null(w), pointer_or_null(mean), rstd.data_ptr(), pointer_or_null(gx),
-                         pointer_or_null(gw), pointer_or_null(gb)},
+                        {g.data_ptr(), x.data_ptr(), pointer_or_null(w), pointer_or_null(mean),
+                         rstd.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)},
                         !mean.defined());
   return {gx, gw, gb};
 }
@@ -147,8 +165,8 @@ Tensor sum_leading(const Tensor& t, IntList shape) {
   return dims.empty() ? t : sum_dim(t, IntList(dims), false, std::nullopt);
 }
 
-Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tensor& weight, const Tensor& mean, const Tensor& rstd, double eps,
-                    int64_t wanted, bool rms) {
+Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tensor& weight, const Tensor& mean,
+                    const Tensor& rstd, double eps, int64_t wanted, bool rms) {
   if (!GradMode::enabled()) {
     auto [gx, gw, gb] = row_norm_gradients(g, x, weight, mean, rstd, checked_numel(shape), wanted);
     auto shaped = [&](const Tensor& t) { return t.defined() ? view(t, shape) : t; };
@@ -163,7 +181,8 @@ Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tenso
   return rms ? Grads{gx, gw} : Grads{gx, gw, gb};
 }
 
-// --- channels: batch norm -----------------------------------------------------------------------------------------------
+// --- channels: batch norm
+// -----------------------------------------------------------------------------------------------
 
 struct Channels {
   Tensor x;
@@ -172,8 +191,10 @@ struct Channels {
 };
 Channels channels_of(const Tensor& t, std::optional<MemoryFormat> wanted = std::nullopt) {
   Channels c;
-  if (wanted) c.format = *wanted;
-  else if (is_channels_last(t)) c.format = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  if (wanted)
+    c.format = *wanted;
+  else if (is_channels_last(t))
+    c.format = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   c.x = t.is_contiguous(c.format) ? t : contiguous(t, c.format);
   c.shape.channels = t->sizes[1];
   const int64_t rest = c.shape.channels ? t.numel() / c.shape.channels : 0;
@@ -182,11 +203,14 @@ Channels channels_of(const Tensor& t, std::optional<MemoryFormat> wanted = std::
   c.shape.inner = last || t->sizes[0] == 0 ? 1 : rest / t->sizes[0];
   return c;
 }
-Tensor empty_in_format(const Tensor& like, const Channels& c) { return empty_tensor(like.sizes(), like.dtype(), like.device(), c.format); }
+Tensor empty_in_format(const Tensor& like, const Channels& c) {
+  return empty_tensor(like.sizes(), like.dtype(), like.device(), c.format);
+}
 
 void check_channels(const char* what, const Tensor& t, int64_t channels) {
   if (t.defined())
-    RL_CHECK(t.dim() == 1 && t.numel() == channels, what, " should contain ", channels, " elements not ", t.numel());
+    RL_CHECK(t.dim() == 1 && t.numel() == channels, what, " should contain ", channels, " elements not ",
+             t.numel());
 }
 
 // running = (1 - momentum) * running + momentum * batch
@@ -198,7 +222,8 @@ void update_running(const Tensor& running, double momentum, F&& batch) {
     T* data = running.data<T>();
     for (int64_t c = 0; c < running.numel(); ++c) {
       T& value = data[c * running->strides[0]];
-      value = T(static_cast<compute_type<T>>((1 - momentum) * static_cast<double>(static_cast<compute_type<T>>(value)) + momentum * batch(c)));
+      value = T(static_cast<compute_type<T>>(
+          (1 - momentum) * static_cast<double>(static_cast<compute_type<T>>(value)) + momentum * batch(c)));
     }
   });
   running.bump_version();
@@ -208,19 +233,24 @@ double value_at(const Tensor& t, int64_t i) {
   return t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
 }
 void store_at(const Tensor& t, int64_t i, double value) {
-  if (t.dtype() == DType::Float64) t.data<double>()[i] = value;
-  else t.data<float>()[i] = static_cast<float>(value);
+  if (t.dtype() == DType::Float64)
+    t.data<double>()[i] = value;
+  else
+    t.data<float>()[i] = static_cast<float>(value);
 }
 
-ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Tensor& weight,
+                                      const Tensor& bias, const Tensor& running_mean,
                                       const Tensor& running_var, bool training, double momentum, double eps) {
-  RL_CHECK(input.dim() >= 2, "batch_norm: Expected at least 2 dimensions for input tensor, but received ", describe(input));
+  RL_CHECK(input.dim() >= 2, "batch_norm: Expected at least 2 dimensions for input tensor, but received ",
+           describe(input));
   const int64_t channels = input->sizes[1];
   check_channels("running_mean", running_mean, channels);
   check_channels("running_var", running_var, channels);
   check_channels("weight", weight, channels);
   check_channels("bias", bias, channels);
-  RL_CHECK(training || (running_mean.defined() && running_var.defined()), "running_mean must be defined in evaluation mode");
+  RL_CHECK(training || (running_mean.defined() && running_var.defined()),
+           "running_mean must be defined in evaluation mode");
   const auto& kernels = cpu::norm_kernels(input.dtype(), "batch_norm");
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input);
@@ -230,8 +260,11 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   const auto count = static_cast<double>(c.shape.outer * c.shape.inner);
   if (training && input.numel()) {
     kernels.channel_statistics(c.shape, c.x.data_ptr(), mean.data_ptr(), rstd.data_ptr());
-    if (running_mean.defined()) update_running(running_mean, momentum, [&](int64_t i) { return value_at(mean, i); });
-    if (running_var.defined()) update_running(running_var, momentum, [&](int64_t i) { return value_at(rstd, i) * (count / (count - 1)); });
+    if (running_mean.defined())
+      update_running(running_mean, momentum, [&](int64_t i) { return value_at(mean, i); });
+    if (running_var.defined())
+      update_running(running_var, momentum,
+                     [&](int64_t i) { return value_at(rstd, i) * (count / (count - 1)); });
   } else if (training) {
     std::memset(mean.data_ptr(), 0, mean.nbytes());
     std::memset(rstd.data_ptr(), 0, rstd.nbytes());
@@ -240,19 +273,23 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
     copy_result(rstd, running_var, false);
   }
   const Tensor w = norm_parameter(weight, compute), b = norm_parameter(bias, compute);
-  const Tensor scale = empty_tensor(IntList{channels}, compute), shift = empty_tensor(IntList{channels}, compute);
+  const Tensor scale = empty_tensor(IntList{channels}, compute),
+               shift = empty_tensor(IntList{channels}, compute);
   for (int64_t i = 0; i < channels; ++i) {
-    const double inverse = 1 / std::sqrt(value_at(rstd, i) + eps), s = (w.defined() ? value_at(w, i) : 1) * inverse;
+    const double inverse = 1 / std::sqrt(value_at(rstd, i) + eps),
+                 s = (w.defined() ? value_at(w, i) : 1) * inverse;
     store_at(rstd, i, inverse);
     store_at(scale, i, s);
     store_at(shift, i, (b.defined() ? value_at(b, i) : 0) - value_at(mean, i) * s);
   }
-  if (input.numel()) kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
+  if (input.numel())
+    kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
   return {y, mean, rstd};
 }
 
-ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                         const Tensor& rstd, bool training, int64_t wanted) {
+ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
+                                         const Tensor& weight, const Tensor& mean, const Tensor& rstd,
+                                         bool training, int64_t wanted) {
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input), g = channels_of(grad, c.format);
   const Tensor w = norm_parameter(weight, compute);
@@ -263,8 +300,8 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   if (input.is_cpu())
     cpu::norm_kernels(input.dtype(), "batch_norm_backward")
         .channel_backward(c.shape,
-                          {g.x.data_ptr(), c.x.data_ptr(), pointer_or_null(w), mean.data_ptr(), rstd.data_ptr(), pointer_or_null(gx),
-                           pointer_or_null(gw), pointer_or_null(gb)},
+                          {g.x.data_ptr(), c.x.data_ptr(), pointer_or_null(w), mean.data_ptr(),
+                           rstd.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)},
                           training);
   return {gx, gw, gb};
 }
@@ -281,8 +318,8 @@ Tensor by_channel(const Tensor& t, int64_t dim) {
   return view(t, sizes);
 }
 
-Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean, const Tensor& rstd, bool training, double eps,
-                      int64_t wanted) {
+Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                      const Tensor& rstd, bool training, double eps, int64_t wanted) {
   if (!GradMode::enabled()) {
     auto [gx, gw, gb] = batch_norm_gradients(g, x, weight, mean, rstd, training, wanted);
     return {gx, gw, gb};
@@ -303,47 +340,61 @@ Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   return {gx, gw, gb};
 }
 
-Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
-                       const Tensor& bias, bool training, double momentum, double eps) {
+Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_mean,
+                       const Tensor& running_var, const Tensor& weight, const Tensor& bias, bool training,
+                       double momentum, double eps) {
   RL_CHECK_VALUE(!training || !(eps <= 0), "batch_norm eps must be positive during training, but got ", eps);
   RL_CHECK_VALUE(!(eps < 0), "batch_norm eps must be non-negative, but got ", eps);
   if (training && input.dim() >= 2) {
     int64_t per_channel = input->sizes[0];
     for (int64_t d = 2; d < input.dim(); ++d) per_channel *= input->sizes[d];
-    RL_CHECK_VALUE(per_channel != 1, "Expected more than 1 value per channel when training, got input size torch.Size(", input.sizes(), ")");
+    RL_CHECK_VALUE(per_channel != 1,
+                   "Expected more than 1 value per channel when training, got input size torch.Size(",
+                   input.sizes(), ")");
   }
-  return std::get<0>(native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+  return std::get<0>(
+      native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
-Tensor torch_batch_norm_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                             const Tensor& running_var, bool training, double momentum, double eps, bool) {
-  return std::get<0>(native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
+Tensor torch_batch_norm_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                             const Tensor& running_mean, const Tensor& running_var, bool training,
+                             double momentum, double eps, bool) {
+  return std::get<0>(
+      native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
 
 }  // namespace
 
 void register_norm_operators(Table& t) {
   t.op(native_layer_norm,
-       "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+       "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> "
+       "(Tensor, Tensor, Tensor)",
        native_layer_norm_kernel)
       .function_only()
       .doc("Layer normalisation; also returns the mean and 1 / deviation of each row.")
-      .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<4, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
+      .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<4, double> eps, Out<1> mean,
+                     Out<2> rstd, Needs need) {
         return row_gradients(g, x, shape, w, mean, rstd, eps, wanted_gradients(need, 2, 3), false);
       });
-  t.op(fused_rms_norm, "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+  t.op(fused_rms_norm,
+       "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, "
+       "Tensor)",
        fused_rms_norm_kernel)
       .function_only()
-      .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<3, std::optional<double>> eps, Out<1> rstd, Needs need) {
-        return row_gradients(g, x, shape, w, Tensor(), rstd, epsilon_of(x, eps), wanted_gradients(need, 2, -1), true);
+      .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<3, std::optional<double>> eps,
+                     Out<1> rstd, Needs need) {
+        return row_gradients(g, x, shape, w, Tensor(), rstd, epsilon_of(x, eps),
+                             wanted_gradients(need, 2, -1), true);
       });
   t.op(native_batch_norm,
-       "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+       "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+       "running_var, bool training, "
        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        native_batch_norm_kernel)
       .function_only()
       .out()
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
-      .derivative([](Grad g, In<0> x, In<1> w, Attr<5, bool> training, Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
+      .derivative([](Grad g, In<0> x, In<1> w, Attr<5, bool> training, Attr<7, double> eps, Out<1> mean,
+                     Out<2> rstd, Needs need) {
         Grads grads = batch_gradients(g, x, w, mean, rstd, training, eps, wanted_gradients(need, 1, 2));
         grads.push_back(Tensor());
         grads.push_back(Tensor());
@@ -351,31 +402,55 @@ void register_norm_operators(Table& t) {
       });
   const char* twin = "the rule uses Note [Twins of the normalisations] when gradients are recorded";
   t.op(batch_norm_gradients,
-       "_batch_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool training, int wanted) -> (Tensor, "
+       "_batch_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool "
+       "training, int wanted) -> (Tensor, "
        "Tensor, Tensor)",
        batch_norm_gradients_kernel)
-      .internal().not_differentiable(twin);
+      .internal()
+      .not_differentiable(twin);
   t.op(row_norm_gradients,
-       "_row_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor? mean, Tensor rstd, int size, int wanted) -> (Tensor, Tensor, "
+       "_row_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor? mean, Tensor rstd, int size, "
+       "int wanted) -> (Tensor, Tensor, "
        "Tensor)",
        row_norm_gradients_kernel)
-      .internal().not_differentiable(twin);
+      .internal()
+      .not_differentiable(twin);
   t.composite(layer_norm,
-              "nn::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+              "nn::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+              "float eps=1e-05) -> Tensor",
               layer_norm_body)
-      .doc("Each row of the last len(normalized_shape) dimensions shifted and scaled to mean 0 and variance 1, then weight and bias.");
-  t.composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-              "bool cudnn_enable=True) -> Tensor", torch_layer_norm_body).function_only();
-  t.composite(rms_norm, "nn::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", rms_norm_body)
+      .doc(
+          "Each row of the last len(normalized_shape) dimensions shifted and scaled to mean 0 and variance "
+          "1, then weight and bias.");
+  t.composite(
+       "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
+       "eps=1e-05, "
+       "bool cudnn_enable=True) -> Tensor",
+       torch_layer_norm_body)
+      .function_only();
+  t.composite(
+       rms_norm,
+       "nn::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+       rms_norm_body)
       .doc("Each row divided by its root mean square, times weight.");
-  t.composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", rms_norm_body).function_only();
+  t.composite(
+       "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+       rms_norm_body)
+      .function_only();
   t.composite(batch_norm,
-              "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+              "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+              "Tensor? bias=None, "
               "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
               batch_norm_body)
-      .doc("Each channel shifted and scaled to mean 0 and variance 1 over the batch, or by the running statistics.");
-  t.composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
-              "float momentum, float eps, bool cudnn_enabled) -> Tensor", torch_batch_norm_body).function_only();
+      .doc(
+          "Each channel shifted and scaled to mean 0 and variance 1 over the batch, or by the running "
+          "statistics.");
+  t.composite(
+       "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+       "bool training, "
+       "float momentum, float eps, bool cudnn_enabled) -> Tensor",
+       torch_batch_norm_body)
+      .function_only();
   register_group_norm_operators(t);
 }
 

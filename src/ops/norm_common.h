@@ -15,8 +15,8 @@ Tensor dense_or_contiguous(const Tensor& t);
 bool observed(std::initializer_list<const Tensor*> tensors);
 
 // Note [Twins of the normalisations]
-// The fused backward kernels are used when gradients are not themselves recorded; otherwise the same gradient is written in
-// public operators here, as a function of the input, so that it can be differentiated again.
+// The fused backward kernels are used when gradients are not themselves recorded; otherwise the same gradient
+// is written in public operators here, as a function of the input, so that it can be differentiated again.
 struct Normalized {
   Tensor centred;  // (x - mean) / deviation
   Tensor rstd;

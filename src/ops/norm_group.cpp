@@ -12,26 +12,34 @@ namespace {
 
 using namespace ops;
 
-void check_groups(int64_t channels, int64_t groups, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+void check_groups(int64_t channels, int64_t groups, const Tensor& input, const Tensor& weight,
+                  const Tensor& bias) {
   RL_CHECK(groups > 0, "Expected num groups to be greater than 0, got ", groups);
-  RL_CHECK(channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+  RL_CHECK(channels % groups == 0,
+           "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
            input.sizes(), " and num_groups=", groups);
   RL_CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == channels),
-           "Expected weight to be a vector of size equal to the number of channels in input, but got weight of shape ", weight.sizes(),
-           " and input of shape ", input.sizes());
-  RL_CHECK(!bias.defined() || (bias.dim() == 1 && bias.numel() == channels),
-           "Expected bias to be a vector of size equal to the number of channels in input, but got bias of shape ", bias.sizes(),
-           " and input of shape ", input.sizes());
+           "Expected weight to be a vector of size equal to the number of channels in input, but got weight "
+           "of shape ",
+           weight.sizes(), " and input of shape ", input.sizes());
+  RL_CHECK(
+      !bias.defined() || (bias.dim() == 1 && bias.numel() == channels),
+      "Expected bias to be a vector of size equal to the number of channels in input, but got bias of shape ",
+      bias.sizes(), " and input of shape ", input.sizes());
 }
 
-ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t n, int64_t channels,
-                                      int64_t inner, int64_t groups, double eps) {
+ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Tensor& weight,
+                                      const Tensor& bias, int64_t n, int64_t channels, int64_t inner,
+                                      int64_t groups, double eps) {
   check_groups(channels, groups, input, weight, bias);
-  RL_CHECK(n >= 0 && channels >= 0 && inner >= 0 && checked_numel(IntList{n, channels, inner}) == input.numel(),
-           "Expected HxW and N x C to match the input of shape ", input.sizes(), ", got N=", n, ", C=", channels, ", HxW=", inner);
+  RL_CHECK(
+      n >= 0 && channels >= 0 && inner >= 0 && checked_numel(IntList{n, channels, inner}) == input.numel(),
+      "Expected HxW and N x C to match the input of shape ", input.sizes(), ", got N=", n, ", C=", channels,
+      ", HxW=", inner);
   const DType compute = compute_dtype(input.dtype());
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
-  Tensor mean = empty_tensor(IntList{n, groups}, compute, input.device()), rstd = empty_tensor(IntList{n, groups}, compute, input.device());
+  Tensor mean = empty_tensor(IntList{n, groups}, compute, input.device()),
+         rstd = empty_tensor(IntList{n, groups}, compute, input.device());
   const auto& kernels = cpu::norm_kernels(input.dtype(), "GroupNormKernelImpl");
   if (!y.is_cpu()) return {y, mean, rstd};
   if (input.numel() == 0) {
@@ -39,18 +47,22 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
     std::memset(rstd.data_ptr(), 0, rstd.nbytes());
     return {y, mean, rstd};
   }
-  const Tensor x = dense_or_contiguous(input), w = norm_parameter(weight, compute), b = norm_parameter(bias, compute);
+  const Tensor x = dense_or_contiguous(input), w = norm_parameter(weight, compute),
+               b = norm_parameter(bias, compute);
   kernels.groups({n, channels, inner}, groups,
-                 {x.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), mean.data_ptr(), rstd.data_ptr(), eps});
+                 {x.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), mean.data_ptr(),
+                  rstd.data_ptr(), eps});
   return {y, mean, rstd};
 }
 
-ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                         const Tensor& rstd, int64_t groups, int64_t wanted) {
+ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
+                                         const Tensor& weight, const Tensor& mean, const Tensor& rstd,
+                                         int64_t groups, int64_t wanted) {
   const DType compute = compute_dtype(input.dtype());
   const int64_t n = input->sizes[0], channels = input->sizes[1];
   const int64_t inner = n * channels > 0 ? input.numel() / (n * channels) : 0;
-  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input), w = norm_parameter(weight, compute);
+  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input),
+               w = norm_parameter(weight, compute);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{channels}, compute, input.device());
@@ -58,16 +70,18 @@ ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   if (input.is_cpu())
     cpu::norm_kernels(input.dtype(), "group_norm_backward")
         .groups_backward({n, channels, inner}, groups,
-                         {g.data_ptr(), x.data_ptr(), pointer_or_null(w), mean.data_ptr(), rstd.data_ptr(), pointer_or_null(gx),
-                          pointer_or_null(gw), pointer_or_null(gb)});
+                         {g.data_ptr(), x.data_ptr(), pointer_or_null(w), mean.data_ptr(), rstd.data_ptr(),
+                          pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)});
   return {gx, gw, gb};
 }
 
-Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean, const Tensor& rstd, int64_t n,
-                      int64_t channels, int64_t inner, int64_t groups, double eps, int64_t wanted) {
+Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean,
+                      const Tensor& rstd, int64_t n, int64_t channels, int64_t inner, int64_t groups,
+                      double eps, int64_t wanted) {
   const Dims flat{n, channels, inner}, grouped{n, groups, -1};
   if (!GradMode::enabled()) {
-    auto [gx, gw, gb] = group_norm_gradients(reshape(g, flat), reshape(x, flat), weight, mean, rstd, groups, wanted);
+    auto [gx, gw, gb] =
+        group_norm_gradients(reshape(g, flat), reshape(x, flat), weight, mean, rstd, groups, wanted);
     return {gx.defined() ? view(gx, x.sizes()) : gx, gw, gb};
   }
   if (x.numel() == 0) return {wanted & 1 ? x * Scalar(0) : Tensor(), Tensor(), Tensor()};
@@ -84,17 +98,20 @@ Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   return {gx, gw, gb};
 }
 
-Tensor group_norm_body(const Call&, const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor group_norm_body(const Call&, const Tensor& input, int64_t groups, const Tensor& weight,
+                       const Tensor& bias, double eps) {
   RL_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input->sizes[0], channels = input->sizes[1];
   check_groups(channels, groups, input, weight, bias);
   int64_t inner = 1;
   for (int64_t d = 2; d < input.dim(); ++d) inner *= input->sizes[d];
-  RL_CHECK_VALUE(n * (channels / groups) * inner != 1, "Expected more than 1 value per channel when training, got input size torch.Size(",
+  RL_CHECK_VALUE(n * (channels / groups) * inner != 1,
+                 "Expected more than 1 value per channel when training, got input size torch.Size(",
                  input.sizes(), ")");
   return std::get<0>(native_group_norm(input, weight, bias, n, channels, inner, groups, eps));
 }
-Tensor torch_group_norm_body(const Call&, const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, bool) {
+Tensor torch_group_norm_body(const Call&, const Tensor& input, int64_t groups, const Tensor& weight,
+                             const Tensor& bias, double eps, bool) {
   RL_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
   const int64_t n = input->sizes[0], channels = input->sizes[1];
   int64_t inner = 1;
@@ -106,24 +123,35 @@ Tensor torch_group_norm_body(const Call&, const Tensor& input, int64_t groups, c
 
 void register_group_norm_operators(Table& t) {
   t.op(native_group_norm,
-       "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) -> (Tensor, Tensor, Tensor)",
+       "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, "
+       "float eps) -> (Tensor, Tensor, Tensor)",
        native_group_norm_kernel)
       .function_only()
       .doc("Group normalisation; also returns the mean and 1 / deviation of each group.")
-      .derivative([](Grad g, In<0> x, In<1> w, Attr<3, int64_t> n, Attr<4, int64_t> c, Attr<5, int64_t> inner, Attr<6, int64_t> groups,
-                     Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
+      .derivative([](Grad g, In<0> x, In<1> w, Attr<3, int64_t> n, Attr<4, int64_t> c, Attr<5, int64_t> inner,
+                     Attr<6, int64_t> groups, Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
         return group_gradients(g, x, w, mean, rstd, n, c, inner, groups, eps, wanted_gradients(need, 1, 2));
       });
   t.op(group_norm_gradients,
-       "_group_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int groups, int wanted) -> (Tensor, Tensor, "
+       "_group_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int "
+       "groups, int wanted) -> (Tensor, Tensor, "
        "Tensor)",
        group_norm_gradients_kernel)
-      .internal().not_differentiable("the rule uses Note [Twins of the normalisations] when gradients are recorded");
+      .internal()
+      .not_differentiable("the rule uses Note [Twins of the normalisations] when gradients are recorded");
   t.composite(group_norm,
-              "nn::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor", group_norm_body)
-      .doc("Channels in num_groups groups, each shifted and scaled to mean 0 and variance 1 for every sample.");
-  t.composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> "
-              "Tensor", torch_group_norm_body).function_only();
+              "nn::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
+              "eps=1e-05) -> Tensor",
+              group_norm_body)
+      .doc(
+          "Channels in num_groups groups, each shifted and scaled to mean 0 and variance 1 for every "
+          "sample.");
+  t.composite(
+       "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+       "bool cudnn_enabled=True) -> "
+       "Tensor",
+       torch_group_norm_body)
+      .function_only();
 }
 
 }  // namespace rushlight

@@ -25,17 +25,20 @@ void fill(const Tensor& t, const Scalar& value) {
 Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const Scalar& value) {
   const int64_t n = self.dim(), padded = static_cast<int64_t>(pad.size()) / 2;
   RL_CHECK(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
-  RL_CHECK(n >= padded, "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
-           " while the input has ", n, " dimensions.");
+  RL_CHECK(n >= padded,
+           "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ",
+           pad.size(), " while the input has ", n, " dimensions.");
   Dims sizes = self->sizes;
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = n - 1 - i, size = sizes[d];
-    RL_CHECK(!__builtin_add_overflow(sizes[d], pad[2 * i], &sizes[d]) && !__builtin_add_overflow(sizes[d], pad[2 * i + 1], &sizes[d]) && sizes[d] >= 0,
+    RL_CHECK(!__builtin_add_overflow(sizes[d], pad[2 * i], &sizes[d]) &&
+                 !__builtin_add_overflow(sizes[d], pad[2 * i + 1], &sizes[d]) && sizes[d] >= 0,
              "The input size ", size, ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
              " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
   }
-  const MemoryFormat format =
-      is_channels_last(self) ? n == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d : MemoryFormat::Contiguous;
+  const MemoryFormat format = is_channels_last(self)
+                                  ? n == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d
+                                  : MemoryFormat::Contiguous;
   Tensor result = empty_tensor(sizes, self.dtype(), self.device(), format);
   fill(result, value);
   Tensor to = result, from = self;
@@ -48,16 +51,20 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
   return result;
 }
 
-// --- reflect, replicate and circular: one dimension after the other --------------------------------------------------------
+// --- reflect, replicate and circular: one dimension after the other
+// --------------------------------------------------------
 
 // Where the elements of a padded dimension of size n come from.
 Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_t after, Device device) {
   Tensor t = empty_tensor(IntList{n + before + after}, DType::Int64);
   for (int64_t i = 0; i < t.numel(); ++i) {
     int64_t at = i - before;
-    if (mode == "reflect") at = at < 0 ? -at : at >= n ? 2 * (n - 1) - at : at;
-    else if (mode == "replicate") at = std::clamp<int64_t>(at, 0, n - 1);
-    else at = (at % n + n) % n;
+    if (mode == "reflect")
+      at = at < 0 ? -at : at >= n ? 2 * (n - 1) - at : at;
+    else if (mode == "replicate")
+      at = std::clamp<int64_t>(at, 0, n - 1);
+    else
+      at = (at % n + n) % n;
     t.data<int64_t>()[i] = at;
   }
   return device.is_cpu() ? t : to(t, std::nullopt, device, false, false, std::nullopt);
@@ -65,48 +72,64 @@ Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_
 
 Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) {
   const int64_t n = input.dim(), padded = static_cast<int64_t>(pad.size()) / 2;
-  RL_CHECK(pad.size() % 2 == 0 && padded >= 1 && padded <= 3 && (n == padded + 1 || n == padded + 2), "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now (got mode '",
-           mode, "', pad of length ", pad.size(), " and an input of ", n, " dimensions)");
+  RL_CHECK(pad.size() % 2 == 0 && padded >= 1 && padded <= 3 && (n == padded + 1 || n == padded + 2),
+           "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now (got mode '", mode,
+           "', pad of length ", pad.size(), " and an input of ", n, " dimensions)");
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = n - 1 - i, size = input->sizes[d], before = pad[2 * i], after = pad[2 * i + 1];
     if (mode == "reflect")
-      RL_CHECK(before < size && after < size, "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (",
+      RL_CHECK(before < size && after < size,
+               "Argument #4: Padding size should be less than the corresponding input dimension, but got: "
+               "padding (",
                before, ", ", after, ") at dimension ", d, " of input ", input.sizes());
-    if (mode == "circular") RL_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
-    RL_CHECK(size > 0, "Expected ", padded + 1, "D or ", padded + 2, "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
-             input.sizes());
-    RL_CHECK((mode == "replicate" || (before > -size && after > -size)) && size + before + after > 0, "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
+    if (mode == "circular")
+      RL_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
+    RL_CHECK(
+        size > 0, "Expected ", padded + 1, "D or ", padded + 2,
+        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
+        input.sizes());
+    RL_CHECK((mode == "replicate" || (before > -size && after > -size)) && size + before + after > 0,
+             "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
              ") is too small: calculated output size ", size + before + after);
   }
   Tensor result = input;
   for (int64_t i = padded - 1; i >= 0; --i) {
     const int64_t d = n - 1 - i;
     if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    result = index_select(result, d, source_positions(mode, input->sizes[d], pad[2 * i], pad[2 * i + 1], input.device()));
+    result = index_select(
+        result, d, source_positions(mode, input->sizes[d], pad[2 * i], pad[2 * i + 1], input.device()));
   }
   return result.is_same(input) ? clone(input, std::nullopt) : result;
 }
 
-Tensor pad_body(const Call&, const Tensor& input, IntList amounts, std::string_view mode, std::optional<double> value) {
+Tensor pad_body(const Call&, const Tensor& input, IntList amounts, std::string_view mode,
+                std::optional<double> value) {
   if (mode == "constant") return constant_pad_nd(input, amounts, value ? Scalar(*value) : Scalar(0));
   RL_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
-  if (mode == "reflect" || mode == "replicate" || mode == "circular") return pad_from_inside(input, amounts, mode);
+  if (mode == "reflect" || mode == "replicate" || mode == "circular")
+    return pad_from_inside(input, amounts, mode);
   RL_NOT_IMPLEMENTED("Unrecognised padding mode ", mode);
 }
 
 }  // namespace
 
 void register_pad_operators(Table& t) {
-  t.op(constant_pad_nd, "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", constant_pad_kernel)
+  t.op(constant_pad_nd, "constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor",
+       constant_pad_kernel)
       .function_only()
-      .doc("Adds elements of one value around; pad lists before and after, last dimension first. Negative amounts crop.")
+      .doc(
+          "Adds elements of one value around; pad lists before and after, last dimension first. Negative "
+          "amounts crop.")
       .derivative([](Grad g, Attr<1, IntList> amounts) {
         Dims opposite = amounts->dims();
         for (int64_t& a : opposite) a = -a;
         return constant_pad_nd(g, opposite, Scalar(0));
       });
-  t.composite(ops::pad, "nn::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor", pad_body)
-      .doc("Adds elements around: a constant, or the input's own by mode 'reflect', 'replicate' or 'circular'.");
+  t.composite(ops::pad, "nn::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor",
+              pad_body)
+      .doc(
+          "Adds elements around: a constant, or the input's own by mode 'reflect', 'replicate' or "
+          "'circular'.");
 }
 
 }  // namespace rushlight

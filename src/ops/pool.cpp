@@ -21,12 +21,18 @@ struct Window {
 };
 
 Dims spread(const char* who, const char* what, IntList given, size_t n) {
-  RL_CHECK(given.size() == 1 || given.size() == n, who, ": ", what, " must either be a single int, or a tuple of ", n, " ints, got ", given);
+  RL_CHECK(given.size() == 1 || given.size() == n, who, ": ", what,
+           " must either be a single int, or a tuple of ", n, " ints, got ", given);
   return given.size() == n ? given.dims() : Dims(n, given[0]);
 }
 
-Window window_of(const char* who, size_t n, IntList kernel, const OptIntList& stride, IntList padding, IntList dilation, bool ceil_mode) {
-  Window w{spread(who, "kernel_size", kernel, n), {}, spread(who, "padding", padding, n), spread(who, "dilation", dilation, n), ceil_mode};
+Window window_of(const char* who, size_t n, IntList kernel, const OptIntList& stride, IntList padding,
+                 IntList dilation, bool ceil_mode) {
+  Window w{spread(who, "kernel_size", kernel, n),
+           {},
+           spread(who, "padding", padding, n),
+           spread(who, "dilation", dilation, n),
+           ceil_mode};
   w.stride = stride && !stride->empty() ? spread(who, "stride", *stride, n) : w.kernel;
   for (size_t i = 0; i < n; ++i) {
     RL_CHECK(w.kernel[i] > 0, who, ": kernel size should be greater than zero, but got ", w.kernel);
@@ -34,9 +40,11 @@ Window window_of(const char* who, size_t n, IntList kernel, const OptIntList& st
     RL_CHECK(w.dilation[i] > 0, who, ": dilation should be greater than zero, but got ", w.dilation);
     RL_CHECK(w.padding[i] >= 0, "pad must be non-negative, but got pad: ", w.padding[i], " (", who, ")");
     const int64_t reach = checked_numel(IntList{w.kernel[i] - 1, w.dilation[i]}) + 1;
-    RL_CHECK(w.padding[i] <= reach / 2, "pad should be at most half of effective kernel size, but got pad=", w.padding[i], ", kernel_size=",
-             w.kernel[i], " and dilation=", w.dilation[i]);
-    RL_CHECK(std::max({reach, w.stride[i], w.padding[i]}) < (int64_t{1} << 40), who, ": kernel_size or stride is too large");
+    RL_CHECK(w.padding[i] <= reach / 2,
+             "pad should be at most half of effective kernel size, but got pad=", w.padding[i],
+             ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
+    RL_CHECK(std::max({reach, w.stride[i], w.padding[i]}) < (int64_t{1} << 40), who,
+             ": kernel_size or stride is too large");
   }
   return w;
 }
@@ -45,8 +53,10 @@ int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b <
 
 int64_t output_length(int64_t in, const Window& w, size_t i) {
   const int64_t reach = w.dilation[i] * (w.kernel[i] - 1) + 1;
-  int64_t out = floor_div(in + 2 * w.padding[i] - reach + (w.ceil_mode ? w.stride[i] - 1 : 0), w.stride[i]) + 1;
-  if (w.ceil_mode && (out - 1) * w.stride[i] >= in + w.padding[i]) --out;  // the last window must start inside
+  int64_t out =
+      floor_div(in + 2 * w.padding[i] - reach + (w.ceil_mode ? w.stride[i] - 1 : 0), w.stride[i]) + 1;
+  if (w.ceil_mode && (out - 1) * w.stride[i] >= in + w.padding[i])
+    --out;  // the last window must start inside
   return out;
 }
 
@@ -85,12 +95,14 @@ cpu::PoolAxis adaptive_axis(int64_t in, int64_t out) {
 
 void check_input(const char* who, const Tensor& input, int64_t n) {
   bool valid = input.dim() == n + 1 || input.dim() == n + 2;
-  for (int64_t d = input.dim() - n - (input.dim() == n + 1); valid && d < input.dim(); ++d) valid = input->sizes[d] != 0;
-  RL_CHECK(valid, who, "(): Expected ", n + 1, "D or ", n + 2, "D (batch mode) tensor with optional 0 dim batch size for input, but got:",
-           input.sizes());
+  for (int64_t d = input.dim() - n - (input.dim() == n + 1); valid && d < input.dim(); ++d)
+    valid = input->sizes[d] != 0;
+  RL_CHECK(valid, who, "(): Expected ", n + 1, "D or ", n + 2,
+           "D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
 }
 
-// The sizes of [batch, channels] and the layout, from any tensor shaped as the input; the axes are the caller's.
+// The sizes of [batch, channels] and the layout, from any tensor shaped as the input; the axes are the
+// caller's.
 cpu::PoolPlan plan_of(IntList sizes, int64_t n, bool channels_last) {
   cpu::PoolPlan p;
   const auto lead = static_cast<int64_t>(sizes.size()) - n;
@@ -106,38 +118,47 @@ Dims pooled_sizes(IntList sizes, int64_t n, const cpu::PoolPlan& p) {
   return out;
 }
 
-cpu::PoolPlan window_plan(const char* who, IntList sizes, int64_t n, const Window& w, bool channels_last, bool count_include_pad = true) {
+cpu::PoolPlan window_plan(const char* who, IntList sizes, int64_t n, const Window& w, bool channels_last,
+                          bool count_include_pad = true) {
   cpu::PoolPlan p = plan_of(sizes, n, channels_last);
-  for (int64_t i = 0; i < n; ++i) p.axis[3 - n + i] = window_axis(sizes[sizes.size() - n + i], w, i, count_include_pad);
+  for (int64_t i = 0; i < n; ++i)
+    p.axis[3 - n + i] = window_axis(sizes[sizes.size() - n + i], w, i, count_include_pad);
   for (const cpu::PoolAxis& a : p.axis)
-    RL_CHECK(a.out >= 1, who, ": Given input size: ", sizes, ". Calculated output size: ", pooled_sizes(sizes, n, p), ". Output size is too small");
+    RL_CHECK(a.out >= 1, who, ": Given input size: ", sizes,
+             ". Calculated output size: ", pooled_sizes(sizes, n, p), ". Output size is too small");
   return p;
 }
 
-cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList output_size, bool channels_last) {
+cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList output_size,
+                            bool channels_last) {
   const Dims out = spread(who, "output_size", output_size, n);
   cpu::PoolPlan p = plan_of(sizes, n, channels_last);
   for (int64_t i = 0; i < n; ++i) {
-    RL_CHECK(out[i] >= 0 && out[i] < (int64_t{1} << 31), who, ": elements of output_size must be greater than or equal to 0, got ", out);
+    RL_CHECK(out[i] >= 0 && out[i] < (int64_t{1} << 31), who,
+             ": elements of output_size must be greater than or equal to 0, got ", out);
     p.axis[3 - n + i] = adaptive_axis(sizes[sizes.size() - n + i], out[i]);
   }
   return p;
 }
 
 MemoryFormat format_of(int64_t dim, bool channels_last) {
-  return !channels_last ? MemoryFormat::Contiguous : dim == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  return !channels_last ? MemoryFormat::Contiguous
+         : dim == 4     ? MemoryFormat::ChannelsLast
+                        : MemoryFormat::ChannelsLast3d;
 }
 Tensor in_format(const Tensor& t, bool channels_last) {
   const MemoryFormat format = format_of(t.dim(), channels_last);
   return t.is_contiguous(format) ? t : contiguous(t, format);
 }
 Tensor empty_pooled(IntList sizes, const Tensor& like, DType dtype, bool channels_last) {
-  return empty_tensor(sizes, dtype, like.device(), format_of(static_cast<int64_t>(sizes.size()), channels_last));
+  return empty_tensor(sizes, dtype, like.device(),
+                      format_of(static_cast<int64_t>(sizes.size()), channels_last));
 }
 
 std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
   const Dims sizes = pooled_sizes(input.sizes(), n, p);
-  Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last), indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
+  Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last),
+         indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
   if (values.is_cpu() && values.numel())
     kernels.max(p, in_format(input, p.channels_last).data_ptr(), values.data_ptr(), indices.data<int64_t>());
@@ -147,12 +168,14 @@ std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t
 constexpr const char* max_names[] = {"", "max_pool1d", "max_pool2d", "max_pool3d"};
 
 template <int N>
-std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, IntList kernel, const OptIntList& stride, IntList padding,
-                                           IntList dilation, bool ceil_mode, bool) {
+std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, IntList kernel,
+                                           const OptIntList& stride, IntList padding, IntList dilation,
+                                           bool ceil_mode, bool) {
   constexpr const char* who = max_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, dilation, ceil_mode);
   check_input(who, input, N);
-  return run_max(who, input, N, window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2));
+  return run_max(who, input, N,
+                 window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2));
 }
 
 template <int N>
@@ -160,14 +183,17 @@ std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input,
   constexpr const char* names[] = {"", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
   check_input(names[N], input, N);
   return run_max(names[N], input, N,
-                 adaptive_plan(names[N], input.sizes(), N, output_size, is_channels_last(input) && input.dim() == N + 2));
+                 adaptive_plan(names[N], input.sizes(), N, output_size,
+                               is_channels_last(input) && input.dim() == N + 2));
 }
 
 Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
   Tensor result = empty_pooled(pooled_sizes(input.sizes(), n, p), input, input.dtype(), p.channels_last);
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
-  if (!kernels.mean) RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
-  if (result.is_cpu() && result.numel()) kernels.mean(p, in_format(input, p.channels_last).data_ptr(), result.data_ptr());
+  if (!kernels.mean)
+    RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
+  if (result.is_cpu() && result.numel())
+    kernels.mean(p, in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -179,17 +205,18 @@ void set_divisor(const char* who, cpu::PoolPlan& p, OptInt divisor) {
 }
 
 template <int N>
-Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const OptIntList& stride, IntList padding, bool ceil_mode,
-                       bool count_include_pad, OptInt divisor) {
+Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const OptIntList& stride,
+                       IntList padding, bool ceil_mode, bool count_include_pad, OptInt divisor) {
   const char* who = avg_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, IntList{1}, ceil_mode);
   check_input(who, input, N);
-  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2, count_include_pad);
+  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2,
+                                count_include_pad);
   set_divisor(who, p, divisor);
   return run_mean(who, input, N, p);
 }
-Tensor avg_pool1d_kernel(const Call& call, const Tensor& input, IntList kernel, const OptIntList& stride, IntList padding, bool ceil_mode,
-                         bool count_include_pad) {
+Tensor avg_pool1d_kernel(const Call& call, const Tensor& input, IntList kernel, const OptIntList& stride,
+                         IntList padding, bool ceil_mode, bool count_include_pad) {
   return avg_pool_kernel<1>(call, input, kernel, stride, padding, ceil_mode, count_include_pad, std::nullopt);
 }
 
@@ -198,10 +225,12 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
   constexpr const char* names[] = {"", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
   check_input(names[N], input, N);
   return run_mean(names[N], input, N,
-                  adaptive_plan(names[N], input.sizes(), N, output_size, is_channels_last(input) && input.dim() == N + 2));
+                  adaptive_plan(names[N], input.sizes(), N, output_size,
+                                is_channels_last(input) && input.dim() == N + 2));
 }
 
-// --- derivatives ------------------------------------------------------------------------------------------------------
+// --- derivatives
+// ------------------------------------------------------------------------------------------------------
 
 Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
   Tensor result = empty_pooled(sizes, like, like.dtype(), channels_last);
@@ -219,27 +248,32 @@ void set_axis_lengths(cpu::PoolPlan& p, IntList in, IntList out, int64_t n) {
   }
 }
 
-Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, IntList input_sizes, int64_t n) {
-  RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ", indices.sizes(), ", got ", grad.sizes());
+Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, IntList input_sizes,
+                                int64_t n) {
+  RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ",
+           indices.sizes(), ", got ", grad.sizes());
   const bool last = last_format(indices, n);
   Tensor result = zeros_pooled(input_sizes, grad, last);
   cpu::PoolPlan p = plan_of(input_sizes, n, last);
   set_axis_lengths(p, input_sizes, grad.sizes(), n);
   if (result.is_cpu() && grad.numel())
     cpu::pool_kernels(grad.dtype(), "max_pool_backward")
-        .max_backward(p, in_format(grad, last).data_ptr(), in_format(indices, last).data<int64_t>(), result.data_ptr());
+        .max_backward(p, in_format(grad, last).data_ptr(), in_format(indices, last).data<int64_t>(),
+                      result.data_ptr());
   return result;
 }
 
 Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::PoolPlan& p) {
   Tensor result = zeros_pooled(input_sizes, grad, p.channels_last);
   if (result.is_cpu() && grad.numel())
-    cpu::pool_kernels(grad.dtype(), "avg_pool_backward").mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
+    cpu::pool_kernels(grad.dtype(), "avg_pool_backward")
+        .mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   return result;
 }
 
-Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList kernel, const OptIntList& stride,
-                                IntList padding, bool ceil_mode, bool count_include_pad, OptInt divisor) {
+Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList kernel,
+                                const OptIntList& stride, IntList padding, bool ceil_mode,
+                                bool count_include_pad, OptInt divisor) {
   const auto n = static_cast<int64_t>(kernel.size());
   const char* who = avg_names[n];
   const Window w = window_of(who, n, kernel, stride, padding, IntList{1}, ceil_mode);
@@ -250,7 +284,8 @@ Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_s
 
 Tensor adaptive_avg_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, int64_t n) {
   return run_mean_backward(grad, input_sizes,
-                           adaptive_plan("adaptive_avg_pool_backward", input_sizes, n, grad.sizes().slice(grad.dim() - n), last_format(grad, n)));
+                           adaptive_plan("adaptive_avg_pool_backward", input_sizes, n,
+                                         grad.sizes().slice(grad.dim() - n), last_format(grad, n)));
 }
 
 // What the indices select of a tensor shaped as the input.
@@ -260,7 +295,8 @@ Tensor at_indices(const Tensor& t, const Tensor& indices, int64_t n) {
 }
 
 template <int N>
-Tensor avg_pool_of(const Tensor& x, IntList kernel, const OptIntList& stride, IntList padding, bool ceil_mode, bool include_pad, OptInt divisor) {
+Tensor avg_pool_of(const Tensor& x, IntList kernel, const OptIntList& stride, IntList padding, bool ceil_mode,
+                   bool include_pad, OptInt divisor) {
   if constexpr (N == 1) return avg_pool1d(x, kernel, stride, padding, ceil_mode, include_pad);
   if constexpr (N == 2) return avg_pool2d(x, kernel, stride, padding, ceil_mode, include_pad, divisor);
   return avg_pool3d(x, kernel, stride, padding, ceil_mode, include_pad, divisor);
@@ -276,113 +312,157 @@ auto adaptive_avg_derivative() {
 }
 template <int N>
 auto avg_derivative() {
-  return [](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, OptIntList> stride, Attr<3, IntList> padding, Attr<4, bool> ceil_mode,
-            Attr<5, bool> include_pad, Attr<6, OptInt> divisor) {
-    return avg_pool_backward(g, x, spread("avg_pool", "kernel_size", kernel, N), stride, padding, ceil_mode, include_pad, divisor);
+  return [](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, OptIntList> stride, Attr<3, IntList> padding,
+            Attr<4, bool> ceil_mode, Attr<5, bool> include_pad, Attr<6, OptInt> divisor) {
+    return avg_pool_backward(g, x, spread("avg_pool", "kernel_size", kernel, N), stride, padding, ceil_mode,
+                             include_pad, divisor);
   };
 }
 
-// --- the faces that PyTorch has besides --------------------------------------------------------------------------------
+// --- the faces that PyTorch has besides
+// --------------------------------------------------------------------------------
 
 template <int N>
-Tensor max_pool_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride, IntList padding, IntList dilation, bool ceil_mode) {
-  if constexpr (N == 1) return std::get<0>(max_pool1d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
-  if constexpr (N == 2) return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
+Tensor max_pool_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride,
+                     IntList padding, IntList dilation, bool ceil_mode) {
+  if constexpr (N == 1)
+    return std::get<0>(max_pool1d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
+  if constexpr (N == 2)
+    return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
   return std::get<0>(max_pool3d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
 }
 std::tuple<Tensor, Tensor> adaptive_max_pool1d_body(const Call&, const Tensor& self, IntList size) {
   return adaptive_max_pool1d_with_indices(self, size, true);
 }
-std::tuple<Tensor, Tensor> max_pool1d_indices_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride, IntList padding,
+std::tuple<Tensor, Tensor> max_pool1d_indices_body(const Call&, const Tensor& self, IntList kernel,
+                                                   const OptIntList& stride, IntList padding,
                                                    IntList dilation, bool ceil_mode) {
   return max_pool1d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, true);
 }
-Tensor avg_pool1d_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride, IntList padding, bool ceil_mode, bool pad) {
+Tensor avg_pool1d_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride,
+                       IntList padding, bool ceil_mode, bool pad) {
   return avg_pool1d(self, kernel, stride, padding, ceil_mode, pad);
 }
-Tensor adaptive_avg_pool1d_body(const Call&, const Tensor& self, IntList size) { return adaptive_avg_pool1d(self, size); }
+Tensor adaptive_avg_pool1d_body(const Call&, const Tensor& self, IntList size) {
+  return adaptive_avg_pool1d(self, size);
+}
 
 void register_max(Table& t) {
-#define RL_MAX_POOL(N)                                                                                                                  \
-  t.op(max_pool##N##d_with_indices,                                                                                                     \
-       "nn::max_pool" #N "d_with_indices(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N "] padding=0, int[" #N \
-       "] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor, Tensor)",                                            \
-       max_pool_kernel<N>)                                                                                                              \
-      .doc("The largest element of each window and its position in the plane. Shape: [batch?, channels, ...].")                         \
-      .derivative(max_derivative<N>());                                                                                                 \
-  t.composite(max_pool##N##d,                                                                                                           \
-              "max_pool" #N "d(Tensor self, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N "] padding=0, int[" #N           \
-              "] dilation=1, bool ceil_mode=False) -> Tensor",                                                                          \
-              max_pool_body<N>)                                                                                                         \
+#define RL_MAX_POOL(N)                                                                                   \
+  t.op(max_pool##N##d_with_indices,                                                                      \
+       "nn::max_pool" #N "d_with_indices(Tensor input, int[" #N "] kernel_size, int[" #N                 \
+       "]? stride=None, int[" #N "] padding=0, int[" #N                                                  \
+       "] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor, Tensor)",             \
+       max_pool_kernel<N>)                                                                               \
+      .doc(                                                                                              \
+          "The largest element of each window and its position in the plane. Shape: [batch?, channels, " \
+          "...].")                                                                                       \
+      .derivative(max_derivative<N>());                                                                  \
+  t.composite(max_pool##N##d,                                                                            \
+              "max_pool" #N "d(Tensor self, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N  \
+              "] padding=0, int[" #N "] dilation=1, bool ceil_mode=False) -> Tensor",                    \
+              max_pool_body<N>)                                                                          \
       .function_only();
   RL_MAX_POOL(1)
   RL_MAX_POOL(2)
   RL_MAX_POOL(3)
 #undef RL_MAX_POOL
   t.op(adaptive_max_pool1d_with_indices,
-       "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> (Tensor, Tensor)",
-       adaptive_max_kernel<1>).derivative(max_derivative<1>());
+       "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> "
+       "(Tensor, Tensor)",
+       adaptive_max_kernel<1>)
+      .derivative(max_derivative<1>());
   t.op(adaptive_max_pool2d_with_indices,
-       "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> (Tensor, Tensor)",
-       adaptive_max_kernel<2>).derivative(max_derivative<2>());
+       "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> "
+       "(Tensor, Tensor)",
+       adaptive_max_kernel<2>)
+      .derivative(max_derivative<2>());
   t.op(adaptive_max_pool3d_with_indices,
-       "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> (Tensor, Tensor)",
-       adaptive_max_kernel<3>).derivative(max_derivative<3>());
-  t.composite("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, int[1] dilation=1, "
-              "bool ceil_mode=False) -> (Tensor, Tensor)", max_pool1d_indices_body).function_only();
-  t.composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", adaptive_max_pool1d_body).function_only();
-  t.op(max_pool_backward, "_max_pool_backward(Tensor grad_output, Tensor indices, int[] input_sizes, int n) -> Tensor", max_pool_backward_kernel)
+       "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> "
+       "(Tensor, Tensor)",
+       adaptive_max_kernel<3>)
+      .derivative(max_derivative<3>());
+  t.composite(
+       "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, "
+       "int[1] dilation=1, "
+       "bool ceil_mode=False) -> (Tensor, Tensor)",
+       max_pool1d_indices_body)
+      .function_only();
+  t.composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
+              adaptive_max_pool1d_body)
+      .function_only();
+  t.op(max_pool_backward,
+       "_max_pool_backward(Tensor grad_output, Tensor indices, int[] input_sizes, int n) -> Tensor",
+       max_pool_backward_kernel)
       .internal()
-      .derivative([](Grad g, In<1> indices, Attr<3, int64_t> n) { return Grads{at_indices(g, indices, n), Tensor()}; });
+      .derivative([](Grad g, In<1> indices, Attr<3, int64_t> n) {
+        return Grads{at_indices(g, indices, n), Tensor()};
+      });
 }
 
 void register_mean(Table& t) {
   t.op(avg_pool1d,
-       "nn::avg_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
+       "nn::avg_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
+       "ceil_mode=False, "
        "bool count_include_pad=True) -> Tensor",
        avg_pool1d_kernel)
       .doc("The mean of each window. Shape: [batch?, channels, length].")
-      .derivative([](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, OptIntList> stride, Attr<3, IntList> padding,
-                     Attr<4, bool> ceil_mode, Attr<5, bool> include_pad) {
+      .derivative([](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, OptIntList> stride,
+                     Attr<3, IntList> padding, Attr<4, bool> ceil_mode, Attr<5, bool> include_pad) {
         return avg_pool_backward(g, x, kernel, stride, padding, ceil_mode, include_pad, std::nullopt);
       });
-#define RL_AVG_POOL(N)                                                                                                              \
-  t.op(avg_pool##N##d,                                                                                                              \
-       "nn::avg_pool" #N "d(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N "] padding=0, "                 \
-       "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",                                  \
-       avg_pool_kernel<N>)                                                                                                          \
-      .out()                                                                                                                        \
-      .doc("The mean of each window. Shape: [batch?, channels, ...].")                                                              \
+#define RL_AVG_POOL(N)                                                                                \
+  t.op(avg_pool##N##d,                                                                                \
+       "nn::avg_pool" #N "d(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N \
+       "] padding=0, "                                                                                \
+       "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",    \
+       avg_pool_kernel<N>)                                                                            \
+      .out()                                                                                          \
+      .doc("The mean of each window. Shape: [batch?, channels, ...].")                                \
       .derivative(avg_derivative<N>());
   RL_AVG_POOL(2)
   RL_AVG_POOL(3)
 #undef RL_AVG_POOL
-  t.op(adaptive_avg_pool1d, "nn::adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor", adaptive_avg_kernel<1>)
+  t.op(adaptive_avg_pool1d, "nn::adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor",
+       adaptive_avg_kernel<1>)
       .doc("The mean of each of output_size windows that cover the input.")
       .derivative(adaptive_avg_derivative<1>());
-  t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor", adaptive_avg_kernel<2>)
+  t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
+       adaptive_avg_kernel<2>)
       .derivative(adaptive_avg_derivative<2>());
-  t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor", adaptive_avg_kernel<3>)
+  t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor",
+       adaptive_avg_kernel<3>)
       .derivative(adaptive_avg_derivative<3>());
-  t.composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool ceil_mode=False, "
-              "bool count_include_pad=True) -> Tensor", avg_pool1d_body).function_only();
-  t.composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d_body).function_only();
+  t.composite(
+       "avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
+       "ceil_mode=False, "
+       "bool count_include_pad=True) -> Tensor",
+       avg_pool1d_body)
+      .function_only();
+  t.composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d_body)
+      .function_only();
   t.op(avg_pool_backward,
-       "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] padding, bool ceil_mode, "
+       "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] "
+       "padding, bool ceil_mode, "
        "bool count_include_pad, int? divisor_override) -> Tensor",
        avg_pool_backward_kernel)
       .internal()
-      .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, OptIntList> stride, Attr<4, IntList> padding, Attr<5, bool> ceil_mode,
-                     Attr<6, bool> include_pad, Attr<7, OptInt> divisor) {
-        const auto pool = kernel->size() == 1 ? avg_pool_of<1> : kernel->size() == 2 ? avg_pool_of<2> : avg_pool_of<3>;
+      .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, OptIntList> stride, Attr<4, IntList> padding,
+                     Attr<5, bool> ceil_mode, Attr<6, bool> include_pad, Attr<7, OptInt> divisor) {
+        const auto pool = kernel->size() == 1   ? avg_pool_of<1>
+                          : kernel->size() == 2 ? avg_pool_of<2>
+                                                : avg_pool_of<3>;
         return pool(g, kernel, stride, padding, ceil_mode, include_pad, divisor);
       });
-  t.op(adaptive_avg_pool_backward, "_adaptive_avg_pool_backward(Tensor grad_output, int[] input_sizes, int n) -> Tensor",
+  t.op(adaptive_avg_pool_backward,
+       "_adaptive_avg_pool_backward(Tensor grad_output, int[] input_sizes, int n) -> Tensor",
        adaptive_avg_backward_kernel)
       .internal()
       .derivative([](Grad g, Shape<0> y, Attr<2, int64_t> n) {
         const IntList size = y.sizes().slice(y.dim() - n.value);
-        return n.value == 1 ? adaptive_avg_pool1d(g, size) : n.value == 2 ? adaptive_avg_pool2d(g, size) : adaptive_avg_pool3d(g, size);
+        return n.value == 1   ? adaptive_avg_pool1d(g, size)
+               : n.value == 2 ? adaptive_avg_pool2d(g, size)
+                              : adaptive_avg_pool3d(g, size);
       });
 }
 

@@ -5,25 +5,29 @@
 namespace rushlight::ops {
 
 // `return_indices` is what nn.functional's callers pass; both results are always made.
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, IntList kernel_size, const OptIntList& stride, IntList padding,
-                                     IntList dilation, bool ceil_mode, bool return_indices)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, IntList kernel_size, const OptIntList& stride,
+                                     IntList padding, IntList dilation, bool ceil_mode, bool return_indices)>
     max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices;
-inline Fn<Tensor(const Tensor& self, IntList kernel_size, const OptIntList& stride, IntList padding, IntList dilation, bool ceil_mode)>
+inline Fn<Tensor(const Tensor& self, IntList kernel_size, const OptIntList& stride, IntList padding,
+                 IntList dilation, bool ceil_mode)>
     max_pool1d, max_pool2d, max_pool3d;
-inline Fn<Tensor(const Tensor& input, IntList kernel_size, const OptIntList& stride, IntList padding, bool ceil_mode,
-                 bool count_include_pad)>
+inline Fn<Tensor(const Tensor& input, IntList kernel_size, const OptIntList& stride, IntList padding,
+                 bool ceil_mode, bool count_include_pad)>
     avg_pool1d;
-inline Fn<Tensor(const Tensor& input, IntList kernel_size, const OptIntList& stride, IntList padding, bool ceil_mode,
-                 bool count_include_pad, OptInt divisor_override)>
+inline Fn<Tensor(const Tensor& input, IntList kernel_size, const OptIntList& stride, IntList padding,
+                 bool ceil_mode, bool count_include_pad, OptInt divisor_override)>
     avg_pool2d, avg_pool3d;
-inline Fn<Tensor(const Tensor& input, IntList output_size)> adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d;
+inline Fn<Tensor(const Tensor& input, IntList output_size)> adaptive_avg_pool1d, adaptive_avg_pool2d,
+    adaptive_avg_pool3d;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, IntList output_size, bool return_indices)>
     adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices;
 
 // The gradient goes to where the maximum stood; the same for every kind of max pooling over `n` dimensions.
-inline Fn<Tensor(const Tensor& grad_output, const Tensor& indices, IntList input_sizes, int64_t n)> max_pool_backward;
-inline Fn<Tensor(const Tensor& grad_output, IntList input_sizes, IntList kernel_size, const OptIntList& stride, IntList padding,
-                 bool ceil_mode, bool count_include_pad, OptInt divisor_override)>
+inline Fn<Tensor(const Tensor& grad_output, const Tensor& indices, IntList input_sizes, int64_t n)>
+    max_pool_backward;
+inline Fn<Tensor(const Tensor& grad_output, IntList input_sizes, IntList kernel_size,
+                 const OptIntList& stride, IntList padding, bool ceil_mode, bool count_include_pad,
+                 OptInt divisor_override)>
     avg_pool_backward;
 inline Fn<Tensor(const Tensor& grad_output, IntList input_sizes, int64_t n)> adaptive_avg_pool_backward;
 

@@ -4,34 +4,34 @@
 
 namespace rushlight::ops {
 
-inline Fn<Tensor(const Tensor&self, OptDType dtype)> sum, mean, prod;
-inline Fn<Tensor(const Tensor&self, const OptIntList&dim, bool keepdim, OptDType dtype)> sum_dim, mean_dim,
+inline Fn<Tensor(const Tensor& self, OptDType dtype)> sum, mean, prod;
+inline Fn<Tensor(const Tensor& self, const OptIntList& dim, bool keepdim, OptDType dtype)> sum_dim, mean_dim,
     nansum, nanmean;
 inline Fn<Tensor(const Tensor& self, int64_t dim, bool keepdim, OptDType dtype)> prod_dim;
 // Sums over dimensions that were broadcast, so that the result has shape `size`.
 inline Fn<Tensor(const Tensor& self, IntList size)> sum_to_size;
 
-inline Fn<Tensor(const Tensor&self, IntList dim, bool keepdim)> amax, amin, logsumexp;
+inline Fn<Tensor(const Tensor& self, IntList dim, bool keepdim)> amax, amin, logsumexp;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, OptInt dim, bool keepdim)> aminmax;
-inline Fn<Tensor(const Tensor&self)> max, min, median, nanmedian, all, any, trace;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor&self, int64_t dim, bool keepdim)> max_dim, min_dim,
+inline Fn<Tensor(const Tensor& self)> max, min, median, nanmedian, all, any, trace;
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, int64_t dim, bool keepdim)> max_dim, min_dim,
     median_dim, nanmedian_dim, mode;
-inline Fn<Tensor(const Tensor&self, const Tensor&other)> max_other, min_other;
-inline Fn<Tensor(const Tensor&self, OptInt dim, bool keepdim)> argmax, argmin;
+inline Fn<Tensor(const Tensor& self, const Tensor& other)> max_other, min_other;
+inline Fn<Tensor(const Tensor& self, OptInt dim, bool keepdim)> argmax, argmin;
 
-inline Fn<Tensor(const Tensor&self, int64_t dim, bool keepdim)> all_dim, any_dim;
-inline Fn<Tensor(const Tensor&self, const OptIntList&dim, bool keepdim)> all_dims, any_dims;
+inline Fn<Tensor(const Tensor& self, int64_t dim, bool keepdim)> all_dim, any_dim;
+inline Fn<Tensor(const Tensor& self, const OptIntList& dim, bool keepdim)> all_dims, any_dims;
 inline Fn<Tensor(const Tensor& self, IntList dim)> count_nonzero_dims;
 inline Fn<Tensor(const Tensor& self, OptInt dim)> count_nonzero;
 
-inline Fn<Tensor(const Tensor&self, bool unbiased)> var, std;
-inline Fn<Tensor(const Tensor&self, const OptIntList&dim, bool unbiased, bool keepdim)> var_dim, std_dim;
-inline Fn<Tensor(const Tensor&self, const OptIntList&dim, const OptScalar&correction, bool keepdim)>
+inline Fn<Tensor(const Tensor& self, bool unbiased)> var, std;
+inline Fn<Tensor(const Tensor& self, const OptIntList& dim, bool unbiased, bool keepdim)> var_dim, std_dim;
+inline Fn<Tensor(const Tensor& self, const OptIntList& dim, const OptScalar& correction, bool keepdim)>
     var_correction, std_correction;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor&self, bool unbiased)> var_mean, std_mean;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor&self, const OptIntList&dim, bool unbiased, bool keepdim)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, bool unbiased)> var_mean, std_mean;
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const OptIntList& dim, bool unbiased, bool keepdim)>
     var_mean_dim, std_mean_dim;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor&self, const OptIntList&dim, const OptScalar&correction,
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const OptIntList& dim, const OptScalar& correction,
                                      bool keepdim)>
     var_mean_correction, std_mean_correction;
 

@@ -1,7 +1,7 @@
 #include "ops/register.h"
 
-#include "transform/autograd.h"
 #include "cpu/loops.h"
+#include "transform/autograd.h"
 
 namespace rushlight {
 

@@ -16,41 +16,52 @@ namespace {
 
 using namespace ops;
 
-// --- the fused LSTM step -------------------------------------------------------------------------------------------------
+// --- the fused LSTM step
+// -------------------------------------------------------------------------------------------------
 
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 // Rows may lie apart, their elements not.
 Tensor with_dense_rows(const Tensor& t) { return t->strides[1] == 1 || t->sizes[1] <= 1 ? t : contiguous(t); }
 
-std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cell) {
-  RL_CHECK(input_gates.dim() == 2 && input_gates.sizes() == hidden_gates.sizes() && cell.dim() == 2 && input_gates->sizes[0] == cell->sizes[0] &&
-               input_gates->sizes[1] == 4 * cell->sizes[1],
-           "lstm: gates of shape ", input_gates.sizes(), " and ", hidden_gates.sizes(), " do not fit a cell of shape ", cell.sizes());
-  RL_CHECK(input_gates.dtype() == hidden_gates.dtype() && input_gates.dtype() == cell.dtype(), "lstm: expected one dtype, got ",
-           describe(input_gates), ", ", describe(hidden_gates), " and ", describe(cell));
-  Tensor hidden = empty_tensor(cell.sizes(), cell.dtype(), cell.device()), new_cell = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
+std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Tensor& input_gates,
+                                                          const Tensor& hidden_gates, const Tensor& cell) {
+  RL_CHECK(input_gates.dim() == 2 && input_gates.sizes() == hidden_gates.sizes() && cell.dim() == 2 &&
+               input_gates->sizes[0] == cell->sizes[0] && input_gates->sizes[1] == 4 * cell->sizes[1],
+           "lstm: gates of shape ", input_gates.sizes(), " and ", hidden_gates.sizes(),
+           " do not fit a cell of shape ", cell.sizes());
+  RL_CHECK(input_gates.dtype() == hidden_gates.dtype() && input_gates.dtype() == cell.dtype(),
+           "lstm: expected one dtype, got ", describe(input_gates), ", ", describe(hidden_gates), " and ",
+           describe(cell));
+  Tensor hidden = empty_tensor(cell.sizes(), cell.dtype(), cell.device()),
+         new_cell = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   Tensor gates = empty_tensor(input_gates.sizes(), cell.dtype(), cell.device());
   if (!cell.is_cpu()) return {hidden, new_cell, gates};
   const Tensor a = with_dense_rows(input_gates), b = with_dense_rows(hidden_gates), c = dense(cell);
-  cpu::lstm_step(cell.dtype(), {cell->sizes[0], cell->sizes[1], a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0], c.data_ptr(),
-                                hidden.data_ptr(), new_cell.data_ptr(), gates.data_ptr()});
+  cpu::lstm_step(cell.dtype(),
+                 {cell->sizes[0], cell->sizes[1], a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
+                  c.data_ptr(), hidden.data_ptr(), new_cell.data_ptr(), gates.data_ptr()});
   return {hidden, new_cell, gates};
 }
 
-std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& cell,
+std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Tensor& grad_hidden,
+                                                           const Tensor& grad_cell, const Tensor& cell,
                                                            const Tensor& new_cell, const Tensor& gates) {
-  Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()), old = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
+  Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
+         old = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   if (!cell.is_cpu()) return {grad_gates, old};
-  const Tensor gh = grad_hidden.defined() ? dense(grad_hidden) : grad_hidden, gc = grad_cell.defined() ? dense(grad_cell) : grad_cell;
+  const Tensor gh = grad_hidden.defined() ? dense(grad_hidden) : grad_hidden,
+               gc = grad_cell.defined() ? dense(grad_cell) : grad_cell;
   const Tensor c = dense(cell);
-  cpu::lstm_step_backward(cell.dtype(), {cell->sizes[0], cell->sizes[1], gh.defined() ? gh.data_ptr() : nullptr,
-                                         gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), new_cell.data_ptr(), gates.data_ptr(),
-                                         grad_gates.data_ptr(), old.data_ptr()});
+  cpu::lstm_step_backward(cell.dtype(),
+                          {cell->sizes[0], cell->sizes[1], gh.defined() ? gh.data_ptr() : nullptr,
+                           gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), new_cell.data_ptr(),
+                           gates.data_ptr(), grad_gates.data_ptr(), old.data_ptr()});
   return {grad_gates, old};
 }
 
 // The same in public operators, from the gates before activation, so that it can be differentiated again.
-Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& pre, const Tensor& cell) {
+Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& pre,
+                               const Tensor& cell) {
   const std::vector<Tensor> parts = chunk(pre, 4, 1);
   const Tensor i = sigmoid(parts[0]), f = sigmoid(parts[1]), g = tanh(parts[2]), o = sigmoid(parts[3]);
   const Tensor t = tanh(f * cell + i * g), one = wrapped_number(1);
@@ -60,11 +71,13 @@ Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cel
     dc = dc.defined() ? dc + through : through;
     d_o = grad_hidden * t * o * (one - o);
   }
-  const Tensor gates = cat({dc * g * i * (one - i), dc * cell * f * (one - f), dc * i * (one - g * g), d_o}, 1);
+  const Tensor gates =
+      cat({dc * g * i * (one - i), dc * cell * f * (one - f), dc * i * (one - g * g), d_o}, 1);
   return {gates, gates, dc * f};
 }
 
-// --- one step of each kind of cell ---------------------------------------------------------------------------------------
+// --- one step of each kind of cell
+// ---------------------------------------------------------------------------------------
 
 enum class Cell { Lstm, Gru, Tanh, Relu };
 using State = std::vector<Tensor>;  // h, and c of an LSTM
@@ -85,22 +98,31 @@ State advance(Cell kind, const Tensor& projected, const State& state, const Weig
       const Tensor r = sigmoid(x[0] + y[0]), z = sigmoid(x[1] + y[1]), n = tanh(x[2] + r * y[2]);
       return {(state[0] - n) * z + n};
     }
-    case Cell::Tanh: return {tanh(projected + hidden)};
-    default: return {relu(projected + hidden)};
+    case Cell::Tanh:
+      return {tanh(projected + hidden)};
+    default:
+      return {relu(projected + hidden)};
   }
 }
 
-void check_cell(const char* who, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, int64_t gates) {
-  RL_CHECK(w_ih.dim() == 2 && w_hh.dim() == 2, who, ": weights must be matrices, got ", describe(w_ih), " and ", describe(w_hh));
-  RL_CHECK(input.dim() == 2 && hx.dim() == 2, who, ": Expected input and hx to be 2D, got ", input.dim(), "D and ", hx.dim(), "D");
-  RL_CHECK(input->sizes[1] == w_ih->sizes[1], "input has inconsistent input_size: got ", input->sizes[1], " expected ", w_ih->sizes[1]);
-  RL_CHECK(hx->sizes[1] == w_hh->sizes[1], "hidden has inconsistent hidden_size: got ", hx->sizes[1], ", expected ", w_hh->sizes[1]);
-  RL_CHECK(input->sizes[0] == hx->sizes[0], "Input batch size ", input->sizes[0], " doesn't match hidden0 batch size ", hx->sizes[0]);
-  RL_CHECK(w_ih->sizes[0] == gates * hx->sizes[1], who, ": weight_ih must have ", gates * hx->sizes[1], " rows, got ", describe(w_ih));
+void check_cell(const char* who, const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                const Tensor& w_hh, int64_t gates) {
+  RL_CHECK(w_ih.dim() == 2 && w_hh.dim() == 2, who, ": weights must be matrices, got ", describe(w_ih),
+           " and ", describe(w_hh));
+  RL_CHECK(input.dim() == 2 && hx.dim() == 2, who, ": Expected input and hx to be 2D, got ", input.dim(),
+           "D and ", hx.dim(), "D");
+  RL_CHECK(input->sizes[1] == w_ih->sizes[1], "input has inconsistent input_size: got ", input->sizes[1],
+           " expected ", w_ih->sizes[1]);
+  RL_CHECK(hx->sizes[1] == w_hh->sizes[1], "hidden has inconsistent hidden_size: got ", hx->sizes[1],
+           ", expected ", w_hh->sizes[1]);
+  RL_CHECK(input->sizes[0] == hx->sizes[0], "Input batch size ", input->sizes[0],
+           " doesn't match hidden0 batch size ", hx->sizes[0]);
+  RL_CHECK(w_ih->sizes[0] == gates * hx->sizes[1], who, ": weight_ih must have ", gates * hx->sizes[1],
+           " rows, got ", describe(w_ih));
 }
 
-std::tuple<Tensor, Tensor> lstm_cell_body(const Call&, const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
-                                          const Tensor& b_ih, const Tensor& b_hh) {
+std::tuple<Tensor, Tensor> lstm_cell_body(const Call&, const Tensor& input, TensorList hx, const Tensor& w_ih,
+                                          const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   RL_CHECK(hx.size() == 2, "lstm_cell expects two hidden states");
   check_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4);
   auto [h, c, gates] = fused_lstm_cell(linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh), hx[1]);
@@ -108,13 +130,14 @@ std::tuple<Tensor, Tensor> lstm_cell_body(const Call&, const Tensor& input, Tens
 }
 
 template <Cell kind>
-Tensor plain_cell_body(const Call&, const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
-                       const Tensor& b_hh) {
+Tensor plain_cell_body(const Call&, const Tensor& input, const Tensor& hx, const Tensor& w_ih,
+                       const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   check_cell("rnn cell", input, hx, w_ih, w_hh, kind == Cell::Gru ? 3 : 1);
   return advance(kind, linear(input, w_ih, b_ih), {hx}, {w_ih, w_hh, b_ih, b_hh, Tensor()})[0];
 }
 
-// --- layers ---------------------------------------------------------------------------------------------------------------
+// --- layers
+// ---------------------------------------------------------------------------------------------------------------
 
 State rows_of(const State& s, int64_t from, int64_t to) {
   State part;
@@ -127,9 +150,10 @@ State joined(const State& a, const State& b) {
   return both;
 }
 
-// Visits the steps in order. Sequences are sorted by length: the batch shrinks where some end, or grows when reading backwards.
-State run_direction(Cell kind, const std::vector<Tensor>& steps, const State& start, const Weights& w, bool reverse,
-                    std::vector<Tensor>& outputs) {
+// Visits the steps in order. Sequences are sorted by length: the batch shrinks where some end, or grows when
+// reading backwards.
+State run_direction(Cell kind, const std::vector<Tensor>& steps, const State& start, const Weights& w,
+                    bool reverse, std::vector<Tensor>& outputs) {
   const auto count = static_cast<int64_t>(steps.size());
   outputs.resize(steps.size());
   int64_t size = steps[static_cast<size_t>(reverse ? count - 1 : 0)]->sizes[0];
@@ -162,17 +186,19 @@ struct Layers {
 
   size_t per_cell() const {
     const int64_t cells = num_layers * (bidirectional ? 2 : 1);
-    RL_CHECK(num_layers > 0 && static_cast<int64_t>(params.size()) % cells == 0, "rnn: got an incorrect number of RNN parameters: ", params.size(),
-             " for ", cells, " cells");
+    RL_CHECK(num_layers > 0 && static_cast<int64_t>(params.size()) % cells == 0,
+             "rnn: got an incorrect number of RNN parameters: ", params.size(), " for ", cells, " cells");
     const size_t n = params.size() / static_cast<size_t>(cells);
     const size_t plain = has_biases ? 4 : 2;
-    RL_CHECK(n == plain || (kind == Cell::Lstm && n == plain + 1), "rnn: got an incorrect number of RNN parameters: ", params.size());
+    RL_CHECK(n == plain || (kind == Cell::Lstm && n == plain + 1),
+             "rnn: got an incorrect number of RNN parameters: ", params.size());
     return n;
   }
   Weights weights(size_t k) const {
     const size_t n = per_cell();
     const Tensor* p = params.data() + k * n;
-    Weights w{p[0], p[1], has_biases ? p[2] : Tensor(), has_biases ? p[3] : Tensor(), n % 2 ? p[n - 1] : Tensor()};
+    Weights w{p[0], p[1], has_biases ? p[2] : Tensor(), has_biases ? p[3] : Tensor(),
+              n % 2 ? p[n - 1] : Tensor()};
     return w;
   }
 };
@@ -188,16 +214,19 @@ Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dim
   const size_t n = static_cast<size_t>(layers.num_layers) * directions;
   layers.per_cell();
   for (const Tensor& h : hx)
-    RL_CHECK(h.dim() == 3 && h->sizes[0] == static_cast<int64_t>(n), "rnn: expected a hidden state of [", n, ", batch, features], got ", describe(h));
+    RL_CHECK(h.dim() == 3 && h->sizes[0] == static_cast<int64_t>(n), "rnn: expected a hidden state of [", n,
+             ", batch, features], got ", describe(h));
   std::vector<State> finals(hx.size());
   for (size_t layer = 0; layer * directions < n; ++layer) {
     std::vector<Tensor> results;
     for (size_t direction = 0; direction < directions; ++direction) {
       const size_t k = layer * directions + direction;
       const Weights w = layers.weights(k);
-      RL_CHECK(data.size(-1) == w.w_ih.size(-1), "input.size(-1) must be equal to input_size. Expected ", w.w_ih.size(-1), ", got ", data.size(-1));
+      RL_CHECK(data.size(-1) == w.w_ih.size(-1), "input.size(-1) must be equal to input_size. Expected ",
+               w.w_ih.size(-1), ", got ", data.size(-1));
       const Tensor projected = linear(data, w.w_ih, w.b_ih);  // one product for all steps
-      const std::vector<Tensor> steps = batch_sizes ? split_with_sizes(projected, *batch_sizes, 0) : unbind(projected, 0);
+      const std::vector<Tensor> steps =
+          batch_sizes ? split_with_sizes(projected, *batch_sizes, 0) : unbind(projected, 0);
       State start;
       for (const Tensor& h : hx) start.push_back(select(h, 0, static_cast<int64_t>(k)));
       std::vector<Tensor> outputs;
@@ -206,7 +235,8 @@ Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dim
       results.push_back(batch_sizes ? cat(outputs, 0) : stack(outputs, 0));
     }
     data = directions == 1 ? results[0] : cat(results, -1);
-    if (layers.dropout > 0 && layers.train && (layer + 1) * directions < n) data = dropout(data, layers.dropout, true);
+    if (layers.dropout > 0 && layers.train && (layer + 1) * directions < n)
+      data = dropout(data, layers.dropout, true);
   }
   Outcome outcome{data, {}};
   for (const State& f : finals) outcome.finals.push_back(stack(f, 0));
@@ -218,15 +248,18 @@ Outcome run_padded(const Layers& layers, const Tensor& input, const State& hx, b
   const Tensor data = batch_first ? transpose(input, 0, 1) : input;
   RL_CHECK(data->sizes[0] > 0, "Expected sequence length to be larger than 0 in RNN");
   for (const Tensor& h : hx)
-    RL_CHECK(h.dim() == 3 && h->sizes[1] == data->sizes[1], "rnn: Expected hidden size with batch ", data->sizes[1], ", got ", describe(h));
+    RL_CHECK(h.dim() == 3 && h->sizes[1] == data->sizes[1], "rnn: Expected hidden size with batch ",
+             data->sizes[1], ", got ", describe(h));
   Outcome o = run_layers(layers, data.is_contiguous() ? data : contiguous(data), hx, nullptr);
   if (batch_first) o.output = transpose(o.output, 0, 1);
   return o;
 }
 
 Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch_sizes, const State& hx) {
-  RL_CHECK(data.dim() == 2 && batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64 && batch_sizes.numel() > 0,
-           "rnn: expected packed data of [rows, features] and batch_sizes of int64, got ", describe(data), " and ", describe(batch_sizes));
+  RL_CHECK(data.dim() == 2 && batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64 &&
+               batch_sizes.numel() > 0,
+           "rnn: expected packed data of [rows, features] and batch_sizes of int64, got ", describe(data),
+           " and ", describe(batch_sizes));
   const Tensor counts = dense(batch_sizes);
   const Dims sizes(counts.data<int64_t>(), static_cast<size_t>(counts.numel()));
   int64_t total = 0, before = sizes[0];
@@ -234,34 +267,47 @@ Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch
     RL_CHECK(s > 0 && s <= before, "rnn: batch_sizes must be positive and must not grow, got ", sizes);
     total += before = s;
   }
-  RL_CHECK(total == data->sizes[0], "rnn: batch_sizes add up to ", total, " rows, but data has ", data->sizes[0]);
+  RL_CHECK(total == data->sizes[0], "rnn: batch_sizes add up to ", total, " rows, but data has ",
+           data->sizes[0]);
   for (const Tensor& h : hx)
-    RL_CHECK(h.dim() == 3 && h->sizes[1] == sizes[0], "rnn: Expected hidden size with batch ", sizes[0], ", got ", describe(h));
+    RL_CHECK(h.dim() == 3 && h->sizes[1] == sizes[0], "rnn: Expected hidden size with batch ", sizes[0],
+             ", got ", describe(h));
   return run_layers(layers, data, hx, &sizes);
 }
 
-std::tuple<Tensor, Tensor, Tensor> lstm_body(const Call&, const Tensor& input, TensorList hx, TensorList params, bool has_biases,
-                                             int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+std::tuple<Tensor, Tensor, Tensor> lstm_body(const Call&, const Tensor& input, TensorList hx,
+                                             TensorList params, bool has_biases, int64_t num_layers,
+                                             double dropout, bool train, bool bidirectional,
+                                             bool batch_first) {
   RL_CHECK(hx.size() == 2, "lstm expects two hidden states");
-  Outcome o = run_padded({Cell::Lstm, params, has_biases, num_layers, dropout, train, bidirectional}, input, {hx[0], hx[1]}, batch_first);
+  Outcome o = run_padded({Cell::Lstm, params, has_biases, num_layers, dropout, train, bidirectional}, input,
+                         {hx[0], hx[1]}, batch_first);
   return {o.output, o.finals[0], o.finals[1]};
 }
-std::tuple<Tensor, Tensor, Tensor> lstm_packed_body(const Call&, const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params,
-                                                    bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional) {
+std::tuple<Tensor, Tensor, Tensor> lstm_packed_body(const Call&, const Tensor& data,
+                                                    const Tensor& batch_sizes, TensorList hx,
+                                                    TensorList params, bool has_biases, int64_t num_layers,
+                                                    double dropout, bool train, bool bidirectional) {
   RL_CHECK(hx.size() == 2, "lstm expects two hidden states");
-  Outcome o = run_packed({Cell::Lstm, params, has_biases, num_layers, dropout, train, bidirectional}, data, batch_sizes, {hx[0], hx[1]});
+  Outcome o = run_packed({Cell::Lstm, params, has_biases, num_layers, dropout, train, bidirectional}, data,
+                         batch_sizes, {hx[0], hx[1]});
   return {o.output, o.finals[0], o.finals[1]};
 }
 template <Cell kind>
-std::tuple<Tensor, Tensor> plain_body(const Call&, const Tensor& input, const Tensor& hx, TensorList params, bool has_biases,
-                                      int64_t num_layers, double dropout, bool train, bool bidirectional, bool batch_first) {
-  Outcome o = run_padded({kind, params, has_biases, num_layers, dropout, train, bidirectional}, input, {hx}, batch_first);
+std::tuple<Tensor, Tensor> plain_body(const Call&, const Tensor& input, const Tensor& hx, TensorList params,
+                                      bool has_biases, int64_t num_layers, double dropout, bool train,
+                                      bool bidirectional, bool batch_first) {
+  Outcome o = run_padded({kind, params, has_biases, num_layers, dropout, train, bidirectional}, input, {hx},
+                         batch_first);
   return {o.output, o.finals[0]};
 }
 template <Cell kind>
-std::tuple<Tensor, Tensor> plain_packed_body(const Call&, const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params,
-                                             bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional) {
-  Outcome o = run_packed({kind, params, has_biases, num_layers, dropout, train, bidirectional}, data, batch_sizes, {hx});
+std::tuple<Tensor, Tensor> plain_packed_body(const Call&, const Tensor& data, const Tensor& batch_sizes,
+                                             const Tensor& hx, TensorList params, bool has_biases,
+                                             int64_t num_layers, double dropout, bool train,
+                                             bool bidirectional) {
+  Outcome o = run_packed({kind, params, has_biases, num_layers, dropout, train, bidirectional}, data,
+                         batch_sizes, {hx});
   return {o.output, o.finals[0]};
 }
 
@@ -269,40 +315,65 @@ template <Cell kind, class Padded, class Packed, class One>
 void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const char* name) {
   // Schemas live as long as the table.
   const auto text = [](std::string s) { return (new std::string(std::move(s)))->c_str(); };
-  t.composite(padded, text(str(name, ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
-                                     "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
-              plain_body<kind>).function_only();
-  t.composite(packed, text(str(name, ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
-                                     "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
-              plain_packed_body<kind>).function_only();
-  t.composite(cell, text(str(name, "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor")),
-              plain_cell_body<kind>).function_only();
+  t.composite(padded,
+              text(str(name,
+                       ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
+                       "float dropout, bool train, "
+                       "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
+              plain_body<kind>)
+      .function_only();
+  t.composite(packed,
+              text(str(name,
+                       ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
+                       "int num_layers, "
+                       "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
+              plain_packed_body<kind>)
+      .function_only();
+  t.composite(cell,
+              text(str(name,
+                       "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+                       "b_hh=None) -> Tensor")),
+              plain_cell_body<kind>)
+      .function_only();
 }
 
 }  // namespace
 
 void register_rnn_operators(Table& t) {
-  t.op(fused_lstm_cell, "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, Tensor)",
+  t.op(fused_lstm_cell,
+       "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, "
+       "Tensor)",
        fused_lstm_cell_kernel)
       .internal()
-      .derivative([](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
-        if (GradMode::enabled()) return lstm_cell_gradients_twin(gh, gc, a + b, cell);
-        auto [grad, old] = fused_lstm_cell_backward(gh, gc, cell, new_cell, gates);
-        return Grads{grad, grad, old};
-      });
+      .derivative(
+          [](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
+            if (GradMode::enabled()) return lstm_cell_gradients_twin(gh, gc, a + b, cell);
+            auto [grad, old] = fused_lstm_cell_backward(gh, gc, cell, new_cell, gates);
+            return Grads{grad, grad, old};
+          });
   t.op(fused_lstm_cell_backward,
-       "_thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates) -> (Tensor, Tensor)",
+       "_thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates) "
+       "-> (Tensor, Tensor)",
        fused_lstm_cell_backward_kernel)
-      .internal().not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
+      .internal()
+      .not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
   t.composite(lstm,
-              "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
-              "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)", lstm_body).function_only();
+              "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
+              "dropout, bool train, "
+              "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+              lstm_body)
+      .function_only();
   t.composite(lstm_packed,
-              "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, "
-              "bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", lstm_packed_body).function_only();
+              "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
+              "num_layers, float dropout, "
+              "bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
+              lstm_packed_body)
+      .function_only();
   t.composite(lstm_cell,
-              "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
-              lstm_cell_body).function_only();
+              "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
+              "b_hh=None) -> (Tensor, Tensor)",
+              lstm_cell_body)
+      .function_only();
   register_plain<Cell::Gru>(t, gru, gru_packed, gru_cell, "gru");
   register_plain<Cell::Tanh>(t, rnn_tanh, rnn_tanh_packed, rnn_tanh_cell, "rnn_tanh");
   register_plain<Cell::Relu>(t, rnn_relu, rnn_relu_packed, rnn_relu_cell, "rnn_relu");

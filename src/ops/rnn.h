@@ -4,30 +4,38 @@
 
 namespace rushlight::ops {
 
-inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input, TensorList hx, TensorList params, bool has_biases, int64_t num_layers,
-                                             double dropout, bool train, bool bidirectional, bool batch_first)>
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input, TensorList hx, TensorList params,
+                                             bool has_biases, int64_t num_layers, double dropout, bool train,
+                                             bool bidirectional, bool batch_first)>
     lstm;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, const Tensor& hx, TensorList params, bool has_biases, int64_t num_layers,
-                                     double dropout, bool train, bool bidirectional, bool batch_first)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, const Tensor& hx, TensorList params,
+                                     bool has_biases, int64_t num_layers, double dropout, bool train,
+                                     bool bidirectional, bool batch_first)>
     gru, rnn_tanh, rnn_relu;
-// Packed sequences: `data` holds the steps of all sequences one after the other, batch_sizes[t] rows for step t.
-inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params,
-                                             bool has_biases, int64_t num_layers, double dropout, bool train, bool bidirectional)>
+// Packed sequences: `data` holds the steps of all sequences one after the other, batch_sizes[t] rows for step
+// t.
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& data, const Tensor& batch_sizes, TensorList hx,
+                                             TensorList params, bool has_biases, int64_t num_layers,
+                                             double dropout, bool train, bool bidirectional)>
     lstm_packed;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList params, bool has_biases,
-                                     int64_t num_layers, double dropout, bool train, bool bidirectional)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& data, const Tensor& batch_sizes, const Tensor& hx,
+                                     TensorList params, bool has_biases, int64_t num_layers, double dropout,
+                                     bool train, bool bidirectional)>
     gru_packed, rnn_tanh_packed, rnn_relu_packed;
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
-                                     const Tensor& b_hh)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, TensorList hx, const Tensor& w_ih,
+                                     const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh)>
     lstm_cell;
-inline Fn<Tensor(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh)>
+inline Fn<Tensor(const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
+                 const Tensor& b_ih, const Tensor& b_hh)>
     gru_cell, rnn_tanh_cell, rnn_relu_cell;
 
 // From the two halves of the gates before activation: new hidden state, new cell, activated gates.
-inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& cell)> fused_lstm_cell;
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input_gates, const Tensor& hidden_gates,
+                                             const Tensor& cell)>
+    fused_lstm_cell;
 // Gradients of the gates and of the old cell.
-inline Fn<std::tuple<Tensor, Tensor>(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& cell, const Tensor& new_cell,
-                                     const Tensor& gates)>
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& cell,
+                                     const Tensor& new_cell, const Tensor& gates)>
     fused_lstm_cell_backward;
 
 }  // namespace rushlight::ops

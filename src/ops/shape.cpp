@@ -18,17 +18,26 @@ Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
   return unsafe_view(dense_clone(self), sizes);
 }
 
-Tensor view_as_body(const Call&, const Tensor& self, const Tensor& other) { return view(self, other.sizes()); }
-Tensor reshape_as_body(const Call&, const Tensor& self, const Tensor& other) { return reshape(self, other.sizes()); }
-Tensor expand_as_body(const Call&, const Tensor& self, const Tensor& other) { return expand(self, other.sizes()); }
+Tensor view_as_body(const Call&, const Tensor& self, const Tensor& other) {
+  return view(self, other.sizes());
+}
+Tensor reshape_as_body(const Call&, const Tensor& self, const Tensor& other) {
+  return reshape(self, other.sizes());
+}
+Tensor expand_as_body(const Call&, const Tensor& self, const Tensor& other) {
+  return expand(self, other.sizes());
+}
 Tensor broadcast_to_body(const Call&, const Tensor& self, IntList size) { return expand(self, size); }
 Tensor swap_body(const Call&, const Tensor& self, int64_t a, int64_t b) { return transpose(self, a, b); }
 
 Tensor numpy_t_body(const Call&, const Tensor& self) {
   if (self.dim() != 2 && self.dim() != 0)
-    show_warning(str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
-                     "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
-                     "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."));
+    show_warning(
+        str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
+            "it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."));
   Dims order;
   for (int64_t d = self.dim(); d-- > 0;) order.push_back(d);
   return permute(self, order);
@@ -42,14 +51,15 @@ Tensor matrix_transpose(const char* name, const Tensor& self) {
 Tensor mt_body(const Call&, const Tensor& self) { return matrix_transpose("mT", self); }
 Tensor mh_body(const Call&, const Tensor& self) { return conj_of(matrix_transpose("mH", self)); }
 Tensor matrix_h_body(const Call&, const Tensor& self) {
-  RL_CHECK(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
-           "-D tensor.", self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  RL_CHECK(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
+           self.dim(), "-D tensor.",
+           self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
   return self.dim() == 0 ? conj_of(self) : conj_of(ops::t(self));
 }
 
 Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {
-  RL_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", source,
-           " dims) should contain the same number of dims as destination (", destination, " dims)");
+  RL_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
+           source, " dims) should contain the same number of dims as destination (", destination, " dims)");
   const int64_t n = self.dim();
   Dims order(n, -1);
   std::vector<bool> taken(n, false);
@@ -76,12 +86,15 @@ Tensor narrow_body(const Call&, const Tensor& self, int64_t dim, int64_t start, 
   RL_CHECK(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
   RL_CHECK(length >= 0, "narrow(): length must be non-negative.");
   const int64_t n = self.size(dim);
-  RL_CHECK_INDEX(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n, "], but got ", start, ")");
+  RL_CHECK_INDEX(start >= -n && start <= n, "start out of range (expected to be in range of [", -n, ", ", n,
+                 "], but got ", start, ")");
   if (start < 0) start += n;
-  RL_CHECK(start <= n - length, "start (", start, ") + length (", length, ") exceeds dimension size (", n, ").");
+  RL_CHECK(start <= n - length, "start (", start, ") + length (", length, ") exceeds dimension size (", n,
+           ").");
   return slice(self, dim, start, start + length, 1);
 }
-Tensor narrow_tensor_body(const Call& call, const Tensor& self, int64_t dim, const Tensor& start, int64_t length) {
+Tensor narrow_tensor_body(const Call& call, const Tensor& self, int64_t dim, const Tensor& start,
+                          int64_t length) {
   RL_CHECK(start.dim() == 0 && is_integral(start.dtype()), "start must be an 0-dim integral Tensor.");
   return narrow_body(call, self, dim, read_scalar(start).to_int(), length);
 }
@@ -94,8 +107,10 @@ Tensor flatten_body(const Call&, const Tensor& self, int64_t start_dim, int64_t 
   Dims sizes;
   int64_t merged = 1;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if (d < first || d > last) sizes.push_back(self->sizes[d]);
-    else merged *= self->sizes[d];
+    if (d < first || d > last)
+      sizes.push_back(self->sizes[d]);
+    else
+      merged *= self->sizes[d];
     if (d == last) sizes.push_back(merged);
   }
   return reshape(self, sizes);
@@ -115,7 +130,8 @@ Tensor unflatten_body(const Call&, const Tensor& self, int64_t dim, IntList size
     }
   }
   const bool fits = inferred >= 0 ? product != 0 && shape[dim] % product == 0 : product == shape[dim];
-  RL_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (", shape[dim], ") in the input tensor");
+  RL_CHECK(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", dim, " (",
+           shape[dim], ") in the input tensor");
   if (inferred >= 0) pieces[inferred] = shape[dim] / product;
   shape.erase(dim);
   for (size_t i = 0; i < pieces.size(); ++i) shape.insert(dim + i, pieces[i]);
@@ -131,7 +147,8 @@ std::vector<Tensor> chunk_body(const Call&, const Tensor& self, int64_t chunks, 
 }
 
 std::vector<Tensor> tensor_split_body(const Call&, const Tensor& self, int64_t sections, int64_t dim) {
-  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ",
+           self.dim(), " dims");
   RL_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   dim = wrap_dim(dim, self.dim());
   const int64_t n = self->sizes[dim];
@@ -146,7 +163,8 @@ std::vector<Tensor> tensor_split_body(const Call&, const Tensor& self, int64_t s
 }
 
 std::vector<Tensor> tensor_split_indices_body(const Call&, const Tensor& self, IntList indices, int64_t dim) {
-  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ", self.dim(), " dims");
+  RL_CHECK(self.dim() > 0, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with ",
+           self.dim(), " dims");
   std::vector<Tensor> pieces;
   int64_t start = 0;
   for (int64_t end : indices) {
@@ -190,15 +208,19 @@ Tensor flipud_body(const Call&, const Tensor& self) {
 Tensor rot90_body(const Call&, const Tensor& self, int64_t k, IntList dims) {
   RL_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   RL_CHECK(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
-  RL_CHECK(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(), "expected rotation dims to be different, but got dim0 = ",
-           dims[0], " and dim1 = ", dims[1]);
+  RL_CHECK(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(),
+           "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
   RL_CHECK(dims[0] < self.dim() && dims[0] >= -self.dim(), "Rotation dim0 out of range, dim0 = ", dims[0]);
   RL_CHECK(dims[1] < self.dim() && dims[1] >= -self.dim(), "Rotation dim1 out of range, dim1 = ", dims[1]);
   switch ((k % 4 + 4) % 4) {
-    case 1: return transpose(flip(self, IntList{dims[1]}), dims[0], dims[1]);
-    case 2: return flip(self, dims);
-    case 3: return transpose(flip(self, IntList{dims[0]}), dims[0], dims[1]);
-    default: return dense_clone(self);
+    case 1:
+      return transpose(flip(self, IntList{dims[1]}), dims[0], dims[1]);
+    case 2:
+      return flip(self, dims);
+    case 3:
+      return transpose(flip(self, IntList{dims[0]}), dims[0], dims[1]);
+    default:
+      return dense_clone(self);
   }
 }
 
@@ -219,7 +241,8 @@ Tensor diag_body(const Call&, const Tensor& self, int64_t offset) {
   return self.dim() == 1 ? diag_embed(self, offset, 0, 1) : dense_clone(diagonal(self, offset, 0, 1));
 }
 
-// --- in-place changes of geometry: the tensor takes the layout of the view that the functional form would give ---------
+// --- in-place changes of geometry: the tensor takes the layout of the view that the functional form would
+// give ---------
 
 Tensor adopt_layout(const Tensor& self, const Tensor& view) {
   self->offset = view.storage_offset();
@@ -227,11 +250,19 @@ Tensor adopt_layout(const Tensor& self, const Tensor& view) {
   return self;
 }
 Tensor squeeze_inplace(const Call&, const Tensor& self) { return adopt_layout(self, squeeze(self)); }
-Tensor squeeze_dim_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, squeeze_dim(self, dim)); }
-Tensor squeeze_dims_inplace(const Call&, const Tensor& self, IntList dims) { return adopt_layout(self, squeeze_dims(self, dims)); }
-Tensor unsqueeze_inplace(const Call&, const Tensor& self, int64_t dim) { return adopt_layout(self, unsqueeze(self, dim)); }
+Tensor squeeze_dim_inplace(const Call&, const Tensor& self, int64_t dim) {
+  return adopt_layout(self, squeeze_dim(self, dim));
+}
+Tensor squeeze_dims_inplace(const Call&, const Tensor& self, IntList dims) {
+  return adopt_layout(self, squeeze_dims(self, dims));
+}
+Tensor unsqueeze_inplace(const Call&, const Tensor& self, int64_t dim) {
+  return adopt_layout(self, unsqueeze(self, dim));
+}
 Tensor t_inplace(const Call&, const Tensor& self) { return adopt_layout(self, ops::t(self)); }
-Tensor transpose_inplace(const Call&, const Tensor& self, int64_t a, int64_t b) { return adopt_layout(self, transpose(self, a, b)); }
+Tensor transpose_inplace(const Call&, const Tensor& self, int64_t a, int64_t b) {
+  return adopt_layout(self, transpose(self, a, b));
+}
 Tensor as_strided_inplace(const Call&, const Tensor& self, IntList size, IntList stride, OptInt offset) {
   return adopt_layout(self, as_strided(self, size, stride, offset));
 }
@@ -239,29 +270,42 @@ Tensor as_strided_inplace(const Call&, const Tensor& self, IntList size, IntList
 Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat> format) {
   RL_CHECK(!(self->flags & kAutograd), "cannot resize variables that require grad");
   resize_tensor(self, size);
-  if (format.value_or(MemoryFormat::Contiguous) != MemoryFormat::Contiguous && *format != MemoryFormat::Preserve)
+  if (format.value_or(MemoryFormat::Contiguous) != MemoryFormat::Contiguous &&
+      *format != MemoryFormat::Preserve)
     self->set_layout(size, channels_last_strides(size));
   return self;
 }
 
 void register_inplace_geometry(Table& t) {
-  t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace).family(Family::View)
+  t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace).family(Family::View)
+  t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(squeeze_dims_, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeeze_dims_inplace).family(Family::View)
+  t.op(squeeze_dims_, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeeze_dims_inplace)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace).family(Family::View)
+  t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace).family(Family::View).derivative([](Grad g) { return ops::t(g); });
-  for (auto [handle, schema] : {std::pair{&transpose_, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"},
-                                {&swapaxes_, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)"},
-                                {&swapdims_, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"}})
-    t.op(*handle, schema, transpose_inplace).family(Family::View)
+  t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace).family(Family::View).derivative([](Grad g) {
+    return ops::t(g);
+  });
+  for (auto [handle, schema] :
+       {std::pair{&transpose_, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"},
+        {&swapaxes_, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)"},
+        {&swapdims_, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"}})
+    t.op(*handle, schema, transpose_inplace)
+        .family(Family::View)
         .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
-  t.op(as_strided_, "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)", as_strided_inplace)
-      .family(Family::View).not_differentiable("rewrites the geometry of its input");
-  t.op(resize_, "resize_(Tensor(a!) self, int[1] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", resize_inplace)
+  t.op(as_strided_,
+       "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
+       as_strided_inplace)
+      .family(Family::View)
+      .not_differentiable("rewrites the geometry of its input");
+  t.op(resize_, "resize_(Tensor(a!) self, int[1] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+       resize_inplace)
       .not_differentiable("changes the number of elements");
 }
 
@@ -271,8 +315,10 @@ void register_shape_operators(Table& t) {
   t.composite(reshape, "reshape(Tensor(a) self, int[1] shape) -> Tensor(a)", reshape_body)
       .doc("The same elements in another shape: a view where possible, else a copy. One size may be -1.");
   t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body).method_only();
-  t.composite(reshape_as, "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_as_body).method_only();
-  t.composite(expand_as, "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as_body).method_only();
+  t.composite(reshape_as, "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_as_body)
+      .method_only();
+  t.composite(expand_as, "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as_body)
+      .method_only();
   t.composite(broadcast_to, "broadcast_to(Tensor(a) self, int[1] size) -> Tensor(a)", broadcast_to_body);
   t.composite(swapaxes, "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", swap_body);
   t.composite(swapdims, "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", swap_body);
@@ -281,22 +327,32 @@ void register_shape_operators(Table& t) {
   t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body).method_only();
   t.composite(mH, "mH(Tensor(a) self) -> Tensor(a)", mh_body).method_only();
   t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", mh_body);
-  t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);
-  t.composite(movedim_int, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", movedim_int_body);
-  t.composite(moveaxis, "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", movedim_body);
-  t.composite(moveaxis_int, "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", movedim_int_body);
+  t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+              movedim_body);
+  t.composite(movedim_int, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+              movedim_int_body);
+  t.composite(moveaxis, "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+              movedim_body);
+  t.composite(moveaxis_int, "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+              movedim_int_body);
   t.composite(narrow, "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", narrow_body);
-  t.composite(narrow_tensor, "narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", narrow_tensor_body);
-  t.composite(flatten, "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", flatten_body)
+  t.composite(narrow_tensor, "narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
+              narrow_tensor_body);
+  t.composite(flatten, "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
+              flatten_body)
       .doc("Merges the dimensions start_dim to end_dim into one.");
   t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)",
               [](const Call&, const Tensor& self) { return reshape(self, IntList{-1}); });
   t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body);
   t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body);
   t.composite(split_sizes, "split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor[]",
-              [](const Call&, const Tensor& self, IntList sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); });
-  t.composite(tensor_split, "tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor[]", tensor_split_body);
-  t.composite(tensor_split_indices, "tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor[]",
+              [](const Call&, const Tensor& self, IntList sizes, int64_t dim) {
+                return split_with_sizes(self, sizes, dim);
+              });
+  t.composite(tensor_split, "tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor[]",
+              tensor_split_body);
+  t.composite(tensor_split_indices,
+              "tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor[]",
               tensor_split_indices_body);
   t.op(flip, "flip(Tensor self, int[1] dims) -> Tensor", flip_kernel)
       .doc("A copy with the order of elements reversed along the dims.")
@@ -304,9 +360,12 @@ void register_shape_operators(Table& t) {
   t.composite(fliplr, "fliplr(Tensor self) -> Tensor", fliplr_body);
   t.composite(flipud, "flipud(Tensor self) -> Tensor", flipud_body);
   t.composite(rot90, "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90_body);
-  t.op(diag_embed, "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", diag_embed_kernel)
+  t.op(diag_embed, "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+       diag_embed_kernel)
       .doc("Matrices with the last dimension of the input on a diagonal.")
-      .derivative([](Grad g, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) { return diagonal(g, offset, a, b); });
+      .derivative([](Grad g, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) {
+        return diagonal(g, offset, a, b);
+      });
   t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body).out();
   register_inplace_geometry(t);
 }

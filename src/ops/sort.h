@@ -14,7 +14,8 @@ inline Fn<Tensor(const Tensor& self)> msort;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, int64_t k, int64_t dim, bool largest, bool sorted)>
     topk;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, int64_t k, int64_t dim, bool keepdim)> kthvalue;
-inline Fn<Tensor(const Tensor&self, const Tensor&q, OptInt dim, bool keepdim, std::string_view interpolation)>
+inline Fn<Tensor(const Tensor& self, const Tensor& q, OptInt dim, bool keepdim,
+                 std::string_view interpolation)>
     quantile, nanquantile;
 
 inline Fn<Tensor(const Tensor& sorted_sequence, const Tensor& self, bool out_int32, bool right,

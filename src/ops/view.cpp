@@ -18,7 +18,8 @@ Dims infer_shape(IntList shape, int64_t numel) {
       continue;
     }
     RL_CHECK(shape[i] >= 0, "invalid shape dimension ", shape[i], " at index ", i, " of shape ", shape);
-    RL_CHECK(!__builtin_mul_overflow(product, shape[i], &product), "shape '", shape, "' is invalid for input of size ", numel);
+    RL_CHECK(!__builtin_mul_overflow(product, shape[i], &product), "shape '", shape,
+             "' is invalid for input of size ", numel);
   }
   if (inferred >= 0) {
     RL_CHECK(product != 0, "cannot reshape tensor of 0 elements into shape ", shape,
@@ -68,9 +69,11 @@ Tensor detach_kernel(const Call&, const Tensor& self) {
 Tensor view_kernel(const Call&, const Tensor& self, IntList size) {
   const Dims shape = infer_shape(size, self.numel());
   const auto strides = view_strides(self, shape);
-  RL_CHECK(strides, "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-           "contiguous subspaces). Use .reshape(...) instead. Input has shape ", self.sizes(), " and strides ", self.strides(),
-           ", asked for ", size);
+  RL_CHECK(strides,
+           "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+           "across two "
+           "contiguous subspaces). Use .reshape(...) instead. Input has shape ",
+           self.sizes(), " and strides ", self.strides(), ", asked for ", size);
   return make_view(self, shape, *strides, self.storage_offset());
 }
 
@@ -84,12 +87,14 @@ Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
   Dims sizes = self->sizes, strides = self->strides;
   int64_t offset = self.storage_offset();
   if (from != to) {
-    RL_CHECK(self.dim() > 0, "self.dim() cannot be 0 to view ", legacy_name(self.dtype()), " as ", legacy_name(dtype), " (different element sizes)");
-    RL_CHECK(strides.back() == 1, "self.stride(-1) must be 1 to view ", legacy_name(self.dtype()), " as ", legacy_name(dtype),
-             " (different element sizes), but got ", strides.back());
+    RL_CHECK(self.dim() > 0, "self.dim() cannot be 0 to view ", legacy_name(self.dtype()), " as ",
+             legacy_name(dtype), " (different element sizes)");
+    RL_CHECK(strides.back() == 1, "self.stride(-1) must be 1 to view ", legacy_name(self.dtype()), " as ",
+             legacy_name(dtype), " (different element sizes), but got ", strides.back());
     auto rescale = [&](int64_t elements, const char* what) {
-      RL_CHECK(elements * from % to == 0, "self.", what, " must be divisible by ", to / std::max<int64_t>(from, 1), " to view ",
-               legacy_name(self.dtype()), " as ", legacy_name(dtype), " (different element sizes), but got ", elements);
+      RL_CHECK(elements * from % to == 0, "self.", what, " must be divisible by ",
+               to / std::max<int64_t>(from, 1), " to view ", legacy_name(self.dtype()), " as ",
+               legacy_name(dtype), " (different element sizes), but got ", elements);
       return elements * from / to;
     };
     sizes.back() = rescale(sizes.back(), "size(-1)");
@@ -106,13 +111,15 @@ Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
 Tensor expand_kernel(const Call&, const Tensor& self, IntList size, bool) {
   const auto n = static_cast<int64_t>(size.size()), own = self.dim();
   RL_CHECK(n >= own, "expand(torch.", legacy_name(self.dtype()), "Tensor{", self.sizes(), "}, size=", size,
-           "): the number of sizes provided (", n, ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
+           "): the number of sizes provided (", n,
+           ") must be greater or equal to the number of dimensions in the tensor (", own, ")");
   Dims sizes = size.dims(), strides(n, 0);
   for (int64_t i = n - 1; i >= 0; --i) {
     const int64_t d = i - (n - own), have = d >= 0 ? self->sizes[d] : 1;
     if (size[i] == -1) {
       RL_CHECK(d >= 0, "expand(torch.", legacy_name(self.dtype()), "Tensor{", self.sizes(), "}, size=", size,
-               "): The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", i);
+               "): The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ",
+               i);
       sizes[i] = have;
     }
     RL_CHECK(sizes[i] >= 0, "expand: negative size ", size[i], " in ", size);
@@ -120,8 +127,9 @@ Tensor expand_kernel(const Call&, const Tensor& self, IntList size, bool) {
       strides[i] = d >= 0 ? self->strides[d] : 0;
       continue;
     }
-    RL_CHECK(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (", have,
-             ") at non-singleton dimension ", i, ".  Target sizes: ", size, ".  Tensor sizes: ", self.sizes());
+    RL_CHECK(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (",
+             have, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
+             ".  Tensor sizes: ", self.sizes());
   }
   return make_view(self, sizes, strides, self.storage_offset());
 }
@@ -144,13 +152,16 @@ Tensor t_kernel(const Call& call, const Tensor& self) {
 
 Dims checked_permutation(const Tensor& self, IntList dims) {
   RL_CHECK(static_cast<int64_t>(dims.size()) == self.dim(),
-           "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-           "dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
+           "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+           "desired ordering of "
+           "dimensions i.e. input.dim() = ",
+           self.dim(), " is not equal to len(dims) = ", dims.size());
   Dims order;
   for (int64_t d : dims) order.push_back(wrap_dim(d, self.dim()));
   Dims sorted = order;
   std::sort(sorted.begin(), sorted.end());
-  RL_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "permute(): duplicate dims are not allowed.");
+  RL_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(),
+           "permute(): duplicate dims are not allowed.");
   return order;
 }
 
@@ -166,7 +177,8 @@ Tensor permute_kernel(const Call&, const Tensor& self, IntList dims) {
 
 Tensor permute_back(const Tensor& grad, IntList dims) {
   Dims inverse(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) inverse[wrap_dim(dims[i], static_cast<int64_t>(dims.size()))] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    inverse[wrap_dim(dims[i], static_cast<int64_t>(dims.size()))] = static_cast<int64_t>(i);
   return permute(grad, inverse);
 }
 
@@ -212,8 +224,8 @@ Tensor select_kernel(const Call&, const Tensor& self, int64_t dim, int64_t index
   RL_CHECK_INDEX(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, self.dim());
   const int64_t n = self->sizes[dim];
-  RL_CHECK_INDEX(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ", self.sizes(),
-                 " at dimension ", dim);
+  RL_CHECK_INDEX(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ",
+                 self.sizes(), " at dimension ", dim);
   if (index < 0) index += n;
   Dims sizes = self->sizes, strides = self->strides;
   const int64_t offset = self.storage_offset() + index * strides[dim];
@@ -237,7 +249,8 @@ Range resolve_slice(int64_t n, OptInt start, OptInt end, int64_t step) {
   // The distance fits: both lie within [-1, n]. A step beyond it takes one element.
   const int64_t span = step > 0 ? last - first : first - last;
   const uint64_t width = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
-  const int64_t length = span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) + width - 1) / width);
+  const int64_t length =
+      span <= 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) + width - 1) / width);
   return {length ? first : std::clamp<int64_t>(first, 0, n), length};
 }
 
@@ -258,16 +271,19 @@ void check_strided_bounds(const Tensor& self, IntList size, IntList stride, int6
   if (checked_numel(size) == 0) return;
   int64_t low = offset, high = offset, reach = 0;
   for (size_t i = 0; i < size.size(); ++i) {
-    RL_CHECK(!__builtin_mul_overflow(size[i] - 1, stride[i], &reach) && !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high),
+    RL_CHECK(!__builtin_mul_overflow(size[i] - 1, stride[i], &reach) &&
+                 !__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high),
              "as_strided: sizes ", size, " and strides ", stride, " overflow");
   }
   const auto have = static_cast<int64_t>(self->storage->nbytes() / self.itemsize());
-  RL_CHECK(low >= 0 && high < have, "setStorage: sizes ", size, ", strides ", stride, ", storage offset ", offset,
-           ", and itemsize ", self.itemsize(), " requiring a storage size of ", (high + 1) * static_cast<int64_t>(self.itemsize()),
-           " are out of bounds for storage of size ", self->storage->nbytes());
+  RL_CHECK(low >= 0 && high < have, "setStorage: sizes ", size, ", strides ", stride, ", storage offset ",
+           offset, ", and itemsize ", self.itemsize(), " requiring a storage size of ",
+           (high + 1) * static_cast<int64_t>(self.itemsize()), " are out of bounds for storage of size ",
+           self->storage->nbytes());
 }
 
-Tensor as_strided_kernel(const Call&, const Tensor& self, IntList size, IntList stride, OptInt storage_offset) {
+Tensor as_strided_kernel(const Call&, const Tensor& self, IntList size, IntList stride,
+                         OptInt storage_offset) {
   const int64_t offset = storage_offset.value_or(self.storage_offset());
   check_strided_bounds(self, size, stride, offset);
   return make_view(self, size, stride, offset);
@@ -277,7 +293,9 @@ Tensor diagonal_kernel(const Call&, const Tensor& self, int64_t offset, int64_t 
   const int64_t a = wrap_dim(dim1, self.dim(), false), b = wrap_dim(dim2, self.dim(), false);
   RL_CHECK(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
   const int64_t rows = self->sizes[a], columns = self->sizes[b];
-  const int64_t length = std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - std::min(offset, columns)) : std::min(rows + std::max(offset, -rows), columns));
+  const int64_t length =
+      std::max<int64_t>(0, offset >= 0 ? std::min(rows, columns - std::min(offset, columns))
+                                       : std::min(rows + std::max(offset, -rows), columns));
   int64_t start = self.storage_offset();
   if (length) start += offset >= 0 ? offset * self->strides[b] : -offset * self->strides[a];
   Dims sizes = self->sizes, strides = self->strides;
@@ -318,20 +336,23 @@ std::vector<Tensor> unbind_kernel(const Call& call, const Tensor& self, int64_t 
   return mark_multi(std::move(views));
 }
 
-std::vector<Tensor> split_with_sizes_kernel(const Call& call, const Tensor& self, IntList sizes, int64_t dim) {
+std::vector<Tensor> split_with_sizes_kernel(const Call& call, const Tensor& self, IntList sizes,
+                                            int64_t dim) {
   RL_CHECK(self.dim() != 0, "split expects at least a 1-dimensional tensor");
   dim = wrap_dim(dim, self.dim());
   std::vector<Tensor> views;
   int64_t start = 0;
   for (int64_t n : sizes) {
-    RL_CHECK(n >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
-    RL_CHECK(n <= self->sizes[dim] - start, "split_with_sizes expects split_sizes to sum exactly to ", self->sizes[dim],
-             " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
+    RL_CHECK(
+        n >= 0,
+        "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
+    RL_CHECK(n <= self->sizes[dim] - start, "split_with_sizes expects split_sizes to sum exactly to ",
+             self->sizes[dim], " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
     views.push_back(slice_kernel(call, self, dim, start, start + n, 1));
     start += n;
   }
-  RL_CHECK(start == self->sizes[dim], "split_with_sizes expects split_sizes to sum exactly to ", self->sizes[dim],
-           " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
+  RL_CHECK(start == self->sizes[dim], "split_with_sizes expects split_sizes to sum exactly to ",
+           self->sizes[dim], " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
   return mark_multi(std::move(views));
 }
 
@@ -340,7 +361,8 @@ std::vector<Tensor> split_kernel(const Call& call, const Tensor& self, int64_t s
   RL_CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
   dim = wrap_dim(dim, self.dim());
   const int64_t n = self->sizes[dim];
-  RL_CHECK(split_size > 0 || n == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
+  RL_CHECK(split_size > 0 || n == 0,
+           "split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
   std::vector<Tensor> views;
   int64_t start = 0;
   do {  // a dimension of size 0 gives one empty piece
@@ -363,70 +385,114 @@ Dims piece_sizes(int64_t n, int64_t piece) {
 }
 
 void register_view_operators(Table& t) {
-  t.op(alias, "alias(Tensor(a) self) -> Tensor(a)", alias_kernel).internal().family(Family::View)
-      .doc("A view of the whole tensor.").derivative([](Grad g) { return Tensor(g); });
-  t.op(detach, "detach(Tensor(a) self) -> Tensor(a)", detach_kernel).family(Family::View)
+  t.op(alias, "alias(Tensor(a) self) -> Tensor(a)", alias_kernel)
+      .internal()
+      .family(Family::View)
+      .doc("A view of the whole tensor.")
+      .derivative([](Grad g) { return Tensor(g); });
+  t.op(detach, "detach(Tensor(a) self) -> Tensor(a)", detach_kernel)
+      .family(Family::View)
       .doc("The same data outside the graph: no gradient flows back through the result.")
       .not_differentiable("cuts the graph on purpose");
-  t.op(view, "view(Tensor(a) self, int[1] size) -> Tensor(a)", view_kernel).method_only().family(Family::View)
-      .doc("The same data in another shape, without copying. One size may be -1. RuntimeError where only a copy could do it.")
+  t.op(view, "view(Tensor(a) self, int[1] size) -> Tensor(a)", view_kernel)
+      .method_only()
+      .family(Family::View)
+      .doc(
+          "The same data in another shape, without copying. One size may be -1. RuntimeError where only a "
+          "copy could do it.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(view_dtype, "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype_kernel).method_only().family(Family::View)
-      .doc("The same bytes read as another dtype.").not_differentiable("reinterprets bits");
-  t.op(unsafe_view, "_unsafe_view(Tensor self, int[] size) -> Tensor", unsafe_view_kernel).internal().family(Family::View)
+  t.op(view_dtype, "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype_kernel)
+      .method_only()
+      .family(Family::View)
+      .doc("The same bytes read as another dtype.")
+      .not_differentiable("reinterprets bits");
+  t.op(unsafe_view, "_unsafe_view(Tensor self, int[] size) -> Tensor", unsafe_view_kernel)
+      .internal()
+      .family(Family::View)
       .doc("view of a fresh contiguous tensor that nobody else sees.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(expand, "expand(Tensor(a) self, int[1] size, *, bool implicit=False) -> Tensor(a)", expand_kernel).method_only().family(Family::View)
+  t.op(expand, "expand(Tensor(a) self, int[1] size, *, bool implicit=False) -> Tensor(a)", expand_kernel)
+      .method_only()
+      .family(Family::View)
       .doc("Repeats dimensions of size 1 without copying; -1 keeps a size, new dimensions go in front.")
       .derivative([](Grad g) { return Tensor(g); });  // the engine sums to the input's shape
-  t.op(transpose, "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose_kernel).family(Family::View)
+  t.op(transpose, "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose_kernel)
+      .family(Family::View)
       .doc("Swaps two dimensions.")
       .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
-  t.op(ops::t, "t(Tensor(a) self) -> Tensor(a)", t_kernel).family(Family::View).doc("Transpose of a tensor of at most two dimensions.")
+  t.op(ops::t, "t(Tensor(a) self) -> Tensor(a)", t_kernel)
+      .family(Family::View)
+      .doc("Transpose of a tensor of at most two dimensions.")
       .derivative([](Grad g) { return ops::t(g); });
-  t.op(permute, "permute(Tensor(a) self, int[1] dims) -> Tensor(a)", permute_kernel).family(Family::View)
+  t.op(permute, "permute(Tensor(a) self, int[1] dims) -> Tensor(a)", permute_kernel)
+      .family(Family::View)
       .doc("Reorders the dimensions.")
       .derivative([](Grad g, Attr<1, IntList> dims) { return permute_back(g, dims); });
-  t.op(squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", squeeze_kernel).family(Family::View).doc("Drops dimensions of size 1.")
+  t.op(squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", squeeze_kernel)
+      .family(Family::View)
+      .doc("Drops dimensions of size 1.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(squeeze_dim, "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeeze_dim_kernel).family(Family::View)
+  t.op(squeeze_dim, "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeeze_dim_kernel)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(squeeze_dims, "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeeze_dims_kernel).family(Family::View)
+  t.op(squeeze_dims, "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeeze_dims_kernel)
+      .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(unsqueeze, "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze_kernel).family(Family::View)
-      .doc("Inserts a dimension of size 1.").derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(select, "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", select_kernel).family(Family::View)
+  t.op(unsqueeze, "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze_kernel)
+      .family(Family::View)
+      .doc("Inserts a dimension of size 1.")
+      .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
+  t.op(select, "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", select_kernel)
+      .family(Family::View)
       .doc("One slice along a dimension; the dimension goes away.")
-      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> i) { return select_backward(g, self, dim, i); });
-  t.op(slice, "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", slice_kernel)
-      .internal().family(Family::View).doc("self[start:end:step] along a dimension.")
-      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, OptInt> start, Attr<3, OptInt> end, Attr<4, int64_t> step) {
-        return slice_backward(g, self, dim, start, end, step);
+      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> i) {
+        return select_backward(g, self, dim, i);
       });
-  t.op(as_strided, "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)", as_strided_kernel)
-      .family(Family::View).doc("A view with the given sizes, strides and offset into the storage, all in elements.")
-      .derivative([](Grad g, In<0> self, Attr<1, IntList> size, Attr<2, IntList> stride, Attr<3, OptInt> offset) {
-        return as_strided_backward(g, self.sizes(), self.strides(), size, stride, offset.value.value_or(self.storage_offset()) - self.storage_offset());
-      });
-  t.op(diagonal, "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", diagonal_kernel).family(Family::View)
+  t.op(slice,
+       "slice.Tensor(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
+       slice_kernel)
+      .internal()
+      .family(Family::View)
+      .doc("self[start:end:step] along a dimension.")
+      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, OptInt> start, Attr<3, OptInt> end,
+                     Attr<4, int64_t> step) { return slice_backward(g, self, dim, start, end, step); });
+  t.op(as_strided,
+       "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+       as_strided_kernel)
+      .family(Family::View)
+      .doc("A view with the given sizes, strides and offset into the storage, all in elements.")
+      .derivative(
+          [](Grad g, In<0> self, Attr<1, IntList> size, Attr<2, IntList> stride, Attr<3, OptInt> offset) {
+            return as_strided_backward(g, self.sizes(), self.strides(), size, stride,
+                                       offset.value.value_or(self.storage_offset()) - self.storage_offset());
+          });
+  t.op(diagonal, "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+       diagonal_kernel)
+      .family(Family::View)
       .doc("A diagonal of two dimensions, as the last dimension of the result.")
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) {
         return diagonal_backward(g, self, offset, a, b);
       });
-  t.op(unfold, "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold_kernel).method_only().family(Family::View)
+  t.op(unfold, "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold_kernel)
+      .method_only()
+      .family(Family::View)
       .doc("Windows of `size` elements every `step` along a dimension, in a new last dimension.")
-      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> size, Attr<3, int64_t> step) {
-        return unfold_backward(g, self, dim, size, step);
-      });
-  t.op(unbind, "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor[]", unbind_kernel).family(Family::View)
+      .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> size,
+                     Attr<3, int64_t> step) { return unfold_backward(g, self, dim, size, step); });
+  t.op(unbind, "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor[]", unbind_kernel)
+      .family(Family::View)
       .doc("All slices along a dimension.")
-      .derivative([](GradList g, Shape<0> self, Attr<1, int64_t> dim) { return unbind_backward(g, self, dim); });
-  t.op(split_with_sizes, "split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor[]", split_with_sizes_kernel)
-      .family(Family::View).doc("Consecutive pieces of the given sizes.")
+      .derivative(
+          [](GradList g, Shape<0> self, Attr<1, int64_t> dim) { return unbind_backward(g, self, dim); });
+  t.op(split_with_sizes, "split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor[]",
+       split_with_sizes_kernel)
+      .family(Family::View)
+      .doc("Consecutive pieces of the given sizes.")
       .derivative([](GradList g, Shape<0> self, Attr<1, IntList> sizes, Attr<2, int64_t> dim) {
         return split_backward(g, self, sizes, dim);
       });
-  t.op(split, "split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor[]", split_kernel).family(Family::View)
+  t.op(split, "split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor[]", split_kernel)
+      .family(Family::View)
       .doc("Consecutive pieces of `split_size`; the last may be smaller.")
       .derivative([](GradList g, Shape<0> self, Attr<1, int64_t> size, Attr<2, int64_t> dim) {
         return split_backward(g, self, piece_sizes(self.size(dim), size), dim);

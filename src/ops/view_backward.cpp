@@ -23,13 +23,15 @@ Tensor select_backward_kernel(const Call&, const Tensor& grad, IntList sizes, in
   return result;
 }
 
-Tensor slice_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t dim, OptInt start, OptInt end, int64_t step) {
+Tensor slice_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t dim, OptInt start,
+                             OptInt end, int64_t step) {
   Tensor result = zeros(sizes, grad);
   copy_result(slice(result, dim, start, end, step), grad, false);
   return result;
 }
 
-Tensor diagonal_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+Tensor diagonal_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t offset, int64_t dim1,
+                                int64_t dim2) {
   Tensor result = zeros(sizes, grad);
   copy_result(diagonal(result, offset, dim1, dim2), grad, false);
   return result;
@@ -42,11 +44,14 @@ Tensor dense_copy(const Tensor& t) {
   return copy;
 }
 
-Tensor unfold_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t dim, int64_t size, int64_t step) {
+Tensor unfold_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t dim, int64_t size,
+                              int64_t step) {
   Tensor result = zeros(sizes, grad);
   const Tensor windows = unfold(result, dim, size, step);  // overlapping: add, do not copy
   const Tensor values = dense_copy(grad);
-  if (grad.is_cpu()) cpu::strided_add(windows.data_ptr(), windows.dtype(), windows.sizes(), windows.strides(), values.data_ptr());
+  if (grad.is_cpu())
+    cpu::strided_add(windows.data_ptr(), windows.dtype(), windows.sizes(), windows.strides(),
+                     values.data_ptr());
   return result;
 }
 
@@ -61,7 +66,8 @@ Tensor split_backward_kernel(const Call&, TensorList grads, IntList sizes, IntLi
   Tensor result = zeros(sizes, first_defined(grads));
   int64_t start = 0;
   for (size_t i = 0; i < grads.size(); ++i) {
-    if (grads[i].defined()) copy_result(slice(result, dim, start, start + split_sizes[i], 1), grads[i], false);
+    if (grads[i].defined())
+      copy_result(slice(result, dim, start, start + split_sizes[i], 1), grads[i], false);
     start += split_sizes[i];
   }
   return result;
@@ -77,7 +83,8 @@ Tensor unbind_backward_kernel(const Call&, TensorList grads, IntList sizes, int6
 // Lowest and highest element of a geometry, relative to its first one.
 std::pair<int64_t, int64_t> reach(IntList sizes, IntList strides) {
   int64_t low = 0, high = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) (strides[i] < 0 ? low : high) += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i];
+  for (size_t i = 0; i < sizes.size(); ++i)
+    (strides[i] < 0 ? low : high) += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i];
   return {low, high};
 }
 
@@ -86,15 +93,16 @@ struct Buffer {
   Tensor data;
   int64_t first, second;
 };
-Buffer common_buffer(const Tensor& like, IntList sizes1, IntList strides1, IntList sizes2, IntList strides2, int64_t shift) {
+Buffer common_buffer(const Tensor& like, IntList sizes1, IntList strides1, IntList sizes2, IntList strides2,
+                     int64_t shift) {
   const auto [low1, high1] = reach(sizes1, strides1);
   const auto [low2, high2] = reach(sizes2, strides2);
   const int64_t low = std::min(low1, low2 + shift), high = std::max(high1, high2 + shift);
   return {zeros(IntList{high - low + 1}, like), -low, shift - low};
 }
 
-Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList input_strides, IntList size,
-                                  IntList stride, int64_t shift) {
+Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList input_strides,
+                                  IntList size, IntList stride, int64_t shift) {
   const Buffer b = common_buffer(grad, input_sizes, input_strides, size, stride, shift);
   const Tensor values = dense_copy(grad);
   const Tensor window = make_view(b.data, size, stride, b.second, false);
@@ -102,8 +110,8 @@ Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input
   return dense_copy(make_view(b.data, input_sizes, input_strides, b.first, false));
 }
 
-Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_sizes, IntList input_strides, IntList size,
-                                IntList stride, int64_t shift) {
+Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_sizes, IntList input_strides,
+                                IntList size, IntList stride, int64_t shift) {
   const Buffer b = common_buffer(self, input_sizes, input_strides, size, stride, shift);
   copy_result(make_view(b.data, input_sizes, input_strides, b.first, false), self, false);
   return dense_copy(make_view(b.data, size, stride, b.second, false));
@@ -112,36 +120,59 @@ Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_s
 }  // namespace
 
 void register_view_backward_operators(Table& t) {
-  t.op(select_backward, "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor", select_backward_kernel)
-      .internal().derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> i) { return select(g, dim, i); });
-  t.op(slice_backward, "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> Tensor",
-       slice_backward_kernel).internal()
-      .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, OptInt> start, Attr<4, OptInt> end, Attr<5, int64_t> step) {
-        return slice(g, dim, start, end, step);
+  t.op(select_backward,
+       "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
+       select_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> i) { return select(g, dim, i); });
+  t.op(slice_backward,
+       "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> "
+       "Tensor",
+       slice_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, OptInt> start, Attr<4, OptInt> end,
+                     Attr<5, int64_t> step) { return slice(g, dim, start, end, step); });
+  t.op(diagonal_backward,
+       "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
+       diagonal_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<2, int64_t> offset, Attr<3, int64_t> a, Attr<4, int64_t> b) {
+        return diagonal(g, offset, a, b);
       });
-  t.op(diagonal_backward, "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
-       diagonal_backward_kernel).internal()
-      .derivative([](Grad g, Attr<2, int64_t> offset, Attr<3, int64_t> a, Attr<4, int64_t> b) { return diagonal(g, offset, a, b); });
-  t.op(unfold_backward, "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
-       unfold_backward_kernel).internal()
-      .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> size, Attr<4, int64_t> step) { return unfold(g, dim, size, step); });
-  t.op(split_backward, "_split_backward(Tensor?[] grads, int[] input_sizes, int[] split_sizes, int dim) -> Tensor",
-       split_backward_kernel).internal()
-      .derivative([](Grad g, Attr<2, IntList> sizes, Attr<3, int64_t> dim) { return Grads(split_with_sizes(g, sizes, dim)); });
-  t.op(unbind_backward, "_unbind_backward(Tensor?[] grads, int[] input_sizes, int dim) -> Tensor", unbind_backward_kernel).internal()
+  t.op(unfold_backward,
+       "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+       unfold_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> size, Attr<4, int64_t> step) {
+        return unfold(g, dim, size, step);
+      });
+  t.op(split_backward,
+       "_split_backward(Tensor?[] grads, int[] input_sizes, int[] split_sizes, int dim) -> Tensor",
+       split_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<2, IntList> sizes, Attr<3, int64_t> dim) {
+        return Grads(split_with_sizes(g, sizes, dim));
+      });
+  t.op(unbind_backward, "_unbind_backward(Tensor?[] grads, int[] input_sizes, int dim) -> Tensor",
+       unbind_backward_kernel)
+      .internal()
       .derivative([](Grad g, Attr<2, int64_t> dim) { return Grads(unbind(g, dim)); });
   t.op(as_strided_backward,
-       "_as_strided_backward(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, int shift) -> Tensor",
-       as_strided_backward_kernel).internal()
-      .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s, Attr<4, IntList> st, Attr<5, int64_t> shift) {
-        return as_strided_gather(g, is, it, s, st, shift);
-      });
+       "_as_strided_backward(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
+       "int shift) -> Tensor",
+       as_strided_backward_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
+                     Attr<4, IntList> st,
+                     Attr<5, int64_t> shift) { return as_strided_gather(g, is, it, s, st, shift); });
   t.op(as_strided_gather,
-       "_as_strided_gather(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, int shift) -> Tensor",
-       as_strided_gather_kernel).internal()
-      .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s, Attr<4, IntList> st, Attr<5, int64_t> shift) {
-        return as_strided_backward(g, is, it, s, st, shift);
-      });
+       "_as_strided_gather(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
+       "int shift) -> Tensor",
+       as_strided_gather_kernel)
+      .internal()
+      .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
+                     Attr<4, IntList> st,
+                     Attr<5, int64_t> shift) { return as_strided_backward(g, is, it, s, st, shift); });
 }
 
 }  // namespace rushlight

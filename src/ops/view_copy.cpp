@@ -31,7 +31,8 @@ void copying(Table& t, const char* schema) {
 template <class View>
 Tensor scattered(const char* op, const Tensor& self, const Tensor& src, View&& view) {
   const Tensor result = clone(self, std::nullopt), part = view(result);
-  RL_CHECK(part.sizes() == src.sizes(), op, ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
+  RL_CHECK(part.sizes() == src.sizes(), op,
+           ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
            ", slice size = ", part.sizes());
   copy_(part, src, false);
   return result;
@@ -39,14 +40,20 @@ Tensor scattered(const char* op, const Tensor& self, const Tensor& src, View&& v
 Tensor select_scatter_body(const Call&, const Tensor& self, const Tensor& src, int64_t dim, int64_t index) {
   return scattered("select_scatter", self, src, [&](const Tensor& t) { return select(t, dim, index); });
 }
-Tensor slice_scatter_body(const Call&, const Tensor& self, const Tensor& src, int64_t dim, OptInt start, OptInt end, int64_t step) {
-  return scattered("slice_scatter", self, src, [&](const Tensor& t) { return slice(t, dim, start, end, step); });
+Tensor slice_scatter_body(const Call&, const Tensor& self, const Tensor& src, int64_t dim, OptInt start,
+                          OptInt end, int64_t step) {
+  return scattered("slice_scatter", self, src,
+                   [&](const Tensor& t) { return slice(t, dim, start, end, step); });
 }
-Tensor diagonal_scatter_body(const Call&, const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  return scattered("diagonal_scatter", self, src, [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
+Tensor diagonal_scatter_body(const Call&, const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1,
+                             int64_t dim2) {
+  return scattered("diagonal_scatter", self, src,
+                   [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
 }
-Tensor as_strided_scatter_body(const Call&, const Tensor& self, const Tensor& src, IntList size, IntList stride, OptInt offset) {
-  return scattered("as_strided_scatter", dense(self), src, [&](const Tensor& t) { return as_strided(t, size, stride, offset); });
+Tensor as_strided_scatter_body(const Call&, const Tensor& self, const Tensor& src, IntList size,
+                               IntList stride, OptInt offset) {
+  return scattered("as_strided_scatter", dense(self), src,
+                   [&](const Tensor& t) { return as_strided(t, size, stride, offset); });
 }
 
 // hsplit, vsplit, dsplit: tensor_split along a fixed dimension with checks of their own.
@@ -57,15 +64,16 @@ struct FixedSplit {
 constexpr FixedSplit kHorizontal{"hsplit", 1, 1}, kVertical{"vsplit", 2, 0}, kDepth{"dsplit", 3, 2};
 
 int64_t checked_dim(const FixedSplit& f, const Tensor& self) {
-  RL_CHECK(self.dim() >= f.least, "torch.", f.name, " requires a tensor with at least ", f.least, " dimension", f.least > 1 ? "s" : "",
-           ", but got a tensor with ", self.dim(), " dimensions!");
+  RL_CHECK(self.dim() >= f.least, "torch.", f.name, " requires a tensor with at least ", f.least,
+           " dimension", f.least > 1 ? "s" : "", ", but got a tensor with ", self.dim(), " dimensions!");
   return self.dim() == 1 ? 0 : f.dim;
 }
 template <const FixedSplit& F>
 std::vector<Tensor> fixed_sections(const Call&, const Tensor& self, int64_t sections) {
   const int64_t dim = checked_dim(F, self);
-  RL_CHECK(sections > 0 && self->sizes[dim] % sections == 0, "torch.", F.name, " attempted to split along dimension ", dim,
-           ", but the size of the dimension ", self->sizes[dim], " is not divisible by the split_size ", sections, "!");
+  RL_CHECK(sections > 0 && self->sizes[dim] % sections == 0, "torch.", F.name,
+           " attempted to split along dimension ", dim, ", but the size of the dimension ", self->sizes[dim],
+           " is not divisible by the split_size ", sections, "!");
   return tensor_split(self, sections, dim);
 }
 template <const FixedSplit& F>
@@ -73,37 +81,52 @@ std::vector<Tensor> fixed_indices(const Call&, const Tensor& self, IntList indic
   return tensor_split_indices(self, indices, checked_dim(F, self));
 }
 
-std::vector<Tensor> tensor_split_tensor_body(const Call&, const Tensor& self, const Tensor& spec, int64_t dim) {
-  RL_CHECK(spec.dtype() == DType::Int64, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ", legacy_name(spec.dtype()));
-  RL_CHECK(spec.dim() <= 1, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with ",
+std::vector<Tensor> tensor_split_tensor_body(const Call&, const Tensor& self, const Tensor& spec,
+                                             int64_t dim) {
+  RL_CHECK(spec.dtype() == DType::Int64,
+           "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+           legacy_name(spec.dtype()));
+  RL_CHECK(spec.dim() <= 1,
+           "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional "
+           "tensor, but got a tensor with ",
            spec.dim(), " dims");
   if (spec.dim() == 0) return tensor_split(self, read_scalar(spec).to_int(), dim);
   Dims indices;
-  for (int64_t i = 0; i < spec.numel(); ++i) indices.push_back(read_scalar(spec, i * spec->strides[0]).to_int());
+  for (int64_t i = 0; i < spec.numel(); ++i)
+    indices.push_back(read_scalar(spec, i * spec->strides[0]).to_int());
   return tensor_split_indices(self, indices, dim);
 }
 
-Tensor diagflat_body(const Call&, const Tensor& self, int64_t offset) { return diag_embed(reshape(self, IntList{-1}), offset, 0, 1); }
+Tensor diagflat_body(const Call&, const Tensor& self, int64_t offset) {
+  return diag_embed(reshape(self, IntList{-1}), offset, 0, 1);
+}
 
 // The "unsafe" splits promise not to be written to; ours are ordinary views, which keep every promise.
-std::vector<Tensor> unsafe_split_body(const Call&, const Tensor& self, int64_t size, int64_t dim) { return split(self, size, dim); }
+std::vector<Tensor> unsafe_split_body(const Call&, const Tensor& self, int64_t size, int64_t dim) {
+  return split(self, size, dim);
+}
 std::vector<Tensor> unsafe_split_sizes_body(const Call&, const Tensor& self, IntList sizes, int64_t dim) {
   return split_with_sizes(self, sizes, dim);
 }
-std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) { return chunk(self, chunks, dim); }
+std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) {
+  return chunk(self, chunks, dim);
+}
 
 void register_copies(Table& t) {
   copying<alias>(t, "alias_copy(Tensor self) -> Tensor");
   copying<detach>(t, "detach_copy(Tensor self) -> Tensor");
-  copying<as_strided>(t, "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor");
+  copying<as_strided>(
+      t, "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor");
   copying<diagonal>(t, "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor");
   copying<expand>(t, "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor");
   copying<narrow>(t, "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor");
   copying<permute>(t, "permute_copy(Tensor self, int[] dims) -> Tensor");
   copying<select>(t, "select_copy.int(Tensor self, int dim, int index) -> Tensor");
-  copying<slice>(t, "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor");
+  copying<slice>(
+      t, "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor");
   copying<split>(t, "split_copy.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]");
-  copying<split_with_sizes>(t, "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]");
+  copying<split_with_sizes>(t,
+                            "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]");
   copying<squeeze>(t, "squeeze_copy(Tensor self) -> Tensor");
   copying<squeeze_dim>(t, "squeeze_copy.dim(Tensor self, int dim) -> Tensor");
   copying<squeeze_dims>(t, "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor");
@@ -119,23 +142,40 @@ void register_copies(Table& t) {
 
 void register_view_copy_operators(Table& t) {
   register_copies(t);
-  t.composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", select_scatter_body).out();
-  t.composite("slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor", slice_scatter_body).out();
-  t.composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", diagonal_scatter_body).out();
-  t.composite("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor", as_strided_scatter_body).out();
+  t.composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", select_scatter_body)
+      .out();
+  t.composite(
+       "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> "
+       "Tensor",
+       slice_scatter_body)
+      .out();
+  t.composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
+              diagonal_scatter_body)
+      .out();
+  t.composite(
+       "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> "
+       "Tensor",
+       as_strided_scatter_body)
+      .out();
   t.composite("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kHorizontal>);
   t.composite("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kHorizontal>);
   t.composite("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kVertical>);
   t.composite("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kVertical>);
   t.composite("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kDepth>);
   t.composite("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kDepth>);
-  t.composite("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]",
-              tensor_split_tensor_body);
-  t.composite("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-              +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) { return resize_(self, other.sizes(), format); });
+  t.composite(
+      "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
+      "dim=0) -> Tensor[]",
+      tensor_split_tensor_body);
+  t.composite(
+      "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+      +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) {
+        return resize_(self, other.sizes(), format);
+      });
   t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body);
   t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body);
-  t.composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", unsafe_split_sizes_body);
+  t.composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+              unsafe_split_sizes_body);
   t.composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", unsafe_chunk_body);
 }
 

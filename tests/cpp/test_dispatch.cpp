@@ -8,7 +8,8 @@ namespace {
 
 TEST(Schema, ParsesPyTorchsGrammar) {
   const Schema s = Schema::parse(
-      "nn::thing.over(Tensor(a!) self, Tensor?[] indices, int[2] size=0, *, Scalar alpha=1, float eps=1e-05, str reduction='mean', "
+      "nn::thing.over(Tensor(a!) self, Tensor?[] indices, int[2] size=0, *, Scalar alpha=1, float eps=1e-05, "
+      "str reduction='mean', "
       "int[] dims=[0,1], ScalarType? dtype=None, bool keep=True) -> (Tensor values, Tensor indices)");
   EXPECT_EQ(s.space, "nn");
   EXPECT_EQ(s.name, "thing");
@@ -47,7 +48,10 @@ Tensor scale_kernel(const Call& call, const Tensor& self, int64_t times, bool ne
 class Gate : public testing::Test {
  protected:
   Gate() {
-    table_.op(scale, "scale(Tensor self, int times=3, bool negate=False) -> Tensor", scale_kernel).inplace().out().not_differentiable("test");
+    table_.op(scale, "scale(Tensor self, int times=3, bool negate=False) -> Tensor", scale_kernel)
+        .inplace()
+        .out()
+        .not_differentiable("test");
     calls = 0;
     x_ = empty_tensor(IntList{2}, DType::Float64);
     x_.data<double>()[0] = 1, x_.data<double>()[1] = 2;

@@ -31,7 +31,8 @@ TEST(Shape, BroadcastNamesBothShapes) {
     broadcast_shapes(IntList{3}, IntList{4});
     FAIL();
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("must match the size of tensor b (4) at non-singleton dimension 0"), std::string::npos);
+    EXPECT_NE(std::string(e.what()).find("must match the size of tensor b (4) at non-singleton dimension 0"),
+              std::string::npos);
     EXPECT_NE(std::string(e.what()).find("[3] and [4]"), std::string::npos);
   }
 }
@@ -71,7 +72,8 @@ TEST(Tensor, BorrowedMemoryKeepsItsOwnerAndItsReadOnlyBit) {
   static bool freed = false;
   double values[2] = {1, 2};
   {
-    const Storage s = StorageImpl::wrap(values, sizeof values, {}, [](void*, void*, size_t) { freed = true; }, nullptr, true);
+    const Storage s = StorageImpl::wrap(
+        values, sizeof values, {}, [](void*, void*, size_t) { freed = true; }, nullptr, true);
     Tensor t(Ref<TensorImpl>::adopt(new TensorImpl(s, 0, DType::Float64, {})));
     t->set_contiguous(IntList{2});
     EXPECT_THROW(t.check_writable("add_"), Error);
@@ -82,7 +84,8 @@ TEST(Tensor, BorrowedMemoryKeepsItsOwnerAndItsReadOnlyBit) {
 }
 
 TEST(Promotion, DimensionedTensorsBeatScalarsWithinACategory) {
-  const Tensor vector = empty_tensor(IntList{2}, DType::Float16), scalar = scalar_tensor_of(1.0, DType::Float64);
+  const Tensor vector = empty_tensor(IntList{2}, DType::Float16),
+               scalar = scalar_tensor_of(1.0, DType::Float64);
   EXPECT_EQ(result_type(vector, scalar), DType::Float16);
   EXPECT_EQ(result_type(empty_tensor(IntList{2}, DType::Int32), scalar), DType::Float64);
   EXPECT_EQ(result_type(empty_tensor(IntList{2}, DType::Int32), wrapped_number(2.0)), DType::Float32);

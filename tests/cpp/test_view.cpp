@@ -40,8 +40,10 @@ TEST(View, KeepsTheOrderOfElementsWheneverItSucceeds) {
     Tensor t = counting(IntList{2, 3, 4});
     for (int step = 0; step < 2; ++step) {
       const int64_t d = static_cast<int64_t>(random() % 3);
-      if (random() % 2) t = ops::transpose(t, d, static_cast<int64_t>(random() % 3));
-      else t = ops::slice(t, d, std::nullopt, std::nullopt, random() % 2 ? 2 : -1);
+      if (random() % 2)
+        t = ops::transpose(t, d, static_cast<int64_t>(random() % 3));
+      else
+        t = ops::slice(t, d, std::nullopt, std::nullopt, random() % 2 ? 2 : -1);
     }
     const int64_t n = t.numel();
     Dims target;
@@ -55,7 +57,8 @@ TEST(View, KeepsTheOrderOfElementsWheneverItSucceeds) {
     const auto strides = view_strides(t, target);
     if (!strides) continue;
     ++succeeded;
-    EXPECT_EQ(elements(make_view(t, target, *strides, t.storage_offset())), elements(t)) << to_string(t.sizes()) << to_string(target);
+    EXPECT_EQ(elements(make_view(t, target, *strides, t.storage_offset())), elements(t))
+        << to_string(t.sizes()) << to_string(target);
   }
   EXPECT_GT(succeeded, 200);
 }
@@ -72,7 +75,8 @@ TEST(View, InfersOneSizeAndRefusesTheRest) {
 
 TEST(View, NegativeStepsWalkBackwards) {
   const Tensor t = counting(IntList{5});
-  EXPECT_EQ(elements(ops::slice(t, 0, std::nullopt, std::nullopt, -1)), (std::vector<int64_t>{4, 3, 2, 1, 0}));
+  EXPECT_EQ(elements(ops::slice(t, 0, std::nullopt, std::nullopt, -1)),
+            (std::vector<int64_t>{4, 3, 2, 1, 0}));
   EXPECT_EQ(elements(ops::slice(t, 0, 3, 0, -2)), (std::vector<int64_t>{3, 1}));
   EXPECT_EQ(elements(ops::slice(t, 0, INT64_MIN + 10, INT64_MAX, 2)), (std::vector<int64_t>{0, 2, 4}));
   EXPECT_EQ(elements(ops::slice(t, 0, 1, INT64_MAX, INT64_MAX)), (std::vector<int64_t>{1}));

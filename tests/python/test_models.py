@@ -48,7 +48,12 @@ def residual(t):
             return self.relu(self.bn2(self.conv2(y)) + self.down(x))
 
     model = nn.Sequential(
-        nn.Conv2d(3, 8, 3, 2, 1), Block(8, 2), Block(16, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)
+        nn.Conv2d(3, 8, 3, 2, 1),
+        Block(8, 2),
+        Block(16, 1),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(32, 10),
     )
     return model, (t.randn(8, 3, 32, 32),), t.randint(0, 10, (8,))
 
@@ -99,7 +104,9 @@ def transformer(t):
 
         def forward(self, x):
             batch, length, width = x.shape
-            q, k, v = (h.view(batch, length, 2, 8).transpose(1, 2) for h in self.qkv(self.norm1(x)).split(width, 2))
+            q, k, v = (
+                h.view(batch, length, 2, 8).transpose(1, 2) for h in self.qkv(self.norm1(x)).split(width, 2)
+            )
             a = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             x = x + self.out(a.transpose(1, 2).reshape(batch, length, width))
             return x + self.down(functional.gelu(self.up(self.norm2(x))))

@@ -1,9 +1,10 @@
 // Normalisation loops, compiled for each instruction set.
+#include "cpu/norm.h"
+
 #include <cmath>
 #include <memory>
 
 #include "core/parallel.h"
-#include "cpu/norm.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -36,7 +37,9 @@ inline int64_t row_grain(int64_t n) { return std::max<int64_t>(1, kGrainSize / 2
 
 template <class C, class T>
 std::pair<C, C> row_moments(const T* x, int64_t n, double eps, bool rms) {
-  const C mean = rms ? C(0) : static_cast<C>(sum_of<C>(n, [&](int64_t i) { return static_cast<C>(x[i]); }) / static_cast<double>(n));
+  const C mean = rms ? C(0)
+                     : static_cast<C>(sum_of<C>(n, [&](int64_t i) { return static_cast<C>(x[i]); }) /
+                                      static_cast<double>(n));
   const double squares = sum_of<C>(n, [&](int64_t i) {
     const C d = static_cast<C>(x[i]) - mean;
     return d * d;
@@ -60,7 +63,8 @@ void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
       if (weight && bias)
         for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
       else
-        for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
+        for (int64_t i = 0; i < n; ++i)
+          y[i] = T((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
     }
   });
 }
@@ -69,7 +73,8 @@ template <class T>
 void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
   using C = compute_type<T>;
   const auto *grad = static_cast<const T*>(a.grad), *input = static_cast<const T*>(a.x);
-  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean), *rstds = static_cast<const C*>(a.rstd);
+  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean),
+             *rstds = static_cast<const C*>(a.rstd);
   auto mean_of = [&](int64_t r) { return rms ? C(0) : means[r]; };
   if (a.grad_x)
     parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
@@ -80,7 +85,8 @@ void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
         auto scaled = [&](int64_t i) { return static_cast<C>(g[i]) * at_or(weight, i, C(1)); };
         auto centred = [&](int64_t i) { return (static_cast<C>(x[i]) - mean) * rstd; };
         const C sum = rms ? C(0) : static_cast<C>(sum_of<C>(n, scaled) / static_cast<double>(n));
-        const C product = static_cast<C>(sum_of<C>(n, [&](int64_t i) { return scaled(i) * centred(i); }) / static_cast<double>(n));
+        const C product = static_cast<C>(sum_of<C>(n, [&](int64_t i) { return scaled(i) * centred(i); }) /
+                                         static_cast<double>(n));
         for (int64_t i = 0; i < n; ++i) out[i] = T(rstd * (scaled(i) - sum - centred(i) * product));
       }
     });
@@ -88,28 +94,30 @@ void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
   if (!grad_weight && !grad_bias) return;
   constexpr int64_t kBlock = 64;
   const int64_t blocks = (n + kBlock - 1) / kBlock;
-  parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(count, 1))), [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t from = block * kBlock, width = std::min(kBlock, n - from);
-      double weights[kBlock] = {}, biases[kBlock] = {};
-      for (int64_t r = 0; r < count; ++r) {
-        const T *g = grad + r * n + from, *x = input + r * n + from;
-        const C mean = mean_of(r), rstd = rstds[r];
-        for (int64_t i = 0; i < width; ++i) {
-          const C value = static_cast<C>(g[i]);
-          weights[i] += value * (static_cast<C>(x[i]) - mean) * rstd;
-          biases[i] += value;
-        }
-      }
-      for (int64_t i = 0; i < width; ++i) {
-        if (grad_weight) grad_weight[from + i] = static_cast<C>(weights[i]);
-        if (grad_bias) grad_bias[from + i] = static_cast<C>(biases[i]);
-      }
-    }
-  });
+  parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(count, 1))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t block = begin; block < end; ++block) {
+                   const int64_t from = block * kBlock, width = std::min(kBlock, n - from);
+                   double weights[kBlock] = {}, biases[kBlock] = {};
+                   for (int64_t r = 0; r < count; ++r) {
+                     const T *g = grad + r * n + from, *x = input + r * n + from;
+                     const C mean = mean_of(r), rstd = rstds[r];
+                     for (int64_t i = 0; i < width; ++i) {
+                       const C value = static_cast<C>(g[i]);
+                       weights[i] += value * (static_cast<C>(x[i]) - mean) * rstd;
+                       biases[i] += value;
+                     }
+                   }
+                   for (int64_t i = 0; i < width; ++i) {
+                     if (grad_weight) grad_weight[from + i] = static_cast<C>(weights[i]);
+                     if (grad_bias) grad_bias[from + i] = static_cast<C>(biases[i]);
+                   }
+                 }
+               });
 }
 
-// Two sums over each channel: f(x index, channel, first, second) gives the terms of one element. inner == 1: channels last.
+// Two sums over each channel: f(x index, channel, first, second) gives the terms of one element. inner == 1:
+// channels last.
 template <class C, class F, class Done>
 void channel_sums(ChannelShape s, F&& terms, Done&& done) {
   if (s.inner > 1) {
@@ -161,21 +169,24 @@ void channel_statistics(ChannelShape s, const void* data, void* mean_data, void*
   const T* x = static_cast<const T*>(data);
   auto *mean = static_cast<C*>(mean_data), *variance = static_cast<C*>(variance_data);
   const auto count = static_cast<double>(s.outer * s.inner);
-  channel_sums<C>(s, [&](int64_t i, int64_t, C& a, C&) { a += static_cast<C>(x[i]); },
-                  [&](int64_t c, double sum, double) { mean[c] = static_cast<C>(sum / count); });
+  channel_sums<C>(
+      s, [&](int64_t i, int64_t, C& a, C&) { a += static_cast<C>(x[i]); },
+      [&](int64_t c, double sum, double) { mean[c] = static_cast<C>(sum / count); });
   // The rounded mean's own error is taken out again: var = E[d^2] - E[d]^2.
-  channel_sums<C>(s,
-                  [&](int64_t i, int64_t c, C& a, C& b) {
-                    const C d = static_cast<C>(x[i]) - mean[c];
-                    a += d * d;
-                    b += d;
-                  },
-                  [&](int64_t c, double squares, double rest) {
-                    variance[c] = static_cast<C>(std::max(0.0, squares / count - rest / count * (rest / count)));
-                  });
+  channel_sums<C>(
+      s,
+      [&](int64_t i, int64_t c, C& a, C& b) {
+        const C d = static_cast<C>(x[i]) - mean[c];
+        a += d * d;
+        b += d;
+      },
+      [&](int64_t c, double squares, double rest) {
+        variance[c] = static_cast<C>(std::max(0.0, squares / count - rest / count * (rest / count)));
+      });
 }
 
-// Calls f(first element, count, channel) for runs of one channel, or f(first, channels, -1) for whole rows of channels.
+// Calls f(first element, count, channel) for runs of one channel, or f(first, channels, -1) for whole rows of
+// channels.
 template <class F>
 void for_channel_runs(ChannelShape s, F&& f) {
   if (s.inner > 1)
@@ -189,7 +200,8 @@ void for_channel_runs(ChannelShape s, F&& f) {
 }
 
 template <class T>
-void channel_affine(ChannelShape s, const void* data, const void* scale_data, const void* shift_data, void* result) {
+void channel_affine(ChannelShape s, const void* data, const void* scale_data, const void* shift_data,
+                    void* result) {
   using C = compute_type<T>;
   const auto *scale = static_cast<const C*>(scale_data), *shift = static_cast<const C*>(shift_data);
   for_channel_runs(s, [&](int64_t first, int64_t count, int64_t channel) {
@@ -208,36 +220,40 @@ template <class T>
 void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
   using C = compute_type<T>;
   const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
-  const auto *weight = static_cast<const C*>(a.weight), *mean = static_cast<const C*>(a.mean), *rstd = static_cast<const C*>(a.rstd);
+  const auto *weight = static_cast<const C*>(a.weight), *mean = static_cast<const C*>(a.mean),
+             *rstd = static_cast<const C*>(a.rstd);
   auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
   const auto count = static_cast<double>(s.outer * s.inner);
   // grad_x = g * scale + x * slope + shift, by channel.
   const auto parts = std::make_unique<C[]>(static_cast<size_t>(3 * s.channels));
   C *scale = parts.get(), *slope = scale + s.channels, *shift = slope + s.channels;
-  channel_sums<C>(s,
-                  [&](int64_t i, int64_t c, C& sum, C& product) {
-                    const C value = static_cast<C>(g[i]);
-                    sum += value;
-                    product += value * (static_cast<C>(x[i]) - mean[c]);
-                  },
-                  [&](int64_t c, double sum, double product) {
-                    if (grad_weight) grad_weight[c] = static_cast<C>(product * rstd[c]);
-                    if (grad_bias) grad_bias[c] = static_cast<C>(sum);
-                    scale[c] = at_or(weight, c, C(1)) * rstd[c];
-                    slope[c] = training ? static_cast<C>(-scale[c] * (product / count) * rstd[c] * rstd[c]) : C(0);
-                    shift[c] = training ? static_cast<C>(-scale[c] * (sum / count)) : C(0);
-                  });
+  channel_sums<C>(
+      s,
+      [&](int64_t i, int64_t c, C& sum, C& product) {
+        const C value = static_cast<C>(g[i]);
+        sum += value;
+        product += value * (static_cast<C>(x[i]) - mean[c]);
+      },
+      [&](int64_t c, double sum, double product) {
+        if (grad_weight) grad_weight[c] = static_cast<C>(product * rstd[c]);
+        if (grad_bias) grad_bias[c] = static_cast<C>(sum);
+        scale[c] = at_or(weight, c, C(1)) * rstd[c];
+        slope[c] = training ? static_cast<C>(-scale[c] * (product / count) * rstd[c] * rstd[c]) : C(0);
+        shift[c] = training ? static_cast<C>(-scale[c] * (sum / count)) : C(0);
+      });
   if (!a.grad_x) return;
   for_channel_runs(s, [&](int64_t first, int64_t length, int64_t channel) {
     const T *gr = g + first, *xr = x + first;
     T* out = static_cast<T*>(a.grad_x) + first;
     if (channel < 0) {
       for (int64_t c = 0; c < length; ++c)
-        out[c] = T(static_cast<C>(gr[c]) * scale[c] + (static_cast<C>(xr[c]) - mean[c]) * slope[c] + shift[c]);
+        out[c] =
+            T(static_cast<C>(gr[c]) * scale[c] + (static_cast<C>(xr[c]) - mean[c]) * slope[c] + shift[c]);
       return;
     }
     const C p = scale[channel], q = slope[channel], r = shift[channel], m = mean[channel];
-    for (int64_t i = 0; i < length; ++i) out[i] = T(static_cast<C>(gr[i]) * p + (static_cast<C>(xr[i]) - m) * q + r);
+    for (int64_t i = 0; i < length; ++i)
+      out[i] = T(static_cast<C>(gr[i]) * p + (static_cast<C>(xr[i]) - m) * q + r);
   });
 }
 
@@ -256,7 +272,8 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
       for (int64_t k = 0; k < width; ++k) {
         const int64_t c = r % count * width + k;
         const C scale = at_or(weight, c, C(1)) * rstd, shift = at_or(bias, c, C(0)) - mean * scale;
-        for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i) y[i] = T(static_cast<C>(x[i]) * scale + shift);
+        for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i)
+          y[i] = T(static_cast<C>(x[i]) * scale + shift);
       }
     }
   });
@@ -266,7 +283,8 @@ template <class T>
 void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
   using C = compute_type<T>;
   const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
-  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean), *rstds = static_cast<const C*>(a.rstd);
+  const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean),
+             *rstds = static_cast<const C*>(a.rstd);
   const int64_t width = s.channels / count, rows = s.outer * s.channels;
   // Sums of g and g * (x - mean) * rstd over each [outer, channel] row.
   const auto sums = std::make_unique<double[]>(static_cast<size_t>(2 * rows));
@@ -276,7 +294,8 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
       const T *gr = g + r * s.inner, *xr = x + r * s.inner;
       const C mean = means[r / width], rstd = rstds[r / width];
       plain[r] = sum_of<C>(s.inner, [&](int64_t i) { return static_cast<C>(gr[i]); });
-      centred[r] = sum_of<C>(s.inner, [&](int64_t i) { return static_cast<C>(gr[i]) * (static_cast<C>(xr[i]) - mean) * rstd; });
+      centred[r] = sum_of<C>(
+          s.inner, [&](int64_t i) { return static_cast<C>(gr[i]) * (static_cast<C>(xr[i]) - mean) * rstd; });
     }
   });
   auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
@@ -297,7 +316,8 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
         sum += w * plain[group * width + k];
         product += w * centred[group * width + k];
       }
-      const C mean = means[group], rstd = rstds[group], shift = static_cast<C>(sum / n), slope = static_cast<C>(product / n);
+      const C mean = means[group], rstd = rstds[group], shift = static_cast<C>(sum / n),
+              slope = static_cast<C>(product / n);
       for (int64_t k = 0; k < width; ++k) {
         const int64_t base = (group * width + k) * s.inner;
         const C w = at_or(weight, first + k, C(1));
@@ -310,18 +330,24 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
 }
 
 template <class T>
-constexpr NormKernels kKernels{rows<T>,           rows_backward<T>, channel_statistics<T>, channel_affine<T>,
-                               channel_backward<T>, groups<T>,        groups_backward<T>};
+constexpr NormKernels kKernels{rows<T>,           rows_backward<T>,    channel_statistics<T>,
+                               channel_affine<T>, channel_backward<T>, groups<T>,
+                               groups_backward<T>};
 
 }  // namespace
 
 const NormKernels* find_norm_kernels(DType dtype) {
   switch (dtype) {
-    case DType::Float32: return &kKernels<float>;
-    case DType::Float64: return &kKernels<double>;
-    case DType::Float16: return &kKernels<Half>;
-    case DType::BFloat16: return &kKernels<BFloat16>;
-    default: return nullptr;
+    case DType::Float32:
+      return &kKernels<float>;
+    case DType::Float64:
+      return &kKernels<double>;
+    case DType::Float16:
+      return &kKernels<Half>;
+    case DType::BFloat16:
+      return &kKernels<BFloat16>;
+    default:
+      return nullptr;
   }
 }
 

@@ -16,13 +16,24 @@ ROWS = {
     "scatter": [((M, 0, GRID, real(2, 3)), {}), ((M, 1, GRID, real(4, 5)), {}), ((M, 1, GRID, 2.5), {})],
     "scatter_add": [((M, 0, GRID, real(2, 3)), {}), ((M, 1, GRID, real(4, 5)), {})],
     "scatter_reduce": [
-        ((M, d, GRID, real(2, 3), r), {"include_self": i}) for d in (0, 1) for r in ("sum", "prod", "mean", "amax", "amin") for i in (True, False)
+        ((M, d, GRID, real(2, 3), r), {"include_self": i})
+        for d in (0, 1)
+        for r in ("sum", "prod", "mean", "amax", "amin")
+        for i in (True, False)
     ],
     "index_add": [((M, 0, AT, real(3, 4)), {}), ((M, 1, AT, real(3, 3)), {"alpha": 2})],
     "index_copy": [((M, 0, np.array([2, 0]), real(2, 4)), {}), ((M, 1, np.array([1]), real(3, 1)), {})],
     "index_fill": [((M, 0, AT, 1.5), {}), ((M, 1, np.array([-1]), S), {})],
-    "index_reduce": [((M, 0, AT, real(3, 4), r), {"include_self": i}) for r in ("prod", "mean", "amax", "amin") for i in (True, False)],
-    "index_put": [((M, (AT,), real(3, 4)), {}), ((M, (AT,), real(4)), {"accumulate": True}), ((X, (AT, AT), real(3, 5)), {})]
+    "index_reduce": [
+        ((M, 0, AT, real(3, 4), r), {"include_self": i})
+        for r in ("prod", "mean", "amax", "amin")
+        for i in (True, False)
+    ],
+    "index_put": [
+        ((M, (AT,), real(3, 4)), {}),
+        ((M, (AT,), real(4)), {"accumulate": True}),
+        ((X, (AT, AT), real(3, 5)), {}),
+    ]
     + [((X, (MASK,), S), {})],
     "masked_select": [((X, MASK), {}), ((X, MASK[0, 0]), {})],
     "masked_scatter": [((X, MASK, real(80)), {}), ((X, MASK[0], real(100)), {})],
@@ -31,6 +42,11 @@ ROWS = {
     "roll": [((X, 2), {}), ((X, (1, -1), (0, 2)), {}), ((X, 7, 1), {})],
     "tile": [((M, (2,)), {}), ((V, (2, 3)), {})],
     "Tensor.repeat": [((M, 2, 1), {}), ((V, 2, 3), {}), ((M, 0, 1), {}), ((S, 2), {})],
-    "repeat_interleave": [((M, 2), {}), ((M, 3, 1), {}), ((M, np.array([1, 0, 2]), 0), {}), ((np.array([2, 0, 1]),), {})],
+    "repeat_interleave": [
+        ((M, 2), {}),
+        ((M, 3, 1), {}),
+        ((M, np.array([1, 0, 2]), 0), {}),
+        ((np.array([2, 0, 1]),), {}),
+    ],
     "nn.functional.one_hot": [((GRID,), {}), ((GRID, 5), {})],
 }

@@ -6,7 +6,12 @@ from samples_reduction import S, V, X, real, whole
 M = real(3, 4)
 
 ROWS = {
-    "cat": [(([M, real(2, 4)],), {}), (([M, real(3, 1).repeat(2, 1)], 1), {}), (([M.T, real(4, 2)], 1), {}), (([np.zeros(0), M],), {})]
+    "cat": [
+        (([M, real(2, 4)],), {}),
+        (([M, real(3, 1).repeat(2, 1)], 1), {}),
+        (([M.T, real(4, 2)], 1), {}),
+        (([np.zeros(0), M],), {}),
+    ]
     + [(([whole(2, 3), real(1, 3)],), {}), (([X, X], -1), {})],
     "concat": [(([M, M], 1), {})],
     "stack": [(([M, M],), {}), (([M, M.copy()], -1), {}), (([M, whole(3, 4)], 1), {}), (([S, S],), {})],

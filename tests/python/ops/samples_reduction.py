@@ -53,14 +53,19 @@ ROWS = {
     "var_mean": over([X, V], DIMS),
     "std_mean": over([X, V], DIMS),
     "linalg.vector_norm": [
-        ((X, p), k) for p in (0, 0.5, 1, 1.5, 2, 3, float("inf"), -float("inf")) for k in ({}, {"dim": 1}, {"dim": (0, 2), "keepdim": True})
+        ((X, p), k)
+        for p in (0, 0.5, 1, 1.5, 2, 3, float("inf"), -float("inf"))
+        for k in ({}, {"dim": 1}, {"dim": (0, 2), "keepdim": True})
     ],
     "logsumexp": over([X, NAN], [{"dim": 0}, {"dim": -1, "keepdim": True}]) + [((X, (0, 1)), {})],
     "median": over([X, V, NAN, X.astype(int)], ONE_DIM),
     "nanmedian": over([X, NAN], ONE_DIM),
     "mode": [((whole(4, 9, low=0, high=3),), {}), ((V,), {"keepdim": True})],
     "quantile": [((X, 0.3), {}), ((X, np.array([0.1, 0.5, 1.0])), {"dim": 1}), ((NAN, 0.5), {"dim": 1})]
-    + [((X, 0.3), {"dim": -1, "keepdim": True, "interpolation": i}) for i in ("lower", "higher", "midpoint", "nearest")],
+    + [
+        ((X, 0.3), {"dim": -1, "keepdim": True, "interpolation": i})
+        for i in ("lower", "higher", "midpoint", "nearest")
+    ],
     "nanquantile": [((NAN, 0.5), {}), ((NAN, np.array([0.0, 0.25])), {"dim": 1}), ((X, 0.4), {"dim": 0})],
     "trace": [((real(3, 4),), {}), ((whole(3, 3),), {})],
     "cumsum": [((X, d), {}) for d in (0, 1, -1)] + [((whole(3, 4), 0), {}), ((S, 0), {})],
@@ -69,7 +74,8 @@ ROWS = {
     "cummin": [((X, 1), {}), ((NAN, 1), {})],
     "logcumsumexp": [((X, d), {}) for d in (0, -1)],
     "diff": [((X,), {}), ((X, 2, 1), {}), ((V,), {"prepend": real(2), "append": real(1)}), ((X > 0,), {})],
-    "softmax": [((X, d), {}) for d in (0, 1, -1)] + [((real(4, 300), 1), {}), ((real(300, 4), 0), {}), ((S, 0), {})],
+    "softmax": [((X, d), {}) for d in (0, 1, -1)]
+    + [((real(4, 300), 1), {}), ((real(300, 4), 0), {}), ((S, 0), {})],
     "log_softmax": [((X, d), {}) for d in (0, 1, -1)] + [((real(4, 300), 1), {})],
     "nn.functional.softmin": [((X,), {"dim": 1})],
 }

@@ -12,10 +12,18 @@ ROWS = {
     "msort": [((X,), {})],
     "topk": [((X, 2), {}), ((X, 2, 0), {}), ((X, 3, 1, False), {}), ((real(5000), 7), {}), ((S, 1), {})],
     "kthvalue": [((X, 2), {}), ((X, 1, 0), {"keepdim": True}), ((V, 7), {}), ((S, 1), {})],
-    "searchsorted": [((SORTED, real(3, 4)), {}), ((SORTED, real(5)), {"right": True}), ((SORTED, real(5)), {"side": "right"})]
+    "searchsorted": [
+        ((SORTED, real(3, 4)), {}),
+        ((SORTED, real(5)), {"right": True}),
+        ((SORTED, real(5)), {"side": "right"}),
+    ]
     + [((np.sort(real(3, 6), axis=1), real(3, 2)), {"out_int32": True}), ((SORTED, 0.5), {})],
     "bucketize": [((real(3, 4), SORTED), {}), ((real(3, 4), SORTED), {"right": True})],
     "isin": [((whole(4, 5), whole(3)), {}), ((whole(4, 5), whole(3)), {"invert": True})],
-    "bincount": [((whole(20, low=0, high=6),), {}), ((whole(20, low=0, high=6),), {"minlength": 9}), ((whole(4, low=0, high=3), real(4)), {})],
+    "bincount": [
+        ((whole(20, low=0, high=6),), {}),
+        ((whole(20, low=0, high=6),), {"minlength": 9}),
+        ((whole(4, low=0, high=3), real(4)), {}),
+    ],
     "histc": [((V,), {"bins": 4}), ((V,), {"bins": 3, "min": -1, "max": 2})],
 }

@@ -13,7 +13,11 @@ RECORDS = rushlight._C._operator_records()
 
 
 def test_each_record_has_a_rule_or_a_reason():
-    without = [r["schema"] for r in RECORDS if r["family"] != "composite" and not r["differentiable"] and not r["refusal"]]
+    without = [
+        r["schema"]
+        for r in RECORDS
+        if r["family"] != "composite" and not r["differentiable"] and not r["refusal"]
+    ]
     assert not without
 
 
@@ -21,7 +25,9 @@ def test_coverage_matrix(capsys):
     """Operators by family and by where their gradient comes from; printed with ``pytest -s``."""
     matrix = collections.Counter()
     for r in RECORDS:
-        source = "composite" if r["family"] == "composite" else "derivative" if r["differentiable"] else "refused"
+        source = (
+            "composite" if r["family"] == "composite" else "derivative" if r["differentiable"] else "refused"
+        )
         matrix[r["family"], source] += 1
     with capsys.disabled():
         print()
@@ -30,9 +36,17 @@ def test_coverage_matrix(capsys):
     assert sum(matrix.values()) == len(RECORDS) > 300
 
 
-@pytest.mark.parametrize("record", [r for r in RECORDS if r["function"] or r["method"]], ids=lambda r: r["schema"].split("(")[0])
+@pytest.mark.parametrize(
+    "record", [r for r in RECORDS if r["function"] or r["method"]], ids=lambda r: r["schema"].split("(")[0]
+)
 def test_python_finds_each_public_operator(record):
-    spaces = {"": rushlight, "nn": rushlight._C._nn, "linalg": rushlight._C._linalg, "special": rushlight._C._special, "fft": rushlight._C._fft}
+    spaces = {
+        "": rushlight,
+        "nn": rushlight._C._nn,
+        "linalg": rushlight._C._linalg,
+        "special": rushlight._C._special,
+        "fft": rushlight._C._fft,
+    }
     if record["function"]:
         assert callable(getattr(spaces[record["space"]], record["name"]))
     if record["method"]:

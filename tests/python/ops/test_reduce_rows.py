@@ -1,4 +1,4 @@
-"""The rows of the reduction, sort, index and join families against PyTorch: values, gradients, second gradients."""
+"""The rows of the reduction, sort, index and join families against PyTorch, with two orders of gradients."""
 
 import warnings
 
@@ -14,7 +14,9 @@ import rushlight
 oracle = pytest.importorskip("torch", reason="PyTorch is the oracle of these rows")
 
 ROWS = {**samples_reduction.ROWS, **samples_sort.ROWS, **samples_index.ROWS, **samples_join.ROWS}
-CASES = [pytest.param(name, *row, id=f"{name}-{i}") for name, rows in ROWS.items() for i, row in enumerate(rows)]
+CASES = [
+    pytest.param(name, *row, id=f"{name}-{i}") for name, rows in ROWS.items() for i, row in enumerate(rows)
+]
 
 
 def find(module, name):
@@ -57,11 +59,15 @@ def assert_equal(ours, theirs, what):
     for i, (a, b) in enumerate(zip(ours, theirs)):
         if b is None or a is None:
             missing = b if a is None else a
-            assert missing is None or not missing.detach().numpy(force=True).any(), f"{what} {i}: only one side has a gradient"
+            assert missing is None or not missing.detach().numpy(force=True).any(), (
+                f"{what} {i}: only one side has a gradient"
+            )
             continue
         assert tuple(a.shape) == tuple(b.shape), f"{what} {i}"
         assert str(a.dtype).split(".")[1] == str(b.dtype).split(".")[1], f"{what} {i}"
-        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(force=True), rtol=1e-9, atol=1e-9, err_msg=f"{what} {i}")
+        np.testing.assert_allclose(
+            a.detach().numpy(), b.detach().numpy(force=True), rtol=1e-9, atol=1e-9, err_msg=f"{what} {i}"
+        )
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), CASES)
@@ -75,12 +81,17 @@ def gradients(module, name, args, kwargs):
     outputs = [o for o in outputs if isinstance(o, module.Tensor) and o.requires_grad]
     if not outputs or not leaves:
         return None
-    loss = sum((o * module.linspace(0.5, 1.5, o.numel(), dtype=module.float64).reshape(o.shape)).sum() for o in outputs)
+    loss = sum(
+        (o * module.linspace(0.5, 1.5, o.numel(), dtype=module.float64).reshape(o.shape)).sum()
+        for o in outputs
+    )
     first = module.autograd.grad(loss, leaves, create_graph=True, allow_unused=True)
     used = [g for g in first if g is not None and g.requires_grad]
     if not used:
         return first, ()
-    loss = sum((g * module.linspace(1.0, 2.0, g.numel(), dtype=module.float64).reshape(g.shape)).sum() for g in used)
+    loss = sum(
+        (g * module.linspace(1.0, 2.0, g.numel(), dtype=module.float64).reshape(g.shape)).sum() for g in used
+    )
     return first, module.autograd.grad(loss, leaves, allow_unused=True)
 
 
