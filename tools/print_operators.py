@@ -13,7 +13,8 @@ HEAD = """# Operators
 
 Printed from the operator table by `python tools/print_operators.py`; do not edit.
 The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the
-operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place, `out` the keyword.
+operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place,
+`out` the keyword.
 """
 
 

@@ -57,9 +57,8 @@ extern const DTypeInfo dtype_infos[kDTypeCount];
 
 inline size_t element_size(DType t) { return detail::dtype_infos[static_cast<int>(t)].size; }
 inline Category category_of(DType t) { return detail::dtype_infos[static_cast<int>(t)].category; }
-inline std::string_view dtype_name(DType t) {
-  return detail::dtype_infos[static_cast<int>(t)].name;
-}                                       // "float32"
+// "float32"
+inline std::string_view dtype_name(DType t) { return detail::dtype_infos[static_cast<int>(t)].name; }
 std::string_view legacy_name(DType t);  // "Float", "Long", ... as PyTorch's error messages spell them
 inline std::string to_string(DType t) { return std::string(dtype_name(t)); }
 
