@@ -51,7 +51,4 @@ class Schema {
   std::vector<std::unique_ptr<std::vector<double>>> float_lists_;
 };
 
-// "add(Tensor input, Tensor other, *, Number alpha = 1)" as Python error messages print it.
-std::string to_python_signature(const Schema& schema, bool method);
-
 }  // namespace rushlight

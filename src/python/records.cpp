@@ -20,7 +20,6 @@ PyObject* record(const Op& op) {
   set(dict.get(), "name", to_python(op.schema.name));
   set(dict.get(), "overload", to_python(op.schema.overload));
   set(dict.get(), "schema", to_python(op.schema.text));
-  set(dict.get(), "signature", to_python(to_python_signature(op.schema, false)));
   set(dict.get(), "doc", to_python(op.doc));
   set(dict.get(), "family", to_python(family_names[static_cast<int>(op.family)]));
   set(dict.get(), "differentiable", PyBool_FromLong(static_cast<bool>(op.derivative)));

@@ -223,7 +223,10 @@ def multi_head_attention_forward(
 
     # 5. and 6.
     if need_weights:
-        _check(not (is_causal and attn_mask is None), "FIXME: is_causal not implemented for need_weights")
+        _check(
+            not (is_causal and attn_mask is None),
+            "is_causal with need_weights=True needs attn_mask: pass the causal mask, or need_weights=False",
+        )
         scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
         weights = F.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
         if dropout > 0.0:
