@@ -28,7 +28,7 @@ constexpr int64_t kMostPieces = 1024;
 std::atomic<int> num_threads{0};
 // Set in a child that was forked after the pool had started: its workers do not exist there.
 std::atomic<bool> pool_started{false}, pool_lost{false};
-constinit thread_local bool t_in_parallel = false;
+__attribute__((tls_model("initial-exec"))) constinit thread_local bool t_in_parallel = false;
 
 int threads_from(const char* variable) {
   const char* text = std::getenv(variable);

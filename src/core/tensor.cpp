@@ -4,8 +4,8 @@
 
 namespace rushlight {
 
-thread_local uint32_t view_flags = 0;
-thread_local uint32_t new_tensor_flags = 0;
+__attribute__((tls_model("initial-exec"))) thread_local uint32_t view_flags = 0;
+__attribute__((tls_model("initial-exec"))) thread_local uint32_t new_tensor_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 void (*release_pyobj)(void*) = nullptr;
 

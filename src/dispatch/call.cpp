@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-thread_local DispatchState dispatch_state;
+__attribute__((tls_model("initial-exec"))) thread_local DispatchState dispatch_state;
 
 void (*copy_result)(const Tensor&, const Tensor&, bool) = nullptr;
 void (*show_warning)(const std::string&) = [](const std::string&) {};

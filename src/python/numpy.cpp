@@ -101,14 +101,17 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
   const auto n = static_cast<size_t>(t.dim());
   intptr_t strides[64];
   RL_CHECK(n <= 64, "numpy(): arrays have at most 64 dimensions, this tensor has ", n);
-  for (size_t i = 0; i < n; ++i) strides[i] = t->strides[i] * item;
+  const bool contiguous = t.is_contiguous();  // then NumPy need not look for it
+  if (!contiguous)
+    for (size_t i = 0; i < n; ++i) strides[i] = t->strides[i] * item;
   constexpr int kWriteable = 0x0400;
   static char nothing = 0;  // NumPy would allocate for a null pointer
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
   const int flags = t->storage && t->storage->read_only() ? 0 : kWriteable;
-  PyRef array(check(api.new_from_descr(
-      api.array_type, check(api.descr_from_type(code_of(t.dtype())->numpy)), static_cast<int>(n),
-      reinterpret_cast<const intptr_t*>(t->sizes.data()), strides, data, flags, nullptr)));
+  PyRef array(
+      check(api.new_from_descr(api.array_type, check(api.descr_from_type(code_of(t.dtype())->numpy)),
+                               static_cast<int>(n), reinterpret_cast<const intptr_t*>(t->sizes.data()),
+                               contiguous ? nullptr : strides, data, flags, nullptr)));
   if (t->storage) t->storage->forbid_resize();  // the array keeps the address
   check(api.set_base_object(array.get(), Py_NewRef(self)));
   return array.release();

@@ -36,10 +36,10 @@ PyObject* return_type(PyObject* module, PyObject* name);
 struct FunctionState {
   bool subclasses_enabled = true;
   bool modes_enabled = true;
-  std::vector<PyObject*> modes;  // owned, innermost last
-  bool mode_active() const { return modes_enabled && !modes.empty(); }
+  uint32_t mode_count = 0;  // of mode_stack() in overrides.cpp
+  bool mode_active() const { return modes_enabled && mode_count > 0; }
 };
-extern thread_local FunctionState function_state __attribute__((tls_model("initial-exec")));
+extern constinit thread_local FunctionState function_state __attribute__((tls_model("initial-exec")));
 extern PyObject* disabled_torch_function;
 bool type_has_torch_function(PyTypeObject* type);
 // Calls the overrides of the arguments; null with no error set when none of them applies.

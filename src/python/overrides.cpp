@@ -5,7 +5,23 @@
 
 namespace rushlight::python {
 
-thread_local FunctionState function_state;
+__attribute__((tls_model("initial-exec"))) constinit thread_local FunctionState function_state;
+
+// Owned, innermost last. Apart from the state, so that looking at that needs no constructor.
+static std::vector<PyObject*>& mode_stack() {
+  static thread_local std::vector<PyObject*> modes;
+  return modes;
+}
+static void push(PyObject* owned) {
+  mode_stack().push_back(owned);
+  ++function_state.mode_count;
+}
+static PyObject* pop() {
+  PyObject* mode = mode_stack().back();
+  mode_stack().pop_back();
+  --function_state.mode_count;
+  return mode;
+}
 PyObject* disabled_torch_function = nullptr;
 
 static PyObject* hook_name() {
@@ -56,8 +72,8 @@ static PyObject* types_tuple(const std::vector<PyObject*>& list) {
 // While a mode runs, it is off the stack.
 class ModeScope {
  public:
-  ModeScope() : mode_(function_state.modes.back()) { function_state.modes.pop_back(); }
-  ~ModeScope() { function_state.modes.push_back(mode_); }
+  ModeScope() : mode_(pop()) {}
+  ~ModeScope() { push(mode_); }
   PyObject* mode() const { return mode_; }
 
  private:
@@ -161,27 +177,26 @@ static PyObject* handle_torch_function(PyObject*, PyObject* all, PyObject* kwarg
 }
 
 static PyObject* push_mode(PyObject*, PyObject* mode) {
-  function_state.modes.push_back(Py_NewRef(mode));
+  push(Py_NewRef(mode));
   Py_RETURN_NONE;
 }
 static PyObject* pop_mode(PyObject*, PyObject*) {
-  if (function_state.modes.empty()) {
+  if (mode_stack().empty()) {
     PyErr_SetString(PyExc_RuntimeError, "no function mode is active");
     return nullptr;
   }
-  PyObject* mode = function_state.modes.back();
-  function_state.modes.pop_back();
+  PyObject* mode = pop();
   return mode;
 }
-static PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(function_state.modes.size()); }
+static PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(mode_stack().size()); }
 static PyObject* mode_at(PyObject*, PyObject* index) {
   const Py_ssize_t i = PyLong_AsSsize_t(index);
   if (PyErr_Occurred()) return nullptr;
-  if (i < 0 || i >= static_cast<Py_ssize_t>(function_state.modes.size())) {
+  if (i < 0 || i >= static_cast<Py_ssize_t>(mode_stack().size())) {
     PyErr_SetString(PyExc_IndexError, "no function mode at this place");
     return nullptr;
   }
-  return Py_NewRef(function_state.modes[static_cast<size_t>(i)]);
+  return Py_NewRef(mode_stack()[static_cast<size_t>(i)]);
 }
 static PyObject* disabled(PyObject*, PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
 static PyObject* is_enabled(PyObject*, PyObject*) {
