@@ -5,6 +5,8 @@
 
 namespace rushlight {
 
+void register_fft_operators(Table& t);
+
 const Table& operator_table() {
   static const Table* table = [] {
     auto* t = new Table;  // lives as long as the process: handles point into it
@@ -45,6 +47,7 @@ const Table& operator_table() {
     register_rnn_operators(*t);
     register_einsum_operators(*t);
     register_linalg_operators(*t);
+    register_fft_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();

@@ -1,0 +1,170 @@
+#include "cpu/fft_mkl.h"
+
+#ifdef RUSHLIGHT_WITH_MKL
+#include <mkl_dfti.h>
+
+#include <algorithm>
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "core/parallel.h"
+#include "cpu/odometer.h"
+
+namespace rushlight::cpu {
+namespace {
+
+constexpr int64_t kSerialPoints = 1 << 14;  // below, waking a thread costs more than it saves
+
+void check(MKL_LONG status) {
+  if (status != 0 && !DftiErrorClass(status, DFTI_NO_ERROR))
+    RL_FAIL("fft: MKL could not do the transform: ", std::string_view(DftiErrorMessage(status)));
+}
+
+struct Descriptor {
+  DFTI_DESCRIPTOR_HANDLE handle = nullptr;
+  Descriptor() = default;
+  Descriptor(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (handle) DftiFreeDescriptor(&handle);
+  }
+};
+using DescriptorRef = std::shared_ptr<const Descriptor>;
+
+// All that a descriptor depends on: one transform and the batch that MKL runs itself.
+struct Key {
+  FftKind kind;
+  bool double_precision, threaded;
+  double scale;
+  std::vector<FftAxis> axes;
+  FftAxis batch;
+  friend bool operator==(const Key&, const Key&) = default;
+  int64_t points() const {
+    int64_t n = 1;
+    for (const FftAxis& a : axes) n *= a.n;
+    return n;
+  }
+};
+
+DescriptorRef make_descriptor(const Key& key) {
+  auto d = std::make_shared<Descriptor>();
+  const auto precision = key.double_precision ? DFTI_DOUBLE : DFTI_SINGLE;
+  const auto domain = key.kind == FftKind::Complex ? DFTI_COMPLEX : DFTI_REAL;
+  std::vector<MKL_LONG> sizes, in = {0}, out = {0};
+  for (const FftAxis& a : key.axes)
+    sizes.push_back(a.n), in.push_back(a.in_stride), out.push_back(a.out_stride);
+  const auto rank = static_cast<MKL_LONG>(sizes.size());
+  check(rank == 1 ? DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes[0])
+                  : DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes.data()));
+  auto set = [&](DFTI_CONFIG_PARAM name, auto value) { check(DftiSetValue(d->handle, name, value)); };
+  set(DFTI_PLACEMENT, DFTI_NOT_INPLACE);
+  set(DFTI_INPUT_STRIDES, in.data());
+  set(DFTI_OUTPUT_STRIDES, out.data());
+  if (domain == DFTI_REAL) set(DFTI_CONJUGATE_EVEN_STORAGE, DFTI_COMPLEX_COMPLEX);
+  if (key.batch.n > 1) {
+    set(DFTI_NUMBER_OF_TRANSFORMS, static_cast<MKL_LONG>(key.batch.n));
+    set(DFTI_INPUT_DISTANCE, static_cast<MKL_LONG>(key.batch.in_stride));
+    set(DFTI_OUTPUT_DISTANCE, static_cast<MKL_LONG>(key.batch.out_stride));
+  }
+  set(DFTI_FORWARD_SCALE, key.scale);
+  set(DFTI_BACKWARD_SCALE, key.scale);
+  if (!key.threaded) set(DFTI_THREAD_LIMIT, static_cast<MKL_LONG>(1));
+  check(DftiCommitDescriptor(d->handle));
+  return d;
+}
+
+// The descriptors used last: making one takes longer than many a transform.
+class Cache {
+ public:
+  DescriptorRef get(const Key& key) {
+    if (DescriptorRef found = find(key)) return found;
+    DescriptorRef made = make_descriptor(key);
+    if (key.points() > kMostPoints) return made;
+    std::lock_guard lock(mutex_);
+    entries_.push_front({key, made});
+    points_ += key.points();
+    while (entries_.size() > kMostEntries || points_ > kMostPoints) {
+      points_ -= entries_.back().key.points();
+      entries_.pop_back();
+    }
+    return made;
+  }
+
+ private:
+  static constexpr size_t kMostEntries = 64;
+  static constexpr int64_t kMostPoints = int64_t{1} << 22;  // MKL's tables take some 16 bytes a point
+  struct Entry {
+    Key key;
+    DescriptorRef descriptor;
+  };
+  DescriptorRef find(const Key& key) {
+    std::lock_guard lock(mutex_);
+    for (auto it = entries_.begin(); it != entries_.end(); ++it)
+      if (it->key == key) {
+        entries_.splice(entries_.begin(), entries_, it);
+        return entries_.front().descriptor;
+      }
+    return nullptr;
+  }
+  std::mutex mutex_;
+  std::list<Entry> entries_;
+  int64_t points_ = 0;
+};
+
+Cache& cache() {
+  static Cache* c = new Cache;  // MKL's own state may be gone before ours at exit
+  return *c;
+}
+
+// The batch axis that MKL gets: neighbours in memory if there are enough of them, else the longest.
+size_t pick_batch(const std::vector<FftAxis>& batch) {
+  const auto nearest = std::ranges::min_element(batch, {}, &FftAxis::out_stride);
+  const auto longest = std::ranges::max_element(batch, {}, &FftAxis::n);
+  return static_cast<size_t>((nearest->n >= 8 ? nearest : longest) - batch.begin());
+}
+
+}  // namespace
+
+void fft_mkl(const Fft& f, const void* in, void* out) {
+  Key key{f.kind, f.double_precision, false, f.scale, f.axes, {1, 0, 0}};
+  std::vector<FftAxis> rest = f.batch;
+  if (!rest.empty()) {
+    const auto picked = rest.begin() + static_cast<ptrdiff_t>(pick_batch(rest));
+    key.batch = *picked;
+    rest.erase(picked);
+  }
+  Dims sizes, in_strides, out_strides;
+  int64_t calls = 1;
+  for (const FftAxis& a : rest) {
+    sizes.push_back(a.n), in_strides.push_back(a.in_stride), out_strides.push_back(a.out_stride);
+    calls *= a.n;
+  }
+  sizes.push_back(1), in_strides.push_back(0), out_strides.push_back(0);
+  const int64_t points = key.points() * key.batch.n;
+  key.threaded = calls == 1 && points >= kSerialPoints && get_num_threads() > 1 && !in_parallel_region();
+  const DescriptorRef descriptor = cache().get(key);
+  const int64_t real_size = f.double_precision ? 8 : 4;
+  const int64_t in_size = f.kind == FftKind::RealToComplex ? real_size : 2 * real_size;
+  const int64_t out_size = f.kind == FftKind::ComplexToReal ? real_size : 2 * real_size;
+  const bool forward = f.kind == FftKind::RealToComplex || (f.kind == FftKind::Complex && f.forward);
+  auto run = [&](int64_t from, int64_t to) {
+    char* source = const_cast<char*>(static_cast<const char*>(in)) + from * in_size;
+    char* target = static_cast<char*>(out) + to * out_size;
+    check(forward ? DftiComputeForward(descriptor->handle, source, target)
+                  : DftiComputeBackward(descriptor->handle, source, target));
+  };
+  if (calls == 1) {
+    if (key.threaded)
+      run_in_pool([&] { run(0, 0); });
+    else
+      run(0, 0);
+    return;
+  }
+  parallel_for(0, calls, std::max<int64_t>(1, kSerialPoints / points), [&](int64_t begin, int64_t end) {
+    for_each_row<2>(sizes, {IntList(in_strides), IntList(out_strides)}, begin, end,
+                    [&](auto& offset) { run(offset[0], offset[1]); });
+  });
+}
+
+}  // namespace rushlight::cpu
+#endif

@@ -1,0 +1,203 @@
+#include "ops/fft.h"
+
+#include <cmath>
+
+#include "cpu/fft.h"
+#include "dispatch/exact_out.h"
+#include "dispatch/table.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/operators.h"
+#include "ops/pad.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+enum Normalization : int64_t { kNone, kByRoot, kByCount };
+
+// --- kernels
+// ------------------------------------------------------------------------------------------------------------
+
+Dims wrapped_dims(const char* who, const Tensor& self, IntList dim) {
+  Dims dims;
+  for (int64_t d : dim) {
+    d = wrap_dim(d, self.dim(), false);
+    RL_CHECK(std::ranges::find(dims, d) == dims.end(), who, "(): FFT dims must be unique, but got ", dim);
+    dims.push_back(d);
+  }
+  return dims;
+}
+
+double scale_of(int64_t normalization, const cpu::Fft& f) {
+  RL_CHECK(normalization >= kNone && normalization <= kByCount, "Unsupported normalization type ",
+           normalization);
+  double points = 1;
+  for (const cpu::FftAxis& a : f.axes) points *= static_cast<double>(a.n);
+  return normalization == kNone ? 1 : 1 / (normalization == kByRoot ? std::sqrt(points) : points);
+}
+
+// The transform from `in` to `out` along `dims`, of which all others are the batch.
+cpu::Fft plan(cpu::FftKind kind, const Tensor& in, const Tensor& out, IntList dims, int64_t normalization) {
+  cpu::Fft f;
+  f.kind = kind;
+  f.double_precision = real_dtype(in.dtype()) == DType::Float64;
+  const Tensor& longer = kind == cpu::FftKind::ComplexToReal ? out : in;
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    const cpu::FftAxis axis{longer->sizes[d], in->strides[d], out->strides[d]};
+    if (std::ranges::find(dims, d) == dims.end()) f.batch.push_back(axis);
+  }
+  for (int64_t d : dims) f.axes.push_back({longer->sizes[d], in->strides[d], out->strides[d]});
+  f.scale = scale_of(normalization, f);
+  return f;
+}
+
+// The libraries want steps forward.
+Tensor with_positive_strides(const Tensor& t) {
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t->strides[d] <= 0 && t->sizes[d] > 1) {
+      const Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
+      copy_result(copy, t, false);
+      return copy;
+    }
+  return t;
+}
+
+void check_precision(const char* who, const Tensor& t) {
+  RL_CHECK(real_dtype(t.dtype()) == DType::Float32 || real_dtype(t.dtype()) == DType::Float64,
+           "Unsupported dtype ", legacy_name(t.dtype()), " (", who, ")");
+}
+
+Tensor copy_of(const Tensor& t) { return clone(t, std::nullopt); }
+
+Tensor c2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normalization, bool forward) {
+  RL_CHECK(is_complex(self.dtype()), "_fft_c2c expects a complex input tensor, but got ",
+           legacy_name(self.dtype()));
+  const Dims dims = wrapped_dims("_fft_c2c", self, dim);
+  if (dims.empty()) return copy_of(self);
+  const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  if (!self.is_cpu() || out.numel() == 0) return out;
+  const Tensor in = with_positive_strides(self);
+  cpu::Fft f = plan(cpu::FftKind::Complex, in, out, dims, normalization);
+  f.forward = forward;
+  cpu::fft(f, in.data_ptr(), out.data_ptr());
+  return out;
+}
+
+Tensor r2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normalization, bool onesided) {
+  RL_CHECK(is_floating(self.dtype()), "_fft_r2c expects a real floating point input tensor, but got ",
+           legacy_name(self.dtype()));
+  check_precision("_fft_r2c", self);
+  const Dims dims = wrapped_dims("_fft_r2c", self, dim);
+  if (dims.empty()) return to_dtype(self, complex_dtype(self.dtype()));
+  Dims sizes = self->sizes;
+  if (onesided) sizes[static_cast<size_t>(dims.back())] = self->sizes[dims.back()] / 2 + 1;
+  const Tensor out = empty_tensor(sizes, complex_dtype(self.dtype()), self.device());
+  if (!self.is_cpu() || self.numel() == 0) return out;
+  const Tensor in = with_positive_strides(self);
+  const cpu::Fft f = plan(cpu::FftKind::RealToComplex, in, out, dims, normalization);
+  cpu::fft(f, in.data_ptr(), out.data_ptr());
+  if (!onesided) cpu::fft_fill_conjugate(f, out.data_ptr());
+  return out;
+}
+
+Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normalization,
+                  int64_t last_dim_size) {
+  RL_CHECK(is_complex(self.dtype()), "_fft_c2r expects a complex input tensor, but got ",
+           legacy_name(self.dtype()));
+  const Dims dims = wrapped_dims("_fft_c2r", self, dim);
+  if (dims.empty()) return copy_of(real(self));
+  const int64_t last = dims.back();
+  RL_CHECK(last_dim_size >= 1, "Invalid number of data points (", last_dim_size, ") specified");
+  RL_CHECK(self->sizes[last] >= last_dim_size / 2 + 1, "_fft_c2r: dimension ", last, " has size ",
+           self->sizes[last], ", but ", last_dim_size, " real points need ", last_dim_size / 2 + 1,
+           " complex ones");
+  Dims sizes = self->sizes;
+  sizes[static_cast<size_t>(last)] = last_dim_size;
+  const Tensor out = empty_tensor(sizes, real_dtype(self.dtype()), self.device());
+  if (!self.is_cpu() || out.numel() == 0) return out;
+  Tensor in = with_positive_strides(self);
+  const double scale = plan(cpu::FftKind::ComplexToReal, in, out, dims, normalization).scale;
+  // Along the other dimensions first: in several at once the result would depend on points that an input
+  // without exact symmetry defines twice.
+  if (dims.size() > 1) in = fft_c2c(in, IntList(dims).slice(0, dims.size() - 1), kNone, false);
+  cpu::Fft f = plan(cpu::FftKind::ComplexToReal, in, out, IntList(&last, 1), kNone);
+  f.scale = scale;
+  cpu::fft(f, in.data_ptr(), out.data_ptr());
+  return out;
+}
+
+// --- derivatives
+// --------------------------------------------------------------------------------------------------------
+
+// Multiplies the points of a half spectrum of `n` real points that stand for two by `factor`.
+Tensor weigh_doubled(const Tensor& half, int64_t dim, int64_t n, double factor) {
+  const int64_t ones = n % 2 == 0 ? 2 : 1, points = half.size(dim);
+  if (points <= ones) return half;
+  Dims sizes(static_cast<size_t>(half.dim()), 1);
+  sizes[static_cast<size_t>(wrap_dim(dim, half.dim(), false))] = points;
+  const Tensor weight =
+      full(sizes, Scalar(factor), real_dtype(half.dtype()), std::nullopt, half.device(), std::nullopt);
+  fill_(narrow(weight, dim, 0, 1), scalar_tensor_of(1.0, weight.dtype(), weight.device()));
+  if (ones == 2)
+    fill_(narrow(weight, dim, points - 1, 1), scalar_tensor_of(1.0, weight.dtype(), weight.device()));
+  return half * weight;
+}
+
+Tensor r2c_gradient(const Tensor& g, IntList dim, int64_t normalization, bool onesided, int64_t n) {
+  if (dim.empty()) return real(g);
+  if (!onesided) return real(fft_c2c(g, dim, normalization, false));
+  return fft_c2r(weigh_doubled(g, dim.back(), n, 0.5), dim, normalization, n);
+}
+
+Tensor c2r_gradient(const Tensor& g, IntList dim, int64_t normalization, int64_t n, int64_t points) {
+  if (dim.empty())
+    return complex(g, zeros_like(g, std::nullopt, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
+  const Tensor half = weigh_doubled(fft_r2c(g, dim, normalization, true), dim.back(), n, 2);
+  if (points == half.size(dim.back())) return half;
+  Dims padding(2 * static_cast<size_t>(g.dim()));
+  const auto d = static_cast<size_t>(wrap_dim(dim.back(), g.dim(), false));
+  padding[2 * (static_cast<size_t>(g.dim()) - 1 - d) + 1] = points - half.size(dim.back());
+  return constant_pad_nd(half, padding, Scalar(0));
+}
+
+}  // namespace
+
+void register_fft_operators(Table& t) {
+  t.op(fft_c2c, "_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", c2c_kernel)
+      .function_only()
+      .out()
+      .doc("Discrete Fourier transform along dim, from complex numbers to complex numbers.")
+      .derivative([](Grad g, Attr<1, IntList> dim, Attr<2, int64_t> normalization, Attr<3, bool> forward) {
+        return fft_c2c(g, *dim, *normalization, !*forward);
+      });
+  t.op(fft_r2c, "_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", r2c_kernel)
+      .function_only()
+      .out()
+      .doc(
+          "Discrete Fourier transform along dim of real numbers; onesided leaves out the second half of the "
+          "last of them.")
+      .derivative([](Grad g, Shape<0> shape, Attr<1, IntList> dim, Attr<2, int64_t> normalization,
+                     Attr<3, bool> onesided) {
+        const int64_t n = dim->empty() ? 0 : shape.size(dim->back());
+        return r2c_gradient(g, *dim, *normalization, *onesided, n);
+      });
+  t.op(fft_c2r, "_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor",
+       c2r_kernel)
+      .function_only()
+      .out()
+      .doc(
+          "Inverse discrete Fourier transform of the first half of a spectrum, back to last_dim_size real "
+          "numbers.")
+      .derivative([](Grad g, Shape<0> shape, Attr<1, IntList> dim, Attr<2, int64_t> normalization,
+                     Attr<3, int64_t> n) {
+        const int64_t points = dim->empty() ? 0 : shape.size(dim->back());
+        return c2r_gradient(g, *dim, *normalization, *n, points);
+      });
+  register_fft_functions(t);
+}
+
+}  // namespace rushlight
