@@ -3,4 +3,7 @@
 from rushlight import _C
 
 globals().update({name: f for name, f in vars(_C._fft).items() if not name.startswith("__")})
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the same names, for type checkers
+    from rushlight._C._fft import *  # noqa: F403
 __all__ = sorted(name for name in vars(_C._fft) if not name.startswith("_"))

@@ -5,6 +5,9 @@ from rushlight import _C
 
 LinAlgError = _C._LinAlgError
 globals().update({name: f for name, f in vars(_C._linalg).items() if not name.startswith("__")})
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the same names, for type checkers
+    from rushlight._C._linalg import *  # noqa: F403
 
 _COMPOSED = [
     "cond", "cross", "diagonal", "inv_ex", "matmul", "matrix_norm", "matrix_power", "matrix_rank",

@@ -1,61 +1,55 @@
-"""Prints docs/operators.md from the built module: ``python tools/print_operators.py [--check]``.
+"""Prints all that is printed from the built module: ``python tools/print_operators.py [--check]``.
 
-Nothing is generated before compilation; this page is printed from what was compiled, committed, and
-``--check`` (also run by the tests) fails when the two differ.
+Nothing is generated before compilation: the operator pages under docs/ and the type stubs are printed from
+what was compiled, and committed. ``--check`` (also run by the tests) fails when the two differ.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "operators.md"
-HEAD = """# Operators
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
 
-Printed from the operator table by `python tools/print_operators.py`; do not edit.
-The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the
-operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place,
-`out` the keyword.
-"""
+from reference import overview, pages, stubs  # noqa: E402
 
 
-def rule(record):
-    if record["family"] == "composite":
-        return "composite"
-    return "derivative" if record["differentiable"] else f"none: {record['refusal']}"
+def printed():
+    """The text of every printed file, by its path below the root."""
+    import rushlight
+
+    records = rushlight._C._operator_records()
+    return {"docs/operators.md": overview.page(records), **pages.pages(records), **stubs.stubs()}
 
 
-def forms(record):
-    flags = {"f": "function", "m": "method", "_": "inplace", "out": "out"}
-    return " ".join(mark for mark, key in flags.items() if record[key]) or "C++"
-
-
-def page(records):
-    spaces = {}
-    for record in records:
-        spaces.setdefault(record["space"] or "torch", []).append(record)
-    lines = [HEAD]
-    for space in sorted(spaces):
-        lines += [f"## {space}", "", "| schema | family | forms | rule |", "|---|---|---|---|"]
-        for record in sorted(spaces[space], key=lambda r: (r["name"], r["overload"])):
-            schema = record["schema"].replace("|", "\\|")
-            lines.append(f"| `{schema}` | {record['family']} | {forms(record)} | {rule(record)} |")
-        lines.append("")
-    return "\n".join(lines)
+def outdated(texts):
+    """The printed files that differ from what is committed, and committed ones that are printed no more."""
+    kept = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/operators").glob("*.md")}
+    changed = [
+        name
+        for name, text in texts.items()
+        if not (ROOT / name).exists() or (ROOT / name).read_text() != text
+    ]
+    return changed, sorted(kept - texts.keys())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="fail when the committed page differs")
+    parser.add_argument("--check", action="store_true", help="fail when a committed file differs")
     options = parser.parse_args()
-    import rushlight
-
-    text = page(rushlight._C._operator_records())
-    if not options.check:
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(text)
-    elif not PAGE.exists() or PAGE.read_text() != text:
-        print(f"{PAGE.name} is out of date: run `python tools/print_operators.py`", file=sys.stderr)
+    texts = printed()
+    changed, gone = outdated(texts)
+    if options.check and changed + gone:
+        print(
+            f"out of date: {', '.join(changed + gone)}; run `python tools/print_operators.py`",
+            file=sys.stderr,
+        )
         return 1
+    for name in changed:
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(texts[name])
+    for name in gone:
+        (ROOT / name).unlink()
     return 0
 
 

@@ -169,6 +169,11 @@ static void build_specs(OpFunction* f) {
   f->specs = specs;
 }
 
+const std::vector<const SignatureSpec*>& specs_of(OpFunction* f) {
+  if (!f->specs) build_specs(f);
+  return *f->specs;
+}
+
 static PyObject* no_match(OpFunction* f, const CallArgs& call) {
   if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
   if (PyErr_Occurred()) throw PythonError();
@@ -247,34 +252,33 @@ static PyObject* get_module(PyObject* self, void*) {
   return PyUnicode_FromString(as_function(self)->method ? "rushlight._C" : module_of(as_function(self)));
 }
 static PyObject* get_doc(PyObject* self, void*) {
-  OpFunction* f = as_function(self);
-  return guard([&] {
-    if (!f->specs) build_specs(f);
-    std::string text;
-    for (const SignatureSpec* spec : *f->specs) text += str(f->text_name, spec->text(false), "\n");
-    for (const Op* op : f->set->ops)
-      if (op->doc[0]) {
-        text += str("\n", op->doc);
-        break;
-      }
-    return to_python(text);
-  });
+  return guard([&] { return describe(as_function(self), "document"); });
+}
+static PyObject* get_signature(PyObject* self, void*) {
+  return guard([&] { return describe(as_function(self), "signature"); });
 }
 static PyObject* get_overloads(PyObject* self, void*) {
-  OpFunction* f = as_function(self);
-  return guard([&] {
-    PyRef list(check(PyList_New(0)));
-    for (const Op* op : f->set->ops)
-      check(PyList_Append(list.get(), PyRef(to_python(op->schema.text)).get()));
-    return list.release();
-  });
+  return guard([&] { return overloads_of(as_function(self)); });
+}
+// What `inspect` and `isinstance` take it for: the type that PyTorch's operators have.
+static PyObject* get_class(PyObject* self, void*) {
+  return Py_NewRef(as_function(self)->method ? reinterpret_cast<PyObject*>(&PyMethodDescr_Type)
+                                             : reinterpret_cast<PyObject*>(&PyCFunction_Type));
+}
+static PyObject* get_objclass(PyObject* self, void*) {
+  if (as_function(self)->method) return Py_NewRef(reinterpret_cast<PyObject*>(&TensorBaseType));
+  PyErr_SetString(PyExc_AttributeError, "__objclass__");
+  return nullptr;
 }
 static PyGetSetDef properties[] = {
     {"__name__", get_name, nullptr, nullptr, nullptr},
     {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
     {"__module__", get_module, nullptr, nullptr, nullptr},
     {"__doc__", get_doc, nullptr, nullptr, nullptr},
-    {"_schemas", get_overloads, nullptr, "The schemas of the overloads.", nullptr},
+    {"__signature__", get_signature, nullptr, "What calls may look like, for inspect.", nullptr},
+    {"__class__", get_class, nullptr, nullptr, nullptr},
+    {"__objclass__", get_objclass, nullptr, nullptr, nullptr},
+    {"_overloads", get_overloads, nullptr, "What each overload accepts and returns.", nullptr},
     {}};
 
 static PyObject* function_repr(PyObject* self) {
@@ -377,17 +381,18 @@ static void publish_method(const OverloadSet& set, bool inplace) {
 }
 
 static void publish(PyObject* dict, const OverloadSet& set) {
-  bool function = false, method = false, inplace = false;
+  bool function = false, inplace_function = false, method = false, inplace_method = false;
   for (const Op* op : set.ops) {
     function |= op->is_function;
+    inplace_function |= op->is_function && op->has_inplace;
     method |= op->is_method && set.space.empty();
-    inplace |= op->has_inplace;
+    inplace_method |= op->is_method && op->has_inplace && set.space.empty();
   }
   if (function) publish_function(dict, set, false);
-  if (function && inplace && (has_inplace_function(set) || !set.space.empty()))
+  if (inplace_function && (has_inplace_function(set) || !set.space.empty()))
     publish_function(dict, set, true);
   if (method) publish_method(set, false);
-  if (inplace && set.space.empty()) publish_method(set, true);
+  if (inplace_method) publish_method(set, true);
 }
 
 static PyObject* namespace_dict(PyObject* module, std::string_view space,

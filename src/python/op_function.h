@@ -31,6 +31,13 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a);
 PyObject* wrap_results(const Op& op, Results& results);  // convert.cpp
 PyObject* wrap_value(const Value& v);
 PyObject* return_type(PyObject* module, PyObject* name);
+PyObject* wrap_scalar(const Scalar& s);
+
+const std::vector<const SignatureSpec*>& specs_of(OpFunction* f);
+// What the overloads accept, as a list of dicts (records.cpp).
+PyObject* overloads_of(OpFunction* f);
+// The text or signature that the function of that name in rushlight._signatures makes of them.
+PyObject* describe(OpFunction* f, const char* how);
 
 // __torch_function__ (overrides.cpp).
 struct FunctionState {

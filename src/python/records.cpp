@@ -1,7 +1,11 @@
-// The operator table as Python data: what the printed reference, the stubs and the coverage tests are made
-// from.
-#include "dispatch/table.h"
-#include "python/python.h"
+// The operator table as Python data: what signatures, help, the printed reference, the stubs and the coverage
+// tests are made from.
+#include <algorithm>
+#include <bit>
+
+#include "ops/pointwise_family.h"
+#include "python/op_function.h"
+#include "python/types.h"
 
 namespace rushlight::python {
 namespace {
@@ -14,6 +18,73 @@ void set(PyObject* dict, const char* key, PyObject* owned) {
   check(PyDict_SetItemString(dict, key, value.get()));
 }
 
+void set(PyObject* dict, const char* key, bool value) { set(dict, key, PyBool_FromLong(value)); }
+
+void append(PyObject* list, PyObject* owned) {
+  const PyRef item(check(owned));
+  check(PyList_Append(list, item.get()));
+}
+
+const char* schema_type(Tag type) {
+  switch (type) {
+    case Tag::Tensor:
+      return "Tensor";
+    case Tag::TensorList:
+      return "Tensor[]";
+    case Tag::Scalar:
+      return "Scalar";
+    case Tag::Int:
+      return "int";
+    case Tag::Float:
+      return "float";
+    case Tag::Bool:
+      return "bool";
+    case Tag::IntList:
+      return "int[]";
+    case Tag::FloatList:
+      return "float[]";
+    case Tag::BoolList:
+      return "bool[]";
+    case Tag::String:
+      return "str";
+    case Tag::DType:
+      return "ScalarType";
+    case Tag::Device:
+      return "Device";
+    case Tag::Layout:
+      return "Layout";
+    case Tag::MemoryFormat:
+      return "MemoryFormat";
+    case Tag::Generator:
+      return "Generator";
+    case Tag::None:
+      break;
+  }
+  return "None";
+}
+
+// Whether the family's own kernel computes the operator, so that its formula tells all about dtypes.
+const PointwiseSpec* formula_of(const Op& op) {
+  const void* kernel = op.kernel[0];
+  if (kernel != reinterpret_cast<const void*>(pointwise::unary) &&
+      kernel != reinterpret_cast<const void*>(pointwise::binary))
+    return nullptr;
+  return static_cast<const PointwiseSpec*>(op.family_data);
+}
+
+// How operands' dtypes become the computing type, and in which types there are loops.
+void set_promotion(PyObject* dict, const Op& op) {
+  static constexpr const char* names[] = {"same", "float", "logical", "not_bool"};
+  const PointwiseSpec* spec = formula_of(op);
+  PyRef dtypes(check(PyList_New(0)));
+  for (int i = 0; spec && i < kDTypeCount; ++i)
+    if (cpu::row(spec->formula).supported[static_cast<size_t>(i)])
+      append(dtypes.get(), to_python(dtype_name(static_cast<DType>(i))));
+  set(dict, "promotion", spec ? to_python(names[static_cast<int>(spec->promote)]) : Py_NewRef(Py_None));
+  set(dict, "operands", PyLong_FromLong(std::popcount(op.tensor_parameters)));
+  set(dict, "dtypes", dtypes.release());
+}
+
 PyObject* record(const Op& op) {
   PyRef dict(check(PyDict_New()));
   set(dict.get(), "space", to_python(op.schema.space));
@@ -22,13 +93,54 @@ PyObject* record(const Op& op) {
   set(dict.get(), "schema", to_python(op.schema.text));
   set(dict.get(), "doc", to_python(op.doc));
   set(dict.get(), "family", to_python(family_names[static_cast<int>(op.family)]));
-  set(dict.get(), "differentiable", PyBool_FromLong(static_cast<bool>(op.derivative)));
+  set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));
-  set(dict.get(), "inplace", PyBool_FromLong(op.has_inplace));
-  set(dict.get(), "out", PyBool_FromLong(op.has_out));
-  set(dict.get(), "function", PyBool_FromLong(op.is_function));
-  set(dict.get(), "method", PyBool_FromLong(op.is_method));
+  set(dict.get(), "inplace", op.has_inplace);
+  set(dict.get(), "out", op.has_out);
+  set(dict.get(), "function", op.is_function);
+  set(dict.get(), "method", op.is_method);
+  set_promotion(dict.get(), op);
   return dict.release();
+}
+
+// As people write it: one int where a list may be one int and all elements are equal.
+PyObject* default_of(const ParameterSpec& p) {
+  if (!p.schema) return p.type == Tag::Bool ? Py_NewRef(Py_False) : Py_NewRef(Py_None);
+  const Value& v = p.schema->default_value;
+  if (v.tag() == Tag::Scalar) return wrap_scalar(v.scalar());
+  if (v.tag() != Tag::IntList) return wrap_value(v);
+  const IntList list = v.ints();
+  if (p.list_length && list.size() &&
+      std::all_of(list.begin(), list.end(), [&](int64_t i) { return i == list[0]; }))
+    return PyLong_FromLongLong(list[0]);
+  const PyRef size(check(wrap_size(list)));
+  return PySequence_List(size.get());
+}
+
+PyObject* parameter_facts(const ParameterSpec& p) {
+  PyRef facts(check(PyDict_New()));
+  set(facts.get(), "name", Py_NewRef(p.name));
+  set(facts.get(), "type", to_python(schema_type(p.type)));
+  set(facts.get(), "optional", p.allow_none);
+  set(facts.get(), "elements_optional", p.elements_optional);
+  set(facts.get(), "accepts_one", p.list_length > 0);
+  set(facts.get(), "numbers", p.numbers);
+  set(facts.get(), "keyword_only", p.keyword_only);
+  if (p.has_default) set(facts.get(), "default", default_of(p));
+  return facts.release();
+}
+
+PyObject* overload_facts(const SignatureSpec& spec) {
+  PyRef facts(record(spec.op)), parameters(check(PyList_New(0))), returns(check(PyList_New(0)));
+  for (const ParameterSpec& p : spec.parameters) append(parameters.get(), parameter_facts(p));
+  for (const Return& r : spec.op.schema.returns)
+    append(returns.get(), Py_BuildValue("(sN)", schema_type(r.type), to_python(r.name)));
+  set(facts.get(), "parameters", parameters.release());
+  set(facts.get(), "returns", returns.release());
+  set(facts.get(), "returns_self", spec.inplace || (spec.op.mutated & 1));
+  set(facts.get(), "var_ints", spec.varargs_ints);
+  set(facts.get(), "var_tensors", spec.varargs_tensors);
+  return facts.release();
 }
 
 PyObject* operator_records(PyObject*, PyObject*) {
@@ -47,6 +159,17 @@ PyMethodDef functions[] = {{"_operator_records", operator_records, METH_NOARGS,
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace
+
+PyObject* overloads_of(OpFunction* f) {
+  PyRef list(check(PyList_New(0)));
+  for (const SignatureSpec* spec : specs_of(f)) append(list.get(), overload_facts(*spec));
+  return list.release();
+}
+
+PyObject* describe(OpFunction* f, const char* how) {
+  const PyRef module(check(PyImport_ImportModule("rushlight._signatures")));
+  return check(PyObject_CallMethod(module.get(), how, "O", reinterpret_cast<PyObject*>(f)));
+}
 
 void init_records(PyObject* module) { add_functions(module, functions); }
 

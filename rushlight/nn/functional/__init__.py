@@ -65,6 +65,9 @@ has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function_variadic = _C._has_torch_function_variadic
 
 globals().update({name: getattr(_C._nn, name) for name in dir(_C._nn) if not name.startswith("_")})
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # the same names, for type checkers
+    from rushlight._C._nn import *
 
 
 def __getattr__(name):

@@ -1,0 +1,34 @@
+"""docs/operators.md: one line for every record."""
+
+HEAD = """# Operators
+
+Printed from the operator table by `python tools/print_operators.py`; do not edit.
+The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the
+operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place,
+`out` the keyword. What the operators do is told by family in [operators/](operators/).
+"""
+
+
+def rule(record):
+    if record["family"] == "composite":
+        return "composite"
+    return "derivative" if record["differentiable"] else f"none: {record['refusal']}"
+
+
+def forms(record):
+    flags = {"f": "function", "m": "method", "_": "inplace", "out": "out"}
+    return " ".join(mark for mark, key in flags.items() if record[key]) or "C++"
+
+
+def page(records):
+    spaces = {}
+    for record in records:
+        spaces.setdefault(record["space"] or "torch", []).append(record)
+    lines = [HEAD]
+    for space in sorted(spaces):
+        lines += [f"## {space}", "", "| schema | family | forms | rule |", "|---|---|---|---|"]
+        for record in sorted(spaces[space], key=lambda r: (r["name"], r["overload"])):
+            schema = record["schema"].replace("|", "\\|")
+            lines.append(f"| `{schema}` | {record['family']} | {forms(record)} | {rule(record)} |")
+        lines.append("")
+    return "\n".join(lines)
