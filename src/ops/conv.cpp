@@ -270,7 +270,8 @@ void register_conv(Table& t, const char* conv, const char* conv_padding, const c
       .doc(
           "Convolution over the last dimensions. Shapes: input [batch?, in, ...], weight [out, in / groups, "
           "...].");
-  t.composite(conv_padding, conv_padding_body<N>);
+  t.composite(conv_padding, conv_padding_body<N>)
+      .doc("As the form before, padded by name: 'valid' not at all, 'same' so that the size stays.");
   t.composite(transposed, conv_transpose_body<N>)
       .doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].");
 }
@@ -283,6 +284,9 @@ void register_conv_operators(Table& t) {
        "bool transposed, int[] output_padding, "
        "int groups) -> Tensor",
        convolution_kernel)
+      .doc(
+          "Convolution in any number of dimensions, plain or transposed; what conv1d to conv_transpose3d "
+          "call.")
       .function_only()
       .derivative([](Grad g, In<0> x, In<1> w, Attr<3, IntList> stride, Attr<4, IntList> padding,
                      Attr<5, IntList> dilation, Attr<6, bool> transposed, Attr<8, int64_t> groups,
@@ -304,6 +308,7 @@ void register_conv_operators(Table& t) {
        "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "
        "padding, int[] dilation, int groups) -> Tensor",
        conv_input_gradient_kernel)
+      .doc("Gradient of a convolution with respect to its input.")
       .internal()
       .derivative([](Grad g, In<0> y, In<1> w, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
                      Attr<6, int64_t> groups, Needs need) {
@@ -314,6 +319,7 @@ void register_conv_operators(Table& t) {
        "_conv_weight_gradient(Tensor grad_output, Tensor input, int[] weight_sizes, int[] stride, int[] "
        "padding, int[] dilation, int groups) -> Tensor",
        conv_weight_gradient_kernel)
+      .doc("Gradient of a convolution with respect to its weight.")
       .internal()
       .derivative([](Grad g, In<0> y, In<1> x, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
                      Attr<6, int64_t> groups, Needs need) {

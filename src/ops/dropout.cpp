@@ -105,6 +105,7 @@ void register_dropout_operators(Table& t) {
   t.op(rrelu_slopes,
        "_rrelu_slopes(Tensor self, float lower, float upper, Generator? generator=None) -> Tensor",
        rrelu_slopes_kernel)
+      .doc("A slope from [lower, upper] for each negative element, 1 for the others.")
       .family(Family::Random)
       .internal()
       .not_differentiable("depends on the signs only");
@@ -114,13 +115,15 @@ void register_dropout_operators(Table& t) {
               rrelu_body<false>)
       .doc("ReLU whose slope below zero is drawn for each element while training.")
       .function_only();
-  function_in_place(t.composite(
-      rrelu_,
-      "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
-      "Generator? generator=None) -> Tensor(a!)",
-      rrelu_body<true>));
+  function_in_place(t.composite(rrelu_,
+                                "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar "
+                                "upper=0.3333333333333333, bool training=False, "
+                                "Generator? generator=None) -> Tensor(a!)",
+                                rrelu_body<true>)
+                        .doc("As rrelu, written into self."));
   t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
        dropout_noise_kernel)
+      .doc("Ones with probability keep and zeros otherwise, divided by keep if scaled.")
       .family(Family::Random)
       .internal()
       .not_differentiable("only the shape is used");
@@ -129,29 +132,35 @@ void register_dropout_operators(Table& t) {
       .doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")
       .function_only();
   function_in_place(t.composite(dropout_, "dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-                                dropout_body<false, false, true>));
+                                dropout_body<false, false, true>)
+                        .doc("As dropout, written into self."));
   t.composite(feature_dropout, "feature_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<true, false, false>)
       .doc("Dropout of whole channels.")
       .function_only();
   function_in_place(t.composite(feature_dropout_,
                                 "feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-                                dropout_body<true, false, true>));
+                                dropout_body<true, false, true>)
+                        .doc("As feature_dropout, written into self."));
   t.composite(alpha_dropout, "alpha_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<false, true, false>)
       .doc("Dropout that keeps mean and variance of SELU networks.")
       .function_only();
   function_in_place(t.composite(alpha_dropout_,
                                 "alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-                                dropout_body<false, true, true>));
+                                dropout_body<false, true, true>)
+                        .doc("As alpha_dropout, written into self."));
   t.composite(feature_alpha_dropout, "feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<true, true, false>)
+      .doc("alpha_dropout of whole channels.")
       .function_only();
   function_in_place(t.composite(feature_alpha_dropout_,
                                 "feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)",
-                                dropout_body<true, true, true>));
+                                dropout_body<true, true, true>)
+                        .doc("As feature_alpha_dropout, written into self."));
   t.composite(native_dropout, "native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)",
               native_dropout_body)
+      .doc("Dropout, and the mask of the elements that were kept.")
       .function_only();
 }
 

@@ -114,6 +114,7 @@ void register_embedding_operators(Table& t) {
        "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool "
        "scale_grad_by_freq) -> Tensor",
        embedding_dense_backward_kernel)
+      .doc("Gradient of embedding: adds rows of the gradient at their indices; padding_idx gets none.")
       .internal()
       .derivative([](Grad g, In<1> indices, Attr<3, int64_t> padding, Attr<4, bool> by_frequency) {
         return Grads{rows_of(g, indices, padding, by_frequency), Tensor()};
@@ -121,6 +122,7 @@ void register_embedding_operators(Table& t) {
   t.op(embedding_renorm_,
        "embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)",
        embedding_renorm_kernel)
+      .doc("Scales the rows that indices name, so that their norms are at most max_norm.")
       .function_only()
       .not_differentiable("bounds the table itself");
   t.composite(nn_embedding,

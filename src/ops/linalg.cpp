@@ -401,6 +401,7 @@ void register_linalg_operators(Table& t) {
       .doc("The inverse matrix.")
       .derivative([](Grad g, Out<0> x) { return -matmul(adjoint_of(x), matmul(g, adjoint_of(x))); });
   t.op(linalg_solve_left, "_linalg_solve(Tensor A, Tensor B) -> Tensor", solve_kernel)
+      .doc("Solves A X = B for batches of matrices.")
       .internal()
       .derivative([](Grad g, In<0> a, Out<0> x, Needs need) {
         const Tensor gb = linalg_solve_left(adjoint_of(a), g);
@@ -428,6 +429,7 @@ void register_linalg_operators(Table& t) {
       .derivative(
           [](Grad g, Out<0> l, Attr<1, bool> upper) { return half_sum(cholesky_gradient(g, l, upper)); });
   t.op(linalg_qr, "_linalg_qr(Tensor A, str mode) -> (Tensor, Tensor)", qr_kernel)
+      .doc("QR factorisation of batches of matrices.")
       .internal()
       .derivative([](GradOf<0> gq, GradOf<1> gr, Out<0> q, Out<1> r, Attr<1, std::string_view> mode) {
         return qr_gradient(gq, gr, q, r, mode);
@@ -440,7 +442,9 @@ void register_linalg_operators(Table& t) {
       .out()
       .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.")
       .derivative([](GradOf<0> gw, GradOf<1> gv, Out<0> w, Out<1> v) { return eigh_gradient(gw, gv, w, v); });
-  t.composite("linalg::eigvalsh(Tensor A, str UPLO='L') -> Tensor", eigvalsh_body).out();
+  t.composite("linalg::eigvalsh(Tensor A, str UPLO='L') -> Tensor", eigvalsh_body)
+      .doc("Eigenvalues of Hermitian matrices, in ascending order; real.")
+      .out();
   t.op(linalg_svd, "linalg::svd(Tensor A, bool full_matrices=True) -> (Tensor U, Tensor S, Tensor Vh)",
        svd_kernel)
       .out()
@@ -452,14 +456,21 @@ void register_linalg_operators(Table& t) {
         auto rows = [&](const Tensor& m) { return m.defined() ? narrow(m, -2, 0, k) : m; };
         return svd_gradient(columns(gu), gs, rows(gvh), columns(u), s, rows(vh));
       });
-  t.composite("linalg::svdvals(Tensor A) -> Tensor", svdvals_body).out();
+  t.composite("linalg::svdvals(Tensor A) -> Tensor", svdvals_body)
+      .doc("Singular values, in descending order; real.")
+      .out();
   t.composite(linalg_solve, "linalg::solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve_body)
       .out()
       .doc("Solves A X = B, or X A = B.");
-  t.composite(det, "det(Tensor self) -> Tensor", det_body);
-  t.composite(inverse, "inverse(Tensor self) -> Tensor", inverse_body).out();
-  t.composite(logdet, "logdet(Tensor self) -> Tensor", logdet_body);
-  t.composite(slogdet, "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet_body).out();
+  t.composite(det, "det(Tensor self) -> Tensor", det_body).doc("Determinant of square matrices.");
+  t.composite(inverse, "inverse(Tensor self) -> Tensor", inverse_body)
+      .doc("Inverse of square matrices.")
+      .out();
+  t.composite(logdet, "logdet(Tensor self) -> Tensor", logdet_body)
+      .doc("Logarithm of the determinant; NaN where that is negative.");
+  t.composite(slogdet, "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet_body)
+      .doc("Sign and logarithm of the absolute value of the determinant.")
+      .out();
   t.composite(kron, "kron(Tensor self, Tensor other) -> Tensor", kron_body).out().doc("Kronecker product.");
 }
 

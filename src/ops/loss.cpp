@@ -182,6 +182,7 @@ Tensor kl_div_body(const Call&, const Tensor& input, const Tensor& target, OptBo
 
 void register_raw_losses(Table& t) {
   t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction) -> Tensor", mse_kernel)
+      .doc("Squared differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Needs need) {
         const Tensor gx = each_gradient(g, reduction, x) * (x - y) * Scalar(2);
@@ -189,6 +190,7 @@ void register_raw_losses(Table& t) {
       });
   t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
        smooth_l1_kernel)
+      .doc("Absolute differences, squared below beta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> beta, Needs need) {
         const Tensor gx = each_gradient(g, reduction, x) * smooth_l1_slope(x - y, beta);
@@ -196,6 +198,7 @@ void register_raw_losses(Table& t) {
       });
   t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor",
        huber_kernel)
+      .doc("Half squared differences, linear above delta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative(
           [](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
@@ -205,6 +208,7 @@ void register_raw_losses(Table& t) {
   t.op(binary_cross_entropy_raw,
        "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction) -> Tensor",
        bce_kernel)
+      .doc("Cross entropy of probabilities; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> p, In<1> y, In<2> w, Attr<3, int64_t> reduction, Needs need) {
         const Tensor each = weighted(each_gradient(g, reduction, p), w);
@@ -217,6 +221,8 @@ void register_raw_losses(Table& t) {
        "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, int "
        "reduction) -> Tensor",
        bce_logits_kernel)
+      .doc(
+          "Cross entropy of the logistic function of self; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, In<2> w, In<3> pw, Attr<4, int64_t> reduction, Needs need) {
         const Tensor each = weighted(each_gradient(g, reduction, x), w);

@@ -200,12 +200,16 @@ void register_nll_operators(Table& t) {
        "nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
        "Tensor)",
        nll_loss_kernel)
+      .doc(
+          "Minus the score of each target class, weighted, and the total weight. Shapes: [batch?, classes], "
+          "[batch?].")
       .internal()
       .derivative(nll_derivative<false>());
   t.op(nll_loss2d_forward,
        "nll_loss2d(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
        "Tensor)",
        nll_loss2d_kernel)
+      .doc("As nll_loss, for scores of [batch, classes, height, width].")
       .internal()
       .derivative(nll_derivative<true>());
   t.op(nll_loss_backward,
@@ -213,6 +217,7 @@ void register_nll_operators(Table& t) {
        "ignore_index, Tensor total_weight, "
        "int[] input_sizes) -> Tensor",
        nll_loss_backward_kernel)
+      .doc("Gradient of nll_loss with respect to its scores.")
       .internal()
       .derivative(
           [](Grad g, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored) {

@@ -340,6 +340,7 @@ void register_matmul_operators(Table& t) {
   t.op(baddbmm,
        "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
        baddbmm_kernel)
+      .doc("beta * self + alpha * (batch1 @ batch2) for batches of matrices; self is broadcast.")
       .family(Family::Matmul)
       .inplace()
       .out()
@@ -349,6 +350,7 @@ void register_matmul_operators(Table& t) {
                      need[2] ? scaled(bmm(adjoint_of(a), g), alpha) : Tensor()};
       });
   t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel)
+      .doc("Matrix times vector.")
       .family(Family::Matmul)
       .out()
       .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
@@ -356,34 +358,44 @@ void register_matmul_operators(Table& t) {
                      need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
       });
   t.op(dot, "dot(Tensor self, Tensor tensor) -> Tensor", dot_kernel)
+      .doc("Sum of the products of two vectors, without conjugation.")
       .family(Family::Matmul)
       .out()
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g * conj_of(b), g * conj_of(a)}; });
   t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel)
+      .doc("Sum of the products of two vectors, the first one conjugated.")
       .family(Family::Matmul)
       .out()
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
-  t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body).out();
-  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).out();
+  t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body)
+      .doc("All products of an element of one vector with one of another: [n, m].")
+      .out();
+  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).doc("Another name of outer.").out();
   t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addr_body)
+      .doc("beta * self + alpha * outer(vec1, vec2).")
       .inplace()
       .out();
   t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addmv_body)
+      .doc("beta * self + alpha * (mat @ vec).")
       .inplace()
       .out();
   t.composite(addbmm,
               "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addbmm_body)
+      .doc("beta * self + alpha * the sum of the products of two batches of matrices.")
       .inplace()
       .out();
   t.composite(matmul, "matmul(Tensor self, Tensor other) -> Tensor", matmul_body)
       .out()
       .doc("Matrix product with PyTorch's rules for vectors and broadcast batches.");
-  t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body).out();
+  t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body)
+      .doc("Sums of products over the last dimensions of both: [..., n] and [..., n].")
+      .out();
   t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
               tensordot_body)
+      .doc("Sums of products over dims_self of one and dims_other of the other.")
       .function_only();
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].");

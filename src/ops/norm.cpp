@@ -379,6 +379,7 @@ void register_norm_operators(Table& t) {
        "_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, "
        "Tensor)",
        fused_rms_norm_kernel)
+      .doc("rms_norm, and the reciprocal root mean square of each row.")
       .function_only()
       .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<3, std::optional<double>> eps,
                      Out<1> rstd, Needs need) {
@@ -406,6 +407,9 @@ void register_norm_operators(Table& t) {
        "training, int wanted) -> (Tensor, "
        "Tensor, Tensor)",
        batch_norm_gradients_kernel)
+      .doc(
+          "Gradients of batch_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
+          "for.")
       .internal()
       .not_differentiable(twin);
   t.op(row_norm_gradients,
@@ -413,6 +417,7 @@ void register_norm_operators(Table& t) {
        "int wanted) -> (Tensor, Tensor, "
        "Tensor)",
        row_norm_gradients_kernel)
+      .doc("Gradients of layer_norm or rms_norm over rows of `size`; `wanted` is a mask of those asked for.")
       .internal()
       .not_differentiable(twin);
   t.composite(layer_norm,
@@ -427,6 +432,9 @@ void register_norm_operators(Table& t) {
        "eps=1e-05, "
        "bool cudnn_enable=True) -> Tensor",
        torch_layer_norm_body)
+      .doc(
+          "As nn.functional.layer_norm: mean 0 and variance 1 over the last dimensions, then weight and "
+          "bias.")
       .function_only();
   t.composite(
        rms_norm,
@@ -436,6 +444,9 @@ void register_norm_operators(Table& t) {
   t.composite(
        "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
        rms_norm_body)
+      .doc(
+          "As nn.functional.rms_norm: divides by the root mean square over the last dimensions, then "
+          "multiplies by weight.")
       .function_only();
   t.composite(batch_norm,
               "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
@@ -450,6 +461,7 @@ void register_norm_operators(Table& t) {
        "bool training, "
        "float momentum, float eps, bool cudnn_enabled) -> Tensor",
        torch_batch_norm_body)
+      .doc("As nn.functional.batch_norm, with weight and bias before the running statistics.")
       .function_only();
   register_group_norm_operators(t);
 }

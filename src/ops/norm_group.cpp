@@ -137,6 +137,9 @@ void register_group_norm_operators(Table& t) {
        "groups, int wanted) -> (Tensor, Tensor, "
        "Tensor)",
        group_norm_gradients_kernel)
+      .doc(
+          "Gradients of group_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
+          "for.")
       .internal()
       .not_differentiable("the rule uses Note [Twins of the normalisations] when gradients are recorded");
   t.composite(group_norm,
@@ -151,6 +154,8 @@ void register_group_norm_operators(Table& t) {
        "bool cudnn_enabled=True) -> "
        "Tensor",
        torch_group_norm_body)
+      .doc(
+          "As nn.functional.group_norm: mean 0 and variance 1 over groups of channels, then weight and bias.")
       .function_only();
 }
 

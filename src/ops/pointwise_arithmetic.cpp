@@ -364,10 +364,12 @@ void register_clamps(Table& t) {
           [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
   t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
               clamp_min_tensor_body)
+      .doc("self, but not below the elements of min, broadcast.")
       .inplace()
       .out();
   t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
               clamp_max_tensor_body)
+      .doc("self, but not above the elements of max, broadcast.")
       .inplace()
       .out();
   add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");

@@ -362,6 +362,7 @@ void register_max(Table& t) {
               "max_pool" #N "d(Tensor self, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N  \
               "] padding=0, int[" #N "] dilation=1, bool ceil_mode=False) -> Tensor",                    \
               max_pool_body<N>)                                                                          \
+      .doc("The largest element of each window. Shape: [batch?, channels, ...].")                        \
       .function_only();
   RL_MAX_POOL(1)
   RL_MAX_POOL(2)
@@ -371,29 +372,43 @@ void register_max(Table& t) {
        "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<1>)
+      .doc(
+          "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
+          "length].")
       .derivative(max_derivative<1>());
   t.op(adaptive_max_pool2d_with_indices,
        "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<2>)
+      .doc(
+          "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
+          "height, width].")
       .derivative(max_derivative<2>());
   t.op(adaptive_max_pool3d_with_indices,
        "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<3>)
+      .doc(
+          "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
+          "depth, height, width].")
       .derivative(max_derivative<3>());
   t.composite(
        "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, "
        "int[1] dilation=1, "
        "bool ceil_mode=False) -> (Tensor, Tensor)",
        max_pool1d_indices_body)
+      .doc("The largest element of each window and its position. Shape: [batch?, channels, length].")
       .function_only();
   t.composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
               adaptive_max_pool1d_body)
+      .doc(
+          "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
+          "length].")
       .function_only();
   t.op(max_pool_backward,
        "_max_pool_backward(Tensor grad_output, Tensor indices, int[] input_sizes, int n) -> Tensor",
        max_pool_backward_kernel)
+      .doc("Gradient of max pooling over n dimensions: adds the gradient at the positions in indices.")
       .internal()
       .derivative([](Grad g, In<1> indices, Attr<3, int64_t> n) {
         return Grads{at_indices(g, indices, n), Tensor()};
@@ -429,23 +444,28 @@ void register_mean(Table& t) {
       .derivative(adaptive_avg_derivative<1>());
   t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
        adaptive_avg_kernel<2>)
+      .doc("Means over output_size windows. Shape: [batch?, channels, height, width].")
       .derivative(adaptive_avg_derivative<2>());
   t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor",
        adaptive_avg_kernel<3>)
+      .doc("Means over output_size windows. Shape: [batch?, channels, depth, height, width].")
       .derivative(adaptive_avg_derivative<3>());
   t.composite(
        "avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
        "ceil_mode=False, "
        "bool count_include_pad=True) -> Tensor",
        avg_pool1d_body)
+      .doc("Means of windows. Shape: [batch?, channels, length].")
       .function_only();
   t.composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d_body)
+      .doc("Means over output_size windows. Shape: [batch?, channels, length].")
       .function_only();
   t.op(avg_pool_backward,
        "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] "
        "padding, bool ceil_mode, "
        "bool count_include_pad, int? divisor_override) -> Tensor",
        avg_pool_backward_kernel)
+      .doc("Gradient of average pooling with respect to its input.")
       .internal()
       .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, OptIntList> stride, Attr<4, IntList> padding,
                      Attr<5, bool> ceil_mode, Attr<6, bool> include_pad, Attr<7, OptInt> divisor) {
@@ -457,6 +477,7 @@ void register_mean(Table& t) {
   t.op(adaptive_avg_pool_backward,
        "_adaptive_avg_pool_backward(Tensor grad_output, int[] input_sizes, int n) -> Tensor",
        adaptive_avg_backward_kernel)
+      .doc("Gradient of adaptive average pooling over n dimensions with respect to its input.")
       .internal()
       .derivative([](Grad g, Shape<0> y, Attr<2, int64_t> n) {
         const IntList size = y.sizes().slice(y.dim() - n.value);

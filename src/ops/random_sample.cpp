@@ -214,6 +214,7 @@ void register_random_sample_operators(Table& t) {
   t.op(bernoulli_tensor_,
        "bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)",
        bernoulli_tensor_kernel)
+      .doc("Fills with ones with the probabilities in p, broadcast, and zeros otherwise.")
       .family(Family::Random)
       .method_only()
       .derivative([](Grad g, Shape<1> p) { return Grads{zeros_like(g), zeros(p, p.dtype())}; });
@@ -224,6 +225,7 @@ void register_random_sample_operators(Table& t) {
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(bernoulli_p, "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
        bernoulli_p_kernel)
+      .doc("Ones with probability p and zeros otherwise, in the shape and dtype of self.")
       .family(Family::Random)
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
@@ -237,12 +239,14 @@ void register_random_sample_operators(Table& t) {
       });
   t.op(normal_mean, "normal.Tensor_float(Tensor mean, float std=1, *, Generator? generator=None) -> Tensor",
        normal_mean_kernel)
+      .doc("Normal numbers with the means in a tensor and one standard deviation.")
       .family(Family::Random)
       .function_only()
       .out()
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(normal_std, "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
        normal_std_kernel)
+      .doc("Normal numbers with one mean and the standard deviations in a tensor.")
       .family(Family::Random)
       .function_only()
       .out()
@@ -261,6 +265,7 @@ void register_random_sample_operators(Table& t) {
       });
   t.op(standard_gamma, "_standard_gamma(Tensor self, Generator? generator=None) -> Tensor",
        standard_gamma_kernel)
+      .doc("Gamma numbers with the shape parameters in self and rate 1.")
       .family(Family::Random)
       .function_only()
       .not_differentiable("the implicit derivative is not delivered yet");

@@ -321,6 +321,9 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
                        "float dropout, bool train, "
                        "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
               plain_body<kind>)
+      .doc(
+          "Recurrent layers over padded sequences: outputs and last hidden states. Shape: [time, batch, "
+          "features].")
       .function_only();
   t.composite(packed,
               text(str(name,
@@ -328,12 +331,14 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
                        "int num_layers, "
                        "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
               plain_packed_body<kind>)
+      .doc("Recurrent layers over packed sequences: outputs and last hidden states.")
       .function_only();
   t.composite(cell,
               text(str(name,
                        "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
                        "b_hh=None) -> Tensor")),
               plain_cell_body<kind>)
+      .doc("One step of a recurrent layer: the hidden state. Shapes: [batch?, features], [batch?, hidden].")
       .function_only();
 }
 
@@ -344,6 +349,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, "
        "Tensor)",
        fused_lstm_cell_kernel)
+      .doc("One LSTM step from the sums of its gates: hidden state, cell state, gates after activation.")
       .internal()
       .derivative(
           [](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
@@ -355,6 +361,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates) "
        "-> (Tensor, Tensor)",
        fused_lstm_cell_backward_kernel)
+      .doc("Gradients of one LSTM step with respect to its gates and the cell state before it.")
       .internal()
       .not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
   t.composite(lstm,
@@ -362,17 +369,22 @@ void register_rnn_operators(Table& t) {
               "dropout, bool train, "
               "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
               lstm_body)
+      .doc(
+          "LSTM layers over padded sequences: outputs, last hidden and last cell states. Shape: [time, "
+          "batch, features].")
       .function_only();
   t.composite(lstm_packed,
               "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
               "num_layers, float dropout, "
               "bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
               lstm_packed_body)
+      .doc("LSTM layers over packed sequences: outputs, last hidden and last cell states.")
       .function_only();
   t.composite(lstm_cell,
               "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
               "b_hh=None) -> (Tensor, Tensor)",
               lstm_cell_body)
+      .doc("One step of an LSTM: hidden and cell state.")
       .function_only();
   register_plain<Cell::Gru>(t, gru, gru_packed, gru_cell, "gru");
   register_plain<Cell::Tanh>(t, rnn_tanh, rnn_tanh_packed, rnn_tanh_cell, "rnn_tanh");

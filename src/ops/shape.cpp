@@ -278,34 +278,44 @@ Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::option
 
 void register_inplace_geometry(Table& t) {
   t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace)
+      .doc("Takes all dimensions of size 1 out of the tensor's own shape.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace)
+      .doc("Takes the dimension dim out of the tensor's own shape, if its size is 1.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dims_, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeeze_dims_inplace)
+      .doc("Takes those of the named dimensions whose size is 1 out of the tensor's own shape.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace)
+      .doc("Puts a dimension of size 1 into the tensor's own shape.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
-  t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace).family(Family::View).derivative([](Grad g) {
-    return ops::t(g);
-  });
+  t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace)
+      .doc("Transposes a matrix in its own shape and strides; vectors stay.")
+      .family(Family::View)
+      .derivative([](Grad g) { return ops::t(g); });
   for (auto [handle, schema] :
        {std::pair{&transpose_, "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"},
         {&swapaxes_, "swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)"},
         {&swapdims_, "swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)"}})
     t.op(*handle, schema, transpose_inplace)
+        .doc("Exchanges two dimensions in the tensor's own shape and strides.")
         .family(Family::View)
         .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
   t.op(as_strided_,
        "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
        as_strided_inplace)
+      .doc("Gives the tensor itself another size, stride and offset in its storage.")
       .family(Family::View)
       .not_differentiable("rewrites the geometry of its input");
   t.op(resize_, "resize_(Tensor(a!) self, int[1] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
        resize_inplace)
+      .doc(
+          "Gives the tensor itself another size; its storage grows as needed, new elements are not "
+          "initialized.")
       .not_differentiable("changes the number of elements");
 }
 
@@ -314,59 +324,94 @@ void register_inplace_geometry(Table& t) {
 void register_shape_operators(Table& t) {
   t.composite(reshape, "reshape(Tensor(a) self, int[1] shape) -> Tensor(a)", reshape_body)
       .doc("The same elements in another shape: a view where possible, else a copy. One size may be -1.");
-  t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body).method_only();
+  t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body)
+      .doc("A view in the shape of other.")
+      .method_only();
   t.composite(reshape_as, "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_as_body)
+      .doc("The same elements in the shape of other; see reshape.")
       .method_only();
   t.composite(expand_as, "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as_body)
+      .doc("A view broadcast to the shape of other.")
       .method_only();
-  t.composite(broadcast_to, "broadcast_to(Tensor(a) self, int[1] size) -> Tensor(a)", broadcast_to_body);
-  t.composite(swapaxes, "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", swap_body);
-  t.composite(swapdims, "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", swap_body);
-  t.composite(numpy_T, "numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t_body).method_only();
-  t.composite(matrix_H, "matrix_H(Tensor(a) self) -> Tensor(a)", matrix_h_body).method_only();
-  t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body).method_only();
-  t.composite(mH, "mH(Tensor(a) self) -> Tensor(a)", mh_body).method_only();
-  t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", mh_body);
+  t.composite(broadcast_to, "broadcast_to(Tensor(a) self, int[1] size) -> Tensor(a)", broadcast_to_body)
+      .doc("A view broadcast to size.");
+  t.composite(swapaxes, "swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", swap_body)
+      .doc("A view with two dimensions exchanged; transpose by NumPy's name.");
+  t.composite(swapdims, "swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", swap_body)
+      .doc("A view with two dimensions exchanged; another name of transpose.");
+  t.composite(numpy_T, "numpy_T(Tensor(a) self) -> Tensor(a)", numpy_t_body)
+      .doc("A view with all dimensions reversed.")
+      .method_only();
+  t.composite(matrix_H, "matrix_H(Tensor(a) self) -> Tensor(a)", matrix_h_body)
+      .doc("The conjugate transpose of a matrix.")
+      .method_only();
+  t.composite(mT, "mT(Tensor(a) self) -> Tensor(a)", mt_body)
+      .doc("A view with the last two dimensions exchanged.")
+      .method_only();
+  t.composite(mH, "mH(Tensor(a) self) -> Tensor(a)", mh_body)
+      .doc("The conjugate transpose of the last two dimensions.")
+      .method_only();
+  t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", mh_body)
+      .doc("The conjugate transpose of the last two dimensions.");
   t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-              movedim_body);
+              movedim_body)
+      .doc("A view with the dimensions source moved to the places destination; the others keep their order.");
   t.composite(movedim_int, "movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-              movedim_int_body);
+              movedim_int_body)
+      .doc("A view with the dimension source moved to the place destination; the others keep their order.");
   t.composite(moveaxis, "moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
-              movedim_body);
+              movedim_body)
+      .doc("Another name of movedim, NumPy's.");
   t.composite(moveaxis_int, "moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-              movedim_int_body);
-  t.composite(narrow, "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", narrow_body);
+              movedim_int_body)
+      .doc("Another name of movedim, NumPy's.");
+  t.composite(narrow, "narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", narrow_body)
+      .doc("A view of length elements along dim, from start on.");
   t.composite(narrow_tensor, "narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)",
-              narrow_tensor_body);
+              narrow_tensor_body)
+      .doc("As narrow, with start in a 0-dimensional integer tensor.");
   t.composite(flatten, "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
               flatten_body)
       .doc("Merges the dimensions start_dim to end_dim into one.");
-  t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)",
-              [](const Call&, const Tensor& self) { return reshape(self, IntList{-1}); });
-  t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body);
-  t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body);
+  t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)", [](const Call&, const Tensor& self) {
+     return reshape(self, IntList{-1});
+   }).doc("All elements as a vector: a view where possible, else a copy.");
+  t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body)
+      .doc("Splits the dimension dim into sizes, one of which may be -1.");
+  t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body)
+      .doc("At most that many views along dim, of equal size but for the last one.");
   t.composite(split_sizes, "split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor[]",
               [](const Call&, const Tensor& self, IntList sizes, int64_t dim) {
                 return split_with_sizes(self, sizes, dim);
-              });
+              })
+      .doc("Views of the given sizes along dim, which must add up to its length.");
   t.composite(tensor_split, "tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor[]",
-              tensor_split_body);
+              tensor_split_body)
+      .doc("That many views along dim, whose sizes differ by at most one.");
   t.composite(tensor_split_indices,
               "tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor[]",
-              tensor_split_indices_body);
+              tensor_split_indices_body)
+      .doc("The views along dim between the given indices.");
   t.op(flip, "flip(Tensor self, int[1] dims) -> Tensor", flip_kernel)
       .doc("A copy with the order of elements reversed along the dims.")
       .derivative([](Grad g, Attr<1, IntList> dims) { return flip(g, dims); });
-  t.composite(fliplr, "fliplr(Tensor self) -> Tensor", fliplr_body);
-  t.composite(flipud, "flipud(Tensor self) -> Tensor", flipud_body);
-  t.composite(rot90, "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90_body);
+  t.composite(fliplr, "fliplr(Tensor self) -> Tensor", fliplr_body)
+      .doc("A copy with the second dimension reversed.");
+  t.composite(flipud, "flipud(Tensor self) -> Tensor", flipud_body)
+      .doc("A copy with the first dimension reversed.");
+  t.composite(rot90, "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90_body)
+      .doc(
+          "A copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the "
+          "second.");
   t.op(diag_embed, "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
        diag_embed_kernel)
       .doc("Matrices with the last dimension of the input on a diagonal.")
       .derivative([](Grad g, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) {
         return diagonal(g, offset, a, b);
       });
-  t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body).out();
+  t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body)
+      .doc("The diagonal of a matrix as a vector, or a square matrix with a vector on its diagonal.")
+      .out();
   register_inplace_geometry(t);
 }
 

@@ -433,9 +433,11 @@ void register_view_operators(Table& t) {
       .doc("Drops dimensions of size 1.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dim, "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeeze_dim_kernel)
+      .doc("A view without the dimension dim, if its size is 1.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dims, "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeeze_dims_kernel)
+      .doc("A view without those of the named dimensions whose size is 1.")
       .family(Family::View)
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze, "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze_kernel)

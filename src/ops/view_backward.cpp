@@ -123,18 +123,21 @@ void register_view_backward_operators(Table& t) {
   t.op(select_backward,
        "select_backward(Tensor grad_output, int[] input_sizes, int dim, int index) -> Tensor",
        select_backward_kernel)
+      .doc("Gradient of select: zeros of input_sizes with the gradient at one index of dim.")
       .internal()
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> i) { return select(g, dim, i); });
   t.op(slice_backward,
        "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> "
        "Tensor",
        slice_backward_kernel)
+      .doc("Gradient of a slice: zeros of input_sizes with the gradient in the slice.")
       .internal()
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, OptInt> start, Attr<4, OptInt> end,
                      Attr<5, int64_t> step) { return slice(g, dim, start, end, step); });
   t.op(diagonal_backward,
        "diagonal_backward(Tensor grad_output, int[] input_sizes, int offset, int dim1, int dim2) -> Tensor",
        diagonal_backward_kernel)
+      .doc("Gradient of diagonal: zeros of input_sizes with the gradient on the diagonal.")
       .internal()
       .derivative([](Grad g, Attr<2, int64_t> offset, Attr<3, int64_t> a, Attr<4, int64_t> b) {
         return diagonal(g, offset, a, b);
@@ -142,6 +145,7 @@ void register_view_backward_operators(Table& t) {
   t.op(unfold_backward,
        "unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
        unfold_backward_kernel)
+      .doc("Gradient of unfold: the windows added up where they overlap.")
       .internal()
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> size, Attr<4, int64_t> step) {
         return unfold(g, dim, size, step);
@@ -149,18 +153,21 @@ void register_view_backward_operators(Table& t) {
   t.op(split_backward,
        "_split_backward(Tensor?[] grads, int[] input_sizes, int[] split_sizes, int dim) -> Tensor",
        split_backward_kernel)
+      .doc("Gradient of split: the pieces' gradients joined along dim, zeros for those that are undefined.")
       .internal()
       .derivative([](Grad g, Attr<2, IntList> sizes, Attr<3, int64_t> dim) {
         return Grads(split_with_sizes(g, sizes, dim));
       });
   t.op(unbind_backward, "_unbind_backward(Tensor?[] grads, int[] input_sizes, int dim) -> Tensor",
        unbind_backward_kernel)
+      .doc("Gradient of unbind: the slices' gradients stacked along dim, zeros for those that are undefined.")
       .internal()
       .derivative([](Grad g, Attr<2, int64_t> dim) { return Grads(unbind(g, dim)); });
   t.op(as_strided_backward,
        "_as_strided_backward(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
        "int shift) -> Tensor",
        as_strided_backward_kernel)
+      .doc("Gradient of as_strided: adds the gradient at the elements that the strides name.")
       .internal()
       .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
                      Attr<4, IntList> st,
@@ -169,6 +176,9 @@ void register_view_backward_operators(Table& t) {
        "_as_strided_gather(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
        "int shift) -> Tensor",
        as_strided_gather_kernel)
+      .doc(
+          "The elements that the strides name in a tensor of input_sizes: the adjoint of "
+          "_as_strided_backward.")
       .internal()
       .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
                      Attr<4, IntList> st,

@@ -24,7 +24,7 @@ struct Copying<View, Fn<R(A...)>> {
 };
 template <auto& View>
 void copying(Table& t, const char* schema) {
-  t.composite(schema, &Copying<View>::body).out();
+  t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.").out();
 }
 
 // A copy of `self` in which the part that `view` shows holds `src`.
@@ -143,40 +143,56 @@ void register_copies(Table& t) {
 void register_view_copy_operators(Table& t) {
   register_copies(t);
   t.composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", select_scatter_body)
+      .doc("A copy of self with src at one index of dim.")
       .out();
   t.composite(
        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> "
        "Tensor",
        slice_scatter_body)
+      .doc("A copy of self with src in a slice of dim.")
       .out();
   t.composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
               diagonal_scatter_body)
+      .doc("A copy of self with src on a diagonal.")
       .out();
   t.composite(
        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> "
        "Tensor",
        as_strided_scatter_body)
+      .doc("A copy of self with src at the elements that size and stride name.")
       .out();
-  t.composite("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kHorizontal>);
-  t.composite("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kHorizontal>);
-  t.composite("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kVertical>);
-  t.composite("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kVertical>);
-  t.composite("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kDepth>);
-  t.composite("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kDepth>);
+  t.composite("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kHorizontal>)
+      .doc("Equal views along the second dimension, or along the first one of a vector.");
+  t.composite("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kHorizontal>)
+      .doc("Views between the indices along the second dimension, or along the first one of a vector.");
+  t.composite("vsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kVertical>)
+      .doc("Equal views along the first dimension.");
+  t.composite("vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kVertical>)
+      .doc("Views between the indices along the first dimension.");
+  t.composite("dsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kDepth>)
+      .doc("Equal views along the third dimension.");
+  t.composite("dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kDepth>)
+      .doc("Views between the indices along the third dimension.");
   t.composite(
-      "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
-      "dim=0) -> Tensor[]",
-      tensor_split_tensor_body);
+       "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int "
+       "dim=0) -> Tensor[]",
+       tensor_split_tensor_body)
+      .doc("As tensor_split, with the number of views or the indices in an integer tensor on the CPU.");
   t.composite(
-      "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
-      +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) {
-        return resize_(self, other.sizes(), format);
-      });
-  t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body);
-  t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body);
+       "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
+       +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) {
+         return resize_(self, other.sizes(), format);
+       })
+      .doc("Gives the tensor itself the size of another; see resize_.");
+  t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body)
+      .doc("A square matrix with all elements of self on a diagonal.");
+  t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body)
+      .doc("As split; the views promise not to be written to.");
   t.composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
-              unsafe_split_sizes_body);
-  t.composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", unsafe_chunk_body);
+              unsafe_split_sizes_body)
+      .doc("As split_with_sizes; the views promise not to be written to.");
+  t.composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", unsafe_chunk_body)
+      .doc("As chunk; the views promise not to be written to.");
 }
 
 }  // namespace rushlight

@@ -55,6 +55,11 @@ def test_python_finds_each_public_operator(record):
             assert hasattr(rushlight.Tensor, record["name"] + "_")
 
 
+def test_each_record_is_documented():
+    without = [r["schema"] for r in RECORDS if not r["doc"].strip()]
+    assert not without, "give these records a .doc(...)"
+
+
 def test_printed_files_are_up_to_date():
     spec = importlib.util.spec_from_file_location("print_operators", ROOT / "tools" / "print_operators.py")
     tool = importlib.util.module_from_spec(spec)
