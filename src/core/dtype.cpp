@@ -120,6 +120,10 @@ DType promote_integers(DType a, DType b) {
 
 }  // namespace
 
+void refuse_dtype(std::string_view op, DType t) {
+  RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for '", legacy_name(t), "'");
+}
+
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
   RL_CHECK(!is_float8(a) && !is_float8(b),

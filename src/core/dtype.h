@@ -149,17 +149,18 @@ using NumberTypes = Concat<RealTypes, ComplexTypes>;
 using AllTypes = Concat<TypeList<bool>, NumberTypes>;
 using StorageTypes = Concat<AllTypes, TypeList<Float8_e5m2, Float8_e4m3fn, Float8_e5m2fnuz, Float8_e4m3fnuz>>;
 
+// Apart, so that what builds the text is not compiled into kernels.
+[[noreturn, gnu::cold]] void refuse_dtype(std::string_view op, DType t);
+
 // Calls f(T{}) with the C++ type of `t`, or fails with PyTorch's wording: "op" not implemented for 'Half'.
 template <class... Ts, class F>
 auto visit_dtype(TypeList<Ts...>, DType t, std::string_view op, F&& f) {
   using R = std::common_type_t<decltype(f(Ts{}))...>;
   if constexpr (std::is_void_v<R>) {
-    if (!((t == dtype_of<Ts> && (f(Ts{}), true)) || ...))
-      RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for '", legacy_name(t), "'");
+    if (!((t == dtype_of<Ts> && (f(Ts{}), true)) || ...)) refuse_dtype(op, t);
   } else {
     R result{};
-    if (!((t == dtype_of<Ts> && ((result = f(Ts{})), true)) || ...))
-      RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for '", legacy_name(t), "'");
+    if (!((t == dtype_of<Ts> && ((result = f(Ts{})), true)) || ...)) refuse_dtype(op, t);
     return result;
   }
 }

@@ -14,10 +14,17 @@ struct Half {
   Half(float value) : bits(from_float(value)) {}
   operator float() const { return to_float(bits); }
 
-  static uint16_t from_float(float value) {
+  // Where the processor converts, no call may be left: the linker keeps one copy of an inline function, and
+  // baseline code must not meet the one of a kernel that was compiled for AVX2.
 #if defined(__F16C__) || defined(__AVX512F__)
+  [[gnu::always_inline]] static uint16_t from_float(float value) {
     return __builtin_bit_cast(uint16_t, static_cast<_Float16>(value));
+  }
+  [[gnu::always_inline]] static float to_float(uint16_t h) {
+    return static_cast<float>(__builtin_bit_cast(_Float16, h));
+  }
 #else
+  static uint16_t from_float(float value) {
     const uint32_t f = std::bit_cast<uint32_t>(value), sign = (f >> 16) & 0x8000u,
                    magnitude = f & 0x7fffffffu;
     if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);   // NaN
@@ -28,12 +35,8 @@ struct Half {
     }
     const uint32_t rounded = magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u);
     return static_cast<uint16_t>(sign | (rounded >> 13));
-#endif
   }
   static float to_float(uint16_t h) {
-#if defined(__F16C__) || defined(__AVX512F__)
-    return static_cast<float>(__builtin_bit_cast(_Float16, h));
-#else
     const uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
     if (magnitude >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
     if (magnitude < 0x400u) {  // subnormal or zero
@@ -41,8 +44,8 @@ struct Half {
       return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
     }
     return std::bit_cast<float>(sign | ((magnitude << 13) + 0x38000000u));
-#endif
   }
+#endif
 };
 
 // The upper half of an IEEE binary32, rounded to nearest even.
