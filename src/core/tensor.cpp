@@ -245,33 +245,6 @@ bool has_internal_overlap(const Tensor& t) {
   return false;
 }
 
-namespace {
-// First and last byte that a tensor touches.
-std::pair<const char*, const char*> extent(const Tensor& t) {
-  const auto item = static_cast<int64_t>(t.itemsize());
-  const char* low = t.data<char>();
-  const char* high = low;
-  for (int64_t d = 0; d < t.dim(); ++d) {
-    const int64_t reach = (t->sizes[d] - 1) * t->strides[d] * item;
-    (reach < 0 ? low : high) += reach;
-  }
-  return {low, high + item};
-}
-}  // namespace
-
-Overlap memory_overlap(const Tensor& a, const Tensor& b) {
-  if (a.is_same(b)) return Overlap::Full;
-  if (a.numel() == 0 || b.numel() == 0 || a->storage != b->storage) return Overlap::No;
-  if (a.storage_offset() == b.storage_offset() && a.numel() == b.numel() && a.strides() == b.strides() &&
-      a.dtype() == b.dtype())
-    return Overlap::Full;
-  if (!is_non_overlapping_and_dense(a) || !is_non_overlapping_and_dense(b))
-    return Overlap::No;  // unknown, as in PyTorch
-  const auto [a_low, a_high] = extent(a);
-  const auto [b_low, b_high] = extent(b);
-  return a_low < b_high && b_low < a_high ? Overlap::Partial : Overlap::No;
-}
-
 void Promotion::add(DType dtype, int priority) {
   best_[priority] = seen_[priority] ? promote_types(best_[priority], dtype) : dtype;
   seen_[priority] = true;

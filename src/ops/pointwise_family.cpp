@@ -74,24 +74,34 @@ DType common_type(Promote promote, Inputs inputs) {
   return promote == Promote::Float ? float_type(type) : type;
 }
 
-void check_overlap(const Tensor& out, Inputs inputs) {
+namespace {
+
+// Whether elements of `out` are other elements of an input, so that reads would see what was written. PyTorch
+// refuses that where the memory has no gaps; elsewhere it is computed apart.
+bool must_compute_apart(const Tensor& out, Inputs inputs) {
   RL_CHECK(!has_internal_overlap(out),
            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
            "location. "
            "Please clone() the tensor before performing the operation.");
-  for (const Tensor* t : inputs)
-    RL_CHECK((*t)->storage.get() != out->storage.get() || memory_overlap(out, *t) != Overlap::Partial,
+  bool apart = false;
+  for (const Tensor* t : inputs) {
+    if ((*t)->storage.get() != out->storage.get() || memory_overlap(out, *t) != Overlap::Partial) continue;
+    RL_CHECK(!is_non_overlapping_and_dense(out) || !is_non_overlapping_and_dense(*t),
              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
              "single memory "
              "location. Please clone() the tensor before performing the operation.");
+    apart = true;
+  }
+  return apart;
 }
+
+}  // namespace
 
 Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
   if (call.out) {
     const Tensor& out = *call.out;
     prepare_output(call.op, out, shape, dtype, call.inplace);
-    check_overlap(out, inputs);
-    return out;
+    if (!must_compute_apart(out, inputs)) return out;
   }
   const Device device = common_device(inputs);
   const Dims strides = cpu::pointwise_strides(shape, span_of(inputs));

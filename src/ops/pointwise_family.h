@@ -37,8 +37,6 @@ DType float_type(DType t);  // the default dtype for integers and bool
 // A fresh result in the layout that pointwise work on `inputs` gives, or the checked target of out= and
 // in-place calls.
 Tensor result(const Call& call, IntList shape, DType dtype, std::initializer_list<const Tensor*> inputs);
-// Refuses targets that overlap themselves or, partly, an input.
-void check_overlap(const Tensor& out, std::initializer_list<const Tensor*> inputs);
 
 // Kernels of records whose data is a PointwiseSpec.
 Tensor unary(const Call& call, const Tensor& self);

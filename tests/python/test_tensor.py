@@ -205,3 +205,15 @@ def test_module_base_fast_path():
     with pytest.raises(AttributeError, match="'Twice' object has no attribute 'missing'"):
         getattr(module, "missing")  # noqa: B009
     assert copy.deepcopy(module).scale is not module.scale
+
+
+def test_writing_over_shifted_operands():
+    x = rl.arange(12.0).reshape(3, 4)
+    shifted = x.clone()
+    shifted[:, 1:].add_(shifted[:, :-1])
+    assert rl.equal(shifted[:, 1:], x[:, 1:] + x[:, :-1])
+    halves = x.clone()
+    halves[:, :2].add_(halves[:, 2:])
+    assert rl.equal(halves[:, :2], x[:, :2] + x[:, 2:])
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x.flatten()[1:].add_(x.flatten()[:-1])
