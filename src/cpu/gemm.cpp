@@ -1,5 +1,6 @@
 #include "cpu/gemm.h"
 
+#include <limits>
 #include <vector>
 
 #include "core/parallel.h"
@@ -45,6 +46,11 @@ void gemm_loops(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
       });
 }
 
+#ifdef RUSHLIGHT_WITH_OPENBLAS
+// OpenBLAS would bring threads of its own beside the pool: it gets one, and gemm_blas cuts the products.
+[[maybe_unused]] const bool one_thread = (scipy_openblas_set_num_threads(1), true);
+#endif
+
 #ifdef RL_WITH_BLAS
 struct BlasOperand {
   CBLAS_TRANSPOSE transpose;
@@ -62,8 +68,24 @@ void gemm_blas(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView 
                const Scalar& beta, T* c, int64_t ldc) {
   const auto [ta, lda] = operand(a, m, k);
   const auto [tb, ldb] = operand(b, k, n);
-  blas_gemm(ta, tb, m, n, k, alpha.to<T>(), static_cast<const T*>(a.data), lda, static_cast<const T*>(b.data),
-            ldb, beta.to<T>(), c, ldc);
+  auto rectangle = [&, ta = ta, lda = lda, tb = tb, ldb = ldb](int64_t row, int64_t rows, int64_t column,
+                                                               int64_t columns) {
+    blas_gemm(ta, tb, rows, columns, k, alpha.to<T>(), at<T>(a, row, 0), lda, at<T>(b, 0, column), ldb,
+              beta.to<T>(), c + row * ldc + column, ldc);
+  };
+#ifdef RUSHLIGHT_WITH_OPENBLAS
+  const bool by_rows = m >= n;
+  const int64_t line = std::max<int64_t>(1, (by_rows ? n : m) * k);
+  parallel_for(0, by_rows ? m : n, std::max<int64_t>(kSerialWork / line, 16),
+               [&](int64_t begin, int64_t end) {
+                 if (by_rows)
+                   rectangle(begin, end - begin, 0, n);
+                 else
+                   rectangle(0, m, begin, end - begin);
+               });
+#else
+  rectangle(0, m, 0, n);
+#endif
 }
 
 template <class T>
@@ -102,7 +124,9 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
                 const Scalar& beta, T* c, int64_t ldc) {
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
-    if (k > 0) return gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc);
+    const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,
+                                b.column_stride}) <= std::numeric_limits<int>::max();
+    if (k > 0 && fits) return gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc);
   }
 #endif
   if constexpr (is_reduced_v<T>)
