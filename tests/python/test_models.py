@@ -153,5 +153,23 @@ OPTIMIZERS = {
 def test_losses_equal_the_oracles(build, optimizer):
     ours = train(rushlight, build, OPTIMIZERS[optimizer])
     theirs = train(torch, build, OPTIMIZERS[optimizer])
-    assert ours == pytest.approx(theirs, rel=2e-4, abs=2e-5)
+    # Sums in another order move some value across a kink of ReLU in the end: only the first steps are tight.
+    assert ours[:4] == pytest.approx(theirs[:4], rel=2e-4, abs=2e-5)
+    assert ours == pytest.approx(theirs, rel=2e-2, abs=2e-5)
     assert ours[-1] < ours[0]
+
+
+@pytest.fixture
+def double_precision():
+    for library in (rushlight, torch):
+        library.set_default_dtype(library.float64)
+    yield
+    for library in (rushlight, torch):
+        library.set_default_dtype(library.float32)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("build", [mlp, convolutional, residual, recurrent, factors, transformer])
+def test_losses_equal_the_oracles_in_double_precision(build, optimizer, double_precision):
+    ours = train(rushlight, build, OPTIMIZERS[optimizer])
+    assert ours == pytest.approx(train(torch, build, OPTIMIZERS[optimizer]), rel=1e-9)
