@@ -21,6 +21,7 @@ if(RUSHLIGHT_HAVE_LLD)
 endif()
 
 if(RUSHLIGHT_SANITIZE)
-  add_compile_options(-fsanitize=${RUSHLIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1)
+  add_compile_options(-fsanitize=${RUSHLIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all -g1
+                      -D_GLIBCXX_ASSERTIONS)
   add_link_options(-fsanitize=${RUSHLIGHT_SANITIZE})
 endif()

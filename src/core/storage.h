@@ -22,7 +22,11 @@ struct VersionCounter : RefCounted {
 class StorageImpl final : public RefCounted {
  public:
   using Deleter = void (*)(void* context, void* data, size_t nbytes);
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr size_t kInlineBytes = 0;  // the sanitizer knows the bounds of blocks, not of members
+#else
   static constexpr size_t kInlineBytes = 64;  // contents this small live inside the object
+#endif
 
   // Uninitialised memory from the device's allocator. Negative or overflowing sizes must be refused before.
   static Ref<StorageImpl> allocate(size_t nbytes, Device device = {});
@@ -65,7 +69,7 @@ class StorageImpl final : public RefCounted {
   Device device_;
   bool read_only_ = false;
   bool resizable_ = true;
-  alignas(64) std::byte inline_[kInlineBytes];
+  alignas(64) std::byte inline_[64];
 };
 using Storage = Ref<StorageImpl>;
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+import rushlight
+
+ROOT = Path(rushlight.__file__).parents[1]  # what a child needs on its path
 
 
 def demo(*arguments, path=str(ROOT)):
