@@ -168,12 +168,6 @@ class Tensor(_C.TensorBase):
         """The elements without consecutive repetitions; see ``torch.unique_consecutive``."""
         return rushlight.functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
-    def stft(self, *args, **kwargs):
-        return rushlight.functional.stft(self, *args, **kwargs)
-
-    def istft(self, *args, **kwargs):
-        return rushlight.functional.istft(self, *args, **kwargs)
-
     def new(self, *args, **kwargs):
         """A tensor of this dtype, made as the legacy constructors make theirs."""
         return _C._legacy_tensor(self.dtype, args, kwargs or None)

@@ -23,11 +23,13 @@ __all__ = [
     "einsum",
     "hamming_window",
     "hann_window",
+    "istft",
     "kaiser_window",
     "meshgrid",
     "nonzero",
     "norm",
     "split",
+    "stft",
     "tensordot",
     "trapezoid",
     "trapz",
@@ -290,6 +292,10 @@ def unravel_index(indices, shape):
     return tuple(
         indices.div(step, rounding_mode="floor") % size for step, size in zip(steps, sizes, strict=True)
     )
+
+
+stft = torch._C._VariableFunctions.stft
+istft = torch._C._VariableFunctions.istft
 
 
 def _window(length, periodic, formula, options):

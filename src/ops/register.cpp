@@ -6,6 +6,7 @@
 namespace rushlight {
 
 void register_fft_operators(Table& t);
+void register_stft_operators(Table& t);
 
 const Table& operator_table() {
   static const Table* table = [] {
@@ -48,6 +49,7 @@ const Table& operator_table() {
     register_einsum_operators(*t);
     register_linalg_operators(*t);
     register_fft_operators(*t);
+    register_stft_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autograd();
