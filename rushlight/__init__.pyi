@@ -25,6 +25,7 @@ from rushlight import overrides as overrides
 from rushlight import random as random
 from rushlight import return_types as return_types
 from rushlight import serialization as serialization
+from rushlight import signal as signal
 from rushlight import special as special
 from rushlight import storage as storage
 from rushlight import testing as testing
@@ -783,6 +784,8 @@ from rushlight._C._VariableFunctions import kron as kron
 from rushlight._C._VariableFunctions import _fft_c2c as _fft_c2c
 from rushlight._C._VariableFunctions import _fft_r2c as _fft_r2c
 from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r
+from rushlight._C._VariableFunctions import stft as stft
+from rushlight._C._VariableFunctions import istft as istft
 from rushlight import _C as _C, _tensor as _tensor
 from rushlight._tensor import Tensor as Tensor
 from rushlight.version import __version__ as __version__
