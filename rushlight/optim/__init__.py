@@ -4,12 +4,14 @@ from importlib import import_module
 
 _HOME = {
     "Adadelta": "adadelta",
+    "Adafactor": "adafactor",
     "Adagrad": "adagrad",
     "Adam": "adam",
     "Adamax": "adamax",
     "AdamW": "adamw",
     "ASGD": "asgd",
     "LBFGS": "lbfgs",
+    "Muon": "muon",
     "NAdam": "nadam",
     "Optimizer": "optimizer",
     "RAdam": "radam",

@@ -78,7 +78,9 @@ class LBFGS(Optimizer):
     def step(self, closure):
         """Run up to ``max_iter`` iterations; returns the loss at their start."""
         group = self.param_groups[0]
-        lr, wanted = _number(group["lr"]), group["tolerance_grad"]
+        lr, wanted = group["lr"], group["tolerance_grad"]
+        if isinstance(lr, rushlight.Tensor):
+            lr = lr.squeeze()
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)

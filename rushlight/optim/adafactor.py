@@ -1,0 +1,93 @@
+"""Adafactor: second moments of matrices kept as a row and a column, so that state grows with their edges."""
+
+import rushlight
+from rushlight.optim.optimizer import _check_learning_rate, _new_step, _number, _PerParameter, _zeros
+
+__all__ = ["Adafactor"]
+
+
+def _check_at_least(what, value, least):
+    if not value >= least:
+        raise ValueError(f"{what} should be >= {least} but is: {value}")
+
+
+def _rms(t):
+    """The root of the mean square, as a number."""
+    return t.norm(2).item() / t.numel() ** 0.5
+
+
+def _mean_square(t, dim):
+    return rushlight.norm(t, dim=dim, keepdim=True).square_().div_(t.size(dim))
+
+
+class Adafactor(_PerParameter):
+    """Adafactor (Shazeer and Stern 2018).
+
+    ``lr`` bounds the relative step and scales weight decay; ``eps = (eps1, eps2)``: the first one (the
+    dtype's epsilon
+    when None) bounds the root of second moments from below, the second one the scale of parameters. ``d``
+    is the threshold above which updates are clipped."""
+
+    def __init__(
+        self,
+        params,
+        lr=1e-2,
+        beta2_decay=-0.8,
+        eps=(None, 1e-3),
+        d=1.0,
+        weight_decay=0.0,
+        *,
+        foreach=None,
+        maximize=False,
+    ):
+        _check_learning_rate(lr)
+        if not beta2_decay <= 0.0:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None:
+            _check_at_least("epsilon1", eps[0], 0)
+        _check_at_least("epsilon2", eps[1], 0)
+        _check_at_least("Clipping threshold d", d, 1)
+        _check_at_least("weight_decay", weight_decay, 0)
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, group, p, state):
+        state["step"] = _new_step()
+        shape = p.grad.shape
+        if p.grad.dim() > 1:
+            state["row_var"] = p.grad.new_zeros((*shape[:-1], 1))
+            state["col_var"] = p.grad.new_zeros((*shape[:-2], 1, shape[-1]))
+        else:
+            state["variance"] = _zeros(p.grad)
+
+    def _update_complex(self, group, p, grad, state):
+        raise RuntimeError("Adafactor does not support complex parameters")
+
+    def _update(self, group, p, grad, state):
+        eps1, eps2 = group["eps"]
+        eps1 = rushlight.finfo(p.dtype).eps if eps1 is None else eps1
+        lr = _number(group["lr"])
+        state["step"] += 1
+        step = state["step"].item()
+        alpha = max(eps2, _rms(p)) * min(lr, 1 / step**0.5)
+        if group["weight_decay"] != 0:
+            p.mul_(1 - lr * group["weight_decay"])
+        variance = self._second_moment(state, grad, step ** group["beta2_decay"], eps1)
+        update = variance.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
+        p.add_(update, alpha=-alpha / max(1.0, _rms(update) / group["d"]))
+
+    def _second_moment(self, state, grad, weight, eps1):
+        """The estimate after this gradient, in memory of its own."""
+        if grad.dim() <= 1:
+            return state["variance"].lerp_(grad * grad, weight).clone()
+        row = state["row_var"].lerp_(_mean_square(grad, -1), weight)
+        column = state["col_var"].lerp_(_mean_square(grad, -2), weight)
+        return (row @ column).div_(row.mean(dim=-2, keepdim=True).clamp_(min=eps1))
