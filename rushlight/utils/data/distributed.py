@@ -1,0 +1,57 @@
+"""A sampler that gives every process its share of a dataset."""
+
+import math
+
+import rushlight
+from rushlight.utils.data.sampler import Sampler
+
+__all__ = ["DistributedSampler"]
+
+
+def _from_process_group(value, name):
+    if value is not None:
+        return value
+    distributed = getattr(rushlight, "distributed", None)
+    if distributed is None or not distributed.is_available():
+        raise RuntimeError("Requires distributed package to be available")
+    return getattr(distributed, name)()
+
+
+class DistributedSampler(Sampler):
+    """Every `num_replicas`-th index from `rank` on, of all indices or, with `shuffle`, of a permutation
+    that all processes draw from ``seed + epoch``: call :meth:`set_epoch` before each epoch.
+
+    All shares are equally long: indices are repeated, or with `drop_last` left out, at the end."""
+
+    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        num_replicas = _from_process_group(num_replicas, "get_world_size")
+        rank = _from_process_group(rank, "get_rank")
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.epoch, self.seed = 0, seed
+        self.shuffle, self.drop_last = shuffle, drop_last
+        length = len(dataset)
+        share = length // num_replicas if drop_last else math.ceil(length / num_replicas)
+        self.num_samples = share
+        self.total_size = share * num_replicas
+
+    def __iter__(self):
+        length = len(self.dataset)
+        if self.shuffle:
+            generator = rushlight.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = rushlight.randperm(length, generator=generator).tolist()
+        else:
+            indices = list(range(length))
+        missing = self.total_size - length
+        if missing > 0:
+            indices += (indices * math.ceil(missing / length))[:missing]
+        return iter(indices[self.rank : self.total_size : self.num_replicas])
+
+    def __len__(self):
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes the next iteration's permutation another one."""
+        self.epoch = epoch
