@@ -12,10 +12,14 @@ from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
 from rushlight import autograd as autograd
 from rushlight import backends as backends
+from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
 from rushlight import fft as fft
 from rushlight import functional as functional
+from rushlight import futures as futures
+from rushlight import hub as hub
+from rushlight import jit as jit
 from rushlight import linalg as linalg
 from rushlight import mps as mps
 from rushlight import mtia as mtia

@@ -84,6 +84,8 @@ OTHER_CASES = [
     ("RMSprop", {"momentum": 0.9, "centered": True, "weight_decay": 0.1}),
     ("Adagrad", {}),
     ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
+    ("Adafactor", {}),
+    ("Adafactor", {"lr": 0.1, "weight_decay": 0.1, "d": 2.0, "eps": (1e-4, 1e-2), "maximize": True}),
     ("Adadelta", {}),
     ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
     ("Adamax", {}),
@@ -129,6 +131,24 @@ def test_parameter_without_gradient_stays(name):
     theirs, reference = _run(torch, name, options, missing_grad=True)
     assert _flat(ours) == pytest.approx(_flat(theirs), rel=1e-5)
     assert list(optimizer.state_dict()["state"]) == list(reference.state_dict()["state"])
+
+
+@pytest.mark.parametrize("options", [{}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "lr": 0.1}])
+@pytest.mark.parametrize("shape", [(4, 3), (2, 5)])
+def test_muon_moves_matrices_as_pytorch_does(shape, options):
+    results = []
+    for module in (rushlight, torch):
+        module.manual_seed(0)
+        p = module.nn.Parameter(module.randn(shape))
+        optimizer = module.optim.Muon([p], **options)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (p.sin() * p).sum().backward()
+            optimizer.step()
+        results.append(p.flatten().tolist())
+    assert results[0] == pytest.approx(results[1], rel=1e-3, abs=1e-4)
+    with pytest.raises(ValueError, match="Muon only supports 2D parameters"):
+        rushlight.optim.Muon([rushlight.nn.Parameter(rushlight.zeros(3))])
 
 
 def test_load_state_dict_continues_exactly():
