@@ -39,7 +39,7 @@ _HOMES = {
     "functional": """
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
         broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window
-        kaiser_window meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
+        kaiser_window lu meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
         unravel_index
     """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
@@ -72,6 +72,7 @@ _HOMES = {
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
     """,
+    "_lowrank": "pca_lowrank svd_lowrank",
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

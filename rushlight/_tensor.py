@@ -152,6 +152,10 @@ class Tensor(_C.TensorBase):
         """The matrix or vector norm; see ``torch.norm``."""
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
+    def lu(self, pivot=True, get_infos=False):
+        """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
+        return rushlight.functional.lu(self, pivot, get_infos)
+
     def nonzero(self, *, as_tuple=False):
         """Indices of the elements that are not zero; see ``torch.nonzero``."""
         return rushlight.functional.nonzero(self, as_tuple=as_tuple)

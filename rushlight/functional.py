@@ -25,6 +25,7 @@ __all__ = [
     "hann_window",
     "istft",
     "kaiser_window",
+    "lu",
     "meshgrid",
     "nonzero",
     "norm",
@@ -174,26 +175,21 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
 def chain_matmul(*matrices, out=None):
     """The product of matrices, associated in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
-        matrices = tuple(matrices[0])
-    if not matrices:
-        raise RuntimeError("chain_matmul(): Expected one or more matrices")
-    sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
-    n = len(matrices)
-    # Dynamic programming over intervals (Cormen et al., Introduction to Algorithms, section 15.2).
-    cost = [[0] * n for _ in range(n)]
-    cut = [[0] * n for _ in range(n)]
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            cost[i][j], cut[i][j] = min(
-                (cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
+        matrices = matrices[0]
+    return torch._chain_matmul(list(matrices), out=out)
 
-    def product(i, j):
-        return matrices[i] if i == j else product(i, cut[i][j]) @ product(cut[i][j] + 1, j)
 
-    result = product(0, n - 1)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+def lu(A, pivot=True, get_infos=False, out=None):
+    """The former name of `linalg.lu_factor`: factors and pivots, with `get_infos` LAPACK's verdicts too."""
+    LU, pivots, infos = torch.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
+    results = (LU, pivots, infos) if get_infos else (LU, pivots)
+    if out is None:
+        return results
+    if len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
+    for target, result in zip(out, results, strict=True):
+        target.resize_(result.shape).copy_(result)
+    return out
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):

@@ -52,19 +52,103 @@ class mode(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class lu_factor_ex(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class lu_factor(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+
+class lu_unpack(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class lu(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+class _linalg_solve_ex(NamedTuple):
+    result: Tensor
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class solve_ex(NamedTuple):
+    result: Tensor
+    info: Tensor
+
+class inv_ex(NamedTuple):
+    inverse: Tensor
+    info: Tensor
+
+class _linalg_det(NamedTuple):
+    result: Tensor
+    LU: Tensor
+    pivots: Tensor
+
+class _linalg_slogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+    LU: Tensor
+    pivots: Tensor
+
 class slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
+
+class triangular_solve(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+class cholesky_ex(NamedTuple):
+    L: Tensor
+    info: Tensor
+
+class ldl_factor_ex(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+    info: Tensor
+
+class ldl_factor(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+
+class geqrf(NamedTuple):
+    a: Tensor
+    tau: Tensor
 
 class qr(NamedTuple):
     Q: Tensor
     R: Tensor
 
+class _linalg_eigh(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
 class eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
+
+class eig(NamedTuple):
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+class _linalg_svd(NamedTuple):
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
 
 class svd(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
+
+class lstsq(NamedTuple):
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor

@@ -1,26 +1,38 @@
-// Factorisations of dense matrices, column by column in memory: LAPACK from MKL where built in, own loops
-// elsewhere. For float, double and their complex types; real results (singular values, eigenvalues) in the
-// matching real type.
+// Factorisations and solvers for batches of dense matrices, each by columns without gaps, one after the
+// other. For float, double and their complex types; singular values and eigenvalues of Hermitian matrices are
+// real. `info` gets LAPACK's verdict on each matrix, pivots count from 1. See lapack.h.
 #pragma once
-#include "core/dtype.h"
+#include "cpu/lapack.h"
 
 namespace rushlight::cpu {
 
-// a[n, n] = P L U in place; pivots count from 0. Returns the first zero pivot's column + 1, or 0.
-int64_t lu(DType dtype, int64_t n, void* a, int32_t* pivots);
-// b[n, columns] = A^-1 b from lu's result.
-void lu_solve(DType dtype, int64_t n, int64_t columns, const void* lu, const int32_t* pivots, void* b);
-// The lower factor in place, zeros above. Returns the order of the first minor that is not positive, or 0.
-int64_t cholesky(DType dtype, int64_t n, void* a);
-// q[m, k], r[min(k, m), n] from a[m, n], which is overwritten; k is min(m, n), or m for all columns.
-void qr(DType dtype, int64_t m, int64_t n, int64_t k, void* a, void* q, void* r);
-// Eigenvalues in ascending order; a becomes the eigenvectors. Only the lower triangle is read. False: no
-// convergence.
-bool eigh(DType dtype, int64_t n, void* a, void* eigenvalues);
-// a[m, n] = u[m, ku] diag(s) vh[kv, n]; ku and kv are min(m, n), or all. a is overwritten. False: no
-// convergence.
-bool svd(DType dtype, int64_t m, int64_t n, bool full, void* a, void* s, void* u, void* vh);
-// b[n, columns] = A^-1 b for triangular A.
-void triangular_solve(DType dtype, int64_t n, int64_t columns, const void* a, bool upper, bool unit, void* b);
+// What all matrices of a call have in common.
+struct Batch {
+  DType dtype;
+  int64_t count;
+};
+
+void lu_factor(Batch, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info);
+// b[n, columns] = op(A)^-1 b; op is 'N', 'T' or 'C'.
+void lu_solve(Batch, int64_t n, int64_t columns, char op, const void* lu, const int32_t* pivots, void* b);
+// The lower factor, zeros above.
+void cholesky(Batch, int64_t n, void* a, int32_t* info);
+void triangular_solve(Batch, int64_t n, int64_t columns, bool upper, char op, bool unit, const void* a,
+                      void* b);
+void ldl_factor(Batch, int64_t n, bool hermitian, void* a, int32_t* pivots, int32_t* info);
+void ldl_solve(Batch, int64_t n, int64_t columns, bool hermitian, const void* ld, const int32_t* pivots,
+               void* b);
+void geqrf(Batch, int64_t m, int64_t n, void* a, void* tau);
+void orgqr(Batch, int64_t m, int64_t n, int64_t k, void* a, const void* tau);
+void ormqr(Batch, bool left, bool adjoint, int64_t m, int64_t n, int64_t k, const void* a, const void* tau,
+           void* c);
+void eigh(Batch, int64_t n, bool vectors, void* a, void* values, int32_t* info);
+// values and v are complex; v may be null.
+void eig(Batch, int64_t n, void* a, void* values, void* v, int32_t* info);
+// u[m, ku], s[k], vh[kv, n] with k = min(m, n); ku and kv are k, or all. u and vh may be null.
+void svd(Batch, bool by_qr, bool full, int64_t m, int64_t n, void* a, void* s, void* u, void* vh,
+         int32_t* info);
+void least_squares(Batch, Driver driver, int64_t m, int64_t n, int64_t columns, double rcond, void* a,
+                   void* b, int64_t* rank, void* s, int32_t* info);
 
 }  // namespace rushlight::cpu

@@ -211,12 +211,12 @@ void bump_mutated(const Op& op, const Value* args) {
   }
 }
 
-const char exact_out = 0, same_category_out = 0;
+const char exact_out = 0, exact_dtype_out = 0, same_category_out = 0;
 
 void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
-  RL_CHECK(op.family_data != &exact_out || inplace || from == out.dtype(),
-           "Expected out tensor to have dtype ", dtype_name(from), ", but got ", dtype_name(out.dtype()),
-           " instead (", op.name(), ")");
+  const bool exact = op.family_data == &exact_out || op.family_data == &exact_dtype_out;
+  RL_CHECK(!exact || inplace || from == out.dtype(), "Expected out tensor to have dtype ", dtype_name(from),
+           ", but got ", dtype_name(out.dtype()), " instead (", op.name(), ")");
   RL_CHECK(op.family_data != &same_category_out || category_of(from) == category_of(out.dtype()), op.name(),
            " expects a ", is_complex(from) ? "complex" : "floating point", " output tensor, but got ",
            legacy_name(out.dtype()));

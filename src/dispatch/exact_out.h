@@ -6,5 +6,7 @@
 namespace rushlight {
 
 extern const char exact_out, same_category_out;
+// As exact_out, but the output may be an operand, as in addmm(c, a, b, out=c).
+extern const char exact_dtype_out;
 
 }  // namespace rushlight

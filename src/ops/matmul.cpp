@@ -1,6 +1,7 @@
 #include "ops/matmul.h"
 
 #include "cpu/gemm.h"
+#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -173,7 +174,12 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
                  const Scalar& alpha) {
   RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ",
            vec1.dim(), "-D and ", vec2.dim(), "-D");
-  const Tensor product = scaled(unsqueeze(vec1, 1) * vec2, alpha);
+  const Tensor outer = unsqueeze(vec1, 1) * vec2;
+  if (is_bool(self.dtype()) && is_bool(outer.dtype())) {  // sums and products of truth values
+    const Tensor product = alpha == Scalar(0) ? outer ^ outer : outer;
+    return beta == Scalar(0) ? product : product | self;
+  }
+  const Tensor product = scaled(outer, alpha);
   if (beta == Scalar(0)) return product;
   return scaled(self, beta) + product;
 }
@@ -314,6 +320,7 @@ void register_matmul_operators(Table& t) {
   t.op(mm, "mm(Tensor self, Tensor mat2) -> Tensor", mm_kernel)
       .family(Family::Matmul)
       .out()
+      .data(&exact_dtype_out)
       .doc("Matrix product [n, k] @ [k, m].")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{need[0] ? left_gradient(g, a, b) : Tensor(),
@@ -324,6 +331,7 @@ void register_matmul_operators(Table& t) {
       .family(Family::Matmul)
       .inplace()
       .out()
+      .data(&exact_dtype_out)
       .doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
         return Grads{need[0] ? scaled(g, beta) : Tensor(),
@@ -333,6 +341,7 @@ void register_matmul_operators(Table& t) {
   t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel)
       .family(Family::Matmul)
       .out()
+      .data(&exact_dtype_out)
       .doc("Batched matrix product [b, n, k] @ [b, k, m].")
       .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? bmm(g, adjoint_of(b)) : Tensor(), need[1] ? bmm(adjoint_of(a), g) : Tensor()};
@@ -344,6 +353,7 @@ void register_matmul_operators(Table& t) {
       .family(Family::Matmul)
       .inplace()
       .out()
+      .data(&exact_dtype_out)
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
         return Grads{need[0] ? scaled(g, beta) : Tensor(),
                      need[1] ? scaled(bmm(g, adjoint_of(b)), alpha) : Tensor(),
@@ -353,6 +363,7 @@ void register_matmul_operators(Table& t) {
       .doc("Matrix times vector.")
       .family(Family::Matmul)
       .out()
+      .data(&exact_dtype_out)
       .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
         return Grads{need[0] ? unsqueeze(g, 1) * conj_of(x) : Tensor(),
                      need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
@@ -361,38 +372,49 @@ void register_matmul_operators(Table& t) {
       .doc("Sum of the products of two vectors, without conjugation.")
       .family(Family::Matmul)
       .out()
+      .data(&exact_dtype_out)
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g * conj_of(b), g * conj_of(a)}; });
   t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel)
       .doc("Sum of the products of two vectors, the first one conjugated.")
       .family(Family::Matmul)
       .out()
+      .data(&exact_dtype_out)
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
   t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body)
       .doc("All products of an element of one vector with one of another: [n, m].")
-      .out();
-  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).doc("Another name of outer.").out();
+      .out()
+      .data(&exact_dtype_out);
+  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body)
+      .doc("Another name of outer.")
+      .out()
+      .data(&exact_dtype_out);
   t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addr_body)
       .doc("beta * self + alpha * outer(vec1, vec2).")
       .inplace()
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addmv_body)
       .doc("beta * self + alpha * (mat @ vec).")
       .inplace()
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(addbmm,
               "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addbmm_body)
       .doc("beta * self + alpha * the sum of the products of two batches of matrices.")
       .inplace()
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(matmul, "matmul(Tensor self, Tensor other) -> Tensor", matmul_body)
       .out()
+      .data(&exact_dtype_out)
       .doc("Matrix product with PyTorch's rules for vectors and broadcast batches.");
   t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body)
       .doc("Sums of products over the last dimensions of both: [..., n] and [..., n].")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
               tensordot_body)
       .doc("Sums of products over dims_self of one and dims_other of the other.")

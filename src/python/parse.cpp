@@ -16,7 +16,8 @@ static void add_numpy_names(ParameterSpec& p, std::string_view name) {
   static const struct {
     std::string_view name;
     const char* other[4];
-  } table[] = {{"dim", {"axis"}}, {"keepdim", {"keepdims"}}, {"input", {"x", "a", "x1"}}, {"other", {"x2"}}};
+  } table[] = {{"dim", {"axis"}}, {"keepdim", {"keepdims"}},  {"input", {"x", "a", "x1"}},
+               {"other", {"x2"}}, {"A", {"input", "x", "a"}}, {"x", {"input", "a"}}};
   for (const auto& row : table)
     if (row.name == name) std::copy(std::begin(row.other), std::end(row.other), p.numpy_names);
 }

@@ -1,0 +1,112 @@
+#include "ops/linalg_common.h"
+
+namespace rushlight::linalg {
+
+using namespace ops;
+
+void check_floating(std::string_view who, const Tensor& a, bool low_precision) {
+  RL_CHECK(is_differentiable(a.dtype()), who, ": Expected a floating point or complex tensor as input. Got ",
+           legacy_name(a.dtype()));
+  RL_CHECK(low_precision || element_size(real_dtype(a.dtype())) >= 4, who,
+           ": Low precision dtypes not supported. Got ", legacy_name(a.dtype()));
+}
+void check_matrix(std::string_view who, const Tensor& a, std::string_view name) {
+  RL_CHECK(a.dim() >= 2, who, ": The input tensor ", name, " must have at least 2 dimensions.");
+}
+void check_square(std::string_view who, const Tensor& a, std::string_view name) {
+  check_matrix(who, a, name);
+  RL_CHECK(a.size(-1) == a.size(-2), who, ": ", name, " must be batches of square matrices, but they are ",
+           a.size(-2), " by ", a.size(-1), " matrices");
+  check_floating(who, a);
+}
+void check_same_type(std::string_view who, const Tensor& a, const Tensor& b) {
+  RL_CHECK(a.dtype() == b.dtype(), who, ": Expected A and B to have the same dtype, but found A of type ",
+           legacy_name(a.dtype()), " and B of type ", legacy_name(b.dtype()), " instead");
+}
+void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left) {
+  check_square(who, a);
+  check_matrix(who, b, "B");
+  RL_CHECK(a.size(-1) == b.size(left ? -2 : -1), who, ": Incompatible shapes of A and B for the equation ",
+           left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x",
+           b.size(-1), ")");
+}
+
+void check_info(std::string_view who, const Tensor& info) {
+  if (!info.is_cpu()) return;
+  const int32_t* first = info.data<int32_t>();
+  const int32_t* bad = std::find_if(first, first + info.numel(), [](int32_t i) { return i != 0; });
+  if (bad == first + info.numel()) return;
+  const std::string where =
+      info.dim() > 0 ? str(who, ": (Batch element ", bad - first, "): ") : str(who, ": ");
+  auto concerns = [&](std::string_view word) { return who.find(word) != who.npos; };
+  RL_CHECK_AS(Linalg, *bad > 0, where,
+              "The algorithm failed to converge because the input matrix contained non-finite values.");
+  if (concerns("inv"))
+    RL_FAIL_AS(Linalg, where, "The diagonal element ", *bad,
+               " is zero, the inversion could not be completed because the input matrix is singular.");
+  if (concerns("solve")) RL_FAIL_AS(Linalg, where, "The solver failed because the input matrix is singular.");
+  if (concerns("cholesky"))
+    RL_FAIL_AS(
+        Linalg, where,
+        "The factorization could not be completed because the input is not positive-definite (the leading "
+        "minor of order ",
+        *bad, " is not positive-definite).");
+  if (concerns("lu_factor"))
+    RL_FAIL_AS(
+        Runtime, where, "U[", *bad, ",", *bad,
+        "] is zero and using it on lu_solve would result in a division by zero. If you still want to perform "
+        "the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)");
+  if (concerns("lstsq"))
+    RL_FAIL_AS(
+        Linalg, where,
+        "The least squares solution could not be computed because the input matrix does not have full rank "
+        "(error code: ",
+        *bad, ").");
+  if (concerns("ldl"))
+    RL_FAIL_AS(
+        Linalg, where, "D[", *bad, ",", *bad,
+        "] is zero, and using it in linalg.ldl_solve would divide by zero; the input matrix is singular.");
+  RL_FAIL_AS(Linalg, where,
+             "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
+             "repeated ",
+             concerns("svd") ? "singular values" : "eigenvalues", " (error code: ", *bad, ").");
+}
+
+Dims with(IntList batch, std::initializer_list<int64_t> sizes) {
+  Dims result = batch.dims();
+  for (int64_t s : sizes) result.push_back(s);
+  return result;
+}
+Tensor uninitialized(IntList sizes, DType dtype, const Tensor& like) {
+  return empty_tensor(sizes, dtype, like.device());
+}
+
+Tensor by_columns(IntList batch, int64_t rows, int64_t columns, const Tensor& like) {
+  const Dims sizes = with(batch, {rows, columns});
+  Dims strides = contiguous_strides(with(batch, {columns, rows}));
+  std::swap(strides[strides.size() - 1], strides[strides.size() - 2]);
+  return empty_strided_tensor(sizes, strides, like.dtype(), like.device());
+}
+Tensor by_columns(const Tensor& a) {
+  Tensor copy = by_columns(batch_of(a), a.size(-2), a.size(-1), a);
+  copy_result(copy, a, false);
+  return copy;
+}
+Tensor readable_by_columns(const Tensor& t) { return transposed(t).is_contiguous() ? t : by_columns(t); }
+Tensor new_info(IntList batch, const Tensor& like) {
+  return zeros(batch, DType::Int32, std::nullopt, like.device(), std::nullopt);
+}
+
+Dims common_batch(const Tensor& a, const Tensor& b) { return broadcast_shapes(batch_of(a), batch_of(b)); }
+Tensor stretched(const Tensor& t, IntList batch) {
+  return batch_of(t) == batch ? t : expand(t, with(batch, {t.size(-2), t.size(-1)}), false);
+}
+Tensor identity(int64_t n, DType dtype, const Tensor& like) {
+  return eye(n, n, dtype, std::nullopt, like.device(), std::nullopt);
+}
+void fill_identity(const Tensor& t) {
+  const Tensor one = eye(t.size(-2), t.size(-1), t.dtype(), std::nullopt, t.device(), std::nullopt);
+  copy_result(t, expand(one, t.sizes(), false), false);
+}
+
+}  // namespace rushlight::linalg

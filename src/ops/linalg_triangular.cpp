@@ -1,0 +1,242 @@
+// Triangular systems, and the factorisations of Hermitian and symmetric matrices: Cholesky's and L D L^H.
+#include "ops/linalg_common.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+using namespace linalg;
+using Two = std::tuple<Tensor, Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
+
+// --- triangular systems
+
+// op(A) X = B for [..., n, k] B, with the batches of both.
+Tensor solve_left_triangle(const Tensor& a, const Tensor& b, bool upper, char op, bool unit) {
+  const Dims batch = common_batch(a, b);
+  const Tensor x = by_columns(stretched(b, batch));
+  if (!has_work(x)) return x;
+  // What lies by rows is, by columns, the transpose; a conjugate would need a copy.
+  const bool by_rows = op != 'C' && a.is_contiguous();
+  const Tensor wide = stretched(a, batch);
+  const Tensor m = by_rows ? contiguous(wide) : readable_by_columns(wide);
+  if (by_rows) upper = !upper, op = op == 'N' ? 'T' : 'N';
+  cpu::triangular_solve(batch_for(x), a.size(-1), b.size(-1), upper, op, unit, m.data_ptr(), x.data_ptr());
+  return x;
+}
+
+Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bool upper, bool left,
+                               bool unit) {
+  check_same_type("linalg.solve_triangular", a, b);
+  check_solve_shapes("linalg.solve_triangular", a, b, left);
+  // X A = B is A^T X^T = B^T.
+  return left ? solve_left_triangle(a, b, upper, 'N', unit)
+              : transposed(solve_left_triangle(a, transposed(b), upper, 'T', unit));
+}
+Tensor triangle_gradient(const Tensor& gb, const Tensor& x, bool upper, bool left, bool unit) {
+  const Tensor g = left ? -matmul(gb, adjoint_of(x)) : -matmul(adjoint_of(x), gb);
+  return upper ? triu(g, unit ? 1 : 0) : tril(g, unit ? -1 : 0);
+}
+
+Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, bool upper, bool transpose,
+                                bool unit) {
+  check_same_type("triangular_solve", a, b);
+  check_square("triangular_solve", a);
+  check_matrix("triangular_solve", b, "b");
+  RL_CHECK(a.size(-1) == b.size(-2),
+           "triangular_solve: Incompatible matrix sizes for triangular_solve: each A matrix is ", a.size(-1),
+           " by ", a.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
+  const Dims batch = common_batch(a, b);
+  return {solve_left_triangle(a, b, upper, transpose ? 'T' : 'N', unit), by_columns(stretched(a, batch))};
+}
+
+// --- Cholesky
+
+Two cholesky_ex_kernel(const Call&, const Tensor& a, bool upper, bool check_errors) {
+  check_square("linalg.cholesky", a);
+  // A^H's lower triangle is A's upper one.
+  const Tensor c = by_columns(upper ? adjoint_of(a) : a), info = new_info(batch_of(a), a);
+  if (has_work(c)) cpu::cholesky(batch_for(a), a.size(-1), c.data_ptr(), info.data<int32_t>());
+  if (check_errors) check_info("linalg.cholesky_ex", info);
+  return {upper ? adjoint_of(c) : c, info};
+}
+Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
+  const Tensor lh = upper ? factor : adjoint_of(factor), l = upper ? adjoint_of(factor) : factor;
+  Tensor g = tril(matmul(lh, upper ? adjoint_of(grad) : grad), 0);
+  g = (g + adjoint_of(tril(g, -1))) * Scalar(0.5);
+  return linalg_solve_triangular(l, linalg_solve_triangular(lh, g, true, true), false, false);
+}
+Tensor cholesky_body(const Call&, const Tensor& a, bool upper) {
+  const auto [l, info] = linalg_cholesky_ex(a, upper, false);
+  check_info("linalg.cholesky", info);
+  return l;
+}
+Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
+  check_square("cholesky", a);
+  const auto [l, info] = linalg_cholesky_ex(a, upper, false);
+  check_info("cholesky", info);
+  return l;
+}
+
+Tensor cholesky_solve_kernel(const Call&, const Tensor& b, const Tensor& l, bool upper) {
+  RL_CHECK(b.dim() >= 2, "b should have at least 2 dimensions, but has ", b.dim(), " dimensions instead");
+  RL_CHECK(l.dim() >= 2, "u should have at least 2 dimensions, but has ", l.dim(), " dimensions instead");
+  check_square("cholesky_solve", l);
+  RL_CHECK(b.dtype() == l.dtype(), "Expected b and A to have the same dtype, but found b of type ",
+           legacy_name(b.dtype()), " and A of type ", legacy_name(l.dtype()), " instead");
+  RL_CHECK(l.size(-1) == b.size(-2), "Incompatible matrix sizes for cholesky_solve: each A matrix is ",
+           l.size(-1), " by ", l.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
+  const Tensor first = solve_left_triangle(l, b, upper, upper ? 'C' : 'N', false);
+  return solve_left_triangle(l, first, upper, upper ? 'N' : 'C', false);
+}
+Grads cholesky_solve_gradient(const Tensor& g, const Tensor& x, const Tensor& l, bool upper, bool need_l) {
+  const Tensor gb = cholesky_solve(g, l, upper);
+  if (!need_l) return {gb, Tensor()};
+  const Tensor product = matmul(gb, adjoint_of(x)), common = product + adjoint_of(product);
+  return {gb, upper ? -matmul(l, common) : -matmul(common, l)};
+}
+
+Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
+  check_square("cholesky_inverse", l);
+  Tensor one = by_columns(batch_of(l), l.size(-1), l.size(-1), l);
+  if (one.is_cpu()) fill_identity(one);
+  return cholesky_solve(one, l, upper);
+}
+
+// --- L D L^H
+
+Three ldl_factor_ex_kernel(const Call&, const Tensor& a, bool hermitian, bool check_errors) {
+  check_square("torch.linalg.ldl_factor_ex", a);
+  const Tensor ld = by_columns(a), info = new_info(batch_of(a), a),
+               pivots = uninitialized(with(batch_of(a), {a.size(-1)}), DType::Int32, a);
+  if (has_work(a)) {
+    cpu::ldl_factor(batch_for(a), a.size(-1), hermitian, ld.data_ptr(), pivots.data<int32_t>(),
+                    info.data<int32_t>());
+    copy_result(ld, tril(ld, 0), false);
+  }
+  if (check_errors) check_info("torch.linalg.ldl_factor_ex", info);
+  return {ld, pivots, info};
+}
+Two ldl_factor_body(const Call&, const Tensor& a, bool hermitian) {
+  const auto [ld, pivots, info] = linalg_ldl_factor_ex(a, hermitian, false);
+  check_info("torch.linalg.ldl_factor", info);
+  return {ld, pivots};
+}
+Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, const Tensor& b,
+                        bool hermitian) {
+  check_square("torch.linalg.ldl_solve", ld, "LD");
+  RL_CHECK(b.dim() >= 2, "torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has ",
+           b.dim(), " dimensions instead");
+  const auto shape = ld.sizes().slice(0, static_cast<size_t>(ld.dim() - 1));
+  RL_CHECK(pivots.sizes() == shape,
+           "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, "
+           "but got pivots with shape ",
+           pivots.sizes(), " instead");
+  RL_CHECK(is_integral(pivots.dtype()), "torch.linalg.ldl_solve: Expected pivots to be integers. Got ",
+           legacy_name(pivots.dtype()));
+  RL_CHECK(ld.dtype() == b.dtype(), "torch.linalg.ldl_solve: LD dtype", legacy_name(ld.dtype()),
+           " does not match b dtype ", legacy_name(b.dtype()));
+  check_solve_shapes("torch.linalg.ldl_solve", ld, b, true);
+  const int64_t n = ld.size(-1);
+  const Dims batch = common_batch(ld, b);
+  const Tensor x = by_columns(stretched(b, batch));
+  if (!has_work(x)) return x;
+  const Tensor factors = readable_by_columns(stretched(ld, batch)),
+               rows = contiguous(expand(to_dtype(pivots, DType::Int32), with(batch, {n}), false));
+  // A pair of rows names its exchange twice, by the same negative number.
+  const int32_t* row = rows.data<int32_t>();
+  for (int64_t i = 0; i < rows.numel(); ++i) {
+    const bool inside = std::abs(row[i]) >= 1 && std::abs(row[i]) <= n;
+    const bool pair = row[i] < 0;
+    RL_CHECK(inside && (!pair || (i % n + 1 < n && row[i + 1] == row[i])),
+             "torch.linalg.ldl_solve: pivots are not those of ldl_factor");
+    i += pair;
+  }
+  cpu::ldl_solve(batch_for(x), n, x.size(-1), hermitian, factors.data_ptr(), row, x.data_ptr());
+  return x;
+}
+
+}  // namespace
+
+void register_linalg_triangular_operators(Table& t) {
+  t.op(linalg_solve_triangular,
+       "linalg::solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool "
+       "unitriangular=False) -> "
+       "Tensor",
+       solve_triangular_kernel)
+      .out()
+      .doc("Solves A X = B, or X A = B, for a triangular A.")
+      .derivative([](Grad g, In<0> a, Out<0> x, Attr<2, bool> upper, Attr<3, bool> left, Attr<4, bool> unit,
+                     Needs need) {
+        const Tensor gb = linalg_solve_triangular(adjoint_of(a), g, !upper, left, unit);
+        return Grads{need[0] ? triangle_gradient(gb, x, upper, left, unit) : Tensor(), gb};
+      });
+  static Fn<Two(const Tensor&, const Tensor&, bool, bool, bool)> old_triangular_solve;
+  t.op(old_triangular_solve,
+       "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
+       "unitriangular=False) -> "
+       "(Tensor solution, Tensor cloned_coefficient)",
+       old_triangular_solve_kernel)
+      .out()
+      .doc("The former name of linalg.solve_triangular.")
+      .derivative([](GradOf<0> g, GradOf<1> gm, In<1> a, Out<0> x, Attr<2, bool> upper,
+                     Attr<3, bool> transpose, Attr<4, bool> unit, Needs need) {
+        Tensor gb, ga;
+        if (g.defined()) {
+          const bool turned = transpose;
+          gb = linalg_solve_triangular(turned ? conj_of(a) : adjoint_of(a), g, upper == turned, true, unit);
+          if (need[1]) {
+            ga = turned ? -matmul(conj_of(x), transposed(gb)) : -matmul(gb, adjoint_of(x));
+            ga = upper ? triu(ga, unit ? 1 : 0) : tril(ga, unit ? -1 : 0);
+          }
+        }
+        return Grads{gb, sum_defined(ga, gm)};
+      });
+  t.op(linalg_cholesky_ex,
+       "linalg::cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
+       "info)",
+       cholesky_ex_kernel)
+      .out()
+      .doc("The triangular factor of A = L L^H; info says which leading minor is not positive.")
+      .derivative([](GradOf<0> g, Out<0> l, Attr<1, bool> upper) { return cholesky_gradient(g, l, upper); });
+  t.composite(linalg_cholesky, "linalg::cholesky(Tensor A, *, bool upper=False) -> Tensor", cholesky_body)
+      .out()
+      .doc("The triangular factor L of A = L L^H.");
+  t.composite("cholesky(Tensor self, bool upper=False) -> Tensor", old_cholesky_body)
+      .out()
+      .doc("The former name of linalg.cholesky.");
+  t.op(cholesky_solve, "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
+       cholesky_solve_kernel)
+      .out()
+      .doc("Solves L L^H X = B.")
+      .derivative([](Grad g, In<1> l, Out<0> x, Attr<2, bool> upper, Needs need) {
+        return cholesky_solve_gradient(g, x, l, upper, need[1]);
+      });
+  t.op(cholesky_inverse, "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse_kernel)
+      .out()
+      .doc("The inverse of L L^H.")
+      .derivative([](Grad g, In<0> l, Out<0> x, Attr<1, bool> upper) {
+        const Tensor common = matmul(x, matmul(g + adjoint_of(g), x));
+        return upper ? -matmul(l, common) : -matmul(common, l);
+      });
+  t.op(linalg_ldl_factor_ex,
+       "linalg::ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
+       "Tensor pivots, "
+       "Tensor info)",
+       ldl_factor_ex_kernel)
+      .out()
+      .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A; info says where D is singular.")
+      .not_differentiable("PyTorch defines no derivative either");
+  t.composite("linalg::ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+              ldl_factor_body)
+      .out()
+      .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A.");
+  t.op(linalg_ldl_solve,
+       "linalg::ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
+       ldl_solve_kernel)
+      .out()
+      .doc("Solves A X = B from ldl_factor's result.")
+      .not_differentiable("PyTorch defines no derivative either");
+}
+
+}  // namespace rushlight
