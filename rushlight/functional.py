@@ -102,6 +102,15 @@ def atleast_3d(*tensors):
     return _each(widen, tensors)
 
 
+def _stored(result, out):
+    """`result`, written to `out` where one is given, which must have its dtype."""
+    if out is None:
+        return result
+    if out.dtype != result.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+    return out.resize_(result.shape).copy_(result)
+
+
 def tensordot(a, b, dims=2, out=None):
     """Contracts dimensions of `a` with dimensions of `b`.
 
@@ -121,7 +130,7 @@ def tensordot(a, b, dims=2, out=None):
     else:
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
     result = torch._tensordot(a, b, dims_a, dims_b)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _stored(result, out)
 
 
 def _letter(subscript):
@@ -202,7 +211,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     else:
         order = 2.0 if p in ("fro", None) else p
         result = torch.linalg.vector_norm(input, order, dim, keepdim)
-    return result if out is None else out.resize_(result.shape).copy_(result)
+    return _stored(result, out)
 
 
 _nonzero = torch._C._VariableFunctions.nonzero
@@ -285,6 +294,7 @@ def unravel_index(indices, shape):
     if any(s < 0 for s in sizes):
         raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
     steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    indices = indices.to(torch.int64)
     return tuple(
         indices.div(step, rounding_mode="floor") % size for step, size in zip(steps, sizes, strict=True)
     )

@@ -34,17 +34,24 @@ Tensor classify(const Call& call, const Tensor& self) {
   return out;
 }
 
+void check_bool_out(const Call& call) {
+  RL_CHECK(!call.out || is_bool(call.out->dtype()), call.op.name(), " does not support non-boolean outputs.");
+}
+
 Tensor isposinf_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "isposinf does not support complex inputs.");
+  check_bool_out(call);
   return classify<Formula::IsPosInf, false>(call, self);
 }
 Tensor isneginf_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "isneginf does not support complex inputs.");
+  check_bool_out(call);
   return classify<Formula::IsNegInf, false>(call, self);
 }
 
 Tensor signbit_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "signbit is not implemented for complex tensors.");
+  check_bool_out(call);
   if (self.dtype() == DType::Bool) return classify<Formula::IsNegInf, false>(call, self);
   return pointwise::compute(call, is_integral(self.dtype()) ? Formula::IsNegative : Formula::SignBit,
                             self.dtype(), {&self});

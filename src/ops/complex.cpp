@@ -68,7 +68,8 @@ Tensor imag_body(const Call&, const Tensor& self) {
 
 Tensor conj_physical_kernel(const Call& call, const Tensor& self) {
   if (is_complex(self.dtype())) return pointwise::compute(call, Formula::Conj, self.dtype(), {&self});
-  return ops::positive(self);
+  pointwise::check_same_out(call, self);
+  return self;
 }
 Tensor itself_body(const Call&, const Tensor& self) { return self; }
 Tensor conj_body(const Call&, const Tensor& self) { return conj_of(self); }

@@ -189,7 +189,7 @@ Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const S
   RL_CHECK(!is_bool(type) && !is_complex(type), "\"", call.op.name(), "_cpu\" not implemented for '",
            legacy_name(type), "'");
   const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
-  const Tensor out = empty_tensor({range_size(start, end, step, integral || is_integral(type), inclusive)},
+  const Tensor out = empty_tensor({range_size(start, end, step, integral || type == DType::Int64, inclusive)},
                                   type, device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_range(out, start, step);
   return out;
@@ -251,9 +251,9 @@ Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLay
     cpu::copy(make_view(out, {diagonal}, {m + 1}, 0, false), scalar_tensor_of(1, out.dtype()));
   return out;
 }
-Tensor eye_square_body(const Call& call, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,
-                       OptBool pin) {
-  return ops::eye(n, n, dtype || !call.out ? dtype : OptDType(call.out->dtype()), layout, device, pin);
+Tensor eye_square_kernel(const Call& call, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,
+                         OptBool pin) {
+  return eye_kernel(call, n, n, dtype, layout, device, pin);
 }
 
 template <bool Upper>
@@ -383,7 +383,9 @@ void register_matrices(Table& t) {
   auto factory = [](Record r, const char* doc) {
     return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
   };
-  t.composite("eye(int n, *, " RL_OPTIONS ") -> Tensor", eye_square_body).out().doc("Identity matrix.");
+  static Fn<Tensor(int64_t, OptDType, OptLayout, OptDevice, OptBool)> eye_square;
+  factory(t.op(eye_square, "eye(int n, *, " RL_OPTIONS ") -> Tensor", eye_square_kernel), "Identity matrix.")
+      .out();
   factory(t.op(ops::eye, "eye.m(int n, int m, *, " RL_OPTIONS ") -> Tensor", eye_kernel),
           "Ones on the diagonal of an n x m matrix.")
       .out();

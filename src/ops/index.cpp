@@ -408,6 +408,13 @@ Tensor put_kernel(const Call&, const Tensor& self, const Tensor& index, const Te
   return result;
 }
 
+// Of the fill value: every position counts once, however often it is named.
+Tensor filled_gradient(const Tensor& g, int64_t dim, const Tensor& at) {
+  if (g.dim() == 0) return g;
+  const Tensor filled = index_fill(zeros_of(g.sizes(), g), dim, at, wrapped_number(Scalar(int64_t{1})));
+  return sum(g * filled);
+}
+
 }  // namespace
 
 void register_index_operators(Table& t) {
@@ -472,7 +479,7 @@ void register_index_operators(Table& t) {
       .out()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Needs need) {
         return Grads{index_fill(g, dim, at, wrapped_number(Scalar(int64_t{0}))), Tensor(),
-                     need[3] ? sum(index_select(g, dim, at)) : Tensor()};
+                     need[3] ? filled_gradient(g, dim, at) : Tensor()};
       });
   t.op(take, "take(Tensor self, Tensor index) -> Tensor", take_kernel)
       .doc("Elements at positions counted in row-major order.")

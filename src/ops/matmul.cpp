@@ -141,6 +141,8 @@ Tensor vdot_kernel(const Call&, const Tensor& a, const Tensor& b) {
 }
 
 // Integer products take the integer part of a factor, as the fused kernels do.
+Scalar conj_of(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to<complex128>())) : s; }
+
 Tensor scaled(const Tensor& t, const Scalar& by) {
   if (by == Scalar(1)) return t;
   return is_integral(t.dtype()) && by.is_floating() ? t * Scalar(by.to_int()) : t * by;
@@ -271,9 +273,9 @@ Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_othe
   Tensor self = given, other = given_other;
   for (size_t i = 0; i < c1.size(); ++i) {
     if (self->sizes[c1[i]] == 1 && other->sizes[c2[i]] != 1)
-      other = sum_dim(other, IntList{c2[i]}, true, std::nullopt);
+      other = sum_dim(other, IntList{c2[i]}, true, other.dtype());
     else if (other->sizes[c2[i]] == 1 && self->sizes[c1[i]] != 1)
-      self = sum_dim(self, IntList{c1[i]}, true, std::nullopt);
+      self = sum_dim(self, IntList{c1[i]}, true, self.dtype());
   }
   int64_t contracted = 1;
   Dims order1 = k1, order2 = c2, sizes;
@@ -334,9 +336,9 @@ void register_matmul_operators(Table& t) {
       .data(&exact_dtype_out)
       .doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
-        return Grads{need[0] ? scaled(g, beta) : Tensor(),
-                     need[1] ? scaled(left_gradient(g, a, b), alpha) : Tensor(),
-                     need[2] ? scaled(right_gradient(g, a, b), alpha) : Tensor()};
+        return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
+                     need[1] ? scaled(left_gradient(g, a, b), conj_of(alpha)) : Tensor(),
+                     need[2] ? scaled(right_gradient(g, a, b), conj_of(alpha)) : Tensor()};
       });
   t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel)
       .family(Family::Matmul)
@@ -355,9 +357,9 @@ void register_matmul_operators(Table& t) {
       .out()
       .data(&exact_dtype_out)
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
-        return Grads{need[0] ? scaled(g, beta) : Tensor(),
-                     need[1] ? scaled(bmm(g, adjoint_of(b)), alpha) : Tensor(),
-                     need[2] ? scaled(bmm(adjoint_of(a), g), alpha) : Tensor()};
+        return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
+                     need[1] ? scaled(bmm(g, adjoint_of(b)), conj_of(alpha)) : Tensor(),
+                     need[2] ? scaled(bmm(adjoint_of(a), g), conj_of(alpha)) : Tensor()};
       });
   t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel)
       .doc("Matrix times vector.")

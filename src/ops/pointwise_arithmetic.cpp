@@ -349,6 +349,16 @@ void register_clamps(Table& t) {
       .derivative([](Grad g, In<0> x, In<1> low, In<2> high, Needs need) {
         return clamp_tensor_grads(g, x, low, high, need);
       });
+  t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
+              clamp_min_tensor_body)
+      .doc("self, but not below the elements of min, broadcast.")
+      .inplace()
+      .out();
+  t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
+              clamp_max_tensor_body)
+      .doc("self, but not above the elements of max, broadcast.")
+      .inplace()
+      .out();
   t.op(ops::clamp_min, "clamp_min(Tensor self, Scalar min) -> Tensor", clamp_min_kernel)
       .family(Family::Pointwise)
       .inplace()
@@ -362,16 +372,6 @@ void register_clamps(Table& t) {
       .doc("self, but not above max.")
       .derivative(
           [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
-  t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
-              clamp_min_tensor_body)
-      .doc("self, but not below the elements of min, broadcast.")
-      .inplace()
-      .out();
-  t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
-              clamp_max_tensor_body)
-      .doc("self, but not above the elements of max, broadcast.")
-      .inplace()
-      .out();
   add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
   add_alias<ops::clamp_tensor>(t, "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor");
 }

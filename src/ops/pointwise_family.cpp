@@ -183,7 +183,18 @@ Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a,
   return promoted(call, spec, {&a, &b}, parameters);
 }
 
-Tensor unary(const Call& call, const Tensor& self) { return unary_with(call, spec_of(call), self, {}); }
+void check_same_out(const Call& call, const Tensor& self) {
+  RL_CHECK(!call.out || call.inplace || call.out->dtype() == self.dtype(), "Found dtype ",
+           legacy_name(call.out->dtype()), " but expected ", legacy_name(self.dtype()), " (", call.op.name(),
+           ")");
+}
+
+Tensor unary(const Call& call, const Tensor& self) {
+  const PointwiseSpec& spec = spec_of(call);
+  if (spec.promote == Promote::Same && spec.result[static_cast<int>(self.dtype())] == self.dtype())
+    check_same_out(call, self);
+  return unary_with(call, spec, self, {});
+}
 
 Tensor binary(const Call& call, const Tensor& self, const Tensor& other) {
   return binary_with(call, spec_of(call), self, other);

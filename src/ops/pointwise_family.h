@@ -37,6 +37,8 @@ DType float_type(DType t);  // the default dtype for integers and bool
 // A fresh result in the layout that pointwise work on `inputs` gives, or the checked target of out= and
 // in-place calls.
 Tensor result(const Call& call, IntList shape, DType dtype, std::initializer_list<const Tensor*> inputs);
+// Refuses an out= of another dtype than the operand's.
+void check_same_out(const Call& call, const Tensor& self);
 
 // Kernels of records whose data is a PointwiseSpec.
 Tensor unary(const Call& call, const Tensor& self);

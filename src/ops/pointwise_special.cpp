@@ -82,6 +82,11 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
   }
   const double limit = largest(self.dtype());
   const Scalar values[] = {nan.value_or(0), high.value_or(limit), low.value_or(-limit)};
+  if (is_complex(self.dtype())) {
+    const Tensor parts = ops::view_as_real(self);
+    return ops::view_as_complex(
+        pointwise::compute(Call{call.op}, Formula::NanToNum, parts.dtype(), {&parts}, values));
+  }
   return pointwise::compute(call, Formula::NanToNum, self.dtype(), {&self}, values);
 }
 
@@ -107,7 +112,18 @@ Tensor heaviside_kernel(const Call& call, const Tensor& self, const Tensor& valu
            "heaviside is not yet implemented for complex tensors.");
   RL_CHECK(self.dtype() == values.dtype(),
            "heaviside is not yet implemented for tensors with different dtypes.");
+  RL_CHECK(!call.out || call.inplace || call.out->dtype() == self.dtype(),
+           "heaviside is not yet implemented for tensors with different dtypes.");
   return pointwise::binary(call, self, values);
+}
+
+// Of complex numbers the one with the larger real part is taken out of the logarithm.
+Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& other) {
+  if (!is_complex(self.dtype()) && !is_complex(other.dtype())) return pointwise::binary(call, self, other);
+  const Tensor less = ops::real(self) < ops::real(other);
+  const Tensor high = where(less, other, self), low = where(less, self, other);
+  const Tensor sum = high + ops::log(ops::exp(low - high) + 1);
+  return where(ops::isinf(ops::real(high)), high, sum);
 }
 
 Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
@@ -132,11 +148,14 @@ void register_pairs(Table& t) {
   add_binary(t, ops::hypot, "hypot(Tensor self, Tensor other) -> Tensor", Formula::Hypot)
       .doc("sqrt(self^2 + other^2) without overflow.")
       .derivative([](Grad g, In<0> x, In<1> y, Out<0> r) { return Grads{g * (x / r), g * (y / r)}; });
-  add_binary(t, ops::logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp,
-             Promote::Float)
+  t.op(ops::logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor", logaddexp_kernel)
+      .family(Family::Pointwise)
+      .data(pointwise::make_spec(Formula::Logaddexp, Promote::Float))
+      .inplace()
+      .out()
       .doc("log(exp(self) + exp(other)) without overflow.")
       .derivative([](Grad g, In<0> a, In<1> b) {
-        return Grads{g / (ops::exp(b - a) + 1), g / (ops::exp(a - b) + 1)};
+        return Grads{g / conj_of(ops::exp(b - a) + 1), g / conj_of(ops::exp(a - b) + 1)};
       });
   add_binary(t, ops::logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp2,
              Promote::Float)
@@ -167,8 +186,10 @@ void register_pairs(Table& t) {
         return Grads{need[0] ? copysign_grad(g, x, y) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
       });
   add_binary(t, ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", Formula::Nextafter)
-      .not_differentiable(kNoRule)
-      .doc("The next number after self towards other.");
+      .doc("The next number after self towards other.")
+      .derivative([](Grad g, In<0> x, In<1> y) {  // a step of one unit, save where there is nowhere to go
+        return Grads{masked_fill(g, ops::eq(x, y), 0), zeros_like(g)};
+      });
   t.op(ops::heaviside, "heaviside(Tensor self, Tensor values) -> Tensor", heaviside_kernel)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(Formula::Heaviside, Promote::Same))
@@ -253,6 +274,12 @@ void register_errors(Table& t) {
       .doc("The normal distribution function.");
 }
 
+// i0 - i1 / x, which tends to 1/2 at 0; the division there is kept out of second derivatives too.
+Tensor i1_slope(const Tensor& x, const Tensor& i0, const Tensor& i1) {
+  const Tensor zero = eq(x, 0);
+  return where(zero, 0.5, i0 - i1 / masked_fill(x, zero, 1));
+}
+
 void register_bessels(Table& t) {
   add_unary(t, ops::i0, "i0(Tensor self) -> Tensor", Formula::I0)
       .doc("Modified Bessel function of order 0.")
@@ -262,12 +289,11 @@ void register_bessels(Table& t) {
       .derivative([](Grad g, In<0> x, Out<0> y) { return g * (ops::i1e(x) - ops::sgn(x) * y); });
   add_unary(t, ops::i1, "special::i1(Tensor self) -> Tensor", Formula::I1)
       .doc("Modified Bessel function of order 1.")
-      .derivative([](Grad g, In<0> x, Out<0> y) { return g * where(eq(x, 0), 0.5, ops::i0(x) - y / x); });
+      .derivative([](Grad g, In<0> x, Out<0> y) { return g * i1_slope(x, ops::i0(x), y); });
   add_unary(t, ops::i1e, "special::i1e(Tensor self) -> Tensor", Formula::I1e)
       .doc("exp(-|self|) * i1(self).")
-      .derivative([](Grad g, In<0> x, Out<0> y) {
-        return g * where(eq(x, 0), 0.5, ops::i0e(x) - y * (ops::sgn(x) + Scalar(1) / x));
-      });
+      .derivative(
+          [](Grad g, In<0> x, Out<0> y) { return g * (i1_slope(x, ops::i0e(x), y) - y * ops::sgn(x)); });
 }
 
 void register_singles(Table& t) {

@@ -4,6 +4,7 @@
 
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
+#include "dispatch/exact_out.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -19,6 +20,7 @@ using cpu::Formula;
 using Kernel = Tensor (*)(const Call&, const Tensor&);
 
 Tensor copied(const Call& call, const Tensor& self) {
+  pointwise::check_same_out(call, self);
   const Tensor out = pointwise::result(call, self.sizes(), self.dtype(), {&self});
   if (out.is_cpu() && !out.is_same(self)) cpu::copy(out, self);
   return out;
@@ -69,8 +71,7 @@ Tensor whole_kernel(const Call& call, const Tensor& self) {  // floor, ceil, tru
 }
 
 Tensor round_kernel(const Call& call, const Tensor& self, int64_t decimals) {
-  RL_CHECK(!call.out || call.out->dtype() == self.dtype(), "Found dtype ", legacy_name(call.out->dtype()),
-           " but expected ", legacy_name(self.dtype()));
+  pointwise::check_same_out(call, self);
   if (is_integral(self.dtype())) return copied(call, self);
   if (decimals == 0) return pointwise::compute(call, Formula::Round, self.dtype(), {&self});
   const Scalar scale(std::pow(10.0, static_cast<double>(std::abs(decimals))));
@@ -138,8 +139,10 @@ Tensor pow_exponent_grad(const Tensor& g, const Tensor& self, const Tensor& expo
 Tensor float_power_body(const Call& call, const Tensor& self, const Tensor& exponent) {
   const bool complex = is_complex(self.dtype()) || is_complex(exponent.dtype());
   const DType type = complex ? DType::Complex128 : DType::Float64;
+  RL_CHECK(!call.inplace || self.dtype() == type, "the base given to float_power_ has dtype ",
+           legacy_name(self.dtype()), " but the operation's result requires dtype ", legacy_name(type));
   auto widened = [&](const Tensor& t) { return t.is_wrapped_number() && !complex ? t : to_dtype(t, type); };
-  if (call.inplace && self.dtype() == type) return ops::pow.inplace(self, widened(exponent));
+  if (call.inplace) return ops::pow.inplace(self, widened(exponent));
   return ops::pow(widened(self), widened(exponent));
 }
 
@@ -207,6 +210,7 @@ void register_exponentials(Table& t) {
               float_power_body)
       .inplace()
       .out()
+      .data(&exact_dtype_out)
       .doc("self to the power of exponent, in double precision.");
 }
 

@@ -297,6 +297,8 @@ Tensor make(const Call& call, IntList size, OptDType dtype, OptDevice device, st
   RL_CHECK(layout.value_or(Layout::Strided) == Layout::Strided, call.op.name(),
            ": only strided tensors can be random");
   for (int64_t n : size) RL_CHECK(n >= 0, "Trying to create tensor with negative dimension ", n, ": ", size);
+  RL_CHECK(!dtype || !call.out || *dtype == call.out->dtype(), "dtype ", legacy_name(*dtype),
+           " does not match dtype of out parameter (", legacy_name(call.out->dtype()), ")");
   const DType fallback = call.out ? call.out->dtype() : get_default_dtype();
   return call.output(size, dtype.value_or(fallback), device.value_or(Device{}));
 }

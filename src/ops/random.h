@@ -41,7 +41,10 @@ inline Fn<Tensor(double mean, double std, IntList size, OptGenerator generator, 
                  std::optional<Layout> layout, OptDevice device, std::optional<bool> pin_memory)>
     normal_size;
 
-inline Fn<Tensor(const Tensor& self, OptGenerator generator)> bernoulli, poisson, standard_gamma;
+inline Fn<Tensor(const Tensor& self, OptGenerator generator)> bernoulli, poisson, standard_gamma,
+    sample_dirichlet;
+inline Fn<Tensor(const Tensor& self, const Tensor& output)> standard_gamma_grad;
+inline Fn<Tensor(const Tensor& x, const Tensor& alpha, const Tensor& total)> dirichlet_grad;
 inline Fn<Tensor(const Tensor& mean, double std, OptGenerator generator)> normal_mean;
 inline Fn<Tensor(double mean, const Tensor& std, OptGenerator generator)> normal_std;
 inline Fn<Tensor(const Tensor& mean, const Tensor& std, OptGenerator generator)> normal;

@@ -5,6 +5,7 @@
 
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/operators.h"
 #include "ops/pointwise.h"
 #include "ops/random.h"
 #include "ops/random_common.h"
@@ -36,8 +37,8 @@ Tensor bernoulli_tensor_kernel(const Call&, const Tensor& self, const Tensor& p,
 }
 
 Tensor bernoulli_kernel(const Call& call, const Tensor& self, OptGenerator generator) {
-  return bernoulli_tensor_kernel(call, call.output(self.sizes(), self.dtype(), self.device()), self,
-                                 generator);
+  const DType dtype = call.out ? call.out->dtype() : self.dtype();
+  return bernoulli_tensor_kernel(call, call.output(self.sizes(), dtype, self.device()), self, generator);
 }
 
 Tensor bernoulli_p_kernel(const Call&, const Tensor& self, double p, OptGenerator generator) {
@@ -187,6 +188,8 @@ Tensor multinomial_kernel(const Call& call, const Tensor& self, int64_t samples,
   RL_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
   RL_CHECK(is_floating(self.dtype()),
            "multinomial only supports floating-point dtypes for input, got: ", legacy_name(self.dtype()));
+  RL_CHECK(!call.out || call.out->dtype() == DType::Int64,
+           "multinomial expects Long tensor out, got: ", legacy_name(call.out->dtype()));
   RL_CHECK(samples > 0, "cannot sample n_sample <= 0 samples");
   const int64_t categories = self.size(-1);
   RL_CHECK(replacement || samples <= categories,
@@ -268,7 +271,8 @@ void register_random_sample_operators(Table& t) {
       .doc("Gamma numbers with the shape parameters in self and rate 1.")
       .family(Family::Random)
       .function_only()
-      .not_differentiable("the implicit derivative is not delivered yet");
+      .doc("Gamma numbers of the given concentrations and rate 1.")
+      .derivative([](Grad g, In<0> alpha, Out<0> x) { return g * standard_gamma_grad(alpha, x); });
   t.op(multinomial,
        "multinomial(Tensor self, int num_samples, bool replacement=False, *, Generator? generator=None) -> "
        "Tensor",

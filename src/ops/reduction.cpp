@@ -151,17 +151,24 @@ Tensor logic(ReduceOp op, const Tensor& self, uint64_t dims, bool keepdim, const
   const Tensor x = bytes ? self : ops::ne(self, wrapped_number(Scalar(int64_t{0})));
   return reduce_dims(op, x, dims, keepdim, who, {});
 }
+void check_logic_out(const Call& call) {
+  RL_CHECK(!call.out || is_bool(call.out->dtype()) || call.out->dtype() == DType::UInt8, call.op.name(),
+           " only supports bool tensor for result, got: ", legacy_name(call.out->dtype()));
+}
 template <ReduceOp op>
-Tensor logic_kernel(const Call&, const Tensor& self) {
+Tensor logic_kernel(const Call& call, const Tensor& self) {
+  check_logic_out(call);
   return logic(op, self, dim_mask(std::nullopt, self.dim()), false, op == ReduceOp::All ? "all" : "any");
 }
 template <ReduceOp op>
-Tensor logic_dim_kernel(const Call&, const Tensor& self, int64_t dim, bool keepdim) {
+Tensor logic_dim_kernel(const Call& call, const Tensor& self, int64_t dim, bool keepdim) {
+  check_logic_out(call);
   return logic(op, self, dim_mask(IntList(&dim, 1), self.dim()), keepdim,
                op == ReduceOp::All ? "all" : "any");
 }
 template <ReduceOp op>
-Tensor logic_dims_kernel(const Call&, const Tensor& self, const OptIntList& dim, bool keepdim) {
+Tensor logic_dims_kernel(const Call& call, const Tensor& self, const OptIntList& dim, bool keepdim) {
+  check_logic_out(call);
   return logic(op, self, dim_mask(dim, self.dim(), true), keepdim, op == ReduceOp::All ? "all" : "any");
 }
 
@@ -237,41 +244,35 @@ void register_reduction_operators(Table& t) {
       .doc("Whether all elements are true (not zero).")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::All>)
       .doc("Whether all elements along a dimension are true.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(all_dims, "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::All>)
       .doc("Whether all elements along dimensions are true.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any, "any(Tensor self) -> Tensor", logic_kernel<ReduceOp::Any>)
       .doc("Whether some element is true (not zero).")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::Any>)
       .doc("Whether some element along a dimension is true.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(any_dims, "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::Any>)
       .doc("Whether some element along dimensions is true.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .not_differentiable(logic_reason);
   t.op(count_nonzero_dims, "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
        count_nonzero_dims_kernel)

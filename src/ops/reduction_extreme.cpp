@@ -157,8 +157,10 @@ void register_extreme_operators(Table& t) {
       .doc("Maximum of all elements.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
+  t.composite(max_other, "max.other(Tensor self, Tensor other) -> Tensor", max_other_body)
+      .doc("Element-wise maximum.")
+      .out();
   t.op(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        max_dim_kernel)
       .doc("Maximum along a dimension, and where it is.")
@@ -168,15 +170,14 @@ void register_extreme_operators(Table& t) {
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
-  t.composite(max_other, "max.other(Tensor self, Tensor other) -> Tensor", max_other_body)
-      .doc("Element-wise maximum.")
-      .out();
   t.op(min, "min(Tensor self) -> Tensor", extreme_all_kernel<ReduceOp::Min>)
       .doc("Minimum of all elements.")
       .family(Family::Reduction)
       .out()
-      .data(&exact_out)
       .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
+  t.composite(min_other, "min.other(Tensor self, Tensor other) -> Tensor", min_other_body)
+      .doc("Element-wise minimum.")
+      .out();
   t.op(min_dim, "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        min_dim_kernel)
       .doc("Minimum along a dimension, and where it is.")
@@ -186,9 +187,6 @@ void register_extreme_operators(Table& t) {
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
-  t.composite(min_other, "min.other(Tensor self, Tensor other) -> Tensor", min_other_body)
-      .doc("Element-wise minimum.")
-      .out();
   t.op(argmax, "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg_kernel<true>)
       .doc("Position of the maximum, in the flattened tensor without dim.")
       .family(Family::Reduction)

@@ -7,6 +7,8 @@ namespace rushlight {
 
 void register_fft_operators(Table& t);
 void register_stft_operators(Table& t);
+void register_random_gradient_operators(Table& t);
+void register_special_function_operators(Table& t);
 
 const Table& operator_table() {
   static const Table* table = [] {
@@ -18,6 +20,7 @@ const Table& operator_table() {
     register_unary_operators(*t);
     register_bitwise_operators(*t);
     register_special_operators(*t);
+    register_special_function_operators(*t);
     register_comparison_operators(*t);
     register_activation_operators(*t);
     register_activation_functional_operators(*t);
@@ -38,6 +41,7 @@ const Table& operator_table() {
     register_optimizer_operators(*t);
     register_random_operators(*t);
     register_random_sample_operators(*t);
+    register_random_gradient_operators(*t);
     register_dropout_operators(*t);
     register_pool_operators(*t);
     register_norm_operators(*t);

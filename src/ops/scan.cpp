@@ -66,6 +66,7 @@ Tensor diff_body(const Call&, const Tensor& self, int64_t n, int64_t given_dim, 
   for (const Tensor& extra : {prepend, self, append}) {
     if (!extra.defined()) continue;
     RL_CHECK(extra.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+    if (n == 0 && !extra.is_same(self)) continue;
     parts.push_back(extra);
   }
   Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
@@ -96,7 +97,7 @@ Tensor cumprod_backward_with_zeros(const Tensor& grad, const Tensor& x, int64_t 
 
 Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t given_dim) {
   if (x.dim() == 0) return grad;
-  if (x.numel() == 0) return zeros_like(x);
+  if (x.numel() == 0) return grad;
   const int64_t dim = wrap_dim(given_dim, x.dim());
   const bool has_zero = x.is_cpu() && any(rushlight::eq(detach(x), Scalar(int64_t{0}))).data<bool>()[0];
   return has_zero ? cumprod_backward_with_zeros(grad, x, dim)
@@ -152,6 +153,7 @@ void register_scan_operators(Table& t) {
   t.op(logcumsumexp, "logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp_kernel)
       .doc("Logarithm of the running sum of exponentials along a dimension.")
       .out()
+      .data(&exact_dtype_out)
       .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, int64_t> dim) {
         return logcumsumexp_backward(g, x, y, dim);
       });
@@ -159,7 +161,8 @@ void register_scan_operators(Table& t) {
               "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
               diff_body)
       .doc("Differences of neighbours along a dimension, n times over.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
 }
 
 }  // namespace rushlight

@@ -1,4 +1,5 @@
 // Shape operators written over the views, and the in-place changes of geometry.
+#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -411,7 +412,8 @@ void register_shape_operators(Table& t) {
       });
   t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body)
       .doc("The diagonal of a matrix as a vector, or a square matrix with a vector on its diagonal.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   register_inplace_geometry(t);
 }
 

@@ -1,6 +1,7 @@
 #include "ops/softmax.h"
 
 #include "cpu/softmax.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -117,11 +118,13 @@ void register_softmax_operators(Table& t) {
   t.composite(softmax, "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<softmax_raw>)
       .doc("Exponentials along a dimension, scaled to sum 1.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(log_softmax, "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<log_softmax_raw>)
       .doc("Logarithm of softmax, computed without overflow.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite("special::softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<softmax_raw>)
       .doc("Exponentials along a dimension, scaled to sum 1.")

@@ -277,25 +277,29 @@ void register_sort_operators(Table& t) {
               "interpolation='linear') -> Tensor",
               quantile_body)
       .doc("The q-th quantiles of all elements or along a dimension.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(nanquantile,
               "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
               "interpolation='linear') -> Tensor",
               nanquantile_body)
       .doc("Quantiles that ignore NaN.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(
        "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
        "interpolation='linear') -> Tensor",
        quantile_scalar_body)
       .doc("The q-th quantile of all elements or along a dimension.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(
        "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
        "interpolation='linear') -> Tensor",
        nanquantile_scalar_body)
       .doc("The q-th quantile without NaN.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   register_search_operators(t);
   register_unique_operators(t);
 }

@@ -1,4 +1,5 @@
 // Views as copies (`x_copy`), writes through a view into a copy (`x_scatter`), and the other ways to split.
+#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/register.h"
@@ -24,7 +25,10 @@ struct Copying<View, Fn<R(A...)>> {
 };
 template <auto& View>
 void copying(Table& t, const char* schema) {
-  t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.").out();
+  t.composite(schema, &Copying<View>::body)
+      .doc("What the view of that name shows, copied.")
+      .out()
+      .data(&exact_dtype_out);
 }
 
 // A copy of `self` in which the part that `view` shows holds `src`.
@@ -144,23 +148,27 @@ void register_view_copy_operators(Table& t) {
   register_copies(t);
   t.composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", select_scatter_body)
       .doc("A copy of self with src at one index of dim.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(
        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> "
        "Tensor",
        slice_scatter_body)
       .doc("A copy of self with src in a slice of dim.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
               diagonal_scatter_body)
       .doc("A copy of self with src on a diagonal.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(
        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> "
        "Tensor",
        as_strided_scatter_body)
       .doc("A copy of self with src at the elements that size and stride name.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kHorizontal>)
       .doc("Equal views along the second dimension, or along the first one of a vector.");
   t.composite("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kHorizontal>)

@@ -53,6 +53,22 @@ static void call_released(const Op& op, Arguments& a, Results& results, const Te
   call_boxed(op, a.values(), results, out, inplace);
 }
 
+// Writes the tensors of a list result into those of out=.
+static void store_list(const Op& op, const std::vector<Tensor>& results, PyObject* targets) {
+  const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(targets));
+  RL_CHECK(n == results.size(), op.name(), "_out(): Expected out= to hold ", results.size(),
+           " tensors, but it holds ", n);
+  for (size_t i = 0; i < n; ++i) {
+    const Tensor target = tensor_of(PySequence_Fast_GET_ITEM(targets, static_cast<Py_ssize_t>(i)));
+    target.check_writable(op.name());
+    RL_CHECK(target.device() == results[i].device(), op.name(), "_out(): Expected out= on ",
+             results[i].device(), ", but a tensor of it is on ", target.device());
+    prepare_output(op, target, results[i].sizes(), results[i].dtype(), false);
+    copy_result(target, results[i], false);
+    target.bump_version(&op.schema.name);
+  }
+}
+
 PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
   const Op& op = spec.op;
   Results results;
@@ -67,6 +83,10 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
     call_boxed(op, a.values(), results, out, spec.inplace);
   if (spec.inplace || (op.mutated & 1)) return wrap(a.values()[0].tensor());
   if (a.out_object) {
+    if (op.schema.returns[0].type == Tag::TensorList) {
+      store_list(op, results.list, a.out_object);
+      Py_RETURN_NONE;
+    }
     if (a.out_count == 1) return Py_NewRef(a.out_object);
     for (int i = 0; i < a.out_count; ++i) results.tensors[i] = out[i];
     results.count = a.out_count;
@@ -147,16 +167,21 @@ static const std::unordered_set<std::string_view> number_operators = {"add",
 static const std::unordered_set<std::string_view> number_always = {
     "add",    "sub",         "subtract",     "mul",  "multiply", "div",
     "divide", "true_divide", "floor_divide", "copy", "copy_",    "rsub"};
+// PyTorch has an overload with a Number in the second place only.
+static const std::unordered_set<std::string_view> number_later = {
+    "rsub", "fmod", "copysign",   "eq", "ne",      "not_equal", "lt",
+    "less", "le",   "less_equal", "gt", "greater", "ge",        "greater_equal"};
 
-static bool takes_numbers(const OverloadSet& set, const Op& op) {
-  if (!number_operators.contains(set.name)) return false;
-  if (number_always.contains(set.name)) return true;
+static Numbers takes_numbers(const OverloadSet& set, const Op& op) {
+  if (!number_operators.contains(set.name)) return Numbers::None;
+  if (number_later.contains(set.name)) return Numbers::Later;
+  if (number_always.contains(set.name)) return Numbers::All;
   for (const Op* other : set.ops) {
     if (other == &op) continue;
     for (const Parameter& p : other->schema.parameters)
-      if (p.type == Tag::Scalar && !p.keyword_only) return false;
+      if (p.type == Tag::Scalar && !p.keyword_only) return Numbers::None;
   }
-  return true;
+  return Numbers::Mixed;
 }
 
 static void build_specs(OpFunction* f) {

@@ -264,11 +264,44 @@ static PyTypeObject DisableAllType = {
     .tp_new = PyType_GenericNew,
 };
 
+// --- _DisableFuncTorch: pauses vmap and forward mode, as code that saves random states asks for
+
+struct PauseTransforms {
+  PyObject_HEAD uint32_t always, consider;
+};
+static PyObject* pause_enter(PyObject* self, PyObject*) {
+  constexpr uint32_t transforms = kVmap | kForwardGrad;
+  auto* p = reinterpret_cast<PauseTransforms*>(self);
+  p->always = dispatch_state.always & transforms;
+  p->consider = dispatch_state.consider & transforms;
+  dispatch_state.always &= ~transforms;
+  dispatch_state.consider &= ~transforms;
+  Py_RETURN_NONE;
+}
+static PyObject* pause_exit(PyObject* self, PyObject*) {
+  const auto* p = reinterpret_cast<PauseTransforms*>(self);
+  dispatch_state.always |= p->always;
+  dispatch_state.consider |= p->consider;
+  Py_RETURN_FALSE;
+}
+static PyMethodDef pause_methods[] = {
+    {"__enter__", pause_enter, METH_NOARGS, nullptr}, {"__exit__", pause_exit, METH_VARARGS, nullptr}, {}};
+static PyTypeObject PauseTransformsType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._DisableFuncTorch",
+    .tp_basicsize = sizeof(PauseTransforms),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A context in which no function transform is active.",
+    .tp_methods = pause_methods,
+    .tp_new = PyType_GenericNew,
+};
+
 void init_overrides(PyObject* module) {
   add_functions(module, functions);
   disabled_torch_function = check(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
   add_type(module, "DisableTorchFunctionSubclass", &DisableSubclassType);
   add_type(module, "DisableTorchFunction", &DisableAllType);
+  add_type(module, "_DisableFuncTorch", &PauseTransformsType);
 }
 
 }  // namespace rushlight::python

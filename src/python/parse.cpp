@@ -31,8 +31,12 @@ static PyObject* intern(std::string_view s) {
 static const std::unordered_set<std::string_view> varargs_tensor_names = {
     "broadcast_tensors", "meshgrid", "block_diag", "cartesian_prod", "einsum"};
 
-SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbers_allowed)
-    : op(op), self_count(method ? 1 : 0), method(method), inplace(inplace) {
+SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers numbers)
+    : op(op),
+      self_count(method ? 1 : 0),
+      method(method),
+      inplace(inplace),
+      needs_tensor(numbers == Numbers::Mixed && !method) {
   const auto& schema = op.schema.parameters;
   value_count = static_cast<int>(schema.size());
   RL_ASSERT(value_count <= Arguments::kMaxParameters, "too many parameters: ", op.name());
@@ -50,7 +54,8 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbe
     p.keyword_only = s.keyword_only;
     p.elements_optional = s.elements_optional;
     p.list_length = s.list_length;
-    p.numbers = numbers_allowed && s.type == Tag::Tensor && !(method && i == 0) && !s.mutated;
+    p.numbers = numbers != Numbers::None && s.type == Tag::Tensor && !s.mutated &&
+                (i > 0 || (!method && numbers != Numbers::Later));
     p.schema = &s;
     if (!p.keyword_only) {
       ++max_positional;
@@ -68,7 +73,10 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, bool numbe
     parameters.push_back(p);
   };
   if (op.has_out && !inplace && !method)
-    add_python_only("out", ParameterSpec::kOut, op.schema.returns.size() > 1 ? Tag::TensorList : Tag::Tensor);
+    add_python_only("out", ParameterSpec::kOut,
+                    op.schema.returns.size() > 1 || op.schema.returns[0].type == Tag::TensorList
+                        ? Tag::TensorList
+                        : Tag::Tensor);
   if (factory) add_python_only("requires_grad", ParameterSpec::kRequiresGrad, Tag::Bool);
   const int free_positional = max_positional - self_count;
   varargs_ints = free_positional == 1 && parameters[self_count].type == Tag::IntList &&
@@ -262,7 +270,22 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
   return false;
 }
 
-static bool take_out(const ParameterSpec& p, PyObject* o, size_t outputs, Arguments& out) {
+// A list for an operator that returns one: as many tensors as there will be results.
+static bool take_out_list(PyObject* o, Arguments& out) {
+  if (!is_sequence(o)) return false;
+  Py_ssize_t n;
+  PyObject** items = items_of(o, n);
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (!is_tensor(items[i])) return false;
+    if (impl_of(items[i])->flags & kPythonSubclass) out.overloaded = true;
+  }
+  out.out_object = o;
+  return true;
+}
+
+static bool take_out(const ParameterSpec& p, PyObject* o, const Op& op, Arguments& out) {
+  const size_t outputs = op.schema.returns.size();
+  if (op.schema.returns[0].type == Tag::TensorList) return take_out_list(o, out);
   if (p.type == Tag::Tensor) {
     if (!is_tensor(o)) return false;
     out.outs[0] = impl_of(o);
@@ -290,7 +313,7 @@ static bool take_argument(const SignatureSpec& spec, int index, PyObject* o, Arg
     case ParameterSpec::kValue:
       return take_value(p, o, out.values()[index], out, index - spec.self_count);
     case ParameterSpec::kOut:
-      return take_out(p, o, spec.op.schema.returns.size(), out);
+      return take_out(p, o, spec.op, out);
     case ParameterSpec::kRequiresGrad:
       if (!PyBool_Check(o)) return false;
       out.requires_grad = o == Py_True;
@@ -397,6 +420,15 @@ static bool take_rest(const SignatureSpec& spec, int index, const CallArgs& call
   return false;
 }
 
+// Whether every Tensor argument is a Python number.
+static bool only_numbers(const SignatureSpec& spec, Arguments& out) {
+  for (int i = 0; i < spec.value_count; ++i) {
+    const Value& v = out.values()[i];
+    if (v.tag() == Tag::Tensor && v.tensor().defined() && !v.tensor().is_wrapped_number()) return false;
+  }
+  return true;
+}
+
 bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, const char* name, bool explain) {
   if (call.count > spec.max_positional && !spec.varargs_ints && !spec.varargs_tensors) {
     if (explain) throw_extra_positional(spec, call.count, name);
@@ -455,6 +487,10 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
   }
   if (keywords_left > 0) {
     if (explain) throw_extra_keyword(spec, call, name);
+    return false;
+  }
+  if (spec.needs_tensor && only_numbers(spec, out)) {
+    if (explain) throw_wrong_type(spec, 0, call.args[0], false, name);
     return false;
   }
   if (out.deferred) throw_deferred(spec, out, name);

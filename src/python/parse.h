@@ -21,14 +21,23 @@ struct ParameterSpec {
   const Parameter* schema = nullptr;
 };
 
+// Which Tensor parameters take Python numbers.
+enum class Numbers : uint8_t {
+  None,
+  Later,  // all but the first
+  Mixed,  // any, beside at least one tensor
+  All,
+};
+
 struct SignatureSpec {
-  explicit SignatureSpec(const Op& op, bool method, bool inplace, bool numbers_allowed);
+  explicit SignatureSpec(const Op& op, bool method, bool inplace, Numbers numbers);
   const Op& op;
   std::vector<ParameterSpec> parameters;  // schema parameters first, in order
   int value_count = 0;                    // how many of them are schema parameters
   int self_count = 0;                     // 1 for a method: what messages do not count
   int max_positional = 0, min_positional = 0;
   bool method, inplace;
+  bool needs_tensor = false;     // refuses calls with nothing but numbers
   bool varargs_ints = false;     // view(2, 3) for view((2, 3))
   bool varargs_tensors = false;  // broadcast_tensors(a, b) for broadcast_tensors([a, b])
   // "(Tensor input, *, Number alpha = 1)" for errors, "(input, *, alpha=1)" for documentation.

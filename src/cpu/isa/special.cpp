@@ -1,4 +1,6 @@
 #include "cpu/isa/loops_inl.h"
+#include "formulas/bessel_math.h"
+#include "formulas/polynomial_math.h"
 #include "formulas/special_math.h"
 
 namespace rushlight::cpu::RL_ISA {

@@ -1,0 +1,180 @@
+// Samples of Gamma and Dirichlet distributions as functions of their parameters: for a fixed uniform number
+// the sample moves with the parameter by -(d cdf / d parameter) / pdf ("implicit reparameterisation").
+#include <cmath>
+
+#include "formulas/special_math.h"
+#include "ops/copy.h"
+#include "ops/operators.h"
+#include "ops/pointwise.h"
+#include "ops/random.h"
+#include "ops/reduction.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+constexpr double kTiny = std::numeric_limits<double>::min();
+
+// The cdf is the series of t[n] = x^(a+n) e^-x / Gamma(a+n+1), whose derivative in a is t[n] (log x -
+// psi(a+n+1)).
+double gamma_slope_series(double a, double x) {
+  double term = x / a, psi = formulas::digamma(a + 1), sum = 0;  // terms relative to the pdf
+  const double log_x = std::log(x);
+  for (int n = 0; n < 200000; ++n) {
+    const double part = term * (log_x - psi);
+    sum += part;
+    if (a + n > x && std::abs(part) < 1e-17 * std::abs(sum)) break;
+    psi += 1 / (a + n + 1);
+    term *= x / (a + n + 1);
+  }
+  return -sum;
+}
+
+// For large a: Cornish and Fisher's expansion of x in powers of a^-1/2 at the normal quantile z.
+double gamma_slope_large(double a, double x) {
+  const double root = std::sqrt(a);
+  double z = (x - a) / root;
+  for (int i = 0; i < 4; ++i) {
+    const double z2 = z * z, value = a + z * root + (z2 - 1) / 3 + z * (z2 - 7) / (36 * root) -
+                                     (3 * z2 * z2 + 7 * z2 - 16) / (810 * a);
+    z -= (value - x) / (root + 2 * z / 3 + (3 * z2 - 7) / (36 * root));
+  }
+  const double z2 = z * z;
+  return 1 + z / (2 * root) - z * (z2 - 7) / (72 * a * root) + (3 * z2 * z2 + 7 * z2 - 16) / (810 * a * a);
+}
+
+double gamma_slope(double a, double x) {
+  if (!(a > 0) || !(x >= 0)) return formulas::kNan<double>;
+  if (x == 0) return 0;
+  return a > 1000 ? gamma_slope_large(a, x) : gamma_slope_series(a, x);
+}
+
+// Integral of t^(a-1) (1-t)^(b-1) w(t) over [0, x], relative to the integrand's weight at x. The substitution
+// v = (t/x)^a takes the singularity at 0 away; the tanh-sinh rule copes with what is left at both ends.
+template <class Weight>
+double lower_beta_integral(double a, double b, double x, Weight weight) {
+  constexpr double kStep = 1.0 / 16, kHalfPi = 1.57079632679489661923;
+  double sum = 0;
+  for (int k = -64; k <= 56; ++k) {
+    const double s = k * kStep, u = kHalfPi * std::sinh(s);
+    const double log_v = -std::log1p(std::exp(-2 * u));  // v = 1 / (1 + exp(-2 u))
+    const double dv = kHalfPi * std::cosh(s) / (2 * std::cosh(u) * std::cosh(u));
+    const double t = x * std::exp(log_v / a);
+    const double value = std::exp((b - 1) * (std::log1p(-t) - std::log1p(-x))) * weight(t) * dv;
+    if (std::isfinite(value)) sum += value;
+  }
+  return sum * kStep * x / a;
+}
+
+// As above for sharp peaks, by Simpson's rule over the twelve standard deviations below x.
+template <class Weight>
+double peaked_beta_integral(double a, double b, double x, Weight weight) {
+  const double n = a + b, width = std::min(x, 12 * std::sqrt(a * b / n) / n);
+  constexpr int kIntervals = 256;
+  double sum = 0;
+  for (int k = 0; k <= kIntervals; ++k) {
+    const double t = x - width * k / kIntervals;
+    if (t <= 0) continue;
+    const double ratio = (a - 1) * std::log(t / x) + (b - 1) * (std::log1p(-t) - std::log1p(-x));
+    sum += (k == 0 || k == kIntervals ? 1 : k % 2 ? 4 : 2) * std::exp(ratio) * weight(t);
+  }
+  return sum * width / kIntervals / 3;
+}
+
+// -(d/da cdf) / pdf of the Beta(a, b) distribution at x. The logarithm less its mean integrates to nothing
+// over [0, 1], so that the shorter side of x may be taken.
+double beta_slope(double a, double b, double x) {
+  const double mean_log = formulas::digamma(a) - formulas::digamma(a + b);
+  const bool peaked = std::min(a, b) > 50;
+  if (x * (a + b) <= a) {
+    auto weight = [=](double t) { return std::log(t) - mean_log; };
+    return -(peaked ? peaked_beta_integral(a, b, x, weight) : lower_beta_integral(a, b, x, weight));
+  }
+  auto weight = [=](double s) { return std::log1p(-s) - mean_log; };
+  return peaked ? peaked_beta_integral(b, a, 1 - x, weight) : lower_beta_integral(b, a, 1 - x, weight);
+}
+
+double dirichlet_slope(double x, double alpha, double total) {
+  if (!(alpha > 0) || !(total > alpha) || !(x >= 0 && x <= 1)) return formulas::kNan<double>;
+  if (x == 0 || x == 1) return 0;
+  return beta_slope(alpha, total - alpha, x) / (1 - x);
+}
+
+// f over the elements of tensors of one shape and dtype, in double precision.
+template <class F>
+Tensor each(const Call& call, F f, std::initializer_list<const Tensor*> inputs) {
+  const Tensor& first = **inputs.begin();
+  Dims shape = first.sizes().dims();
+  for (const Tensor* t : inputs) {
+    RL_CHECK(is_floating(t->dtype()) && t->dtype() == first.dtype(), call.op.name(),
+             ": expected floating-point tensors of one dtype, got ", legacy_name(first.dtype()), " and ",
+             legacy_name(t->dtype()));
+    shape = broadcast_shapes(shape, t->sizes());
+  }
+  const Tensor result = empty_tensor(shape, DType::Float64, first.device());
+  if (result.is_cpu()) {
+    std::vector<Tensor> values;
+    for (const Tensor* t : inputs)
+      values.push_back(contiguous(expand(to_dtype(*t, DType::Float64), IntList(shape))));
+    double* out = result.data<double>();
+    for (int64_t i = 0; i < result.numel(); ++i) {
+      double v[3] = {};
+      for (size_t k = 0; k < values.size(); ++k) v[k] = values[k].data<double>()[i];
+      out[i] = f(v);
+    }
+  }
+  return to_dtype(result, first.dtype());
+}
+
+Tensor standard_gamma_grad_kernel(const Call& call, const Tensor& self, const Tensor& output) {
+  return each(call, [](const double* v) { return gamma_slope(v[0], v[1]); }, {&self, &output});
+}
+Tensor dirichlet_grad_kernel(const Call& call, const Tensor& x, const Tensor& alpha, const Tensor& total) {
+  return each(call, [](const double* v) { return dirichlet_slope(v[0], v[1], v[2]); }, {&x, &alpha, &total});
+}
+
+// Gamma numbers in double precision, normalised; kept off 0 and 1, where the density has poles.
+Tensor sample_dirichlet_kernel(const Call& call, const Tensor& self, OptGenerator generator) {
+  RL_CHECK(is_floating(self.dtype()), call.op.name(), ": expected a floating-point tensor, got ",
+           legacy_name(self.dtype()));
+  RL_CHECK(self.dim() > 0, call.op.name(), ": expected at least one dimension, got a 0-dim tensor");
+  const Tensor gamma = ops::clamp_min(ops::standard_gamma(to_dtype(self, DType::Float64), generator), kTiny);
+  const int64_t last = -1;
+  const Tensor share = to_dtype(gamma / ops::sum_dim(gamma, IntList(&last, 1), true), self.dtype());
+  double low = kTiny, high = 1 - 0x1p-53;
+  if (self.dtype() == DType::Float32) low = std::numeric_limits<float>::min(), high = 1 - 0x1p-24;
+  if (self.dtype() == DType::Float16) low = 0x1p-14, high = 1 - 0x1p-11;
+  if (self.dtype() == DType::BFloat16) low = std::numeric_limits<float>::min(), high = 1 - 0x1p-8;
+  return ops::clamp(share, Scalar(low), Scalar(high));
+}
+
+}  // namespace
+
+void register_random_gradient_operators(Table& t) {
+  constexpr const char* kSecond = "PyTorch offers no second derivative either";
+  t.op(standard_gamma_grad, "_standard_gamma_grad(Tensor self, Tensor output) -> Tensor",
+       standard_gamma_grad_kernel)
+      .function_only()
+      .doc("Derivative of gamma samples by the concentration.")
+      .not_differentiable(kSecond);
+  t.op(dirichlet_grad, "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
+       dirichlet_grad_kernel)
+      .function_only()
+      .doc("Derivative of Dirichlet samples by one concentration.")
+      .not_differentiable(kSecond);
+  t.op(sample_dirichlet, "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
+       sample_dirichlet_kernel)
+      .family(Family::Random)
+      .function_only()
+      .doc("Points of the simplex, Dirichlet distributed with the concentrations along the last dimension.")
+      .derivative([](Grad g, In<0> alpha, Out<0> x) {
+        const int64_t last = -1;
+        const Tensor total = expand(sum_dim(alpha, IntList(&last, 1), true), alpha.sizes());
+        return dirichlet_grad(x, alpha, total) * (g - sum_dim(g * x, IntList(&last, 1), true));
+      });
+}
+
+}  // namespace rushlight

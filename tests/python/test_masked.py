@@ -1,0 +1,70 @@
+"""torch.masked against PyTorch's, and MaskedTensor's rules."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import masked
+
+CALLS = [
+    (name, kwargs)
+    for name in "sum mean prod amax amin argmax argmin var std logsumexp norm".split()
+    for kwargs in ({}, {"dim": 1}, {"dim": -1, "keepdim": True})
+] + [(name, {"dim": 1}) for name in "cumsum cumprod softmax log_softmax softmin median".split()]
+ROWS = [[0.5, -1.0, 3.0, 2.0], [1.5, 4.0, -2.0, 0.25], [1.0, 2.0, 3.0, 4.0]]
+MASK = [[True, False, True, True], [True, True, False, True], [False, False, False, True]]
+
+
+@pytest.mark.parametrize("name, kwargs", CALLS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+@pytest.mark.parametrize("with_mask", [True, False])
+def test_as_pytorch(name, kwargs, with_mask):
+    oracle = pytest.importorskip("torch")
+    for dtype in ("float64", "int64"):
+        if dtype == "int64" and name in "mean softmax log_softmax softmin norm logsumexp".split():
+            continue
+        results = []
+        for lib in (torch, oracle):
+            data = lib.tensor(ROWS).to(getattr(lib, dtype))
+            mask = lib.tensor(MASK) if with_mask else None
+            function = getattr(lib.masked if lib is oracle else masked, name)
+            results.append(function(data, mask=mask, **kwargs))
+        ours, theirs = results
+        assert str(ours.dtype) == str(theirs.dtype)
+        assert torch.allclose(ours.double(), torch.from_numpy(theirs.double().numpy()), equal_nan=True), (
+            dtype,
+            ours,
+            theirs,
+        )
+
+
+def test_gradients_stay_where_the_mask_is():
+    x = torch.tensor(ROWS, requires_grad=True)
+    masked.sum(x * x, 1, mask=torch.tensor(MASK)).sum().backward()
+    assert torch.equal(x.grad, 2 * x.detach() * torch.tensor(MASK))
+
+
+def test_masked_tensor():
+    data, mask = torch.tensor(ROWS), torch.tensor(MASK)
+    m = masked.masked_tensor(data, mask)
+    assert masked.is_masked_tensor(m) and not masked.is_masked_tensor(data)
+    total = (m * m + 1).sum(1)
+    assert total.get_data().tolist() == masked.sum(data * data + 1, 1, mask=mask).tolist()
+    assert total.get_mask().all()
+    assert m.t().get_mask().tolist() == mask.t().tolist()
+    assert m.to_tensor(0.0).tolist() == (data * mask).tolist()
+    assert "--" in repr(m)
+    with pytest.raises(ValueError, match="Input masks must match"):
+        m + masked.masked_tensor(data, ~mask)
+    with pytest.raises(TypeError, match="bool"):
+        masked.masked_tensor(data, mask.int())
+    with pytest.raises(ValueError, match="data.size"):
+        masked.masked_tensor(data, mask[0])
+
+
+def test_refusals():
+    x = torch.tensor(ROWS)
+    with pytest.raises(IndexError, match="out of range"):
+        masked.sum(x, 2)
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        masked.amax(x, (0, -2))
+    with pytest.raises(IndexError, match="broadcastable"):
+        masked.mean(x, mask=torch.ones(1, 3, 4, dtype=torch.bool))
