@@ -21,6 +21,7 @@ from rushlight import futures as futures
 from rushlight import hub as hub
 from rushlight import jit as jit
 from rushlight import linalg as linalg
+from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import nn as nn
@@ -292,9 +293,7 @@ from rushlight._C._VariableFunctions import fmin as fmin
 from rushlight._C._VariableFunctions import clamp as clamp
 from rushlight._C._VariableFunctions import clamp_ as clamp_
 from rushlight._C._VariableFunctions import clamp_min as clamp_min
-from rushlight._C._VariableFunctions import clamp_min_ as clamp_min_
 from rushlight._C._VariableFunctions import clamp_max as clamp_max
-from rushlight._C._VariableFunctions import clamp_max_ as clamp_max_
 from rushlight._C._VariableFunctions import clip as clip
 from rushlight._C._VariableFunctions import clip_ as clip_
 from rushlight._C._VariableFunctions import lerp as lerp
@@ -746,6 +745,9 @@ from rushlight._C._VariableFunctions import poisson as poisson
 from rushlight._C._VariableFunctions import binomial as binomial
 from rushlight._C._VariableFunctions import _standard_gamma as _standard_gamma
 from rushlight._C._VariableFunctions import multinomial as multinomial
+from rushlight._C._VariableFunctions import _standard_gamma_grad as _standard_gamma_grad
+from rushlight._C._VariableFunctions import _dirichlet_grad as _dirichlet_grad
+from rushlight._C._VariableFunctions import _sample_dirichlet as _sample_dirichlet
 from rushlight._C._VariableFunctions import rrelu as rrelu
 from rushlight._C._VariableFunctions import rrelu_ as rrelu_
 from rushlight._C._VariableFunctions import dropout as dropout
