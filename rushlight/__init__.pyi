@@ -15,6 +15,7 @@ from rushlight import backends as backends
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
+from rushlight import distributions as distributions
 from rushlight import fft as fft
 from rushlight import functional as functional
 from rushlight import futures as futures

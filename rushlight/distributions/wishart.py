@@ -122,17 +122,24 @@ class Wishart(MatrixParameters, ExponentialFamily):
         return chol @ chol.mT
 
     def rsample(self, sample_shape=torch.Size(), max_try_correction=10):
-        """As in the base class; singular samples are drawn again up to `max_try_correction` times."""
+        """As in the base class. Samples that are singular in floating point are drawn again up to
+        `max_try_correction` times."""
         sample_shape = torch.Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
+        # PyTorch draws the good ones again here; so do we, for equal seeds to give equal numbers.
+        redo = self._over_batch(self.support.check(sample))
         for _ in range(max_try_correction):
-            singular = self.support.check(sample).logical_not()
-            if not singular.any():
+            if not redo.any():
                 break
-            warnings.warn("Singular sample detected.", stacklevel=2)
-            again = self._bartlett_sampling(sample_shape)
-            sample = torch.where(singular.unsqueeze(-1).unsqueeze(-1), again, sample)
+            again = self._bartlett_sampling(redo[redo].shape)
+            chosen = redo.clone()  # the derivative of the next line keeps it
+            sample[chosen] = again
+            redo[chosen] = self._over_batch(self.support.check(again).logical_not())
         return sample
+
+    def _over_batch(self, flags):
+        dims = tuple(range(-len(self._batch_shape), 0))
+        return flags.amax(dims) if dims else flags
 
     def log_prob(self, value):
         if self._validate_args:

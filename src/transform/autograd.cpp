@@ -9,18 +9,20 @@ namespace {
 // Grad mode off for the kernel alone: the views it makes are not no_grad views.
 class KernelScope {
  public:
-  KernelScope() : consider_(dispatch_state.consider) {
+  KernelScope() : consider_(dispatch_state.consider), view_flags_(view_flags) {
     dispatch_state.grad_enabled = false;
     dispatch_state.consider &= ~kAutograd;
   }
   ~KernelScope() {
     dispatch_state.grad_enabled = true;
     dispatch_state.consider = consider_;
+    view_flags = view_flags_;  // a GradMode scope inside the kernel ended with its own idea of it
   }
   KernelScope(const KernelScope&) = delete;
 
  private:
   uint32_t consider_;
+  uint32_t view_flags_;
 };
 
 template <class F>

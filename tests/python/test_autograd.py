@@ -591,3 +591,12 @@ def test_real_views_of_complex_tensors_are_written():
     rl.view_as_real(z)[:, 0].mul_(5)
     (z.real + z.imag).sum().backward()
     assert x.grad.tolist() == [7, 7]
+
+
+def test_views_after_an_operator_that_switches_grad_mode_inside():
+    a = rl.tensor([3.0, 6.0], requires_grad=True)
+    rl._standard_gamma(a)
+    doubled = a * 2
+    doubled.view(2).clamp_(min=0.1)  # once refused as a view made under no_grad
+    doubled.sum().backward()
+    assert a.grad.tolist() == [2, 2]
