@@ -1,0 +1,151 @@
+"""Event files, read back with TensorBoard's own reader and compared with those that PyTorch writes."""
+
+import pytest
+
+import rushlight
+
+pytest.importorskip("tensorboard")
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
+
+from rushlight.utils.tensorboard import SummaryWriter  # noqa: E402
+
+
+def read(folder):
+    accumulator = EventAccumulator(str(folder), size_guidance={"tensors": 0, "images": 0, "histograms": 0})
+    return accumulator.Reload()
+
+
+def both_writers(tmp_path):
+    pytest.importorskip("torch")
+    from torch.utils.tensorboard import SummaryWriter as Oracle
+
+    return [
+        (SummaryWriter(tmp_path / "ours"), rushlight),
+        (Oracle(tmp_path / "theirs"), pytest.importorskip("torch")),
+    ]
+
+
+def test_numbers_and_text(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("loss", rushlight.tensor(1.0 / (step + 1)), step)
+        writer.add_scalar("wide", 0.1, 0, new_style=True, double_precision=True)
+        writer.add_scalars("group", {"a": 1, "b": 2}, 0)
+        writer.add_text("note", "**hello**", 1)
+        writer.add_tensor("weights", rushlight.arange(6.0).view(2, 3), 2)
+    log = read(tmp_path)
+    assert [(e.step, e.value) for e in log.Scalars("loss")] == [(0, 1.0), (1, 0.5), (2, pytest.approx(1 / 3))]
+    assert log.Tensors("wide")[0].tensor_proto.double_val[0] == 0.1
+    assert log.Tensors("note/text_summary")[0].tensor_proto.string_val == [b"**hello**"]
+    assert [d.size for d in log.Tensors("weights")[0].tensor_proto.tensor_shape.dim] == [2, 3]
+    assert [e.value for e in read(tmp_path / "group_b").Scalars("group")] == [2]
+    assert writer.get_logdir() == tmp_path
+
+
+@pytest.mark.parametrize("bins", ["tensorflow", "auto"])
+def test_histograms_are_pytorchs(tmp_path, bins):
+    values = [-1.0, 0.1, 0.1, 0.5, 2.0, 30.0, 0.0]
+    for writer, module in both_writers(tmp_path):
+        with writer:
+            writer.add_histogram("h", module.tensor(values), 4, bins=bins)
+            writer.add_histogram("capped", module.tensor(values), 4, max_bins=10)
+    ours, theirs = read(tmp_path / "ours"), read(tmp_path / "theirs")
+    for tag in ("h", "capped"):
+        mine, other = ours.Histograms(tag)[0].histogram_value, theirs.Histograms(tag)[0].histogram_value
+        assert (mine.min, mine.max, mine.num) == (other.min, other.max, other.num)
+        assert mine.sum == pytest.approx(other.sum)
+        assert sum(mine.bucket) == len(values)
+        if tag == "h":
+            assert mine.bucket == other.bucket
+            assert mine.bucket_limit == other.bucket_limit
+    with SummaryWriter(tmp_path) as writer, pytest.raises(ValueError, match="no element"):
+        writer.add_histogram("empty", rushlight.empty(0))
+
+
+def test_pictures(tmp_path):
+    pytest.importorskip("PIL")
+    import io
+
+    import numpy as np
+    from PIL import Image
+
+    pixels = rushlight.arange(3 * 4 * 5).view(3, 4, 5) / 60
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image("one", pixels)
+        writer.add_image("gray", pixels[0], dataformats="HW")
+        writer.add_images("many", rushlight.ones(10, 1, 4, 5))
+        writer.add_image_with_boxes("boxes", rushlight.zeros(3, 20, 20), rushlight.tensor([[2, 3, 10, 12]]))
+        writer.add_video("film", rushlight.rand(1, 3, 3, 4, 5))
+        with pytest.raises(AssertionError, match="size of input tensor and input format are different"):
+            writer.add_image("bad", pixels[0])
+    log = read(tmp_path)
+
+    def image(tag):
+        return np.asarray(Image.open(io.BytesIO(log.Images(tag)[0].encoded_image_string)))
+
+    assert image("one").shape == (4, 5, 3)
+    assert image("one")[0, 1].tolist() == [int(v * 255) for v in pixels[:, 0, 1].tolist()]
+    assert image("gray").shape == (4, 5, 3)
+    assert image("many").shape == (8, 40, 3)
+    assert image("boxes")[3, 2].tolist() == [255, 0, 0]
+    assert Image.open(io.BytesIO(log.Images("film")[0].encoded_image_string)).n_frames == 3
+
+
+def test_figure(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(2, 1), dpi=50)
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_figure("plot", figure)
+    assert (read(tmp_path).Images("plot")[0].width, read(tmp_path).Images("plot")[0].height) == (100, 50)
+    assert not plt.fignum_exists(figure.number)
+
+
+def test_curves_are_pytorchs(tmp_path):
+    labels, predictions = [1, 0, 1, 1, 0, 0], [0.9, 0.2, 0.6, 0.3, 0.7, 0.1]
+    for writer, module in both_writers(tmp_path):
+        with writer:
+            writer.add_pr_curve("pr", module.tensor(labels), module.tensor(predictions), 0)
+    tensors = [read(tmp_path / who).Tensors("pr")[0].tensor_proto for who in ("ours", "theirs")]
+    assert list(tensors[0].float_val) == pytest.approx(list(tensors[1].float_val), abs=1e-6)
+
+
+def test_sound_mesh_and_layout(tmp_path):
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("beep", rushlight.linspace(-1, 1, 100), sample_rate=8000)
+        writer.add_mesh(
+            "cloud", rushlight.rand(1, 5, 3), colors=rushlight.zeros(1, 5, 3, dtype=rushlight.int64)
+        )
+        writer.add_custom_scalars({"c": {"t": ["Multiline", ["loss"]], "m": ["Margin", ["a", "b", "c"]]}})
+    log = read(tmp_path)
+    assert log.Audio("beep")[0].sample_rate == 8000
+    assert any(tag.startswith("cloud") for tag in log.Tags()["tensors"])
+    assert "custom_scalars__config__" in log.Tags()["tensors"]
+
+
+def test_hparams_embedding_and_graph(tmp_path):
+    model = rushlight.nn.Sequential(rushlight.nn.Linear(3, 4), rushlight.nn.ReLU(), rushlight.nn.Linear(4, 2))
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_hparams({"lr": 0.1, "name": "a", "flag": True}, {"acc": 0.5}, run_name="run")
+        writer.add_embedding(rushlight.eye(3), metadata=["x", "y", "z"], tag="points")
+        writer.add_graph(model, rushlight.ones(1, 3))
+    assert read(tmp_path / "run").Scalars("acc")[0].value == 0.5
+    assert (tmp_path / "00000/points/metadata.tsv").read_text().split() == ["x", "y", "z"]
+    assert "points:00000" in (tmp_path / "projector_config.pbtxt").read_text()
+    nodes = {node.name: list(node.input) for node in read(tmp_path).Graph().node}
+    assert nodes["Sequential/0"] == ["input/input_0"]
+    assert nodes["Sequential/1"] == ["Sequential/0"]
+    assert nodes["output/output_0"] == ["Sequential/2"]
+    assert model.training
+
+
+def test_appending_after_close(tmp_path):
+    writer = SummaryWriter(tmp_path, filename_suffix=".first")
+    writer.add_scalar("a", 1, 0)
+    writer.close()
+    writer.add_scalar("a", 2, 1)
+    writer.close()
+    writer.close()
+    assert [e.value for e in read(tmp_path).Scalars("a")] == [1, 2]
