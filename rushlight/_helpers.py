@@ -110,7 +110,7 @@ def cond(pred, true_fn, false_fn, operands=()):
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
-def vmap(func, in_dims=0, out_dims=0, randomness="different", *, chunk_size=None):
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """Map a function over a dimension; see ``torch.func.vmap``."""
     return rushlight.func.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 

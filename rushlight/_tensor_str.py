@@ -205,6 +205,9 @@ def _with_suffixes(text, suffixes, indent):
 
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor."""
+    functorch = rushlight._C._functorch
+    if functorch.is_functorch_wrapped_tensor(self):
+        return _transformed(self, functorch)
     plain = type(self) is rushlight.Tensor or _is_parameter(type(self))
     prefix = "tensor(" if plain else type(self).__name__ + "("
     suffixes = _suffixes(self)
@@ -212,6 +215,18 @@ def _str(self, *, tensor_contents=None):
         with rushlight.no_grad():
             tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
     return _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+
+
+def _transformed(tensor, functorch):
+    """A tensor inside a function transform, with what it stands for."""
+    level = functorch.maybe_get_level(tensor)
+    inner = functorch.get_unwrapped(tensor)
+    text = "\n".join("    " + line for line in repr(inner).split("\n"))
+    if functorch.is_batchedtensor(tensor):
+        place = f"lvl={level}, bdim={functorch.maybe_get_bdim(tensor)}"
+        return f"BatchedTensor({place}, value=\n{text}\n)"
+    place = f"lvl={level}" if level >= 0 else "dead"
+    return f"GradTrackingTensor({place}, value=\n{text}\n)"
 
 
 def _is_parameter(cls):

@@ -52,7 +52,8 @@ namespace {
 // Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient
 // itself.
 bool can_steal(const Tensor& grad, const Tensor& leaf) {
-  if (grad->use_count() != 1 || grad->storage->use_count() != 1 || grad->view_base) return false;
+  if (grad->use_count() != 1 || grad->wrapping || grad->storage->use_count() != 1 || grad->view_base)
+    return false;
   if (grad->pyobj || grad->autograd) return false;
   return is_non_overlapping_and_dense(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
 }

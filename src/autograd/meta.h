@@ -13,6 +13,8 @@ struct AutogradMeta {
     std::vector<Ref<TensorHook>> hooks;
     Ref<PostAccumulateHook> after_accumulate;
     std::string name;
+    Tensor tangent;              // of forward-mode differentiation
+    uint64_t tangent_level = 0;  // which dual level it belongs to
   };
   Tensor grad;
   Ref<Node> grad_fn;

@@ -104,7 +104,7 @@ void SavedVariable::fail_version(const Node& owner) const {
     text += str(", which is output ", is_output_ ? output_nr_ : output_nr(data_), " of ", name, ",");
   }
   text += str(" is at version ", data_.version(), "; expected version ", version_, " instead.");
-  if (const std::string_view* writer = data_->storage->last_writer)
+  if (const std::string_view* writer = data_->storage ? data_->storage->last_writer.load() : nullptr)
     text += str(" It was last written by ", *writer, "().");
   text +=
       anomaly_state.enabled

@@ -30,8 +30,8 @@ class SavedVariable {
   SavedVariable(const Tensor& t, bool is_output);
 
   bool defined() const { return state_ != State::Empty; }
-  bool released() const { return state_ == State::Released; }
   bool is_output() const { return is_output_; }
+  bool released() const { return state_ == State::Released; }
   // The tensor as it was. Fails when it was freed or changed in place since. `owner` is the node an output
   // belongs to.
   Tensor unpack(Node& owner) const;
@@ -40,7 +40,7 @@ class SavedVariable {
   // Replaces the pack and unpack hooks of this one tensor.
   void register_hooks(SavedTensorHooks& hooks);
   void* python() const { return packed_ ? packed_->python() : nullptr; }
-  const Tensor& kept() const { return data_; }  // for the cycle collector
+  const Tensor& kept() const { return data_; }  // for the cycle collector, and to note an output's tangent
 
  private:
   enum class State : uint8_t { Empty, Kept, Released };

@@ -8,9 +8,12 @@ __attribute__((tls_model("initial-exec"))) thread_local uint32_t view_flags = 0;
 __attribute__((tls_model("initial-exec"))) thread_local uint32_t new_tensor_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 void (*release_pyobj)(void*) = nullptr;
+WrappingHooks wrapping_hooks;
 
 TensorImpl::~TensorImpl() {
   if (autograd) free_autograd_meta(autograd);
+  if (wrapping) [[unlikely]]
+    wrapping_hooks.free(wrapping);
 }
 
 void TensorImpl::destroy(TensorImpl* t) {
@@ -146,6 +149,8 @@ Tensor wrapped_number(const Scalar& value) {
 
 Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset, bool differentiable) {
   TensorImpl* source = base.impl();
+  if (source->wrapping) [[unlikely]]
+    return wrapping_hooks.view(base, sizes, strides, offset, differentiable);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(source->storage, offset, source->dtype, source->device));
   impl->set_layout(sizes, strides);
   impl->version = source->version;
@@ -159,6 +164,10 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
 
 Scalar read_scalar(const Tensor& t, int64_t element_offset) {
   RL_CHECK(!t.device().is_meta(), "Cannot read a value of a meta tensor: it has no data");
+  RL_CHECK(!t->wrapping || t->storage,
+           "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
+           ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "
+           "occurring somewhere inside PyTorch internals, please file a bug report.");
   Scalar result;
   visit_dtype(StorageTypes{}, t.dtype(), "item", [&](auto tag) {
     using T = decltype(tag);
@@ -190,11 +199,15 @@ void resize_tensor(const Tensor& t, IntList sizes) {
 
 uint32_t Tensor::version() const {
   RL_CHECK(!(impl_->flags & kInference), "Inference tensors do not track version counter.");
+  if (impl_->wrapping) [[unlikely]]
+    return wrapping_hooks.inner(*impl_).version();
   return impl_->version ? impl_->version->value.load(std::memory_order_relaxed)
                         : impl_->storage->version.load(std::memory_order_relaxed);
 }
 
 void Tensor::bump_version(const std::string_view* writer) const {
+  if (impl_->wrapping) [[unlikely]]
+    return wrapping_hooks.inner(*impl_).bump_version(writer);
   if (writer && impl_->storage) impl_->storage->last_writer.store(writer, std::memory_order_relaxed);
   if (impl_->version)
     impl_->version->value.fetch_add(1, std::memory_order_relaxed);

@@ -20,9 +20,10 @@ extern thread_local uint32_t new_tensor_flags __attribute__((tls_model("initial-
 enum TensorFlag : uint32_t {
   kAutograd = 1u << 0,        // requires grad: a leaf that asks for it, or a result of one
   kPythonDispatch = 1u << 1,  // a subclass with __torch_dispatch__
-  kVmap = 1u << 2,
-  kForwardGrad = 1u << 3,
+  kWrapped = 1u << 2,         // stands for a tensor inside a function transform. Note [Levels]
+  kForwardGrad = 1u << 3,     // carries a tangent
   kTraced = 1u << 4,
+  kLowered = 1u << 5,  // no tensor's: a call recorded at one level and now to be computed at the next
   kNotCpu = 1u << 7,
   kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
   kInference = 1u << 9,      // made under inference_mode: no version, no autograd
@@ -39,6 +40,8 @@ constexpr uint32_t kDispatchBits = 0xff;
 
 // What autograd knows of a tensor; defined in autograd/meta.h. Tensors outside any graph have none.
 struct AutogradMeta;
+// What a tensor of a function transform stands for; defined in transform/level.h.
+struct Wrapping;
 
 class TensorImpl final : public RefCounted {
  public:
@@ -66,6 +69,7 @@ class TensorImpl final : public RefCounted {
   Device device;
   uint32_t flags;
   AutogradMeta* autograd = nullptr;  // owned; freed through free_autograd_meta
+  Wrapping* wrapping = nullptr;      // owned, rarely present; see wrapping_hooks
   Ref<TensorImpl> view_base;         // the tensor this is a differentiable view of, if any
   Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]
   // The Python wrapper. Note [Python identity] in python/tensor_type.cpp says who owns whom.
@@ -82,6 +86,14 @@ class TensorImpl final : public RefCounted {
 // Hooks filled in by the layers above; core only calls them.
 extern void (*free_autograd_meta)(AutogradMeta*);
 extern void (*release_pyobj)(void* pyobj);
+// Filled by src/transform: what the few functions below do when a tensor wraps another one.
+struct WrappingHooks {
+  void (*free)(Wrapping*) = nullptr;
+  const Tensor& (*inner)(const TensorImpl&) = nullptr;
+  Tensor (*view)(const Tensor& base, IntList sizes, IntList strides, int64_t offset,
+                 bool differentiable) = nullptr;
+};
+extern WrappingHooks wrapping_hooks;
 
 class Tensor {
  public:

@@ -13,7 +13,7 @@ void (*show_warning)(const std::string&) = [](const std::string&) {};
 namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors.
-constexpr TensorFlag kOrder[] = {kPythonDispatch, kVmap, kTraced, kForwardGrad, kAutograd};
+constexpr TensorFlag kOrder[] = {kPythonDispatch, kWrapped, kTraced, kForwardGrad, kAutograd, kLowered};
 Interceptor interceptors[8] = {};
 
 struct Operands {
@@ -151,7 +151,7 @@ void run_kernel(Frame& frame) {
   // What a composite saves of its input must survive the write at the end.
   std::vector<Value> replaced;
   Tensor original;
-  if (composite && frame.inplace && (operands.flags & kAutograd) && GradMode::enabled()) {
+  if (composite && frame.inplace && (operands.flags & (kAutograd | kWrapped)) && GradMode::enabled()) {
     original = empty_like_tensor(*frame.out, frame.out->dtype());
     copy_result(original, *frame.out, true);
     replaced.assign(frame.args, frame.args + op.schema.parameters.size());

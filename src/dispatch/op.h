@@ -10,6 +10,7 @@ namespace rushlight {
 
 struct Op;
 struct Frame;
+struct Level;
 
 // What a kernel is told besides its arguments.
 struct Call {
@@ -85,11 +86,15 @@ void set_interceptor(TensorFlag bit, Interceptor f);
 // consider)) & op.intercepted is 0.
 struct DispatchState {
   uint32_t always = 0;
-  uint32_t consider = kDispatchBits;
+  uint32_t consider = kDispatchBits & ~kForwardGrad;  // the latter while a dual level is active
   bool grad_enabled = true;
   bool inference = false;
+  Level* level = nullptr;  // the innermost function transform. Note [Levels] in transform/level.h
 };
 extern thread_local DispatchState dispatch_state __attribute__((tls_model("initial-exec")));
+
+// Whether what is computed now may be differentiated: a derivative then takes its differentiable twin.
+inline bool derivatives_wanted() { return dispatch_state.consider & (kAutograd | kForwardGrad); }
 
 class GradMode {  // scope: GradMode off(false);
  public:

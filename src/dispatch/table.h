@@ -50,6 +50,11 @@ class Record {
     op_.is_method = op_.is_function = false;
     return *this;
   }  // C++ only
+  // A composite that reads values or memory: under vmap it runs once for every example.
+  Record& example_by_example() {
+    op_.intercepted |= kWrapped;
+    return *this;
+  }
   Record& cuda(const void* kernel) {
     op_.kernel[static_cast<int>(DeviceType::CUDA)] = kernel;
     return *this;
@@ -65,6 +70,9 @@ class Record {
 };
 
 class Table {
+  // What sees the calls that a composite makes, and so need not see the composite itself.
+  static constexpr uint32_t kFollowed = kAutograd | kForwardGrad | kWrapped | kLowered;
+
  public:
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
   // data).
@@ -82,7 +90,7 @@ class Table {
                    std::type_identity_t<R (*)(const Call&, A...)> body) {
     Record r = op(handle, schema, body);
     r.op().kernel.fill(reinterpret_cast<const void*>(body));
-    r.op().intercepted &= ~kAutograd;
+    r.op().intercepted &= ~kFollowed;
     return r.family(Family::Composite);
   }
   // A composite that no C++ code calls by handle.
@@ -90,7 +98,7 @@ class Table {
   Record composite(const char* schema, R (*body)(const Call&, A...)) {
     Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
     op.kernel.fill(reinterpret_cast<const void*>(body));
-    op.intercepted &= ~kAutograd;
+    op.intercepted &= ~kFollowed;
     return Record(op).family(Family::Composite);
   }
 

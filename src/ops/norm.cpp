@@ -167,7 +167,7 @@ Tensor sum_leading(const Tensor& t, IntList shape) {
 
 Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tensor& weight, const Tensor& mean,
                     const Tensor& rstd, double eps, int64_t wanted, bool rms) {
-  if (!GradMode::enabled()) {
+  if (!derivatives_wanted() && !dispatch_state.level) {
     auto [gx, gw, gb] = row_norm_gradients(g, x, weight, mean, rstd, checked_numel(shape), wanted);
     auto shaped = [&](const Tensor& t) { return t.defined() ? view(t, shape) : t; };
     return rms ? Grads{gx, shaped(gw)} : Grads{gx, shaped(gw), shaped(gb)};
@@ -320,7 +320,7 @@ Tensor by_channel(const Tensor& t, int64_t dim) {
 
 Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean,
                       const Tensor& rstd, bool training, double eps, int64_t wanted) {
-  if (!GradMode::enabled()) {
+  if (!derivatives_wanted() && !dispatch_state.level) {
     auto [gx, gw, gb] = batch_norm_gradients(g, x, weight, mean, rstd, training, wanted);
     return {gx, gw, gb};
   }

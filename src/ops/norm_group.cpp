@@ -79,7 +79,7 @@ Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
                       const Tensor& rstd, int64_t n, int64_t channels, int64_t inner, int64_t groups,
                       double eps, int64_t wanted) {
   const Dims flat{n, channels, inner}, grouped{n, groups, -1};
-  if (!GradMode::enabled()) {
+  if (!derivatives_wanted() && !dispatch_state.level) {
     auto [gx, gw, gb] =
         group_norm_gradients(reshape(g, flat), reshape(x, flat), weight, mean, rstd, groups, wanted);
     return {gx.defined() ? view(gx, x.sizes()) : gx, gw, gb};

@@ -2,6 +2,8 @@
 
 #include "cpu/loops.h"
 #include "transform/autograd.h"
+#include "transform/forward.h"
+#include "transform/level.h"
 
 namespace rushlight {
 
@@ -57,6 +59,8 @@ const Table& operator_table() {
     t->freeze();
     install_gradient_ops();
     install_autograd();
+    install_levels();
+    install_forward();
     return t;
   }();
   return *table;

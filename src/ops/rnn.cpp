@@ -353,7 +353,8 @@ void register_rnn_operators(Table& t) {
       .internal()
       .derivative(
           [](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
-            if (GradMode::enabled()) return lstm_cell_gradients_twin(gh, gc, a + b, cell);
+            if (derivatives_wanted() || dispatch_state.level)
+              return lstm_cell_gradients_twin(gh, gc, a + b, cell);
             auto [grad, old] = fused_lstm_cell_backward(gh, gc, cell, new_cell, gates);
             return Grads{grad, grad, old};
           });

@@ -109,6 +109,10 @@ PyObject* engine_run(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOppOpp", &outputs, &grads, &keep, &create, &inputs, &allow_unused,
                           &accumulate))
       return nullptr;
+    RL_CHECK(
+        !accumulate || !dispatch_state.level,
+        "backward() called inside a functorch transform. This is not supported, please use functorch.grad "
+        "or functorch.vjp instead or call backward() outside of functorch transforms.");
     Roots roots = read_roots(outputs, grads);
     const std::vector<Edge> targets = read_inputs(inputs, accumulate);
     const BackwardOptions options{keep != 0, create != 0, accumulate != 0};

@@ -8,12 +8,22 @@ namespace {
 
 Tensor self_of(PyObject* o) { return tensor_of(o); }
 
+// Inside a transform only the transform itself decides what is differentiated.
+void check_outside_transforms(bool wanted) {
+  RL_CHECK(!wanted || !dispatch_state.level,
+           "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* "
+           "APIs) inside of a function being transformed by a functorch transform. This is unsupported, "
+           "please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+           "requires_grad_() outside of a function being transformed instead.");
+}
+
 PyObject* get_requires_grad(PyObject* self, void*) { return PyBool_FromLong(requires_grad(tensor_of(self))); }
 int set_requires_grad_property(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
     if (!value || !PyBool_Check(value)) throw_python(PyExc_RuntimeError, "requires_grad must be a bool");
     const Tensor& t = tensor_of(self);
     const bool wanted = value == Py_True;
+    check_outside_transforms(wanted);
     RL_CHECK(is_leaf(t), "you can only change requires_grad flags of leaf variables.",
              wanted ? ""
                     : " If you want to use a computed variable in a subgraph that doesn't require "
@@ -29,6 +39,7 @@ PyObject* requires_grad_inplace(PyObject* self, PyObject* args, PyObject* kwargs
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &wanted)) return nullptr;
     RL_CHECK(!wanted || is_differentiable(tensor_of(self).dtype()),
              "only Tensors of floating point dtype can require gradients");
+    check_outside_transforms(wanted);
     set_requires_grad(tensor_of(self), wanted);
     return Py_NewRef(self);
   });

@@ -5,6 +5,7 @@
 #include "ops/copy.h"
 #include "python/parse.h"
 #include "python/types.h"
+#include "transform/level.h"
 
 namespace rushlight::python {
 
@@ -73,6 +74,7 @@ static Managed* make_managed(const Tensor& t) {
   owner->shape = t->sizes;
   owner->strides = t->strides;
   DLTensor& d = owner->managed.dl_tensor;
+  check_memory(t);
   d.data = t.data_ptr();
   d.device = {kDLCPU, 0};
   d.ndim = static_cast<int32_t>(t.dim());

@@ -4,6 +4,7 @@
 namespace rushlight::python {
 
 void init_conversions(PyObject* module);
+void init_transforms(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -35,6 +36,7 @@ static void init_all(PyObject* module) {
   init_dlpack(module);
   init_module_base(module);
   if (init_autograd) init_autograd(module);
+  init_transforms(module);
 }
 
 }  // namespace rushlight::python

@@ -8,6 +8,7 @@
 #include "ops/view.h"
 #include "python/factory.h"
 #include "python/types.h"
+#include "transform/level.h"
 
 namespace rushlight::python {
 
@@ -106,6 +107,7 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
     for (size_t i = 0; i < n; ++i) strides[i] = t->strides[i] * item;
   constexpr int kWriteable = 0x0400;
   static char nothing = 0;  // NumPy would allocate for a null pointer
+  check_memory(t);
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
   const int flags = t->storage && t->storage->read_only() ? 0 : kWriteable;
   PyRef array(
@@ -187,6 +189,7 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     problem = "the tensor's memory is read-only";
   else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous())
     problem = "the tensor is not contiguous";
+  if (t->wrapping && !t->storage) problem = "the tensor has no memory: it is mapped over by vmap";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);
     return -1;

@@ -4,6 +4,7 @@
 
 #include "python/op_function.h"
 #include "python/types.h"
+#include "transform/level.h"
 
 namespace rushlight::python {
 
@@ -180,6 +181,7 @@ PyTypeObject StorageBaseType = {
 static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
+    check_memory(t);
     if (!t->storage) t->storage = StorageImpl::allocate(0, t.device());
     return wrap_storage(t->storage, python_type());
   });

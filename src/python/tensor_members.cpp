@@ -7,6 +7,7 @@
 #include "ops/view.h"
 #include "python/op_function.h"
 #include "python/types.h"
+#include "transform/level.h"
 
 namespace rushlight::python {
 
@@ -93,7 +94,11 @@ static PyObject* m_storage_offset(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(tensor_of(self).storage_offset());
 }
 static PyObject* m_data_ptr(PyObject* self, PyObject*) {
-  return PyLong_FromVoidPtr(tensor_of(self).numel() ? tensor_of(self).data_ptr() : nullptr);
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    check_memory(t);
+    return PyLong_FromVoidPtr(t.numel() ? t.data_ptr() : nullptr);
+  });
 }
 static PyObject* m_is_floating_point(PyObject* self, PyObject*) {
   return PyBool_FromLong(is_floating(tensor_of(self).dtype()));
@@ -210,6 +215,7 @@ static PyObject* m_tolist(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     RL_CHECK(!t.device().is_meta(), "Cannot access data pointer of Tensor that doesn't have storage");
+    check_memory(t);
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
       using T = decltype(tag);

@@ -179,6 +179,9 @@ static Scalar only_element(PyObject* self) {
   const Tensor& t = tensor_of(self);
   RL_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
   RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
+  RL_CHECK(!t->wrapping || t->storage,
+           "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+           "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
   return read_scalar(t);
 }
 

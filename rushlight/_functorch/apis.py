@@ -1,0 +1,44 @@
+"""The transforms as ``torch.func`` offers them."""
+
+import functools
+
+from rushlight._functorch.eager_transforms import grad, grad_and_value
+from rushlight._functorch.vmap import _check_randomness, vmap_impl
+
+__all__ = ["chunk_vmap", "grad", "grad_and_value", "vmap"]
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """A function that maps ``func`` over a dimension of its inputs.
+
+    Args:
+        in_dims: which dimension of each input holds the examples; None for inputs that all examples share.
+            A number, or a tree of the inputs' structure.
+        out_dims: where the outputs have the dimension of examples.
+        randomness: what random operators do: ``error``, ``different`` numbers for each example, or the
+            ``same`` for all.
+        chunk_size: compute this many examples at a time, to need less memory.
+    """
+    _check_randomness(randomness)
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        return vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs)
+
+    return wrapped
+
+
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
+    """``vmap`` in ``chunks`` parts."""
+    _check_randomness(randomness)
+
+    @functools.wraps(func)
+    def wrapped(*args, **kwargs):
+        from rushlight._functorch.vmap import _process_batched_inputs
+
+        size = _process_batched_inputs(in_dims, args, func)[0]
+        return vmap_impl(func, in_dims, out_dims, randomness, -(-size // chunks), *args, **kwargs)
+
+    return wrapped

@@ -1,0 +1,526 @@
+#include "transform/forward.h"
+
+#include <set>
+
+#include "autograd/engine.h"
+#include "autograd/op_node.h"
+#include "dispatch/table.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/operators.h"
+#include "ops/view.h"
+#include "transform/level.h"
+
+namespace rushlight {
+namespace {
+
+struct DualState {
+  uint64_t level = 0;  // the id of the active dual level; 0: none
+  uint64_t last = 0;
+  bool allowed = true;
+};
+thread_local DualState dual;
+
+void update_consider() { set_forward_mode(dual.level && dual.allowed); }
+
+// Calls made here carry no tangents on at this level.
+class WithoutTangents {
+ public:
+  WithoutTangents() : consider_(dispatch_state.consider) { set_forward_mode(false); }
+  ~WithoutTangents() { dispatch_state.consider = consider_; }
+  WithoutTangents(const WithoutTangents&) = delete;
+
+ private:
+  uint32_t consider_;
+};
+
+// --- which rule an operator has
+// -------------------------------------------------------------------------------------------------------------
+
+using Names = std::set<std::string_view>;
+const Names kLinear = {"sum",
+                       "mean",
+                       "nansum",
+                       "cumsum",
+                       "neg",
+                       "clone",
+                       "_to_copy",
+                       "cat",
+                       "stack",
+                       "add",
+                       "sub",
+                       "real",
+                       "imag",
+                       "conj_physical",
+                       "complex",
+                       "flip",
+                       "roll",
+                       "repeat",
+                       "gather",
+                       "index",
+                       "index_select",
+                       "tril",
+                       "triu",
+                       "diag_embed",
+                       "trace",
+                       "where",
+                       "masked_fill",
+                       "select_backward",
+                       "slice_backward",
+                       "diagonal_backward",
+                       "take",
+                       "masked_select",
+                       "unfold_backward",
+                       "_split_backward",
+                       "_unbind_backward",
+                       "copy_",
+                       "fill_",
+                       "zero_",
+                       "index_put_",
+                       "scatter_add",
+                       "index_add",
+                       "positive",
+                       "_adaptive_avg_pool2d",
+                       "_adaptive_avg_pool3d",
+                       "adaptive_avg_pool1d",
+                       "avg_pool1d",
+                       "avg_pool2d",
+                       "avg_pool3d",
+                       "_unsafe_view",
+                       "_as_strided_backward",
+                       "_as_strided_gather",
+                       "_avg_pool_backward",
+                       "_adaptive_avg_pool_backward",
+                       "put",
+                       "index_copy"};
+const Names kProduct = {
+    "mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "_conv_input_gradient", "_conv_weight_gradient"};
+
+TangentRule classify(const Op& op) {
+  if (op.family == Family::View && (op.derivative || op.mutated)) return TangentRule::Linear;
+  if (kLinear.contains(op.name())) return TangentRule::Linear;
+  if (!op.derivative) return TangentRule::None;
+  if (op.family == Family::Random) return TangentRule::None;
+  if (kProduct.contains(op.name())) return TangentRule::Product;
+  if (op.family == Family::Pointwise && op.schema.returns.size() == 1) return TangentRule::Elementwise;
+  return TangentRule::DoubleVjp;
+}
+
+// --- one call
+// -------------------------------------------------------------------------------------------------------------
+
+TensorList tensors_of(const Value& v) {
+  if (v.tag() == Tag::TensorList) return v.tensors();
+  return {&v.tensor(), v.is_none() ? size_t{0} : size_t{1}};
+}
+
+// The operands of a call, their tangents, and its results: what a derivative asks of a recorded call.
+class DualCall final : public BackwardContext {
+ public:
+  DualCall(const Frame& frame) : op_(frame.op), args_(frame.args, frame.args + frame.arg_count()) {
+    tangents_.resize(args_.size());
+    metas_.resize(args_.size());
+    each([&](int p, const Tensor& t) {
+      tangents_[p].push_back(t.defined() ? tangent_of(t) : Tensor());
+      metas_[p].push_back(t.defined() ? InputMeta{t->sizes, t.dtype(), t.device()} : InputMeta{});
+    });
+  }
+
+  // Before a write in place: the operand as it was.
+  void keep_operand(int p) {
+    kept_ = ops::clone(args_[p].tensor());
+    args_[p] = Value(kept_);
+  }
+  void set_results(const Results& r) {
+    results_.assign(r.tensors, r.tensors + r.count);
+    results_.insert(results_.end(), r.list.begin(), r.list.end());
+  }
+  void set_result(const Tensor& t) { results_ = {t}; }
+  const std::vector<Tensor>& results() const { return results_; }
+  const Op& op() const { return op_; }
+
+  // The tangents of the results.
+  std::vector<Tensor> tangents() {
+    switch (tangent_rule(op_)) {
+      case TangentRule::None:
+        return std::vector<Tensor>(results_.size());
+      case TangentRule::Linear:
+        return apply_to_tangents();
+      case TangentRule::Product:
+        return {sum_over_factors()};
+      case TangentRule::Elementwise:
+        return {all_real() ? through_elements() : through_double_vjp()[0]};
+      default:
+        return through_double_vjp();
+    }
+  }
+
+  // A linear operator that writes: on the tangents, in place.
+  void write_tangents(const Tensor& target_tangent) {
+    std::vector<Tensor> zeros;
+    std::vector<std::vector<Tensor>> lists;
+    std::vector<Value> args = tangent_args(zeros, lists);
+    args[0] = Value(target_tangent);
+    Results results;
+    call_boxed(op_, args.data(), results);
+  }
+
+  Tensor grad(int output) const override {
+    return static_cast<size_t>(output) < grads_.size() ? grads_[output] : Tensor();
+  }
+  int output_count() const override { return static_cast<int>(results_.size()); }
+  Tensor input(int p) const override { return args_[p].is_none() ? Tensor() : args_[p].tensor(); }
+  std::vector<Tensor> input_list(int p) const override {
+    const TensorList l = args_[p].tensors();
+    return {l.begin(), l.end()};
+  }
+  Tensor output(int i) const override { return results_[i]; }
+  Value attribute(int p) const override { return args_[p]; }
+  const InputMeta& meta(int p) const override { return metas_[p].empty() ? none_ : metas_[p][0]; }
+  std::vector<InputMeta> meta_list(int p) const override { return metas_[p]; }
+  bool needs(int p, int element) const override {
+    if (only_ >= 0 && p != only_) return false;
+    return static_cast<size_t>(element) < tangents_[p].size() && tangents_[p][element].defined();
+  }
+
+ private:
+  template <class F>
+  void each(F&& f) const {
+    for (uint64_t bits = op_.tensor_parameters; bits; bits &= bits - 1) {
+      const int p = __builtin_ctzll(bits);
+      for (const Tensor& t : tensors_of(args_[p])) f(p, t);
+    }
+  }
+
+  static bool differentiable(const Tensor& t) { return t.defined() && is_differentiable(t.dtype()); }
+
+  bool all_real() const {
+    bool real = !is_complex(results_[0].dtype());
+    each([&](int, const Tensor& t) { real &= !t.defined() || !is_complex(t.dtype()); });
+    return real;
+  }
+
+  // Every differentiable operand replaced by its tangent, or zeros.
+  std::vector<Value> tangent_args(std::vector<Tensor>& zeros, std::vector<std::vector<Tensor>>& lists) const {
+    std::vector<Value> args = args_;
+    zeros.reserve(64);
+    lists.reserve(64);
+    auto tangent = [&](int p, size_t i, const Tensor& t) {
+      if (!differentiable(t)) return t;
+      return tangents_[p][i].defined() ? tangents_[p][i] : ops::zeros_like(t);
+    };
+    for (uint64_t bits = op_.tensor_parameters; bits; bits &= bits - 1) {
+      const int p = __builtin_ctzll(bits);
+      const TensorList operands = tensors_of(args_[p]);
+      if (args_[p].tag() == Tag::TensorList) {
+        std::vector<Tensor>& list = lists.emplace_back();
+        for (size_t i = 0; i < operands.size(); ++i) list.push_back(tangent(p, i, operands[i]));
+        args[p] = Value(TensorList(list));
+      } else if (operands.size()) {
+        args[p] = Value(zeros.emplace_back(tangent(p, 0, operands[0])));
+      }
+    }
+    return args;
+  }
+
+  std::vector<Tensor> call(const std::vector<Value>& args) const {
+    Results results;
+    call_boxed(op_, args.data(), results);
+    std::vector<Tensor> found(results.tensors, results.tensors + results.count);
+    found.insert(found.end(), results.list.begin(), results.list.end());
+    return found;
+  }
+
+  std::vector<Tensor> apply_to_tangents() {
+    std::vector<Tensor> zeros;
+    std::vector<std::vector<Tensor>> lists;
+    return call(tangent_args(zeros, lists));
+  }
+
+  Tensor sum_over_factors() {
+    Tensor sum;
+    each([&](int p, const Tensor&) {
+      if (tangents_[p].empty() || !tangents_[p][0].defined()) return;
+      std::vector<Value> args = args_;
+      args[p] = Value(tangents_[p][0]);
+      const Tensor term = call(args)[0];
+      sum = sum.defined() ? ops::add(sum, term) : term;
+    });
+    return sum;
+  }
+
+  // The entries of a derivative's result that belong to parameter `p`.
+  Tensor entry(Grads& grads, int p, size_t element) const {
+    if (op_.derivative.single) return p == single_parameter() && grads.size() ? grads[0] : Tensor();
+    size_t at = element;
+    for (uint64_t bits = op_.tensor_parameters & ((1ull << p) - 1); bits; bits &= bits - 1) {
+      const Value& v = args_[__builtin_ctzll(bits)];
+      at += v.tag() == Tag::TensorList ? v.tensors().size() : 1;
+    }
+    return at < grads.size() ? grads[at] : Tensor();
+  }
+  int single_parameter() const {
+    int found = -1;
+    each([&](int p, const Tensor& t) {
+      if (found < 0 && differentiable(t)) found = p;
+    });
+    return found;
+  }
+
+  Tensor fitted(const Tensor& tangent, const Tensor& like) const {
+    Tensor t = tangent;
+    if (t.sizes() != like.sizes()) t = ops::expand(t, like.sizes(), false);
+    if (t.dtype() == like.dtype()) return t;
+    if (is_complex(t.dtype()) && !is_complex(like.dtype())) t = ops::real(t);
+    return to_dtype(t, like.dtype());
+  }
+
+  Tensor through_elements() {
+    Tensor sum;
+    each([&](int p, const Tensor&) {
+      if (!tangents_[p][0].defined()) return;
+      only_ = p;
+      grads_ = {fitted(tangents_[p][0], results_[0])};
+      Grads grads = op_.derivative.apply(*this);
+      const Tensor term = entry(grads, p, 0);
+      if (!term.defined()) return;
+      const Tensor fit = fitted(term, results_[0]);
+      sum = sum.defined() ? ops::add(sum, fit) : fit;
+    });
+    only_ = -1;
+    return sum;
+  }
+
+  std::vector<Tensor> through_double_vjp();
+
+  const Op& op_;
+  std::vector<Value> args_;
+  std::vector<std::vector<Tensor>> tangents_;
+  std::vector<std::vector<InputMeta>> metas_;
+  std::vector<Tensor> results_, grads_;
+  Tensor kept_;
+  InputMeta none_;
+  int only_ = -1;
+};
+
+// u -> vjp(u) runs at a level of its own, on u = 0: its graph sees u and nothing else.
+std::vector<Tensor> DualCall::through_double_vjp() {
+  std::vector<Tensor> found(results_.size()), cotangents, inputs, seeds;
+  std::vector<size_t> at;
+  NewLevel scope(LevelKind::Grad);
+  GradMode on(true);
+  grads_.assign(results_.size(), Tensor());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const bool used = i >= 32 || (op_.derivative.used_grads >> i & 1);
+    if (!used || !differentiable(results_[i])) continue;
+    grads_[i] = wrap_tensor(ops::zeros_like(without_dead(results_[i])), scope.level());
+    set_requires_grad(grads_[i], true);
+    inputs.push_back(grads_[i]);
+    at.push_back(i);
+  }
+  Grads grads = op_.derivative.apply(*this);
+  for (uint64_t bits = op_.tensor_parameters; bits; bits &= bits - 1) {
+    const int p = __builtin_ctzll(bits);
+    for (size_t e = 0; e < tangents_[p].size(); ++e) {
+      if (!tangents_[p][e].defined()) continue;
+      const Tensor g = entry(grads, p, e);
+      if (!g.defined() || !requires_grad(g)) continue;
+      cotangents.push_back(g);
+      seeds.push_back(fitted(tangents_[p][e], g));
+    }
+  }
+  if (cotangents.empty()) return found;
+  const std::vector<Tensor> rows = rushlight::grad(cotangents, inputs, seeds, true, {.accumulate = false});
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (Wrapping* w = wrapping_at(rows[i], scope.level()))
+      found[at[i]] = w->inner;
+    else
+      found[at[i]] = rows[i];
+  return found;
+}
+
+// --- writing tangents
+// -------------------------------------------------------------------------------------------------------------
+
+// The tangent of a tensor about to be written to; a view's is a view of its base's.
+Tensor ensure_tangent(const Tensor& t) {
+  if (Tensor tangent = tangent_of(t); tangent.defined()) return tangent;
+  Tensor tangent;
+  if (t->view_base) {
+    const Tensor base(t->view_base);
+    Tensor whole = tangent_of(base);
+    if (!whole.defined()) {
+      whole = ops::empty_strided(base.sizes(), base.strides(), base.dtype(), std::nullopt, base.device(),
+                                 std::nullopt);
+      ops::zero_(whole);
+      set_tangent(base, whole);
+    }
+    tangent = ops::as_strided(whole, t.sizes(), t.strides(), t.storage_offset() - base.storage_offset());
+  } else {
+    tangent = ops::zeros_like(t);
+  }
+  set_tangent(t, tangent);
+  return tangent;
+}
+
+void write_tangent(const Tensor& target, const Tensor& tangent) {
+  const Tensor present = tangent_of(target);
+  if (!present.defined() && !tangent.defined()) return;
+  if (!target->view_base && (!present.defined() || (requires_grad(present) && is_leaf(present)))) {
+    if (tangent.defined()) return set_tangent(target, tangent);
+    return set_tangent(target, ops::zeros_like(target));
+  }
+  const Tensor memory = ensure_tangent(target);
+  if (tangent.defined())
+    ops::copy_(memory, tangent, false);
+  else
+    ops::zero_(memory);
+}
+
+// A saved output must show its tangent to whoever differentiates the backward pass.
+void note_saved_output(const Tensor& result, const Tensor& tangent) {
+  if (!result->autograd || !result->autograd->grad_fn || !result->autograd->grad_fn->is_op) return;
+  auto& node = static_cast<OpNode&>(*result->autograd->grad_fn);
+  if (SavedVariable* saved = node.saved_output(static_cast<int>(output_nr(result))))
+    if (saved->is_output() && saved->kept().defined()) set_tangent(saved->kept(), tangent);
+}
+
+void refuse_out(const Frame& frame) {
+  RL_CHECK(!frame.out || frame.inplace, frame.op.name(),
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
+           "arguments requires grad.");
+}
+
+void differentiate_write(Frame& frame) {
+  DualCall call(frame);
+  const int p = frame.inplace ? 0 : __builtin_ctzll(frame.op.mutated);
+  const Tensor target = frame.inplace ? frame.out[0] : frame.args[p].tensor();
+  WithoutTangents scope;
+  const bool linear = tangent_rule(frame.op) == TangentRule::Linear;
+  if (frame.op.mutated) {
+    const Tensor memory = linear ? ensure_tangent(target) : Tensor();
+    frame.proceed();
+    if (linear)
+      call.write_tangents(memory);
+    else
+      write_tangent(target, Tensor());
+    return;
+  }
+  if (!linear) call.keep_operand(0);
+  frame.proceed();
+  call.set_result(target);
+  write_tangent(target, call.tangents()[0]);
+}
+
+void differentiate(Frame& frame) {
+  bool any = false;
+  each_operand(frame, [&](const Tensor& t) { any |= tangent_of(t).defined(); });
+  if (!any) return frame.proceed();
+  refuse_out(frame);
+  if (frame.out || frame.op.mutated) return differentiate_write(frame);
+  DualCall call(frame);
+  WithoutTangents scope;
+  frame.proceed();
+  call.set_results(frame.results);
+  if (call.results().empty()) return;
+  const std::vector<Tensor> tangents = call.tangents();
+  for (size_t i = 0; i < tangents.size() && i < call.results().size(); ++i) {
+    if (!tangents[i].defined()) continue;
+    set_tangent(call.results()[i], tangents[i]);
+    note_saved_output(call.results()[i], tangents[i]);
+  }
+}
+
+}  // namespace
+
+TangentRule tangent_rule(const Op& op) {
+  static const std::vector<TangentRule> rules = [] {
+    std::vector<TangentRule> found;
+    for (const Op& o : operator_table().ops()) found.push_back(classify(o));
+    return found;
+  }();
+  return rules[op.id];
+}
+
+const char* tangent_rule_name(const Op& op) {
+  if (op.family == Family::Composite) return "composite";
+  switch (tangent_rule(op)) {
+    case TangentRule::None:
+      return "none";
+    case TangentRule::Linear:
+      return "linear";
+    case TangentRule::Product:
+      return "product";
+    case TangentRule::Elementwise:
+      return "elementwise";
+    default:
+      return "double vjp";
+  }
+}
+
+uint64_t enter_dual_level() {
+  RL_CHECK(!dual.level,
+           "Nested forward mode AD is not supported at the moment. If you would like this feature, please "
+           "comment at https://github.com/pytorch/pytorch/issues/62014.");
+  dual.level = ++dual.last;
+  update_consider();
+  return 0;
+}
+
+void leave_dual_level() {
+  RL_CHECK(dual.level, "Trying to exit a forward AD level that does not exist");
+  dual.level = 0;
+  update_consider();
+}
+
+int dual_level_depth() { return dual.level ? 1 : 0; }
+bool tangents_allowed() { return dual.allowed; }
+void allow_tangents(bool allowed) {
+  dual.allowed = allowed;
+  update_consider();
+}
+
+Tensor tangent_of(const Tensor& t) {
+  if (!dual.level || !(t->flags & kForwardGrad) || !t->autograd || !t->autograd->extra) return {};
+  const AutogradMeta::Extra& extra = *t->autograd->extra;
+  return extra.tangent_level == dual.level ? extra.tangent : Tensor();
+}
+
+void set_tangent(const Tensor& t, const Tensor& tangent) {
+  AutogradMeta::Extra& extra = autograd_meta(t).ensure_extra();
+  extra.tangent = tangent;
+  extra.tangent_level = dual.level;
+  t->flags |= kForwardGrad;
+}
+
+Tensor primal_of(const Tensor& t) {
+  if (!tangent_of(t).defined()) return t;
+  WithoutTangents scope;
+  return ops::alias(t);
+}
+
+Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
+  RL_CHECK(
+      dual.level,
+      "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
+      "first.");
+  RL_CHECK(is_differentiable(primal.dtype()),
+           "Expected primal to be floating point or complex, but got: ", legacy_name(primal.dtype()));
+  RL_CHECK(is_differentiable(tangent.dtype()),
+           "Expected tangent to be floating point or complex, but got: ", legacy_name(tangent.dtype()));
+  RL_CHECK(primal.sizes() == tangent.sizes(),
+           "Trying to set a forward gradient that has a different size than that of the original Tensor, "
+           "this is not supported. Tensor is of size ",
+           primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
+  RL_CHECK(primal.dtype() == tangent.dtype() || is_complex(primal.dtype()) == is_complex(tangent.dtype()),
+           "Expected primal and tangent to have the same dtype, but got: ", legacy_name(primal.dtype()),
+           " and ", legacy_name(tangent.dtype()));
+  WithoutTangents scope;
+  const Tensor dual_tensor = ops::alias(primal);
+  set_tangent(dual_tensor, to_dtype(tangent, primal.dtype()));
+  return dual_tensor;
+}
+
+void install_forward() { set_interceptor(kForwardGrad, differentiate); }
+
+}  // namespace rushlight

@@ -1,0 +1,275 @@
+// The Vmap level: which rule an operator call takes, and the rule that every operator has.
+#include "transform/vmap.h"
+
+#include "ops/copy.h"
+#include "ops/join.h"
+#include "ops/view.h"
+
+namespace rushlight {
+
+BatchCall::BatchCall(Frame& frame, Level& level) : frame_(frame), level_(level) {}
+
+Tensor BatchCall::front(const Tensor& t) const {
+  const Wrapping* w = wrapping_at(t, level_);
+  if (!w) return t;
+  return w->batch_dim == 0 ? w->inner : ops::movedim_int(w->inner, w->batch_dim, 0);
+}
+
+Tensor BatchCall::examples(const Tensor& t) const {
+  if (is_batched(t)) return front(t);
+  Dims sizes = t->sizes;
+  sizes.insert(0, size());
+  return ops::expand(t, sizes, false);
+}
+
+Tensor BatchCall::aligned(const Tensor& t, int64_t rank) const {
+  Tensor e = examples(t);
+  if (t.dim() >= rank) return e;
+  Dims sizes{size()};
+  for (int64_t i = t.dim(); i < rank; ++i) sizes.push_back(1);
+  for (int64_t s : t.sizes()) sizes.push_back(s);
+  return ops::reshape(e, sizes);
+}
+
+namespace {
+
+constexpr const char* kInplace =
+    "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over "
+    "in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is "
+    "being called inside the PyTorch framework, please file a bug report instead.";
+
+bool makes_random_numbers(const Op& op) {
+  if (op.family == Family::Random) return true;
+  if (op.family != Family::Factory) return false;
+  for (const Parameter& p : op.schema.parameters)
+    if (p.type == Tag::Generator) return true;
+  return false;
+}
+
+void check_target(const Frame& frame, const Tensor& target, Level& level) {
+  RL_CHECK(wrapping_at(target, level) || promote_in_place(target, level), "vmap: ", frame.op.name(),
+           frame.inplace ? "_" : "", kInplace);
+}
+
+// Copies the examples of `source` into those of `target`.
+void copy_examples(const Tensor& target, const Tensor& source) { ops::copy_(target, source, false); }
+
+// In-place forms and out=: computed apart, then copied into the target.
+void run_into_targets(Frame& frame, Level& level) {
+  AtLevel here(&level);
+  Results results;
+  call_boxed(frame.op, frame.args, results);
+  for (int i = 0; i < Operands::out_count(frame); ++i) {
+    const Tensor &target = frame.out[i], &result = results.tensors[i];
+    if (!result.is_same(target)) {
+      if (wrapping_at(result, level)) check_target(frame, target, level);
+      if (target.sizes() != result.sizes() || target.dtype() != result.dtype())
+        prepare_output(frame.op, target, result.sizes(), result.dtype(), frame.inplace);
+      copy_examples(target, result);
+    }
+    frame.results.tensors[i] = target;
+  }
+  frame.results.count = results.count;
+}
+
+// Operators that rewrite the geometry of their operand: the wrapper comes to stand for the view.
+bool rewrites_geometry(const Op& op) { return op.family == Family::View && op.mutated; }
+
+void run_geometry(Frame& frame, Level& level) {
+  AtLevel here(&level);
+  std::string_view name = frame.op.name();
+  name.remove_suffix(1);
+  const Tensor& self = frame.args[0].tensor();
+  for (const Op* op : operator_table().find(frame.op.schema.space, name)) {
+    if (op->schema.overload != frame.op.schema.overload &&
+        !(op->schema.parameters.size() == frame.op.schema.parameters.size()))
+      continue;
+    bool same = op->schema.parameters.size() == frame.op.schema.parameters.size();
+    for (size_t i = 0; same && i < op->schema.parameters.size(); ++i)
+      same = op->schema.parameters[i].type == frame.op.schema.parameters[i].type;
+    if (!same) continue;
+    Results results;
+    call_boxed(*op, frame.args, results);
+    *self->wrapping = *results.tensors[0]->wrapping;
+    refresh_wrapper(self);
+    frame.results.tensors[0] = self;
+    frame.results.count = 1;
+    return;
+  }
+  RL_FAIL(frame.op.name(), "(): not supported inside vmap; use the form that is not in place");
+}
+
+void wrap_results(Frame& frame, Level& level, Results& results) {
+  Tensor base;
+  each_operand(frame, [&](const Tensor& t) {
+    if (!base.defined() && wrapping_at(t, level)) base = t;
+  });
+  auto wrapped = [&](const Tensor& t) {
+    if (!t.defined()) return t;
+    Tensor w = wrap_batched(t, 0, level);
+    if (frame.op.family == Family::View && t->view_base && base.defined()) {
+      w->view_base = base->view_base ? base->view_base : Ref<TensorImpl>::share(base.impl());
+      w->flags |= t->flags & kMultiView;
+    }
+    return w;
+  };
+  frame.results.count = results.count;
+  for (int i = 0; i < results.count; ++i) frame.results.tensors[i] = wrapped(results.tensors[i]);
+  for (const Tensor& t : results.list) frame.results.list.push_back(wrapped(t));
+}
+
+// Written parameters stay what they are; their examples were written through.
+void return_written(Frame& frame) {
+  const int p = __builtin_ctzll(frame.op.mutated);
+  if (frame.op.schema.returns.empty() || frame.args[p].tag() != Tag::Tensor) return;
+  frame.results.tensors[0] = frame.args[p].tensor();
+  frame.results.count = 1;
+}
+
+void check_written(Frame& frame, Level& level) {
+  for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
+    const Value& v = frame.args[__builtin_ctzll(bits)];
+    if (v.tag() == Tag::Tensor && v.tensor().defined()) check_target(frame, v.tensor(), level);
+    if (v.tag() == Tag::TensorList)
+      for (const Tensor& t : v.tensors())
+        if (t.defined()) check_target(frame, t, level);
+  }
+}
+
+std::vector<BatchEntry>& entries() {
+  static std::vector<BatchEntry> table = [] {
+    BatchTable t(operator_table());
+    add_pointwise_rules(t);
+    add_shape_rules(t);
+    add_reduction_rules(t);
+    add_index_rules(t);
+    add_matmul_rules(t);
+    add_nn_rules(t);
+    add_random_rules(t);
+    std::vector<BatchEntry> found;
+    for (const Op& op : operator_table().ops()) {
+      BatchEntry entry = t[op];
+      if (!entry.rule && op.family == Family::Composite && !(op.intercepted & kWrapped))
+        entry.kind = "composite";
+      if (!entry.rule && rewrites_geometry(op)) entry.kind = "view";
+      found.push_back(entry);
+    }
+    return found;
+  }();
+  return table;
+}
+
+}  // namespace
+
+void BatchTable::set(std::string_view name, BatchRule rule, const char* kind) {
+  const size_t dot = name.find('.'), colons = name.find("::");
+  const std::string_view space = colons == name.npos ? "" : name.substr(0, colons);
+  if (colons != name.npos) name.remove_prefix(colons + 2);
+  const std::string_view overload =
+      dot == name.npos && name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1);
+  const bool one = name.find('.') != name.npos;
+  if (one) name = name.substr(0, name.find('.'));
+  for (const Op* op : table_.find(space, name))
+    if (!one || op->schema.overload == overload)
+      if (op->family != Family::Composite) entries_[op->id] = {rule, kind};
+}
+
+const BatchEntry& batch_entry(const Op& op) { return entries()[op.id]; }
+
+bool run_batched(Frame& frame, Level& level) {
+  bool concerned = false;
+  each_operand(frame, [&](const Tensor& t) { concerned |= wrapping_at(t, level) != nullptr; });
+  if (!concerned && !makes_random_numbers(frame.op)) return false;
+  const BatchEntry& entry = batch_entry(frame.op);
+  if (frame.out && !(frame.op.family == Family::Random && frame.inplace)) {
+    run_into_targets(frame, level);
+    return true;
+  }
+  if (rewrites_geometry(frame.op)) {
+    run_geometry(frame, level);
+    return true;
+  }
+  if (concerned && frame.op.mutated) check_written(frame, level);
+  BatchCall call(frame, level);
+  {
+    AtLevel outside(level.parent.get());
+    (entry.rule ? entry.rule : loop_over_examples)(call);
+  }
+  if (frame.op.mutated)
+    return_written(frame);
+  else if (call.shared)
+    std::swap(frame.results, call.results);
+  else
+    wrap_results(frame, level, call.results);
+  return true;
+}
+
+// --- the rule that every operator has
+// -------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The results of one example each, turned into results with the examples first.
+class Stacked {
+ public:
+  void add(const Results& r) {
+    if (rows_.empty()) {
+      count_ = r.count;
+      list_ = r.list.size();
+      rows_.resize(static_cast<size_t>(count_) + list_);
+    }
+    RL_CHECK(r.count == count_ && r.list.size() == list_,
+             "vmap: an operator returned different numbers of results for different examples");
+    for (int i = 0; i < count_; ++i) rows_[i].push_back(r.tensors[i]);
+    for (size_t i = 0; i < list_; ++i) rows_[count_ + i].push_back(r.list[i]);
+  }
+  void finish(BatchCall& c) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      Tensor whole = join(c, rows_[i]);
+      if (i < static_cast<size_t>(count_))
+        c.result(std::move(whole));
+      else
+        c.results.list.push_back(std::move(whole));
+    }
+  }
+
+ private:
+  static Tensor join(const BatchCall& c, const std::vector<Tensor>& rows) {
+    if (!rows[0].defined()) return {};
+    for (const Tensor& t : rows)
+      RL_CHECK(t.sizes() == rows[0].sizes(), "vmap: ", c.op().name(),
+               "() gave results of different shapes for different examples (", rows[0].sizes(), " and ",
+               t.sizes(), "). We do not support batching operators that can output dynamic shape.");
+    return ops::stack(rows, 0);
+  }
+  int count_ = 0;
+  size_t list_ = 0;
+  std::vector<std::vector<Tensor>> rows_;
+};
+
+Tensor example(const BatchCall& c, const Tensor& t, int64_t i) {
+  const Wrapping* w = wrapping_at(t, c.level());
+  return w ? ops::select(w->inner, w->batch_dim, i) : t;
+}
+
+}  // namespace
+
+void loop_over_examples(BatchCall& c) {
+  for (const Return& r : c.op().schema.returns)
+    RL_CHECK(r.type == Tag::Tensor || r.type == Tag::TensorList,
+             "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
+             "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues . (",
+             c.op().name(), ")");
+  RL_CHECK(c.size() > 0, "vmap: ", c.op().name(), "() has no batching rule, and there are no examples");
+  Stacked stacked;
+  for (int64_t i = 0; i < c.size(); ++i) {
+    const Operands one(c.frame(), [&](const Tensor& t, int) { return example(c, t, i); });
+    Results results;
+    call_boxed(c.op(), one.args(), results);
+    if (!c.op().mutated) stacked.add(results);
+  }
+  if (!c.op().mutated) stacked.finish(c);
+}
+
+}  // namespace rushlight

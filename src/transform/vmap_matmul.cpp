@@ -1,0 +1,102 @@
+// vmap of products and factorisations of matrices: their kernels already take leading dimensions.
+#include "ops/complex.h"
+#include "ops/matmul.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/view.h"
+#include "transform/vmap.h"
+
+namespace rushlight {
+namespace {
+
+void check_ranks(const BatchCall& c, int first, int64_t a, int64_t b) {
+  RL_CHECK(c.rank(first) == a && c.rank(first + 1) == b, c.op().name(), "(): expected operands of ", a,
+           " and ", b, " dimensions, but got ", c.logical(first).sizes(), " and ",
+           c.logical(first + 1).sizes());
+}
+
+Tensor product(const BatchCall& c, int first) {
+  if (c.rank(first) == 3) return ops::matmul(c.examples(first), c.examples(first + 1));
+  return ops::matmul(c.front(first), c.front(first + 1));
+}
+
+void mm_rule(BatchCall& c) {
+  check_ranks(c, 0, 2, 2);
+  c.result(product(c, 0));
+}
+void bmm_rule(BatchCall& c) {
+  check_ranks(c, 0, 3, 3);
+  RL_CHECK(c.logical(0)->sizes[0] == c.logical(1)->sizes[0],
+           "bmm: the numbers of matrices differ: ", c.logical(0).sizes(), " and ", c.logical(1).sizes());
+  c.result(product(c, 0));
+}
+
+Tensor matrix_times_vector(const BatchCall& c, int first) {
+  const Tensor m = c.front(first), v = c.front(first + 1);
+  if (!c.batched(first)) return ops::matmul(v, ops::transpose(m, 0, 1));
+  if (!c.batched(first + 1)) return ops::matmul(m, v);
+  return ops::squeeze_dim(ops::matmul(m, ops::unsqueeze(v, -1)), -1);
+}
+void mv_rule(BatchCall& c) {
+  check_ranks(c, 0, 2, 1);
+  c.result(matrix_times_vector(c, 0));
+}
+
+void dot_rule(BatchCall& c) {
+  check_ranks(c, 0, 1, 1);
+  RL_CHECK(c.logical(0).sizes() == c.logical(1).sizes(), "inconsistent tensor size, expected tensor ",
+           c.logical(0).sizes(), " and src ", c.logical(1).sizes(), " to have the same number of elements");
+  const Tensor a = c.op().name() == "vdot" ? conj_of(c.front(0)) : c.front(0);
+  c.result(ops::sum_dim(a * c.front(1), OptIntList(IntList{-1}), false, std::nullopt));
+}
+
+// beta * self + alpha * product
+template <BatchRule Product>
+void add_product(BatchCall& c, int64_t rank) {
+  check_ranks(c, 1, rank, rank);
+  const Scalar beta = c.arg(3).scalar(), alpha = c.arg(4).scalar();
+  Tensor p = product(c, 1);
+  if (!(alpha == Scalar(int64_t{1}))) p = p * alpha;
+  if (beta == Scalar(int64_t{0})) return c.result(std::move(p));
+  const Tensor self = c.batched(0) ? c.aligned(c.logical(0), rank) : c.logical(0);
+  c.result(beta == Scalar(int64_t{1}) ? self + p : self * beta + p);
+}
+void addmm_rule(BatchCall& c) { add_product<mm_rule>(c, 2); }
+void baddbmm_rule(BatchCall& c) { add_product<bmm_rule>(c, 3); }
+
+// Operands with leading dimensions that must agree.
+void leading_rule(BatchCall& c) {
+  int64_t rank = 0;
+  std::vector<int> parameters;
+  for (uint64_t bits = c.op().tensor_parameters; bits; bits &= bits - 1) {
+    const int p = __builtin_ctzll(bits);
+    if (!c.given(p)) continue;
+    parameters.push_back(p);
+    rank = std::max(rank, c.rank(p));
+  }
+  std::vector<Tensor> operands;
+  for (int p : parameters) operands.push_back(c.aligned(c.logical(p), rank));
+  std::vector<Value> args = c.args();
+  for (size_t i = 0; i < parameters.size(); ++i) args[parameters[i]] = Value(operands[i]);
+  c.call(args.data());
+}
+
+}  // namespace
+
+void add_matmul_rules(BatchTable& t) {
+  t.set("mm", mm_rule, "matmul");
+  t.set("bmm", bmm_rule, "matmul");
+  t.set("mv", mv_rule, "matmul");
+  t.set("dot", dot_rule, "matmul");
+  t.set("vdot", dot_rule, "matmul");
+  t.set("addmm", addmm_rule, "matmul");
+  t.set("baddbmm", baddbmm_rule, "matmul");
+  for (const char* name :
+       {"linalg::cholesky", "linalg::det", "linalg::eigh", "linalg::inv", "linalg::slogdet",
+        "linalg::solve_triangular", "linalg::svd", "_linalg_qr", "_linalg_solve", "linalg::eig",
+        "linalg::eigvals", "_linalg_eigh", "_linalg_svd", "_linalg_eig", "linalg::inv_ex",
+        "linalg::cholesky_ex", "cholesky_inverse", "cholesky_solve", "linalg::matrix_exp"})
+    t.set(name, leading_rule, "leading dims");
+}
+
+}  // namespace rushlight
