@@ -37,7 +37,7 @@ _HOME = {
     "gradgradcheck": "gradcheck",
     "set_detect_anomaly": "anomaly_mode",
 }
-_MODULES = ("anomaly_mode", "function", "functional", "grad_mode", "graph", "variable")
+_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable")
 
 
 def __getattr__(name):
@@ -189,13 +189,11 @@ def grad(
 
 
 def _batched_grad(outputs, inputs, batches, keep, create_graph, allow_unused):
-    """One pass per gradient of the batch; the results stacked."""
-    count = next(len(b) for b in batches if b is not None)
-    rows = []
-    for k in range(count):
-        grads = _make_grads(outputs, tuple(None if b is None else b[k] for b in batches))
-        last = k == count - 1
-        rows.append(
-            _C._engine_run(outputs, grads, keep or not last, create_graph, inputs, allow_unused, False)
-        )
-    return tuple(None if column[0] is None else rushlight.stack(column) for column in zip(*rows))
+    """One pass for the whole batch, under vmap."""
+    from rushlight._functorch.vmap import batched_gradients
+
+    def run(grads):
+        grads = _make_grads(outputs, grads)
+        return _C._engine_run(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+
+    return batched_gradients(run, batches)

@@ -120,6 +120,15 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
         """Call the function and record it."""
         if kwargs:
             args = _bind(cls, args, kwargs)
+        if _C._functorch._innermost_transform() is not None:
+            from rushlight._functorch.autograd_function import custom_function_call
+
+            return custom_function_call(cls, args)
+        return super().apply(*args)
+
+    @classmethod
+    def _apply_here(cls, *args):
+        """``apply`` at the present level of function transforms."""
         return super().apply(*args)
 
 

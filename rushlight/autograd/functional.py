@@ -127,8 +127,8 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
     """The Jacobian of ``func``: per output and input a tensor of the output's shape followed by the input's.
 
-    A tuple of outputs gives a tuple, a tuple of inputs a tuple within. ``vectorize`` and ``strategy``
-    choose how PyTorch computes it; the result is the same.
+    A tuple of outputs gives a tuple, a tuple of inputs a tuple within. ``vectorize`` computes all rows in one
+    pass under vmap; ``strategy="forward-mode"`` goes by columns instead.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
@@ -136,11 +136,19 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
             'more outputs than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use '
             '"reverse-mode".'
         )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph, strict, vectorize)
+    if strict and vectorize:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
+            "together. Please either set `strict=False` or `vectorize=False`."
+        )
+    rows_of = _jacobian_at_once if vectorize else _jacobian_of
     with rushlight.enable_grad():
         inputs, in_tuple = _inputs_tuple(inputs, "inputs", "jacobian")
         inputs = _prepare(inputs, create_graph)
         outputs, out_tuple = _call(func, inputs, "jacobian")
-        rows = tuple(_jacobian_of(o, inputs, create_graph, strict, i) for i, o in enumerate(outputs))
+        rows = tuple(rows_of(o, inputs, create_graph, strict, i) for i, o in enumerate(outputs))
     rows = tuple(_finish(row, create_graph, in_tuple) for row in rows)
     return rows if out_tuple else rows[0]
 
@@ -159,6 +167,60 @@ def _jacobian_of(output, inputs, create_graph, strict, number):
     return tuple(
         rushlight.stack(column).view(output.size() + x.size()) for column, x in zip(zip(*rows), inputs)
     )
+
+
+def _jacobian_at_once(output, inputs, create_graph, strict, number):
+    """As ``_jacobian_of``, all rows in one backward pass."""
+    if not output.requires_grad or output.numel() == 0:
+        return tuple(x.new_zeros(output.size() + x.size()) for x in inputs)
+    unit = rushlight.eye(output.numel(), dtype=output.dtype, device=output.device)
+    found = rushlight.autograd.grad(
+        output,
+        inputs,
+        unit.view(-1, *output.size()),
+        allow_unused=True,
+        create_graph=create_graph,
+        retain_graph=True,
+        is_grads_batched=True,
+    )
+    return tuple(
+        x.new_zeros(output.size() + x.size()) if g is None else g.reshape(output.size() + x.size())
+        for g, x in zip(found, inputs)
+    )
+
+
+_NOT_TOGETHER = (
+    'torch.autograd.functional.jacobian: `{}=True` and `strategy="forward-mode"` are not supported together '
+    '(yet). Please either set `{}=False` or `strategy="reverse-mode"`.'
+)
+
+
+def _check_forward(create_graph, strict, vectorize):
+    if strict:
+        raise RuntimeError(_NOT_TOGETHER.format("strict", "strict"))
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is"
+            "only implemented for `vectorize=True`."
+        )
+    if create_graph:
+        raise NotImplementedError(_NOT_TOGETHER.format("create_graph", "create_graph"))
+
+
+def _forward_jacobian(func, inputs, create_graph, strict, vectorize):
+    _check_forward(create_graph, strict, vectorize)
+    from rushlight.func import jacfwd
+
+    inputs, in_tuple = _inputs_tuple(inputs, "inputs", "jacobian")
+
+    def checked(*args):
+        outputs, is_tuple = _call(func, args, "jacobian")
+        return outputs if is_tuple else outputs[0]
+
+    result = jacfwd(checked, tuple(range(len(inputs))))(*inputs)
+    if in_tuple:
+        return result
+    return tuple(row[0] for row in result) if isinstance(result[0], tuple) else result[0]
 
 
 def _scalar(func, function):
@@ -182,11 +244,18 @@ def hessian(
 ):
     """The second derivatives of a function that returns one number."""
     given, in_tuple = _inputs_tuple(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     scalar = _scalar(func, "hessian")
+    if outer_jacobian_strategy == "forward-mode":
+        _check_forward(create_graph, strict, vectorize)
+        from rushlight.func import jacfwd, jacrev
+
+        every = tuple(range(len(given)))
+        result = jacfwd(jacrev(scalar, every), every)(*given)
+        return result if in_tuple else result[0][0]
 
     def gradient(*args):
-        if outer_jacobian_strategy == "forward-mode" and strict:
-            raise RuntimeError("torch.autograd.functional.hessian: forward-mode does not support strict mode")
         first = jacobian(scalar, args, create_graph=True, strict=False)
         if strict:
             for i, g in enumerate(first):
@@ -194,7 +263,7 @@ def hessian(
                     raise _strict_error("jacobian", i)
         return first
 
-    result = jacobian(gradient, given, create_graph=create_graph, strict=strict)
+    result = jacobian(gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize)
     return result if in_tuple else result[0][0]
 
 

@@ -45,17 +45,25 @@ def gradcheck(
         check_undefined_grad: also run backward with gradients missing for some outputs.
         check_grad_dtypes: gradients must have the dtype of their inputs.
         check_batched_grad: also run backward for a batch of gradients.
+        check_forward_ad: also compare with forward mode; check_backward_ad=False compares only with it.
+        check_batched_forward_grad: also run forward mode for a batch of tangents.
         fast_mode: compare along one random direction instead of whole Jacobians.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
-    if check_forward_ad or check_batched_forward_grad:
-        raise NotImplementedError(
-            "gradcheck: forward mode is not checked yet; leave check_forward_ad at False"
+    if check_batched_grad and not check_backward_ad:
+        raise AssertionError(
+            "Setting check_batched_grad=True is currently only supported with check_backward_ad=True"
         )
+    if check_batched_forward_grad and not check_forward_ad:
+        raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     try:
-        check.run(check_undefined_grad, check_batched_grad)
+        check.check_inputs()
+        if check_forward_ad:
+            check.run_forward(check_batched_forward_grad)
+        if check_backward_ad:
+            check.run(check_undefined_grad, check_batched_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -143,7 +151,6 @@ class _Check:
         ]
 
     def run(self, check_undefined, check_batched):
-        self._check_inputs()
         outputs = self._call()
         numbered = [
             (i, o) for i, o in enumerate(outputs) if isinstance(o, rushlight.Tensor) and o.requires_grad
@@ -159,7 +166,7 @@ class _Check:
         if check_undefined:
             self._check_undefined([o for _, o in numbered])
 
-    def _check_inputs(self):
+    def check_inputs(self):
         if not self.wanted:
             raise ValueError(
                 "gradcheck expects at least one input tensor to require gradient, but none of them have "
@@ -240,6 +247,72 @@ class _Check:
             raise GradcheckError("Analytical gradient has incorrect size")
         if self.check_dtypes and grad.dtype != x.dtype:
             raise GradcheckError("Analytical gradient has incorrect dtype")
+
+    # Forward mode
+
+    def run_forward(self, check_batched):
+        outputs = self._call()
+        for number, output in enumerate(outputs):
+            if not isinstance(output, rushlight.Tensor) or not _is_inexact(output):
+                continue
+            for position, (i, x) in enumerate(self.wanted):
+                self._check_forward(number, output, position, i, x)
+        if check_batched:
+            self._check_batched_forward()
+
+    def _jvps(self, position, tangent):
+        """The tangents of all outputs for a tangent of one input."""
+        from rushlight.autograd import forward_ad
+
+        target = self.wanted[position][0]
+        with forward_ad.dual_level():
+            given = [
+                forward_ad.make_dual(x.detach(), tangent) if i == target else _detached(x)
+                for i, x in enumerate(self.inputs)
+            ]
+            duals = _tuple(self.function(*given))
+            found = [forward_ad.unpack_dual(o) if isinstance(o, rushlight.Tensor) else None for o in duals]
+        return [
+            None if pair is None else rushlight.zeros_like(pair[0]) if pair[1] is None else pair[1]
+            for pair in found
+        ]
+
+    def _check_forward(self, number, output, position, i, x):
+        """Columns of the Jacobian by forward mode against finite differences; along both axes of a complex
+        input."""
+        for unit, note in ((1, ""), (1j, "imaginary directions, ")) if x.is_complex() else ((1, ""),):
+            for index in _indices(x):
+                tangent = rushlight.zeros_like(x, memory_format=rushlight.contiguous_format).detach()
+                tangent[index] = unit
+                forward = self._jvps(position, tangent)[number].detach().reshape(-1)
+                numerical = self._slope(number, x, index, _whole, unit * self.eps).to(forward.dtype)
+                if not rushlight.allclose(forward, numerical, self.rtol, self.atol):
+                    raise GradcheckError(
+                        f"{note}Jacobian computed with forward mode mismatch for output {number} with "
+                        f"respect to input {i},\nnumerical:{numerical}\nanalytical:{forward}\n"
+                    )
+
+    def _check_batched_forward(self):
+        from rushlight.func import jvp, vmap
+
+        for i, x in self.wanted:
+            tangents = rushlight.stack([rushlight.randn_like(x).detach() for _ in range(2)])
+
+            def along(tangent, i=i, x=x):
+                def of_one(value):
+                    given = [value if j == i else _detached(y) for j, y in enumerate(self.inputs)]
+                    return tuple(o for o in _tuple(self.function(*given)) if isinstance(o, rushlight.Tensor))
+
+                return jvp(of_one, (x.detach(),), (tangent,))[1]
+
+            batch = vmap(along)(tangents)
+            single = [along(t) for t in tangents]
+            for number, found in enumerate(batch):
+                expected = rushlight.stack([row[number] for row in single])
+                if not rushlight.allclose(found, expected, self.rtol, self.atol):
+                    raise GradcheckError(
+                        f"While computing batched forward gradients, got: {found}\n\nExpected: {expected}"
+                    )
 
     # Comparison
 
@@ -352,6 +425,14 @@ class _Check:
                     raise GradcheckError(
                         f"For output {number} and input {k}: batched gradients differ from single ones"
                     )
+
+
+def _is_inexact(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
+def _detached(value):
+    return value.detach() if isinstance(value, rushlight.Tensor) else value
 
 
 def _whole(values):

@@ -6,6 +6,10 @@
 #include <cstddef>
 #include <cstring>
 
+#include "autograd/gradient_ops.h"
+#include "transform/forward.h"
+#include "transform/level.h"
+
 namespace rushlight::python {
 
 // --- node
@@ -103,9 +107,62 @@ bool has_setup_context(PyObject* cls) {
   return own.get() != base.get();
 }
 
+class TangentsOff {
+ public:
+  TangentsOff() : consider_(dispatch_state.consider) { set_forward_mode(false); }
+  ~TangentsOff() { set_forward_mode(consider_ & kForwardGrad); }
+  TangentsOff(const TangentsOff&) = delete;
+
+ private:
+  uint32_t consider_;
+};
+
+// The arguments' tangents as jvp takes them: None for what is no tensor, zeros (or None) where there is none.
+PyRef tangents_of(const PyFunctionObject& ctx, PyObject* args, bool& any) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(args);
+  PyRef tangents(check(PyTuple_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* arg = PyTuple_GET_ITEM(args, i);
+    Tensor tangent;
+    if (is_tensor(arg)) {
+      tangent = tangent_of(tensor_of(arg));
+      any |= tangent.defined();
+      if (!tangent.defined() && ctx.materialize_grads && is_differentiable(tensor_of(arg).dtype()))
+        tangent = gradient_ops.zeros(tensor_of(arg).sizes(), tensor_of(arg).dtype(), tensor_of(arg).device());
+    }
+    PyTuple_SET_ITEM(tangents.get(), i, check(wrap(std::move(tangent))));
+  }
+  return tangents;
+}
+
+// jvp gives the results their tangents.
+void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyObject* outputs) {
+  if (!forward_mode_enabled()) return;
+  bool any = false;
+  const PyRef tangents = tangents_of(ctx, args, any);
+  if (!any) return;
+  TangentsOff scope;
+  PyRef method(check(PyObject_GetAttrString(object, "apply_jvp")));
+  PyRef found(check(PyObject_Call(method.get(), tangents.get(), nullptr)));
+  if (!PyTuple_Check(found.get())) found = PyRef(check(PyTuple_Pack(1, found.get())));
+  const Py_ssize_t n = PyTuple_GET_SIZE(outputs);
+  RL_CHECK(PyTuple_GET_SIZE(found.get()) == n, "function ", Py_TYPE(object)->tp_name,
+           "'s jvp returned an incorrect number of gradients (expected ", n, ", got ",
+           PyTuple_GET_SIZE(found.get()), ")");
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject *output = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(found.get(), i);
+    if (!is_tensor(output) || tangent == Py_None) continue;
+    const Tensor& t = expect_tensor(tangent, "jvp");
+    RL_CHECK(t.sizes() == tensor_of(output).sizes(), "custom Function's jvp: output ", i, " has shape ",
+             tensor_of(output).sizes(), " but its tangent has shape ", t.sizes());
+    set_tangent(tensor_of(output), t);
+  }
+}
+
 // forward(ctx, *args), or forward(*args) and then setup_context(ctx, args, output); with recording off.
 PyRef run_forward(PyObject* cls, PyObject* ctx, PyObject* args) {
   GradMode off(false);
+  TangentsOff no_tangents;
   PyRef forward(check(PyObject_GetAttrString(cls, "forward")));
   if (has_setup_context(cls)) {
     PyRef output(check(PyObject_Call(forward.get(), args, nullptr)));
@@ -153,6 +210,8 @@ PyObject* function_apply(PyObject* cls, PyObject* args) {
     PyRef raw = many ? std::move(output) : PyRef(check(PyTuple_Pack(1, output.get())));
     PyRef outputs = wrap_outputs(ctx, recorded ? node : nullptr, args, std::move(raw));
     if (recorded) save_tensors(ctx, *node);
+    push_tangents(ctx, object.get(), args, outputs.get());
+    Py_CLEAR(ctx.saved_for_forward);
     Py_CLEAR(ctx.to_save);
     Py_CLEAR(ctx.dirty_tensors);
     Py_CLEAR(ctx.non_differentiable);

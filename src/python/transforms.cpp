@@ -158,10 +158,12 @@ PyObject* describe_level(const Level* l) {
   if (!l) Py_RETURN_NONE;
   static constexpr const char* kinds[] = {"Vmap", "Grad", "Jvp"};
   static constexpr const char* modes[] = {"error", "different", "same"};
-  return Py_BuildValue("(sLLs)", kinds[static_cast<int>(l->kind)], static_cast<long long>(l->depth),
-                       static_cast<long long>(l->batch_size), modes[static_cast<int>(l->randomness)]);
+  return Py_BuildValue("(sLLsN)", kinds[static_cast<int>(l->kind)], static_cast<long long>(l->depth),
+                       static_cast<long long>(l->batch_size), modes[static_cast<int>(l->randomness)],
+                       PyBool_FromLong(l->kind == LevelKind::Vmap || l->grad_enabled));
 }
-// (kind, level, batch size, randomness) of the innermost transform, or None.
+// Of the innermost transform, or None: kind, level, batch size, randomness, whether gradients were recorded
+// outside.
 PyObject* peek(PyObject*, PyObject*) { return describe_level(dispatch_state.level); }
 PyObject* get_stack(PyObject*, PyObject*) {
   return guard([]() -> PyObject* {
