@@ -270,12 +270,12 @@ struct PauseTransforms {
   PyObject_HEAD uint32_t always, consider;
 };
 static PyObject* pause_enter(PyObject* self, PyObject*) {
-  constexpr uint32_t transforms = kVmap | kForwardGrad;
+  constexpr uint32_t transforms = kWrapped | kForwardGrad;
   auto* p = reinterpret_cast<PauseTransforms*>(self);
   p->always = dispatch_state.always & transforms;
-  p->consider = dispatch_state.consider & transforms;
+  p->consider = dispatch_state.consider & kForwardGrad;
   dispatch_state.always &= ~transforms;
-  dispatch_state.consider &= ~transforms;
+  dispatch_state.consider &= ~uint32_t{kForwardGrad};
   Py_RETURN_NONE;
 }
 static PyObject* pause_exit(PyObject* self, PyObject*) {
