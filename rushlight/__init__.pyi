@@ -17,6 +17,7 @@ from rushlight import cpu as cpu
 from rushlight import cuda as cuda
 from rushlight import distributions as distributions
 from rushlight import fft as fft
+from rushlight import func as func
 from rushlight import functional as functional
 from rushlight import futures as futures
 from rushlight import hub as hub
