@@ -3,20 +3,28 @@
 Arrays stand for tensors; float64 arrays take part in gradient checks. `None` as name prefix never occurs.
 """
 
+import sys
+
 import numpy as np
 
-RNG = np.random.default_rng(0)
+_STREAMS = {}
+
+
+def _stream():
+    """One stream of numbers for each file of samples, so that a new file leaves the others' as they are."""
+    name = sys._getframe(2).f_globals["__name__"]
+    return _STREAMS.setdefault(name, np.random.default_rng(0))
 
 
 def real(*shape):
     """Distinct values of both signs, away from ties and from zero."""
     n = int(np.prod(shape))
     values = (np.arange(n) - n / 2 + 0.3) * 0.7
-    return RNG.permutation(values).reshape(shape)
+    return _stream().permutation(values).reshape(shape)
 
 
 def whole(*shape, low=-9, high=10):
-    return RNG.integers(low, high, size=shape)
+    return _stream().integers(low, high, size=shape)
 
 
 NAN = np.array([[1.0, np.nan, 3.0], [np.nan, -2.0, 0.5]])
