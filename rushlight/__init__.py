@@ -85,20 +85,24 @@ for _name in _HOME_OF:
 
 def __getattr__(name):
     home = _HOME_OF.get(name)
-    if home is not None:
-        value = getattr(_importlib.import_module(f"rushlight.{home}"), name)
-    elif name in _SUBMODULES:
-        try:
-            value = _importlib.import_module(f"rushlight.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"rushlight.{name}":
-                raise
-            raise AttributeError(f"module 'torch' has no attribute {name!r}") from None
-    else:
+    if home is None and name not in _SUBMODULES:
         raise AttributeError(f"module 'torch' has no attribute {name!r}")
+    path = f"rushlight.{home or name}"
+    try:
+        value = _importlib.import_module(path)
+    except ModuleNotFoundError as error:
+        if not path.startswith(error.name or "?"):
+            raise
+        raise AttributeError(f"module 'torch' has no attribute {name!r}") from None
+    if home is not None:
+        value = getattr(value, name)
     globals()[name] = value
     return value
 
 
 def __dir__():
-    return sorted({*globals(), *_HOME_OF, *_SUBMODULES})
+    from importlib.util import find_spec
+
+    there = {place for place in {*_HOMES, *_SUBMODULES} if find_spec(f"rushlight.{place.split('.')[0]}")}
+    lazy = {name for name, home in _HOME_OF.items() if home in there}
+    return sorted({*globals(), *lazy, *(_SUBMODULES & there)})

@@ -21,7 +21,6 @@ from rows import Row, Sample  # noqa: E402
 
 import rushlight as rl  # noqa: E402
 
-
 PREFIXES = {"": "", "nn": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}
 RECORDS = {}  # public name -> the records of its overloads
 for _record in rl._C._operator_records():
@@ -33,6 +32,10 @@ def has(name, fact):
     """Whether all overloads of an operator have a form."""
     records = RECORDS.get(name.removeprefix("Tensor."), [])
     return bool(records) and all(record[fact] for record in records)
+
+
+def has_list_result(name):
+    return any("-> Tensor[]" in record["schema"] for record in RECORDS.get(name, []))
 
 
 def as_rows(rows):
@@ -50,7 +53,7 @@ def as_rows(rows):
             dtypes=("float64",),
             grad=False,
             method=False,
-            out=has(name, "out") and "." not in name.removeprefix("linalg."),
+            out=has(name, "out") and "." not in name.removeprefix("linalg.") and not has_list_result(name),
             inplace=has(name, "inplace") and "." not in name,
         )
         for name, calls in rows.items()
