@@ -7,8 +7,8 @@ import rushlight as torch
 from rushlight import inf
 from rushlight.distributions.distribution import Distribution
 
-_KL_REGISTRY = {}  # (type of p, type of q) -> function
-_KL_MEMOIZE = {}
+_KL_REGISTRY: dict = {}  # (type of p, type of q) -> function
+_KL_MEMOIZE: dict = {}
 
 __all__ = ["register_kl", "kl_divergence"]
 
