@@ -96,6 +96,7 @@ struct Index {
   ViewBuilder view;
   std::vector<Tensor> tensors;  // per dimension of the view; undefined for whole dimensions
   bool any_tensor = false;
+  int64_t covered = 0;  // dimensions that `tensors` stand for; a mask stands for several
 };
 
 static Tensor sequence_tensor(PyObject* o) {
@@ -114,7 +115,7 @@ static int64_t dims_consumed(PyObject* o) {
 }
 
 static void add_tensor(Index& index, int64_t& dim, Tensor t) {
-  while (static_cast<int64_t>(index.tensors.size()) < dim) index.tensors.emplace_back();
+  for (; index.covered < dim; ++index.covered) index.tensors.emplace_back();
   const int64_t consumed = is_mask(t) ? t.dim() : 1;
   RL_CHECK_INDEX(dim + consumed <= index.view.dim(), "too many indices for tensor of dimension ",
                  index.view.dim());
@@ -125,6 +126,7 @@ static void add_tensor(Index& index, int64_t& dim, Tensor t) {
                      index.view.finish().sizes(), " at index ", dim + i);
   index.tensors.push_back(std::move(t));
   index.any_tensor = true;
+  index.covered += consumed;
   dim += consumed;
 }
 
@@ -196,7 +198,7 @@ static bool list_means_tuple(PyObject* o) {
 }
 
 static Index read_index(const Tensor& t, PyObject* o) {
-  Index index{ViewBuilder(t), {}, false};
+  Index index{ViewBuilder(t), {}};
   PyObject* const* items = &o;
   Py_ssize_t n = 1;
   const bool as_list = !PyTuple_Check(o) && list_means_tuple(o);
