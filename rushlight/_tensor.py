@@ -172,6 +172,23 @@ class Tensor(_C.TensorBase):
         """The elements without consecutive repetitions; see ``torch.unique_consecutive``."""
         return rushlight.functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
+    def __array_namespace__(self, *, api_version=None):
+        """The functions of the Array API standard for tensors: `rushlight.array_api`."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"Unrecognized array API version: {api_version!r}")
+        from rushlight import array_api
+
+        return array_api
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def to_device(self, device, /, *, stream=None):
+        """This tensor on another device, as the Array API standard spells `to`."""
+        if stream is not None:
+            raise ValueError(f"to_device: streams are not supported, but got {stream!r}")
+        return self.to(device)
+
     def new(self, *args, **kwargs):
         """A tensor of this dtype, made as the legacy constructors make theirs."""
         return _C._legacy_tensor(self.dtype, args, kwargs or None)
