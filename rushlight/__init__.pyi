@@ -10,6 +10,7 @@ from rushlight import _legacy_types as _legacy_types
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
+from rushlight import array_api as array_api
 from rushlight import autograd as autograd
 from rushlight import backends as backends
 from rushlight import compiler as compiler
@@ -21,6 +22,7 @@ from rushlight import func as func
 from rushlight import functional as functional
 from rushlight import futures as futures
 from rushlight import hub as hub
+from rushlight import interpolate as interpolate
 from rushlight import jit as jit
 from rushlight import linalg as linalg
 from rushlight import masked as masked
