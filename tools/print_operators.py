@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from reference import overview, pages, stubs  # noqa: E402
+from reference import coverage, overview, pages, stubs  # noqa: E402
 
 
 def printed():
@@ -19,7 +19,8 @@ def printed():
     import rushlight
 
     records = rushlight._C._operator_records()
-    return {"docs/operators.md": overview.page(records), **pages.pages(records), **stubs.stubs()}
+    tables = {"docs/operators.md": overview.page(records), "docs/coverage.md": coverage.page(records)}
+    return {**tables, **pages.pages(records), **stubs.stubs()}
 
 
 def outdated(texts):

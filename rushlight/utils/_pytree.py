@@ -105,10 +105,10 @@ class _Serialized(NamedTuple):
     from_dumpable_context: Callable | None
 
 
-SUPPORTED_NODES = {}
-SUPPORTED_SERIALIZED_TYPES = {}
-SERIALIZED_TYPE_TO_PYTHON_TYPE = {}
-CONSTANT_NODES = set()
+SUPPORTED_NODES: dict = {}
+SUPPORTED_SERIALIZED_TYPES: dict = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict = {}
+CONSTANT_NODES: set = set()
 _lock = threading.Lock()
 
 

@@ -6,6 +6,8 @@
 #include "ops/pointwise_family.h"
 #include "python/op_function.h"
 #include "python/types.h"
+#include "transform/forward.h"
+#include "transform/vmap.h"
 
 namespace rushlight::python {
 namespace {
@@ -99,6 +101,8 @@ PyObject* record(const Op& op) {
   set(dict.get(), "out", op.has_out);
   set(dict.get(), "function", op.is_function);
   set(dict.get(), "method", op.is_method);
+  set(dict.get(), "jvp", to_python(tangent_rule_name(op)));
+  set(dict.get(), "vmap", to_python(batch_entry(op).kind));
   set_promotion(dict.get(), op);
   return dict.release();
 }

@@ -182,7 +182,9 @@ def module_rest(declared):
     for key, value in sorted(vars(_C).items()):
         if key in declared or key.startswith("__"):
             continue
-        if isinstance(value, type):
+        if isinstance(value, type(_C)):
+            yield f"{key}: Any"
+        elif isinstance(value, type):
             yield f"class {key}:\n    def __getattr__(self, name: _str) -> Any: ..."
             if "__call__" in vars(value):
                 yield "    def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."

@@ -1,0 +1,95 @@
+"""Operator by rule: written, derived, or refused with a reason; printed with ``pytest -s``, kept in docs."""
+
+import collections
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight as rl
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE / "ops"), str(HERE.parents[1] / "tools")]
+
+from engine import arguments, flatten, resolve  # noqa: E402
+from reference import coverage  # noqa: E402
+from test_ops import MAIN, RECORDS, ROWS, samples  # noqa: E402
+
+TABLE = coverage.matrix(rl._C._operator_records())
+
+
+def test_no_cell_is_empty(capsys):
+    counts = collections.Counter()
+    for schema, row in TABLE.items():
+        assert set(row) == set(coverage.COLUMNS)
+        for column, (state, text) in row.items():
+            assert state in (coverage.RULE, coverage.DERIVED, coverage.REFUSED)
+            assert text and text.strip(), f"{schema}: {column} is {state} without a word"
+            counts[column, state] += 1
+    with capsys.disabled():
+        print()
+        for column in coverage.COLUMNS:
+            line = "  ".join(f"{state} {counts[column, state]:4}" for state in ("rule", "derived", "refused"))
+            print(f"  {column:18} {line}")
+
+
+def meta(value):
+    """A tensor without data in place of each tensor."""
+    if isinstance(value, rl.Tensor):
+        return value.to("meta")
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(meta, value))
+    return value
+
+
+def cells(row, column):
+    """What the matrix says about a row's operator: the states of its overloads; none for compositions."""
+    records = RECORDS.get(row.name.removeprefix("Tensor."), [])
+    return {TABLE[r["schema"]][column][0] for r in records}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_meta_column_is_true(row):
+    """Where the matrix promises shapes without data, they are the shapes with data."""
+    if coverage.REFUSED in cells(row, "meta shape"):
+        pytest.skip("refused for some overload")
+    if not any(r.get("meta_refusal") for found in RECORDS.values() for r in found):
+        pytest.skip("this version's records don't tell which operators need values")
+    for sample in samples(row, MAIN[row.name])[:2]:
+        args, kwargs = arguments(rl, sample, MAIN[row.name])
+        real = flatten(resolve(rl, row.name)(*args, **kwargs))
+        try:
+            shapes = flatten(resolve(rl, row.name)(*meta(args), **{k: meta(v) for k, v in kwargs.items()}))
+        except (NotImplementedError, RuntimeError) as error:
+            # Programs in Python may look at values; the matrix speaks of operators.
+            assert "meta" in str(error) and not cells(row, "meta shape"), f"{row.name}: {error}"
+            continue
+        for mine, theirs in zip(shapes, real, strict=True):
+            if isinstance(theirs, rl.Tensor):
+                assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_derivative_column_is_true(row):
+    """Where the matrix promises a derivative, a floating result of a differentiable input has a grad_fn."""
+    states = cells(row, "derivative")
+    dtype = MAIN[row.name]
+    if not states or not dtype.startswith("float"):
+        pytest.skip("not an operator with floating input")
+    for sample in samples(row, dtype)[:1]:
+        args, kwargs = arguments(rl, sample, dtype, requires_grad=True)
+        inputs = [a for a in flatten(list(args)) if isinstance(a, rl.Tensor) and a.requires_grad]
+        results = [t for t in flatten(resolve(rl, row.name)(*args, **kwargs)) if isinstance(t, rl.Tensor)]
+        recorded = any(t.grad_fn is not None for t in results if t.is_floating_point() or t.is_complex())
+        if states == {coverage.REFUSED}:
+            assert not recorded
+        elif inputs and coverage.REFUSED not in states and row.grad:
+            assert recorded
+
+
+def test_the_page_is_printed_by_the_same_command():
+    spec = importlib.util.spec_from_file_location("printer", HERE.parents[1] / "tools" / "print_operators.py")
+    printer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(printer)
+    assert "docs/coverage.md" in printer.printed()
