@@ -8,7 +8,7 @@ HEAD = """# Coverage
 
 Printed from the operator table by `python tools/print_operators.py`; do not edit.
 
-Every operator has an answer for every rule. **rule**: written for it. *derived*: follows from its family, from
+Each operator has an answer for each rule. **rule**: written for it. *derived*: follows from its family, from
 the operators it is written in, or from its derivative. Anything else is a refusal, with its reason. An
 operator whose result is an integer or a bool has no derivative, and neither have its tangents.
 
