@@ -87,6 +87,8 @@ def repeat(x, repeats, /, *, axis=None):
     """Each element several times along axis; of the flattened array where it is None."""
     if isinstance(repeats, (list, tuple)):
         repeats = torch.tensor(repeats, dtype=torch.int64, device=x.device)
+    if isinstance(repeats, torch.Tensor):
+        repeats = repeats.to(torch.int64)
     return torch.repeat_interleave(x, repeats, axis)
 
 
@@ -102,7 +104,9 @@ def reshape(x, /, shape, *, copy=None):
 
 def roll(x, /, shift, *, axis=None):
     """Elements moved along axes, coming in again at the other end."""
-    if axis is None or isinstance(axis, int):
+    if axis is None:
+        return torch.roll(x, shift)
+    if isinstance(axis, int):
         return torch.roll(x, shift, axis)
     shifts = (shift,) * len(axis) if isinstance(shift, int) else shift
     return torch.roll(x, tuple(shifts), tuple(axis))

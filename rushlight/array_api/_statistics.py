@@ -47,9 +47,10 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False):
 
 def prod(x, /, *, axis=None, dtype=None, keepdims=False):
     """The product over axes."""
-    result, axes = x.to(_accumulator(x, dtype), copy=True), _axes(x, axis)
+    dtype, axes = _accumulator(x, dtype), _axes(x, axis)
+    result = x.to(dtype, copy=True)
     for a in sorted(axes, reverse=True):
-        result = torch.prod(result, a, keepdims)
+        result = torch.prod(result, a, keepdims, dtype=dtype)
     return result
 
 
@@ -100,7 +101,9 @@ def _cumulative(operator, start, x, axis, dtype, include_initial):
         if x.ndim != 1:
             raise ValueError(f"axis must be given for an array of {x.ndim} dimensions")
         axis = 0
-    result = operator(x, axis, dtype=_accumulator(x, dtype))
+    dtype = _accumulator(x, dtype)
+    # Sums modulo 2^64 have the same bits with and without a sign.
+    result = operator(x, axis, dtype=torch.int64 if dtype == torch.uint64 else dtype).to(dtype)
     if not include_initial:
         return result
     shape = list(x.shape)
