@@ -789,6 +789,7 @@ from rushlight._C._VariableFunctions import rnn_tanh_cell as rnn_tanh_cell
 from rushlight._C._VariableFunctions import rnn_relu as rnn_relu
 from rushlight._C._VariableFunctions import rnn_relu_cell as rnn_relu_cell
 from rushlight._C._VariableFunctions import _einsum as _einsum
+from rushlight._C._VariableFunctions import _lu_with_info as _lu_with_info
 from rushlight._C._VariableFunctions import lu_unpack as lu_unpack
 from rushlight._C._VariableFunctions import lu_solve as lu_solve
 from rushlight._C._VariableFunctions import inverse as inverse
@@ -807,7 +808,6 @@ from rushlight._C._VariableFunctions import svd as svd
 from rushlight._C._VariableFunctions import pinverse as pinverse
 from rushlight._C._VariableFunctions import frobenius_norm as frobenius_norm
 from rushlight._C._VariableFunctions import nuclear_norm as nuclear_norm
-from rushlight._C._VariableFunctions import dist as dist
 from rushlight._C._VariableFunctions import renorm as renorm
 from rushlight._C._VariableFunctions import renorm_ as renorm_
 from rushlight._C._VariableFunctions import _chain_matmul as _chain_matmul
@@ -817,6 +817,7 @@ from rushlight._C._VariableFunctions import kron as kron
 from rushlight._C._VariableFunctions import cross as cross
 from rushlight._C._VariableFunctions import cov as cov
 from rushlight._C._VariableFunctions import corrcoef as corrcoef
+from rushlight._C._VariableFunctions import dist as dist
 from rushlight._C._VariableFunctions import _fft_c2c as _fft_c2c
 from rushlight._C._VariableFunctions import _fft_r2c as _fft_r2c
 from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r

@@ -166,19 +166,19 @@ def einsum(*args):
     return torch._einsum(equation, list(operands))
 
 
+_CDIST_MODES = {
+    "use_mm_for_euclid_dist_if_necessary": None,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+_cdist = torch._C._VariableFunctions.cdist
+
+
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """The p-norm distance between each row of x1 and each row of x2."""
-    if x1.dim() < 2 or x2.dim() < 2:
-        raise RuntimeError(
-            f"cdist only supports at least 2D tensors, X1 got: {x1.dim()}D and X2 got: {x2.dim()}D"
-        )
-    if x1.size(-1) != x2.size(-1):
-        raise RuntimeError(
-            f"X1 and X2 must have the same number of columns. X1: {x1.size(-1)} X2: {x2.size(-1)}"
-        )
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
+    if compute_mode not in _CDIST_MODES:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    return _cdist(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
 def chain_matmul(*matrices, out=None):
@@ -190,8 +190,8 @@ def chain_matmul(*matrices, out=None):
 
 def lu(A, pivot=True, get_infos=False, out=None):
     """The former name of `linalg.lu_factor`: factors and pivots, with `get_infos` LAPACK's verdicts too."""
-    LU, pivots, infos = torch.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos)
-    results = (LU, pivots, infos) if get_infos else (LU, pivots)
+    factors = torch._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
+    results = factors if get_infos else (factors.LU, factors.pivots)
     if out is None:
         return results
     if len(out) != len(results):

@@ -61,6 +61,11 @@ class lu_factor(NamedTuple):
     LU: Tensor
     pivots: Tensor
 
+class _lu_with_info(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
+
 class lu_unpack(NamedTuple):
     P: Tensor
     L: Tensor

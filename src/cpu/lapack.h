@@ -53,9 +53,11 @@ struct Lapack {
   static int getrf(int m, int n, T* a, int* pivots);
   // b[n, columns] = op(A)^-1 b, op as `trans` says: N, T or C.
   static void getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b);
+  // The inverse in place of the factors.
+  static int getri(int n, T* lu, const int* pivots, Scratch<T>& s);
   static void trsm(bool upper, char trans, bool unit, int n, int columns, const T* a, T* b);
-  // The lower factor; what lies above the diagonal stays.
-  static int potrf(int n, T* a);
+  // The lower or upper factor; what lies on the other side of the diagonal stays.
+  static int potrf(bool upper, int n, T* a);
   // Bunch and Kaufman's L D L^T, or L D L^H, of the lower triangle.
   static int sytrf(bool hermitian, int n, T* a, int* pivots, Scratch<T>& s);
   static void sytrs(bool hermitian, int n, int columns, const T* ld, const int* pivots, T* b);

@@ -60,6 +60,7 @@ constexpr auto choose(auto s, auto d, auto c, auto z) {
 // clang-format off
 RL_ROUTINE(getrf_, getrf, getrf, In m, In n, Array a, In lda, Out pivots, Out info)
 RL_ROUTINE(getrs_, getrs, getrs, Text trans, In n, In columns, Input a, In lda, In pivots, Array b, In ldb, Out info, Length)
+RL_ROUTINE(getri_, getri, getri, In n, Array a, In lda, In pivots, Array work, In lwork, Out info)
 RL_ROUTINE(trsm_, trsm, trsm, Text side, Text uplo, Text trans, Text diag, In m, In n, Input alpha, Input a, In lda, Array b, In ldb, Length, Length, Length, Length)
 RL_ROUTINE(potrf_, potrf, potrf, Text uplo, In n, Array a, In lda, Out info, Length)
 RL_ROUTINE(sytrf_, sytrf, sytrf, Text uplo, In n, Array a, In lda, Out pivots, Array work, In lwork, Out info, Length)
@@ -133,15 +134,22 @@ void Lapack<T>::getrs(char trans, int n, int columns, const T* lu, const int* pi
 }
 
 template <class T>
+int Lapack<T>::getri(int n, T* lu, const int* pivots, Scratch<T>& s) {
+  int info = 0;
+  with_work(s, [&](T* work, In lwork) { getri_<T>(&n, lu, &n, pivots, work, lwork, &info); });
+  return info;
+}
+
+template <class T>
 void Lapack<T>::trsm(bool upper, char trans, bool unit, int n, int columns, const T* a, T* b) {
   const T one(1);
   trsm_<T>("L", upper ? "U" : "L", &trans, unit ? "U" : "N", &n, &columns, &one, a, &n, b, &n, 1, 1, 1, 1);
 }
 
 template <class T>
-int Lapack<T>::potrf(int n, T* a) {
+int Lapack<T>::potrf(bool upper, int n, T* a) {
   int info = 0;
-  potrf_<T>("L", &n, a, &n, &info, 1);
+  potrf_<T>(upper ? "U" : "L", &n, a, &n, &info, 1);
   return info;
 }
 

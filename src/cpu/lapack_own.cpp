@@ -62,8 +62,27 @@ void Lapack<T>::getrs(char trans, int n, int columns, const T* lu, const int* pi
 }
 
 template <class T>
-int Lapack<T>::potrf(int n, T* data) {
+int Lapack<T>::getri(int n, T* lu, const int* pivots, Scratch<T>&) {
+  std::vector<T> inverse(static_cast<size_t>(int64_t{n} * n));
+  for (int j = 0; j < n; ++j) inverse[int64_t{j} * n + j] = T(1);
+  getrs('N', n, n, lu, pivots, inverse.data());
+  std::copy(inverse.begin(), inverse.end(), lu);
+  return 0;
+}
+
+template <class T>
+int Lapack<T>::potrf(bool upper, int n, T* data) {
   const Columns<T> a{data, n};
+  if (upper) {  // U^H is the lower factor
+    std::vector<T> turned(static_cast<size_t>(int64_t{n} * n));
+    const Columns<T> l{turned.data(), n};
+    for (int j = 0; j < n; ++j)
+      for (int i = j; i < n; ++i) l(i, j) = conj_of(a(j, i));
+    const int info = potrf(false, n, turned.data());
+    for (int j = 0; j < n; ++j)
+      for (int i = j; i < n; ++i) a(j, i) = conj_of(l(i, j));
+    return info;
+  }
   for (int j = 0; j < n; ++j) {
     const R d = std::real(a(j, j));
     if (!(d > 0)) return j + 1;
@@ -281,7 +300,8 @@ int Lapack<T>::gels(Driver driver, int m, int n, int columns, T* a, T* b, R rcon
   template int Lapack<T>::getrf(int, int, T*, int*);                                              \
   template void Lapack<T>::getrs(char, int, int, const T*, const int*, T*);                       \
   template void Lapack<T>::trsm(bool, char, bool, int, int, const T*, T*);                        \
-  template int Lapack<T>::potrf(int, T*);                                                         \
+  template int Lapack<T>::getri(int, T*, const int*, Scratch<T>&);                                \
+  template int Lapack<T>::potrf(bool, int, T*);                                                   \
   template int Lapack<T>::sytrf(bool, int, T*, int*, Scratch<T>&);                                \
   template void Lapack<T>::sytrs(bool, int, int, const T*, const int*, T*);                       \
   template void Lapack<T>::geqrf(int, int, T*, T*, Scratch<T>&);                                  \

@@ -61,13 +61,22 @@ void lu_solve(Batch batch, int64_t n, int64_t columns, char op, const void* lu, 
   });
 }
 
-void cholesky(Batch batch, int64_t n, void* a, int32_t* info) {
+void lu_inverse(Batch batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info) {
+  const int size = as_int(n);
+  each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto& scratch) {
+    using T = decltype(tag);
+    if (info[i] == 0) Lapack<T>::getri(size, at<T>(lu, i, n * n), pivots + i * n, scratch);
+  });
+}
+
+void cholesky(Batch batch, int64_t n, bool upper, void* a, int32_t* info) {
   const int size = as_int(n);
   each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto&) {
     using T = decltype(tag);
     T* matrix = at<T>(a, i, n * n);
-    info[i] = Lapack<T>::potrf(size, matrix);
-    for (int64_t j = 1; j < n; ++j) std::fill_n(matrix + j * n, j, T(0));
+    info[i] = Lapack<T>::potrf(upper, size, matrix);
+    for (int64_t j = 0; j < n; ++j)
+      upper ? std::fill_n(matrix + j * n + j + 1, n - j - 1, T(0)) : std::fill_n(matrix + j * n, j, T(0));
   });
 }
 

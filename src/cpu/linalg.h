@@ -15,8 +15,10 @@ struct Batch {
 void lu_factor(Batch, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info);
 // b[n, columns] = op(A)^-1 b; op is 'N', 'T' or 'C'.
 void lu_solve(Batch, int64_t n, int64_t columns, char op, const void* lu, const int32_t* pivots, void* b);
-// The lower factor, zeros above.
-void cholesky(Batch, int64_t n, void* a, int32_t* info);
+// The inverse in place of lu_factor's result; matrices whose info is not 0 stay.
+void lu_inverse(Batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info);
+// The lower or upper factor, zeros on the other side.
+void cholesky(Batch, int64_t n, bool upper, void* a, int32_t* info);
 void triangular_solve(Batch, int64_t n, int64_t columns, bool upper, char op, bool unit, const void* a,
                       void* b);
 void ldl_factor(Batch, int64_t n, bool hermitian, void* a, int32_t* pivots, int32_t* info);

@@ -12,6 +12,7 @@ void register_linalg_eigen_operators(Table& t);
 void register_linalg_least_squares_operators(Table& t);
 void register_linalg_norm_operators(Table& t);
 void register_linalg_product_operators(Table& t);
+void register_linalg_distance_operators(Table& t);
 
 void register_linalg_operators(Table& t) {
   register_linalg_lu_operators(t);
@@ -21,6 +22,7 @@ void register_linalg_operators(Table& t) {
   register_linalg_least_squares_operators(t);
   register_linalg_norm_operators(t);
   register_linalg_product_operators(t);
+  register_linalg_distance_operators(t);
 }
 
 }  // namespace rushlight

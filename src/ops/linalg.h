@@ -15,11 +15,13 @@ inline Fn<Tensor(const Tensor& pivots, int64_t rows)> permutation_of_pivots;
 inline Fn<Tensor(const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint)>
     linalg_lu_solve;
 inline Fn<Tensor(const Tensor& A)> linalg_det, linalg_inv, det, inverse, logdet;
-inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& A)> linalg_det_parts;
-inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A)> linalg_slogdet_parts;
+// by_rows: the factors are those of the transpose.
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& A, bool by_rows)> linalg_det_parts;
+inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A, bool by_rows)> linalg_slogdet_parts;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A)> linalg_slogdet, slogdet;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, bool check_errors)> linalg_inv_ex;
-inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A, const Tensor& B, bool left)>
+inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A, const Tensor& B, bool left,
+                                                     bool by_rows)>
     linalg_solve_parts;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, const Tensor& B, bool left, bool check_errors)>
     linalg_solve_ex;

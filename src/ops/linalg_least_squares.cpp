@@ -134,11 +134,9 @@ Tensor tolerance(std::string_view who, const Tensor& a, const Tensor& s, const T
 }
 
 Tensor pinv_kernel(const Call&, const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  if (hermitian)
-    check_square("linalg.pinv", a);
-  else
-    check_matrix("linalg.pinv", a);
-  check_floating("linalg.pinv", a);
+  RL_CHECK(a.dim() >= 2 && is_differentiable(a.dtype()) && element_size(real_dtype(a.dtype())) >= 4,
+           "linalg.pinv(", legacy_name(a.dtype()), "{", a.sizes(),
+           "}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types");
   if (a.numel() == 0) return uninitialized(with(batch_of(a), {a.size(-1), a.size(-2)}), a.dtype(), a);
   Tensor u, values, v;
   if (hermitian) {
@@ -167,7 +165,7 @@ Tensor pinverse_body(const Call&, const Tensor& a, double rcond) {
 }
 
 Tensor matrix_rank(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-  check_matrix("torch.linalg.matrix_rank", a);
+  check_matrix("torch.linalg.matrix_rank", a, "input");
   const std::string_view who = "torch.linalg.matrix_rank";
   if (a.numel() == 0) return zeros(batch_of(a), DType::Int64, std::nullopt, a.device(), std::nullopt);
   const Tensor s = hermitian ? abs(linalg_eigvalsh(a, "L")) : linalg_svdvals(a, std::nullopt);
@@ -201,13 +199,6 @@ void register_linalg_least_squares_operators(Table& t) {
       });
   const char* doc =
       "The pseudo-inverse; smaller singular values than max(atol, rtol * the largest) count as 0.";
-  t.composite(
-       "linalg::pinv.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) "
-       "-> "
-       "Tensor",
-       pinv_number_body)
-      .out()
-      .doc(doc);
   t.op(linalg_pinv,
        "linalg::pinv.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
        "hermitian=False) -> "
@@ -217,33 +208,40 @@ void register_linalg_least_squares_operators(Table& t) {
       .doc(doc)
       .derivative(
           [](Grad g, In<0> a, Out<0> p) { return Grads{pinv_gradient(g, p, a), Tensor(), Tensor()}; });
-  t.composite("linalg::pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor", pinv_rcond_number_body)
+  t.composite(
+       "linalg::pinv.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) "
+       "-> "
+       "Tensor",
+       pinv_number_body)
       .out()
       .doc(doc);
   t.composite("linalg::pinv.rcond_tensor(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor",
               pinv_rcond_body)
       .out()
       .doc(doc);
-  t.composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse_body).doc(doc);
-  doc = "How many singular values are larger than max(atol, rtol * the largest).";
-  t.composite(
-       "linalg::matrix_rank.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool "
-       "hermitian=False) -> Tensor",
-       rank_number_body)
+  t.composite("linalg::pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor", pinv_rcond_number_body)
       .out()
       .doc(doc);
+  t.composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse_body).doc(doc);
+  doc = "How many singular values are larger than max(atol, rtol * the largest).";
   t.composite(
        "linalg::matrix_rank.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
        "hermitian=False) -> Tensor",
        rank_body)
       .out()
       .doc(doc);
-  t.composite("linalg::matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
-              rank_tol_number_body)
+  t.composite(
+       "linalg::matrix_rank.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool "
+       "hermitian=False) -> Tensor",
+       rank_number_body)
       .out()
       .doc(doc);
   t.composite("linalg::matrix_rank.tol_tensor(Tensor A, Tensor tol, bool hermitian=False) -> Tensor",
               rank_tol_body)
+      .out()
+      .doc(doc);
+  t.composite("linalg::matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
+              rank_tol_number_body)
       .out()
       .doc(doc);
 }

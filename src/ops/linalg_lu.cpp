@@ -15,7 +15,8 @@ using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 // --- factors
 
 Three lu_factor_ex_kernel(const Call&, const Tensor& a, bool pivot, bool check_errors) {
-  check_matrix("torch.lu_factor", a);
+  RL_CHECK(a.dim() >= 2, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
+           " instead");
   check_floating("torch.lu_factor", a);
   RL_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const int64_t m = a.size(-2), n = a.size(-1);
@@ -30,6 +31,10 @@ Two lu_factor_body(const Call&, const Tensor& a, bool pivot) {
   const auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
   check_info("torch.linalg.lu_factor", info);
   return {lu, pivots};
+}
+
+Three lu_with_info_body(const Call&, const Tensor& a, bool pivot, bool check_errors) {
+  return linalg_lu_factor_ex(a, pivot, check_errors);
 }
 
 // Row p[i] of A is row i of L U.
@@ -78,7 +83,8 @@ Three lu_unpack_body(const Call&, const Tensor& lu, const Tensor& pivots, bool d
   return {p, l, u};
 }
 Three lu_body(const Call&, const Tensor& a, bool pivot) {
-  check_matrix("linalg.lu", a);
+  RL_CHECK(a.dim() >= 2, "linalg.lu: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
+           " instead");
   check_floating("linalg.lu", a);
   RL_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
@@ -161,15 +167,22 @@ Tensor old_lu_solve_body(const Call&, const Tensor& b, const Tensor& lu, const T
 
 // --- systems
 
-Four solve_kernel(const Call&, const Tensor& a, const Tensor& b, bool left) {
-  const auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
-  return {linalg_lu_solve(lu, pivots, b, left, false), lu, pivots, info};
+// A real matrix that lies by rows is, by columns, its transpose: whose factors do as well, without a copy
+// that turns it.
+bool lies_by_rows(const Tensor& a) { return a.is_contiguous() && !is_complex(a.dtype()); }
+Three factors_of(const Tensor& a, bool by_rows) {
+  return linalg_lu_factor_ex(by_rows ? transposed(a) : a, true, false);
+}
+
+Four solve_kernel(const Call&, const Tensor& a, const Tensor& b, bool left, bool by_rows) {
+  const auto [lu, pivots, info] = factors_of(a, by_rows);
+  return {linalg_lu_solve(lu, pivots, b, left, by_rows), lu, pivots, info};
 }
 Grads solve_gradient(const Tensor& g, const Tensor& a, const Tensor& x, const Tensor& lu,
-                     const Tensor& pivots, bool left, bool need_a) {
+                     const Tensor& pivots, bool left, bool by_rows, bool need_a) {
   // The factors at hand serve the first derivative; for the second one A must be part of the graph.
-  const Tensor gb =
-      GradMode::enabled() ? linalg_solve(adjoint_of(a), g, left) : linalg_lu_solve(lu, pivots, g, left, true);
+  const Tensor gb = GradMode::enabled() ? linalg_solve(adjoint_of(a), g, left)
+                                        : linalg_lu_solve(lu, pivots, g, left, !by_rows);
   const Tensor xh = adjoint_of(x);
   return {need_a ? -(left ? matmul(gb, xh) : matmul(xh, gb)) : Tensor(), gb};
 }
@@ -189,7 +202,7 @@ Two solve_ex_body(const Call&, const Tensor& a, const Tensor& b, bool left, bool
       "linalg.solve is equivalent to B / A.squeeze(-1)");
   const Tensor right = vector ? as_column(b) : b;
   check_solve_shapes("linalg.solve", a, right, left);
-  const auto [x, lu, pivots, info] = linalg_solve_parts(a, right, left);
+  const auto [x, lu, pivots, info] = linalg_solve_parts(a, right, left, lies_by_rows(a));
   if (check_errors) check_info("torch.linalg.solve_ex", info);
   return {vector ? squeeze_dim(x, -1) : x, info};
 }
@@ -201,15 +214,12 @@ Tensor solve_body(const Call&, const Tensor& a, const Tensor& b, bool left) {
 
 Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
   check_square("linalg.inv", a);
-  const auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
-  Tensor inverse = by_columns(batch_of(a), a.size(-1), a.size(-1), a);
-  if (has_work(a)) {
-    fill_identity(inverse);
-    cpu::lu_solve(batch_for(a), a.size(-1), a.size(-1), 'N', lu.data_ptr(), pivots.data<int32_t>(),
-                  inverse.data_ptr());
-  }
+  const bool by_rows = lies_by_rows(a);
+  const auto [lu, pivots, info] = factors_of(a, by_rows);
   if (check_errors) check_info("linalg.inv_ex", info);
-  return {inverse, info};
+  if (has_work(a))
+    cpu::lu_inverse(batch_for(a), a.size(-1), lu.data_ptr(), pivots.data<int32_t>(), info.data<int32_t>());
+  return {by_rows ? transposed(lu) : lu, info};
 }
 Tensor inv_body(const Call&, const Tensor& a) {
   const auto [inverse, info] = linalg_inv_ex(a, false);
@@ -234,15 +244,15 @@ Tensor sign_of(const Tensor& pivots, DType dtype) {
   });
   return sign;
 }
-Three det_kernel(const Call&, const Tensor& a) {
+Three det_kernel(const Call&, const Tensor& a, bool by_rows) {
   check_square("linalg.det", a);
-  const auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
+  const auto [lu, pivots, info] = factors_of(a, by_rows);
   const Tensor sign = sign_of(pivots, real_dtype(a.dtype()));
   return {prod_dim(diagonal_of(lu), -1, false, std::nullopt) * sign, lu, pivots};
 }
-Four slogdet_kernel(const Call&, const Tensor& a) {
+Four slogdet_kernel(const Call&, const Tensor& a, bool by_rows) {
   check_square("linalg.slogdet", a);
-  const auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
+  const auto [lu, pivots, info] = factors_of(a, by_rows);
   const Tensor sign = sign_of(pivots, real_dtype(a.dtype())), d = diagonal_of(lu);
   return {prod_dim(sgn(d), -1, false, std::nullopt) * sign,
           sum_dim(log(abs(d)), IntList{-1}, false, std::nullopt), lu, pivots};
@@ -264,8 +274,8 @@ Tensor adjugate_gradient(const Tensor& a, const Tensor& g) {
   const Tensor alpha = conj_of(linalg_det(u) * linalg_det(vh)) * g;
   return matmul(u * as_row(as_column(alpha) * others), vh);
 }
-Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& d, const Tensor& lu,
-                    const Tensor& pivots) {
+Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& d, const Tensor& lu, const Tensor& pivots,
+                    bool by_rows) {
   if (a.numel() == 0) return rushlight::operator*(a, Scalar(int64_t{0}));
   const double epsilon =
       real_dtype(a.dtype()) == DType::Float64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
@@ -281,7 +291,7 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& d, const Ten
     // Where pivots were zero, so is d: take the determinant of what is solved with.
     const Tensor sign = sign_of(pivots, real_dtype(a.dtype()));
     const Tensor near = prod_dim(diagonal_of(nudged), -1, false, std::nullopt) * sign;
-    return linalg_lu_solve(nudged, pivots, right(a, g * conj_of(near)), true, true);
+    return linalg_lu_solve(nudged, pivots, right(a, g * conj_of(near)), true, !by_rows);
   }
   auto regular = [&](const Tensor& m, const Tensor& s) {
     return linalg_solve(adjoint_of(m), right(m, s), true);
@@ -301,7 +311,7 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& d, const Ten
                    regular(index(a, TensorList(second, 1)), index(scale, TensorList(second, 1))), false);
 }
 Tensor slogdet_gradient(const Tensor& gs, const Tensor& gl, const Tensor& a, const Tensor& sign,
-                        const Tensor& lu, const Tensor& pivots) {
+                        const Tensor& lu, const Tensor& pivots, bool by_rows) {
   Tensor g = gl;
   if (is_complex(a.dtype()) && gs.defined()) {
     const Tensor turning = imag(conj_of(gs) * sign);
@@ -311,12 +321,12 @@ Tensor slogdet_gradient(const Tensor& gs, const Tensor& gl, const Tensor& a, con
   const Tensor right = diagonal_matrix(
       expand(as_column(to_dtype(g, a.dtype())), a.sizes().slice(0, static_cast<size_t>(a.dim() - 1)), false));
   return GradMode::enabled() ? linalg_solve(adjoint_of(a), right, true)
-                             : linalg_lu_solve(lu, pivots, right, true, true);
+                             : linalg_lu_solve(lu, pivots, right, true, !by_rows);
 }
 
-Tensor det_body(const Call&, const Tensor& a) { return std::get<0>(linalg_det_parts(a)); }
+Tensor det_body(const Call&, const Tensor& a) { return std::get<0>(linalg_det_parts(a, lies_by_rows(a))); }
 Two slogdet_body(const Call&, const Tensor& a) {
-  const auto [sign, value, lu, pivots] = linalg_slogdet_parts(a);
+  const auto [sign, value, lu, pivots] = linalg_slogdet_parts(a, lies_by_rows(a));
   return {sign, value};
 }
 Tensor logdet_body(const Call&, const Tensor& a) {
@@ -341,6 +351,12 @@ void register_linalg_lu_operators(Table& t) {
               "linalg::lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", lu_factor_body)
       .out()
       .doc("A = P L U in one matrix, and the row exchanges.");
+  t.composite(
+       "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
+       "Tensor info)",
+       lu_with_info_body)
+      .function_only()
+      .doc("What lu gives, and which diagonal element of U was the first 0.");
   t.op(permutation_of_pivots, "_permutation_of_pivots(Tensor pivots, int rows) -> Tensor", permutation_kernel)
       .internal()
       .doc("The order of rows that exchanges one after the other lead to.")
@@ -371,13 +387,15 @@ void register_linalg_lu_operators(Table& t) {
       .out()
       .doc("The former name of linalg.lu_solve.");
   t.op(linalg_solve_parts,
-       "_linalg_solve_ex(Tensor A, Tensor B, bool left=True) -> (Tensor result, Tensor LU, Tensor pivots, "
+       "_linalg_solve_ex(Tensor A, Tensor B, bool left, bool by_rows) -> (Tensor result, Tensor LU, Tensor "
+       "pivots, "
        "Tensor info)",
        solve_kernel)
       .internal()
       .doc("Solves A X = B, or X A = B; gives the factors too.")
       .derivative([](GradOf<0> g, In<0> a, Out<0> x, Out<1> lu, Out<2> pivots, Attr<2, bool> left,
-                     Needs need) { return solve_gradient(g, a, x, lu, pivots, left, need[0]); });
+                     Attr<3, bool> by_rows,
+                     Needs need) { return solve_gradient(g, a, x, lu, pivots, left, by_rows, need[0]); });
   t.composite(
        linalg_solve_ex,
        "linalg::solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
@@ -398,20 +416,21 @@ void register_linalg_lu_operators(Table& t) {
       });
   t.composite(linalg_inv, "linalg::inv(Tensor A) -> Tensor", inv_body).out().doc("The inverse matrix.");
   t.composite(inverse, "inverse(Tensor self) -> Tensor", inv_body).out().doc("The inverse matrix.");
-  t.op(linalg_det_parts, "_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", det_kernel)
+  t.op(linalg_det_parts, "_linalg_det(Tensor A, bool by_rows) -> (Tensor result, Tensor LU, Tensor pivots)",
+       det_kernel)
       .internal()
       .doc("The determinant and the factors it was taken from.")
-      .derivative([](GradOf<0> g, In<0> a, Out<0> d, Out<1> lu, Out<2> pivots) {
-        return det_gradient(g, a, d, lu, pivots);
+      .derivative([](GradOf<0> g, In<0> a, Out<0> d, Out<1> lu, Out<2> pivots, Attr<1, bool> by_rows) {
+        return det_gradient(g, a, d, lu, pivots, by_rows);
       });
   t.op(linalg_slogdet_parts,
-       "_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+       "_linalg_slogdet(Tensor A, bool by_rows) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
        slogdet_kernel)
       .internal()
       .doc("Sign and logarithm of the determinant, and the factors they were taken from.")
-      .derivative([](GradOf<0> gs, GradOf<1> gl, In<0> a, Out<0> sign, Out<2> lu, Out<3> pivots) {
-        return slogdet_gradient(gs, gl, a, sign, lu, pivots);
-      });
+      .derivative(
+          [](GradOf<0> gs, GradOf<1> gl, In<0> a, Out<0> sign, Out<2> lu, Out<3> pivots,
+             Attr<1, bool> by_rows) { return slogdet_gradient(gs, gl, a, sign, lu, pivots, by_rows); });
   t.composite(linalg_det, "linalg::det(Tensor A) -> Tensor", det_body).out().doc("The determinant.");
   t.composite(det, "det(Tensor self) -> Tensor", det_body).doc("The determinant.");
   t.composite(linalg_slogdet, "linalg::slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet_body)

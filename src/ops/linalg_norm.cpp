@@ -1,4 +1,4 @@
-// Norms of matrices, condition numbers, distances.
+// Norms of matrices, condition numbers, slices of bounded norm.
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -90,9 +90,7 @@ Tensor norm_name_body(const Call&, const Tensor& a, std::string_view ord, const 
 }
 
 Tensor old_frobenius_body(const Call&, const Tensor& a, IntList dim, bool keepdim) {
-  const char* who = "at::frobenius_norm(): ";
-  RL_CHECK(dim.size() <= 2, who, "Expected at most 2 dimensions, but got ", dim.size(),
-           " dimensions instead.");
+  RL_CHECK(dim.size() <= 2, "Expected at most 2 dimensions, but got ", dim.size(), " dimensions instead.");
   return vector_norm(a, Scalar(2.0), dim, keepdim, std::nullopt);
 }
 Tensor old_nuclear_body(const Call&, const Tensor& a, bool keepdim) {
@@ -107,8 +105,8 @@ Tensor old_nuclear_dim_body(const Call&, const Tensor& a, IntList dim, bool keep
 
 // |A| |A^-1|, infinite for singular matrices; `norm` is one of matrix_norm's.
 template <class F>
-Tensor condition(const Tensor& a, F&& norm) {
-  check_square("linalg.cond", a);
+Tensor condition(const Tensor& a, std::string_view ord, F&& norm) {
+  check_square(str("linalg.cond(ord=", ord, ")"), a);
   const auto [inverse, info] = linalg_inv_ex(a, false);
   const Tensor singular = as_column(as_column(info > Scalar(int64_t{0})));
   const Tensor product = norm(a) * norm(rushlight::masked_fill(inverse, singular, Scalar(kInfinity)));
@@ -123,7 +121,7 @@ Tensor cond_body(const Call&, const Tensor& a, const OptScalar& p) {
   RL_CHECK(size == 2 || size == 1 || size == kInfinity, "linalg.cond got an invalid norm type: ", ord);
   if (a.numel() == 0) return empty_condition(a);
   if (size != 2)
-    return condition(a, [&](const Tensor& t) {
+    return condition(a, str(ord), [&](const Tensor& t) {
       return linalg_matrix_norm(t, Scalar(ord), IntList{-2, -1}, false, std::nullopt);
     });
   const Tensor s = linalg_svdvals(a, std::nullopt), most = select(s, -1, 0), least = select(s, -1, -1);
@@ -134,20 +132,16 @@ Tensor cond_name_body(const Call&, const Tensor& a, std::string_view p) {
   RL_CHECK(p == "fro" || p == "nuc", "linalg.cond got an invalid norm type: ", p);
   if (a.numel() == 0) return empty_condition(a);
   if (p == "fro")
-    return condition(a, [&](const Tensor& t) {
+    return condition(a, p, [&](const Tensor& t) {
       return linalg_matrix_norm_name(t, p, IntList{-2, -1}, false, std::nullopt);
     });
-  check_square("linalg.cond", a);
+  check_square("linalg.cond(ord=nuc)", a);
   auto total = [](const Tensor& t) { return sum_dim(t, IntList{-1}, false, std::nullopt); };
   const Tensor s = linalg_svdvals(a, std::nullopt);
   return total(s) * total(reciprocal(s));
 }
 
-// --- distances
-
-Tensor dist_body(const Call&, const Tensor& self, const Tensor& other, const Scalar& p) {
-  return vector_norm(self - other, p, std::nullopt, false, std::nullopt);
-}
+// --- slices of bounded norm
 
 Tensor renorm_body(const Call&, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
   RL_CHECK(!p.is_complex(), "renorm: p must be real-valued");
@@ -216,9 +210,6 @@ void register_linalg_norm_operators(Table& t) {
   t.composite("linalg::cond.p_str(Tensor A, str p) -> Tensor", cond_name_body)
       .out()
       .doc("The condition number in the norm of name p.");
-  t.composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist_body)
-      .out()
-      .doc("The norm of the difference.");
   t.composite("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm_body)
       .inplace()
       .out()

@@ -1,4 +1,5 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
+#include "dispatch/exact_out.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -61,8 +62,7 @@ Tensor multi_dot_body(const Call&, TensorList tensors) {
 Tensor chain_matmul_body(const Call&, TensorList matrices) {
   RL_CHECK(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
   for (const Tensor& m : matrices)
-    RL_CHECK(m.dim() == 2, "Tensor with shape ", m.sizes(),
-             " is not a matrix: chain_matmul() takes 2D tensors only");
+    RL_CHECK(m.dim() == 2, "Tensor dimension is ", m.dim(), ", expected 2 instead.");
   return matrices.size() == 1 ? clone(matrices[0], std::nullopt) : linalg_multi_dot(matrices);
 }
 
@@ -147,8 +147,10 @@ Tensor matrix_exp_gradient(const Tensor& g, const Tensor& a) {
 // --- tensors as matrices
 
 Tensor tensorinv_body(const Call&, const Tensor& a, int64_t ind) {
-  RL_CHECK(ind > 0, "Expected a strictly positive integer for 'ind'");
-  const size_t at = static_cast<size_t>(std::min(ind, a.dim()));
+  RL_CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind);
+  RL_CHECK(ind <= a.dim(), "tensorinv: expected at most ", a.dim(),
+           " for 'ind', the dimensions of A, but got ", ind);
+  const size_t at = static_cast<size_t>(ind);
   const IntList rows = a.sizes().slice(0, at), columns = a.sizes().slice(at);
   const int64_t m = checked_numel(rows), n = checked_numel(columns);
   RL_CHECK(
@@ -193,10 +195,13 @@ Tensor kron_body(const Call&, const Tensor& self, const Tensor& other) {
 
 Tensor linalg_vander_body(const Call&, const Tensor& x, OptInt columns) {
   const DType type = x.dtype();
-  RL_CHECK(type != DType::Bool, "linalg.vander: Expected a non-boolean tensor");
+  RL_CHECK(is_integral(type) || (is_differentiable(type) && !is_reduced_float(type)),
+           "linalg.vander supports floating point, complex, and integer tensors, but got ",
+           legacy_name(type));
   const int64_t n = columns ? *columns : x.size(-1);
   RL_CHECK(n > 1, "N must be greater than 1.");
-  const Tensor y = is_integral(type) ? to_dtype(x, DType::Int64) : x;
+  const Tensor points = x.dim() == 0 ? unsqueeze(x, 0) : x;
+  const Tensor y = is_integral(type) ? to_dtype(points, DType::Int64) : points;
   std::vector<Tensor> powers{ones_like(y)};
   while (static_cast<int64_t>(powers.size()) < n) powers.push_back(powers.back() * y);
   return stack(TensorList(powers.data(), powers.size()), -1);
@@ -300,6 +305,7 @@ Tensor corrcoef_body(const Call& call, const Tensor& self) {
 void register_linalg_product_operators(Table& t) {
   t.composite(linalg_multi_dot, "linalg::multi_dot(Tensor[] tensors) -> Tensor", multi_dot_body)
       .out()
+      .data(&exact_dtype_out)
       .doc("The product of a chain of matrices, in the cheapest order; the first and last may be vectors.");
   t.composite("_chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul_body)
       .out()
@@ -330,9 +336,11 @@ void register_linalg_product_operators(Table& t) {
       .doc("sum(conj(x) * y) along dim.");
   t.composite("linalg::cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross_body)
       .out()
+      .data(&exact_dtype_out)
       .doc("The vector product along dim, of size 3.");
   t.composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross_body)
       .out()
+      .data(&exact_dtype_out)
       .doc("The vector product along dim, of size 3.");
   t.composite("linalg::diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
               linalg_diagonal_body)

@@ -111,14 +111,14 @@ Tensor ormqr_kernel(const Call&, const Tensor& a, const Tensor& tau, const Tenso
   RL_CHECK(tau.dim() >= 1, "torch.ormqr: tau must have at least 1 dimension");
   const char* which = left ? "-2" : "-1";
   const int64_t size = other.size(left ? -2 : -1);
+  RL_CHECK(size == a.size(-2), "torch.ormqr: other.shape[", which, "] must be equal to input.shape[-2]");
   RL_CHECK(size >= tau.size(-1), "torch.ormqr: other.shape[", which,
            "] must be greater than or equal to tau.shape[-1]");
-  RL_CHECK(size == a.size(-2), "torch.ormqr: other.shape[", which, "] must be equal to input.shape[-2]");
   RL_CHECK(tau.size(-1) <= a.size(-1),
            "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
   check_reflectors("torch.ormqr", a, tau);
   RL_CHECK(a.dim() == other.dim(),
-           "torch.ormqr: Expected input and other to have the same number of dimensions, but "
+           "torch.ormqr: Expected other to have the same number of dimensions as input, but "
            "got other.ndim equal to ",
            other.dim(), " and input.ndim is equal to ", a.dim());
   RL_CHECK(batch_of(other) == batch_of(a),

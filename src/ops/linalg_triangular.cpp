@@ -40,12 +40,13 @@ Tensor triangle_gradient(const Tensor& gb, const Tensor& x, bool upper, bool lef
 
 Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, bool upper, bool transpose,
                                 bool unit) {
-  check_same_type("triangular_solve", a, b);
+  RL_CHECK(b.dim() >= 2, "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has ",
+           b.dim(), " dimensions instead");
+  RL_CHECK(b.dtype() == a.dtype(), "Expected b and A to have the same dtype, but found b of type ",
+           legacy_name(b.dtype()), " and A of type ", legacy_name(a.dtype()), " instead.");
   check_square("triangular_solve", a);
-  check_matrix("triangular_solve", b, "b");
-  RL_CHECK(a.size(-1) == b.size(-2),
-           "triangular_solve: Incompatible matrix sizes for triangular_solve: each A matrix is ", a.size(-1),
-           " by ", a.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
+  RL_CHECK(a.size(-1) == b.size(-2), "Incompatible matrix sizes for triangular_solve: each A matrix is ",
+           a.size(-1), " by ", a.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
   const Dims batch = common_batch(a, b);
   return {solve_left_triangle(a, b, upper, transpose ? 'T' : 'N', unit), by_columns(stretched(a, batch))};
 }
@@ -54,11 +55,13 @@ Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, b
 
 Two cholesky_ex_kernel(const Call&, const Tensor& a, bool upper, bool check_errors) {
   check_square("linalg.cholesky", a);
-  // A^H's lower triangle is A's upper one.
-  const Tensor c = by_columns(upper ? adjoint_of(a) : a), info = new_info(batch_of(a), a);
-  if (has_work(c)) cpu::cholesky(batch_for(a), a.size(-1), c.data_ptr(), info.data<int32_t>());
+  // What lies by rows is, by columns, the transpose, whose factor is the transpose of A's: no copy turns it.
+  const bool by_rows = a.is_contiguous();
+  const Tensor c = by_columns(by_rows ? transposed(a) : a), info = new_info(batch_of(a), a);
+  if (has_work(c))
+    cpu::cholesky(batch_for(a), a.size(-1), upper != by_rows, c.data_ptr(), info.data<int32_t>());
   if (check_errors) check_info("linalg.cholesky_ex", info);
-  return {upper ? adjoint_of(c) : c, info};
+  return {by_rows ? transposed(c) : c, info};
 }
 Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
   const Tensor lh = upper ? factor : adjoint_of(factor), l = upper ? adjoint_of(factor) : factor;
@@ -134,9 +137,11 @@ Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, con
            pivots.sizes(), " instead");
   RL_CHECK(is_integral(pivots.dtype()), "torch.linalg.ldl_solve: Expected pivots to be integers. Got ",
            legacy_name(pivots.dtype()));
-  RL_CHECK(ld.dtype() == b.dtype(), "torch.linalg.ldl_solve: LD dtype", legacy_name(ld.dtype()),
-           " does not match b dtype ", legacy_name(b.dtype()));
-  check_solve_shapes("torch.linalg.ldl_solve", ld, b, true);
+  RL_CHECK(ld.dtype() == b.dtype(), "Expected b and A to have the same dtype, but found b of type ",
+           legacy_name(b.dtype()), " and A of type ", legacy_name(ld.dtype()), " instead.");
+  RL_CHECK(ld.size(-1) == b.size(-2),
+           "Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is ", ld.size(-1), " by ",
+           ld.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
   const int64_t n = ld.size(-1);
   const Dims batch = common_batch(ld, b);
   const Tensor x = by_columns(stretched(b, batch));

@@ -384,18 +384,13 @@ void register_matmul_operators(Table& t) {
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
   t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body)
       .doc("All products of an element of one vector with one of another: [n, m].")
-      .out()
-      .data(&exact_dtype_out);
-  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body)
-      .doc("Another name of outer.")
-      .out()
-      .data(&exact_dtype_out);
+      .out();
+  t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).doc("Another name of outer.").out();
   t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addr_body)
       .doc("beta * self + alpha * outer(vec1, vec2).")
       .inplace()
-      .out()
-      .data(&exact_dtype_out);
+      .out();
   t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addmv_body)
       .doc("beta * self + alpha * (mat @ vec).")

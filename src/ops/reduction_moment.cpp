@@ -1,6 +1,7 @@
 // Variances, norms and logsumexp.
 #include <cmath>
 
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
@@ -317,21 +318,25 @@ void register_moment_operators(Table& t) {
   t.composite(norm_dtype, "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
               norm_dtype_body)
       .doc("The norm of all elements.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(norm, "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_body)
       .doc("The norm of all elements.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(norm_dim_dtype,
               "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType "
               "dtype) -> Tensor",
               norm_dim_dtype_body)
       .doc("The norm over dimensions.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.composite(norm_dim,
               "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
               norm_dim_body)
       .doc("The norm over dimensions.")
-      .out();
+      .out()
+      .data(&exact_dtype_out);
   t.op(logsumexp, "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_kernel)
       .doc("Logarithm of the sum of exponentials, without overflow.")
       .family(Family::Reduction)
