@@ -1,6 +1,7 @@
 """Discrete Fourier transforms."""
 
 from rushlight import _C
+from rushlight._tensor import Tensor as Tensor
 
 globals().update({name: f for name, f in vars(_C._fft).items() if not name.startswith("__")})
 TYPE_CHECKING = False
