@@ -15,12 +15,12 @@ _BINARY = {
     for name in (
         "add atan2 bitwise_and bitwise_or bitwise_xor copysign floor_divide greater greater_equal hypot less "
         "less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply nextafter "
-        "not_equal pow remainder subtract bitwise_left_shift bitwise_right_shift"
+        "not_equal pow subtract bitwise_left_shift bitwise_right_shift"
     ).split()
 } | {"equal": "eq", "divide": "true_divide"}
 
 __all__ = sorted(
-    [*_UNARY, *_BINARY, "ceil", "clip", "floor", "imag", "real", "round", "sign", "trunc"],
+    [*_UNARY, *_BINARY, "ceil", "clip", "floor", "imag", "real", "remainder", "round", "sign", "trunc"],
 )
 
 
@@ -75,6 +75,13 @@ def sign(x, /):
     """-1, 0 or 1; x / abs(x) for complex numbers; NaN for NaN."""
     s = torch.sgn(x)
     return torch.where(torch.isnan(x), x, s) if x.is_floating_point() or x.is_complex() else s
+
+
+def remainder(x1, x2, /):
+    """What division with rounding down leaves, with the divisor's sign, also where it is zero."""
+    x1, x2 = promoted(x1, x2)
+    rest = torch.remainder(x1, x2)
+    return torch.where(rest == 0, torch.copysign(rest, x2), rest) if rest.is_floating_point() else rest
 
 
 def real(x, /):

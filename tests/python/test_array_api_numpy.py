@@ -233,3 +233,35 @@ def test_clip():
     x = data("int32", (2, 3))
     for low, high in ((0, None), (None, 2), (-1, 1), (data("int32", (3,)), 3)):
         check("clip", xp.clip(tensor(x), tensor(low), tensor(high)), np.clip(x, low, high))
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, -2.5, 0.5, 1e300, -1e300])
+
+
+def check_special(name, mine, expected):
+    np.testing.assert_array_equal(mine.isnan().numpy(), np.isnan(expected), err_msg=name)
+    np.testing.assert_allclose(mine.numpy(), expected, rtol=1e-12, err_msg=name)
+    there = ~np.isnan(expected)
+    if expected.dtype.kind == "f":
+        np.testing.assert_array_equal(
+            np.signbit(mine.numpy())[there], np.signbit(expected)[there], err_msg=f"{name}: signs of zero"
+        )
+
+
+def test_special_values():
+    """Infinities, NaN and both zeros, one by one and in pairs."""
+    unary = (
+        "abs sign square ceil floor trunc round exp expm1 log log1p log2 log10 sqrt sin cos tan sinh cosh "
+        "tanh asin acos atan asinh acosh atanh reciprocal signbit isfinite"
+    )
+    binary = (
+        "add multiply subtract divide pow atan2 copysign hypot logaddexp maximum minimum floor_divide "
+        "remainder nextafter less equal"
+    )
+    left, right = (np.ascontiguousarray(a) for a in np.meshgrid(SPECIAL, SPECIAL))
+    with np.errstate(all="ignore"):
+        for name in unary.split():
+            check_special(name, getattr(xp, name)(rl.from_numpy(SPECIAL)), getattr(np, name)(SPECIAL))
+        for name in binary.split():
+            mine = getattr(xp, name)(rl.from_numpy(left), rl.from_numpy(right))
+            check_special(name, mine, getattr(np, name)(left, right))
