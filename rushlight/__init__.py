@@ -73,6 +73,10 @@ _HOMES = {
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
     """,
     "_lowrank": "pca_lowrank svd_lowrank",
+    "sparse": """
+        hspmm smm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
+        sspaddmm
+    """,
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -213,8 +213,34 @@ def _str(self, *, tensor_contents=None):
     suffixes = _suffixes(self)
     if tensor_contents is None:
         with rushlight.no_grad():
+            if self.layout != rushlight.strided:
+                return _sparse_str(self.detach(), prefix, suffixes)
             tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
     return _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+
+
+_PARTS = {
+    "torch.sparse_coo": ("_indices", "_values"),
+    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+def _sparse_str(tensor, prefix, suffixes):
+    """The parts of a sparse tensor, one below the other."""
+    texts = []
+    for part in _PARTS[str(tensor.layout)]:
+        name, content = part.lstrip("_"), getattr(tensor, part)()
+        head = f"{name}=tensor("
+        indent = len(prefix) + len(head)
+        text = head + _contents(_bare(content), indent)
+        shown = [f"size={tuple(content.shape)}"] if content.numel() == 0 else []
+        texts.append(_with_suffixes(text, shown, indent))
+    text = prefix + (",\n" + " " * len(prefix)).join(texts)
+    facts = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}", *suffixes]
+    if tensor.layout == rushlight.sparse_coo:  # its facts have a line of their own
+        text += ",\n" + " " * len(prefix) + facts.pop(0)
+    return _with_suffixes(text, facts, len(prefix))
 
 
 def _transformed(tensor, functorch):

@@ -59,6 +59,8 @@ def _reduce_tensor(tensor, protocol=2):
 
 def _reduce_plain(tensor, check_hooks):
     check_hooks(tensor)
+    if tensor.layout != rushlight.strided:
+        return _rebuild_sparse_tensor, _sparse_parts(tensor)
     size, stride, requires_grad = tuple(tensor.size()), tuple(tensor.stride()), tensor.requires_grad
     if tensor.is_meta:
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
@@ -68,6 +70,28 @@ def _reduce_plain(tensor, check_hooks):
     if storage.is_extended:
         return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
     return _rebuild_tensor_v2, args
+
+
+def _sparse_parts(tensor):
+    """Layout and parts of a sparse tensor, as files hold them."""
+    layout, size = tensor.layout, tensor.size()
+    if layout == rushlight.sparse_coo:
+        return layout, (tensor._indices(), tensor._values(), size, tensor.is_coalesced())
+    if layout == rushlight.sparse_csr:
+        return layout, (tensor.crow_indices(), tensor.col_indices(), tensor.values(), size)
+    return layout, (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), size)
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse tensor from a file, with every index checked."""
+    if layout == rushlight.sparse_coo:
+        indices, values, size, *coalesced = data
+        tensor = rushlight.sparse_coo_tensor(indices, values, size)
+        if coalesced and coalesced[0] and tensor.coalesce()._nnz() == tensor._nnz():
+            tensor = tensor.coalesce()
+        return tensor
+    compressed, plain, values, size = data
+    return rushlight.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
 
 
 def _reduce_parameter(parameter, protocol=2):

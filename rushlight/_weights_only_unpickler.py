@@ -69,7 +69,7 @@ _callables: set = set()  # ids of those that it may call as well
 
 
 def _build_closed_list():
-    from rushlight import _utils, storage
+    from rushlight import _utils, serialization, storage
 
     calls = {
         "collections.OrderedDict": OrderedDict,
@@ -81,7 +81,7 @@ def _build_closed_list():
         "torch.Size": rushlight.Size,
         "torch.device": rushlight.device,
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
-        "torch.serialization._get_layout": _get_layout,
+        "torch.serialization._get_layout": serialization._get_layout,
     }
     calls.update((f"torch._utils.{n}", getattr(_utils, n)) for n in dir(_utils) if n.startswith("_rebuild_"))
     calls["torch._utils._rebuild_from_type_v2"] = _rebuild_from_type
@@ -126,14 +126,6 @@ def _rebuild_from_type(func, new_type, args, state):
     if not (isinstance(new_type, type) and issubclass(new_type, rushlight.Tensor)):
         raise _Refused(f"Trying to rebuild a tensor as {new_type}")
     return _utils._rebuild_from_type_v2(func, new_type, args, state)
-
-
-def _get_layout(name):
-    """A layout by its name, as PyTorch pickles it."""
-    value = getattr(rushlight, name.removeprefix("torch."), None)
-    if not isinstance(value, type(rushlight.strided)):
-        raise UnpicklingError(f"unknown layout {name!r}")
-    return value
 
 
 class _Refused(UnpicklingError):

@@ -300,7 +300,7 @@ class _Pickler(pickle._Pickler):
     """Writes our names as PyTorch's, so that PyTorch finds its own classes in the file."""
 
     def reducer_override(self, obj):
-        if isinstance(obj, (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))):
+        if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format))):
             return str(obj).rpartition(".")[2]
         if type(obj) is rushlight.device:
             return rushlight.device, (obj.type,) if obj.index is None else (obj.type, obj.index)
@@ -563,3 +563,11 @@ def _left_open(file):
     from contextlib import nullcontext
 
     return nullcontext(file)
+
+
+def _get_layout(name):
+    """A layout by its name, as PyTorch pickles it."""
+    value = getattr(rushlight, name.removeprefix("torch."), None)
+    if not isinstance(value, type(rushlight.strided)):
+        raise pickle.UnpicklingError(f"unknown layout {name!r}")
+    return value

@@ -18,6 +18,7 @@ _HOME = {
     "RMSprop": "rmsprop",
     "Rprop": "rprop",
     "SGD": "sgd",
+    "SparseAdam": "sparse_adam",
 }
 _MODULES = {*_HOME.values(), "lr_scheduler", "swa_utils"}
 

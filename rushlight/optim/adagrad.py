@@ -54,6 +54,8 @@ class Adagrad(_PerParameter):
             for p in group["params"]:
                 self._start(group, p, self.state[p])
 
+    _takes_sparse = True
+
     def share_memory(self):
         """Put the sums where other processes see them."""
         for state in self.state.values():
@@ -67,9 +69,24 @@ class Adagrad(_PerParameter):
 
     def _update(self, group, p, grad, state):
         state["step"] += 1
+        if grad.is_sparse:
+            self._update_sparse(group, p, grad.coalesce(), state)
+            return
         if group["weight_decay"] != 0:
             grad = grad.add(p, alpha=group["weight_decay"])
         lr = _number(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
         total = state["sum"].addcmul_(grad, grad, value=1)
         size = total.sqrt() + group["eps"] if group["differentiable"] else total.sqrt().add_(group["eps"])
         p.addcdiv_(grad, size, value=-lr)
+
+    def _update_sparse(self, group, p, grad, state):
+        """The same at the positions that the gradient lists."""
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        lr = _number(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+
+        def at_positions(values):
+            return rushlight.sparse_coo_tensor(grad._indices(), values, grad.shape, is_coalesced=True)
+
+        total = state["sum"].add_(at_positions(grad._values().pow(2))).sparse_mask(grad)._values()
+        p.add_(at_positions(grad._values() / total.sqrt_().add_(group["eps"])), alpha=-lr)

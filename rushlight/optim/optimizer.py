@@ -340,6 +340,8 @@ class _PerParameter(Optimizer):
     whole group at once in ``_step_group``.
     """
 
+    _takes_sparse = False
+
     @_use_grad_for_differentiable
     def step(self, closure=None):
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
@@ -356,7 +358,7 @@ class _PerParameter(Optimizer):
             grad = p.grad
             if grad is None:
                 continue
-            if grad.is_sparse:
+            if grad.is_sparse and not self._takes_sparse:
                 raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
             state = self.state[p] if self._keeps_state(group) else {}
             if not state:

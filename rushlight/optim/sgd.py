@@ -63,6 +63,8 @@ class SGD(_PerParameter):
             group.setdefault("differentiable", False)
             group.setdefault("fused", False)
 
+    _takes_sparse = True
+
     def _keeps_state(self, group):
         return group["momentum"] != 0
 
@@ -105,6 +107,8 @@ class SGD(_PerParameter):
         )
 
     def _update(self, group, p, grad, state):
+        if grad.is_sparse and (group["weight_decay"] != 0 or group["momentum"] != 0):
+            raise RuntimeError("SGD: sparse gradients are supported without weight decay and momentum only")
         if group["weight_decay"] != 0:
             grad = grad.add(p, alpha=group["weight_decay"])
         momentum = group["momentum"]

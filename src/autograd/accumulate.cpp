@@ -1,6 +1,7 @@
 #include "autograd/accumulate.h"
 
 #include "autograd/gradient_ops.h"
+#include "core/sparse.h"
 
 namespace rushlight {
 
@@ -52,6 +53,7 @@ namespace {
 // Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient
 // itself.
 bool can_steal(const Tensor& grad, const Tensor& leaf) {
+  if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd;
   if (grad->use_count() != 1 || grad->wrapping || grad->storage->use_count() != 1 || grad->view_base)
     return false;
   if (grad->pyobj || grad->autograd) return false;
@@ -59,7 +61,8 @@ bool can_steal(const Tensor& grad, const Tensor& leaf) {
 }
 
 Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
-  if (is_non_overlapping_and_dense(leaf) && grad.strides() != leaf.strides() && !GradMode::enabled()) {
+  if (!is_sparse(grad) && !is_sparse(leaf) && is_non_overlapping_and_dense(leaf) &&
+      grad.strides() != leaf.strides() && !GradMode::enabled()) {
     Tensor copy = empty_strided_tensor(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device());
     gradient_ops.copy_into(copy, grad);
     return copy;
@@ -73,7 +76,7 @@ void AccumulateGrad::accumulate(Tensor grad) {
   Tensor& target = variable_->autograd->grad;
   if (!target.defined()) {
     target = !GradMode::enabled() && can_steal(grad, variable_) ? std::move(grad) : copy_for(grad, variable_);
-  } else if (!GradMode::enabled()) {
+  } else if (!GradMode::enabled() && (is_sparse(grad) || !is_sparse(target))) {
     gradient_ops.add_into(target, grad);
   } else {
     target = gradient_ops.add(target, grad);

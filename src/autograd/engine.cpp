@@ -27,8 +27,8 @@ std::atomic<int64_t> pass_counter{0};
 
 // A gradient that only the engine holds may be added into.
 bool may_overwrite(const Tensor& t) {
-  return t->use_count() == 1 && !t->wrapping && t->storage->use_count() == 1 && !t->view_base &&
-         !t->autograd && !t->pyobj && is_non_overlapping_and_dense(t);
+  return !(t->flags & kSparse) && t->use_count() == 1 && !t->wrapping && t->storage->use_count() == 1 &&
+         !t->view_base && !t->autograd && !t->pyobj && is_non_overlapping_and_dense(t);
 }
 
 void add_gradient(Tensor& sum, Tensor grad) {

@@ -24,7 +24,7 @@ struct Device {
 std::string_view device_type_name(DeviceType t);
 std::string to_string(const Device& device);
 
-enum class Layout : uint8_t { Strided, Sparse };
+enum class Layout : uint8_t { Strided, SparseCoo, SparseCsr, SparseCsc, SparseBsr, SparseBsc };
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 std::string_view memory_format_name(MemoryFormat f);  // "torch.contiguous_format"
 

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "core/sparse.h"
+
 namespace rushlight {
 
 __attribute__((tls_model("initial-exec"))) thread_local uint32_t view_flags = 0;
@@ -14,6 +16,8 @@ TensorImpl::~TensorImpl() {
   if (autograd) free_autograd_meta(autograd);
   if (wrapping) [[unlikely]]
     wrapping_hooks.free(wrapping);
+  if (sparse) [[unlikely]]
+    delete sparse;
 }
 
 void TensorImpl::destroy(TensorImpl* t) {
@@ -151,6 +155,8 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   TensorImpl* source = base.impl();
   if (source->wrapping) [[unlikely]]
     return wrapping_hooks.view(base, sizes, strides, offset, differentiable);
+  if (source->sparse) [[unlikely]]
+    return sparse_alias(base);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(source->storage, offset, source->dtype, source->device));
   impl->set_layout(sizes, strides);
   impl->version = source->version;

@@ -22,8 +22,9 @@ enum TensorFlag : uint32_t {
   kPythonDispatch = 1u << 1,  // a subclass with __torch_dispatch__
   kWrapped = 1u << 2,         // stands for a tensor inside a function transform. Note [Levels]
   kForwardGrad = 1u << 3,     // carries a tangent
-  kTraced = 1u << 4,
-  kLowered = 1u << 5,  // no tensor's: a call recorded at one level and now to be computed at the next
+  kAutocast = 1u << 4,        // no tensor's: this thread is in a region of autocasting
+  kLowered = 1u << 5,         // no tensor's: a call recorded at one level and now to be computed at the next
+  kSparse = 1u << 6,  // its elements are listed in sparse parts. Note [Sparse tensors] in core/sparse.h
   kNotCpu = 1u << 7,
   kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
   kInference = 1u << 9,      // made under inference_mode: no version, no autograd
@@ -42,6 +43,8 @@ constexpr uint32_t kDispatchBits = 0xff;
 struct AutogradMeta;
 // What a tensor of a function transform stands for; defined in transform/level.h.
 struct Wrapping;
+// What a sparse tensor is made of; defined in core/sparse.h.
+struct SparseParts;
 
 class TensorImpl final : public RefCounted {
  public:
@@ -69,6 +72,7 @@ class TensorImpl final : public RefCounted {
   Device device;
   uint32_t flags;
   AutogradMeta* autograd = nullptr;  // owned; freed through free_autograd_meta
+  SparseParts* sparse = nullptr;     // owned, rarely present
   Wrapping* wrapping = nullptr;      // owned, rarely present; see wrapping_hooks
   Ref<TensorImpl> view_base;         // the tensor this is a differentiable view of, if any
   Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]

@@ -13,7 +13,8 @@ void (*show_warning)(const std::string&) = [](const std::string&) {};
 namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors.
-constexpr TensorFlag kOrder[] = {kPythonDispatch, kWrapped, kTraced, kForwardGrad, kAutograd, kLowered};
+constexpr TensorFlag kOrder[] = {kAutocast, kPythonDispatch, kWrapped, kForwardGrad,
+                                 kAutograd, kLowered,        kSparse};
 Interceptor interceptors[8] = {};
 
 struct Operands {

@@ -43,6 +43,7 @@ struct Op {
   Family family = Family::Kernel;
   std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...)
   Trampoline trampoline = nullptr;                     // one per signature
+  const void* sparse_kernel = nullptr;                 // for operands with sparse parts, of the same type
   Derivative derivative;
   const char* refusal = nullptr;      // why there is no derivative, if there is none
   const void* family_data = nullptr;  // e.g. the loops of a pointwise formula

@@ -71,7 +71,7 @@ class Record {
 
 class Table {
   // What sees the calls that a composite makes, and so need not see the composite itself.
-  static constexpr uint32_t kFollowed = kAutograd | kForwardGrad | kWrapped | kLowered;
+  static constexpr uint32_t kFollowed = kAutograd | kForwardGrad | kWrapped | kLowered | kSparse;
 
  public:
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
@@ -102,8 +102,16 @@ class Table {
     return Record(op).family(Family::Composite);
   }
 
+  // Gives an operator, composite or not, a rule for sparse operands.
+  template <class R, class... A>
+  void sparse(const Fn<R(A...)>& handle, std::type_identity_t<R (*)(const Call&, A...)> kernel) {
+    Op& op = ops_[handle.op().id];
+    op.sparse_kernel = reinterpret_cast<const void*>(kernel);
+    op.intercepted |= kSparse;
+  }
   // All records in registration order; overloads of one name keep that order when arguments are matched.
   const std::deque<Op>& ops() const { return ops_; }
+  std::deque<Op>& ops() { return ops_; }
   std::vector<const Op*> find(std::string_view space, std::string_view name) const;
   void freeze() const;  // checks that every record is complete
 

@@ -9,6 +9,7 @@
 #include "ops/index.h"
 #include "ops/operators.h"
 #include "ops/register.h"
+#include "ops/sparse.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -25,10 +26,8 @@ Tensor positions(const char* who, const Tensor& indices) {
   return dense(to_dtype(indices, DType::Int64));
 }
 
-Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices, int64_t, bool,
-                        bool sparse) {
+Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
   RL_CHECK(weight.dim() == 2, "'weight' must be 2-D");
-  RL_CHECK(!sparse, "embedding: sparse gradients are not supported; pass sparse=False");
   const Tensor where = positions("embedding", indices);
   Dims sizes = indices->sizes;
   sizes.push_back(weight->sizes[1]);
@@ -55,6 +54,19 @@ Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Te
   cpu::add_rows(grad.dtype(), g.data_ptr(), width, where.data<int64_t>(), where.numel(), rows, padding_idx,
                 by_frequency, result.data_ptr());
   return result;
+}
+
+// One listed row of the gradient for each index, in their order; none for padding.
+Tensor sparse_gradient(const Tensor& g, const Tensor& indices, int64_t rows, int64_t padding_idx,
+                       bool by_frequency) {
+  RL_CHECK(!by_frequency, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+  Tensor flat = reshape(to_dtype(indices, DType::Int64), IntList{-1});
+  Tensor values = reshape(g, IntList{flat.numel(), g->sizes.back()});
+  if (padding_idx >= 0) {
+    const Tensor kept = reshape(nonzero(rushlight::ne(flat, Scalar(padding_idx))), IntList{-1});
+    flat = index_select(flat, 0, kept), values = index_select(values, 0, kept);
+  }
+  return sparse_coo(unsqueeze(flat, 0), values, IntList{rows, g->sizes.back()}, std::nullopt);
 }
 
 // The adjoint of the sums above: rows of g, none for padding, divided by how often their index occurs.
@@ -106,10 +118,11 @@ void register_embedding_operators(Table& t) {
        embedding_kernel)
       .function_only()
       .doc("The rows of weight that indices name.")
-      .derivative(
-          [](Grad g, Shape<0> w, In<1> indices, Attr<2, int64_t> padding, Attr<3, bool> by_frequency) {
-            return embedding_dense_backward(g, indices, w.size(0), padding, by_frequency);
-          });
+      .derivative([](Grad g, Shape<0> w, In<1> indices, Attr<2, int64_t> padding, Attr<3, bool> by_frequency,
+                     Attr<4, bool> sparse) {
+        if (sparse) return sparse_gradient(g, indices, w.size(0), padding, by_frequency);
+        return embedding_dense_backward(g, indices, w.size(0), padding, by_frequency);
+      });
   t.op(embedding_dense_backward,
        "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, bool "
        "scale_grad_by_freq) -> Tensor",

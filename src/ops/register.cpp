@@ -1,13 +1,17 @@
 #include "ops/register.h"
 
 #include "cpu/loops.h"
+#include "transform/autocast.h"
 #include "transform/autograd.h"
 #include "transform/forward.h"
 #include "transform/level.h"
+#include "transform/sparse.h"
 
 namespace rushlight {
 
 void register_fft_operators(Table& t);
+void register_sparse_operators(Table& t);
+void register_sparse_math_operators(Table& t);
 void register_stft_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_special_function_operators(Table& t);
@@ -56,11 +60,15 @@ const Table& operator_table() {
     register_linalg_operators(*t);
     register_fft_operators(*t);
     register_stft_operators(*t);
+    register_sparse_operators(*t);
+    register_sparse_math_operators(*t);
     t->freeze();
     install_gradient_ops();
+    install_autocast(*t);
     install_autograd();
     install_levels();
     install_forward();
+    install_sparse();
     return t;
   }();
   return *table;

@@ -72,8 +72,9 @@ PyTypeObject DTypeType = {
 // --- layout and memory format
 // -------------------------------------------------------------------------------------------
 
-static PyObject *layouts[2], *formats[4];
-static const char* const layout_names[] = {"strided", "sparse_coo"};
+static PyObject *layouts[6], *formats[4];
+static const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr",
+                                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
 static const char* const format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                            "channels_last_3d"};
 
@@ -88,7 +89,12 @@ static const char* format_name(PyObject* self) {
 }
 static PyObject* layout_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", layout_name(self)); }
 static PyObject* format_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", format_name(self)); }
-static PyObject* layout_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(layout_name(self)); }
+// As PyTorch pickles it, so that either library reads the other's files.
+static PyObject* layout_reduce(PyObject* self, PyObject*) {
+  PyRef module(PyImport_ImportModule("rushlight.serialization"));
+  PyRef getter(module ? PyObject_GetAttrString(module.get(), "_get_layout") : nullptr);
+  return getter ? Py_BuildValue("O(N)", getter.get(), layout_repr(self)) : nullptr;
+}
 static PyObject* format_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(format_name(self)); }
 static PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr}, {}};
 static PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr}, {}};
@@ -346,7 +352,7 @@ void init_dtypes(PyObject* module) {
                           {"cfloat", DType::Complex64},
                           {"cdouble", DType::Complex128}})
     check(PyModule_AddObjectRef(module, alias, PyRef(wrap(t)).get()));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 6; ++i) {
     layouts[i] = make(&LayoutType, static_cast<Layout>(i));
     check(PyModule_AddObjectRef(module, layout_names[i], layouts[i]));
   }

@@ -30,6 +30,7 @@ static void init_all(PyObject* module) {
   init_factory(module);
   init_records(module);
   init_runtime(module);
+  init_autocast(module);
   init_indexing(module);
   init_storage(module);
   init_numpy(module);

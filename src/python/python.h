@@ -125,6 +125,7 @@ void init_operators(PyObject* module);
 void init_factory(PyObject* module);
 void init_records(PyObject* module);
 void init_runtime(PyObject* module);
+void init_autocast(PyObject* module);
 void init_indexing(PyObject* module);
 void init_storage(PyObject* module);
 void init_numpy(PyObject* module);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/meta.h"
+#include "core/sparse.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/op_function.h"
@@ -21,7 +22,13 @@ static PyObject* get_shape(PyObject* self, void*) {
 }
 static PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
 static PyObject* get_device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
-static PyObject* get_layout(PyObject*, void*) { return wrap(Layout::Strided); }
+static PyObject* get_layout(PyObject* self, void*) { return wrap(layout_of(tensor_of(self))); }
+static PyObject* get_is_sparse(PyObject* self, void*) {
+  return PyBool_FromLong(layout_of(tensor_of(self)) == Layout::SparseCoo);
+}
+static PyObject* get_is_sparse_csr(PyObject* self, void*) {
+  return PyBool_FromLong(layout_of(tensor_of(self)) == Layout::SparseCsr);
+}
 static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 static PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).itemsize()); }
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
@@ -75,8 +82,8 @@ static PyGetSetDef properties[] = {
     {"is_vulkan", get_false, nullptr, nullptr, nullptr},
     {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
     {"is_quantized", get_false, nullptr, nullptr, nullptr},
-    {"is_sparse", get_false, nullptr, nullptr, nullptr},
-    {"is_sparse_csr", get_false, nullptr, nullptr, nullptr},
+    {"is_sparse", get_is_sparse, nullptr, "Whether the layout is sparse_coo.", nullptr},
+    {"is_sparse_csr", get_is_sparse_csr, nullptr, "Whether the layout is sparse_csr.", nullptr},
     {"is_nested", get_false, nullptr, nullptr, nullptr},
     {"name", get_none, nullptr, nullptr, nullptr},
     {"T", by_operator, nullptr, "All dimensions reversed.", op_name("numpy_T")},
@@ -456,7 +463,6 @@ static PyMethodDef methods[] = {
     {"is_conj", m_false, METH_NOARGS, nullptr},
     {"is_neg", m_false, METH_NOARGS, nullptr},
     {"is_pinned", method(m_false), METH_VARARGS, nullptr},
-    {"is_coalesced", m_false, METH_NOARGS, nullptr},
     {"resolve_conj", m_self, METH_NOARGS, nullptr},
     {"resolve_neg", m_self, METH_NOARGS, nullptr},
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},

@@ -1,0 +1,224 @@
+"""Autocasting: a region in which operators choose the precision of their floating-point operands.
+
+Matrix products, convolutions and attention run in the region's half type; losses, decompositions and others
+that need
+range or precision run in float32; the rest takes what comes. The lists are PyTorch's and live in the core."""
+
+import functools
+import warnings
+
+import rushlight
+from rushlight import _C
+
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+_DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "xla", "mps", "ipu", "privateuseone")
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether operators on devices of this type can be autocast here: on "cpu"."""
+    _check_device_type(device_type)
+    return device_type == "cpu"
+
+
+def _check_device_type(device_type):
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    if device_type not in _DEVICES:
+        raise RuntimeError(
+            f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {device_type}"
+        )
+
+
+# Devices that are not here keep their settings too: programs ask before they look for the device.
+_elsewhere = {}
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether a region of autocast is active for the device type."""
+    _check_device_type(device_type)
+    return _C._autocast_enabled() if device_type == "cpu" else _elsewhere.get(device_type, (False, None))[0]
+
+
+def set_autocast_enabled(device_type, enabled=None) -> None:
+    """Switches autocasting for the device type, or for "cuda" when called with the flag alone."""
+    if enabled is None:
+        device_type, enabled = "cuda", device_type
+    _check_device_type(device_type)
+    if device_type == "cpu":
+        _C._set_autocast_enabled(enabled)
+    else:
+        _elsewhere[device_type] = (enabled, get_autocast_dtype(device_type))
+
+
+def get_autocast_dtype(device_type: str):
+    """The half type of the device type's regions."""
+    _check_device_type(device_type)
+    if device_type == "cpu":
+        return _C._autocast_dtype()
+    return _elsewhere.get(device_type, (False, None))[1] or rushlight.float16
+
+
+def set_autocast_dtype(device_type: str, dtype) -> None:
+    """Sets the half type of the device type's regions."""
+    _check_device_type(device_type)
+    if device_type == "cpu":
+        _C._set_autocast_dtype(dtype)
+    else:
+        _elsewhere[device_type] = (is_autocast_enabled(device_type), dtype)
+
+
+def _deprecated(device_type):
+    """PyTorch's older functions for one device type."""
+
+    def is_enabled():
+        return is_autocast_enabled(device_type)
+
+    def set_enabled(enabled):
+        set_autocast_enabled(device_type, enabled)
+
+    def get_dtype():
+        return get_autocast_dtype(device_type)
+
+    def set_dtype(dtype):
+        set_autocast_dtype(device_type, dtype)
+
+    return is_enabled, set_enabled, get_dtype, set_dtype
+
+
+(is_autocast_cpu_enabled, set_autocast_cpu_enabled, get_autocast_cpu_dtype, set_autocast_cpu_dtype) = (
+    _deprecated("cpu")
+)
+(_, _, get_autocast_gpu_dtype, set_autocast_gpu_dtype) = _deprecated("cuda")
+is_autocast_cache_enabled = _C._autocast_cache_enabled
+set_autocast_cache_enabled = _C._set_autocast_cache_enabled
+clear_autocast_cache = _C._clear_autocast_cache
+autocast_increment_nesting = _C._autocast_enter
+autocast_decrement_nesting = _C._autocast_exit
+
+
+def autocast_decorator(autocast_instance, func):
+    """`func` run inside the region."""
+
+    @functools.wraps(func)
+    def decorated(*args, **kwargs):
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    decorated.__script_unsupported = "@autocast() decorator is not supported in script mode"
+    return decorated
+
+
+class autocast:  # noqa: N801 - PyTorch's name
+    """A region (context manager or decorator) of mixed precision on `device_type`.
+
+    `dtype`: bfloat16 (default) or float16 on the CPU. `enabled=False` switches an outer region off. Casts
+    of leaves that require gradients are kept until the outermost region ends, unless `cache_enabled=False`.
+    A dtype or device that is not supported disables the region with a warning."""
+
+    def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
+        _check_device_type(device_type)
+        self.device = device_type
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        if device_type == "cuda" and enabled and not rushlight.cuda.is_available():
+            warnings.warn(
+                "User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2
+            )
+            enabled = False
+        elif (
+            device_type == "cpu"
+            and enabled
+            and self.fast_dtype not in (rushlight.bfloat16, rushlight.float16)
+        ):
+            if self.fast_dtype != rushlight.float32:
+                warnings.warn(
+                    "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                    "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                    stacklevel=2,
+                )
+            enabled = False
+        elif device_type not in ("cpu", "cuda") and enabled:
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+        self._enabled = enabled
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+
+    def __enter__(self):
+        self._previous = (
+            is_autocast_enabled(self.device),
+            get_autocast_dtype(self.device),
+            is_autocast_cache_enabled(),
+        )
+        self._set(self._enabled, self.fast_dtype, self._cache_enabled)
+        autocast_increment_nesting()
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+        self._set(*self._previous)
+        return False
+
+    def _set(self, enabled, dtype, cache_enabled):
+        set_autocast_enabled(self.device, enabled)
+        set_autocast_dtype(self.device, dtype)
+        set_autocast_cache_enabled(cache_enabled)
+
+    def __call__(self, func):
+        return autocast_decorator(self, func)
+
+
+def _cast(value, device_type, dtype):
+    """Floating-point tensors of a device, also inside containers, in `dtype`; float64 stays."""
+    if isinstance(value, rushlight.Tensor):
+        eligible = (
+            value.is_floating_point()
+            and value.device.type == device_type
+            and value.dtype != rushlight.float64
+        )
+        return value.to(dtype) if eligible else value
+    if isinstance(value, dict):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_cast(v, device_type, dtype) for v in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*items)
+        return type(value)(items)
+    return value
+
+
+def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
+    """Decorates ``forward`` of an autograd Function: inputs are cast to `cast_inputs`, and the body runs
+    without
+    autocasting; without `cast_inputs` it runs as the caller does. ``backward`` under `custom_bwd` sees the
+    same."""
+    _check_device_type(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args, **kwargs):
+        context = args[0]
+        context._dtype = get_autocast_dtype(device_type)
+        context._fwd_used_autocast = is_autocast_enabled(device_type)
+        if cast_inputs is None or not context._fwd_used_autocast:
+            return fwd(*args, **kwargs)
+        context._fwd_used_autocast = False
+        with autocast(device_type=device_type, enabled=False):
+            return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd=None, *, device_type):
+    """Decorates ``backward`` of an autograd Function whose ``forward`` is under `custom_fwd`."""
+    _check_device_type(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(*args, **kwargs):
+        context = args[0]
+        with autocast(device_type=device_type, enabled=context._fwd_used_autocast, dtype=context._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorated

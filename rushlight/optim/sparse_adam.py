@@ -1,0 +1,61 @@
+"""Adam for sparse gradients: only the listed rows move, and only their moments."""
+
+import rushlight
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number, _PerParameter, _zeros
+
+__all__ = ["SparseAdam"]
+
+
+class SparseAdam(_PerParameter):
+    """Adam (Kingma and Ba 2014) whose moments change where the gradient has elements, as for an embedding
+    with ``sparse=True``. Raises ``RuntimeError`` for dense gradients."""
+
+    _takes_sparse = True
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+        _check_learning_rate(lr)
+        _check_range("epsilon value", eps, 0.0 < eps)
+        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
+        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        sparse = [
+            (g, i)
+            for g, group in enumerate(self.param_groups)
+            for i, p in enumerate(group["params"])
+            if p.is_sparse
+        ]
+        if sparse:
+            raise ValueError(
+                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
+            )
+
+    def _start(self, group, p, state):
+        state["step"] = 0
+        state["exp_avg"] = _zeros(p)
+        state["exp_avg_sq"] = _zeros(p)
+
+    def _update(self, group, p, grad, state):
+        if not grad.is_sparse:
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        state["step"] += 1
+        grad = grad.coalesce()
+        values = grad._values()
+        if values.numel() == 0:
+            return
+        beta1, beta2 = group["betas"]
+
+        def at_positions(new):
+            return rushlight.sparse_coo_tensor(grad._indices(), new, grad.shape, is_coalesced=True)
+
+        def moved(average, target, beta):
+            """The moment after this gradient, at its positions; the moment itself is updated there."""
+            old = average.sparse_mask(grad)._values()
+            change = (target - old).mul_(1 - beta)
+            average.add_(at_positions(change))
+            return change.add_(old)
+
+        first = moved(state["exp_avg"], values, beta1)
+        second = moved(state["exp_avg_sq"], values.pow(2), beta2)
+        correction1, correction2 = 1 - beta1 ** state["step"], 1 - beta2 ** state["step"]
+        step_size = _number(group["lr"]) * correction2**0.5 / correction1
+        p.add_(at_positions(first.div_(second.sqrt_().add_(group["eps"])).mul_(-step_size)))

@@ -1,0 +1,282 @@
+"""Sparse tensors of given parts, checked."""
+
+import rushlight
+from rushlight import _C
+
+_unsafe_coo = _C._VariableFunctions._sparse_coo_tensor_unsafe
+_unsafe_compressed = _C._VariableFunctions._sparse_compressed_tensor_unsafe
+
+
+class check_sparse_tensor_invariants:  # noqa: N801 - PyTorch's name
+    """Whether factories look at every index (they always check shapes and bounds): a switch, context
+    manager and decorator. Off by default."""
+
+    _enabled = False
+
+    def __init__(self, enable=True):
+        self.state = enable
+        self._saved = None
+
+    @staticmethod
+    def is_enabled():
+        """Whether the checks are on."""
+        return check_sparse_tensor_invariants._enabled
+
+    @staticmethod
+    def enable():
+        """Switches the checks on."""
+        check_sparse_tensor_invariants._enabled = True
+
+    @staticmethod
+    def disable():
+        """Switches the checks off."""
+        check_sparse_tensor_invariants._enabled = False
+
+    def __enter__(self):
+        if self._saved is not None:
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different instance."
+            )
+        self._saved = self.is_enabled()
+        check_sparse_tensor_invariants._enabled = self.state
+        return self
+
+    def __exit__(self, *error):
+        check_sparse_tensor_invariants._enabled, self._saved = self._saved, None
+
+    def __call__(self, fn):
+        def run(*args, **kwargs):
+            with type(self)(self.state):
+                return fn(*args, **kwargs)
+
+        return run
+
+
+def _values(values, dtype, device):
+    values = values if isinstance(values, rushlight.Tensor) else rushlight.tensor(values, dtype=dtype)
+    return values.to(device=device, dtype=dtype) if dtype is not None or device is not None else values
+
+
+def _index_tensor(indices, what):
+    indices = rushlight.as_tensor(indices)
+    if indices.numel() == 0:
+        return indices.to(rushlight.int64)
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
+        raise TypeError(f"{what} must be integers, got {indices.dtype}")
+    return indices
+
+
+def _finish(tensor, requires_grad):
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def sparse_coo_tensor(
+    indices,
+    values=None,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+    is_coalesced=None,
+):
+    """A COO tensor of ``indices [sparse_dim, nnz]`` and ``values [nnz, dense sizes...]``; `size` defaults
+    to the smallest
+    that holds the indices. ``sparse_coo_tensor(size)`` is empty. Values at equal positions add up.
+
+    Raises ``RuntimeError`` for parts that do not fit, for negative indices and for ones outside of `size`."""
+    if values is None:
+        return _empty_coo(indices, dtype, device, requires_grad)
+    values = _values(values, dtype, device)
+    indices = _index_tensor(indices, "sparse_coo_tensor: indices").to(rushlight.int64)
+    if indices.dim() != 2 and not (indices.numel() == 0 and indices.dim() == 1):
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if values.dim() == 0:
+        if indices.shape[1:] not in ((), (1,)):
+            raise RuntimeError(f"values has one element, but indices has nnz {indices.shape[1]}")
+        values = values.reshape(1) if indices.dim() == 2 else values.reshape(0)
+    if indices.dim() == 1:
+        indices = indices.reshape(1, 0) if size is None else indices.reshape(len(size) - values.dim() + 1, 0)
+    if indices.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            "indices and values must have same nnz, but got nnz from indices: "
+            f"{indices.shape[1]}, nnz from values: {values.shape[0]}"
+        )
+    if size is None:
+        size = _smallest(indices, values)
+    elif len(size) != indices.shape[0] + values.dim() - 1:
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({indices.shape[0]}) + dense_dim ({values.dim() - 1}), "
+            f"but got {len(size)}"
+        )
+    _check_coo(indices, values, tuple(size))
+    tensor = _unsafe_coo(indices.detach(), values if values.requires_grad else values.detach(), list(size))
+    if is_coalesced:
+        if check_invariants or (check_invariants is None and check_sparse_tensor_invariants.is_enabled()):
+            if tensor.coalesce()._nnz() != tensor._nnz():
+                raise RuntimeError(
+                    "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor"
+                )
+        tensor = _unsafe_coo(indices.detach(), values, list(size), is_coalesced=True)
+    return _finish(tensor, requires_grad)
+
+
+def _empty_coo(size, dtype, device, requires_grad):
+    size = tuple(size)
+    indices = rushlight.empty((len(size), 0), dtype=rushlight.int64)
+    values = rushlight.empty(0, dtype=dtype, device=device)
+    return _finish(_unsafe_coo(indices, values, list(size), is_coalesced=True), requires_grad)
+
+
+def _smallest(indices, values):
+    dense = tuple(values.shape[1:])
+    if indices.shape[1] == 0:
+        return (0,) * indices.shape[0] + dense
+    if indices.min() < 0:
+        raise RuntimeError(f"found negative index {indices.min().item()}")
+    return tuple((indices.amax(1) + 1).tolist()) + dense
+
+
+def _check_coo(indices, values, size):
+    sparse, dense = size[: indices.shape[0]], size[indices.shape[0] :]
+    if dense != tuple(values.shape[1:]):
+        raise RuntimeError(
+            f"values has incorrect size, expected {[values.shape[0], *dense]}, got {list(values.shape)}"
+        )
+    if indices.shape[1] == 0:
+        return
+    low, high = indices.amin(1).tolist(), indices.amax(1).tolist()
+    for dim, (least, most, length) in enumerate(zip(low, high, sparse, strict=True)):
+        if least < 0:
+            raise RuntimeError(f"found negative index {least} for dim {dim}")
+        if most >= length:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {length} but found index {most}"
+            )
+
+
+def _check_compressed(compressed, plain, values, lines, width, names):
+    if compressed.dim() != 1 or plain.dim() != 1:
+        raise RuntimeError(
+            f"{names[0]} and {names[1]} must be vectors (batches of sparse matrices are not supported), "
+            "got shapes "
+            f"{list(compressed.shape)} and {list(plain.shape)}"
+        )
+    if compressed.shape[0] != lines + 1:
+        raise RuntimeError(
+            f"{names[0]}.shape[-1] must be equal to {lines + 1}, but got {compressed.shape[0]}"
+        )
+    if plain.shape[0] != values.shape[0]:
+        raise RuntimeError(
+            f"{names[1]} and values must have same nnz, but got {plain.shape[0]}, {values.shape[0]}"
+        )
+    if compressed[0] != 0:
+        raise RuntimeError(f"`{names[0]}[..., 0] == 0` is not satisfied.")
+    if compressed[-1] != plain.shape[0]:
+        raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
+    steps = compressed.diff()
+    if steps.numel() and (steps.min() < 0 or steps.max() > width):
+        raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {width}` is not satisfied.")
+    if plain.numel() and (plain.min() < 0 or plain.max() >= width):
+        raise RuntimeError(f"`0 <= {names[1]} < {width}` is not satisfied.")
+    inside = rushlight.ones(plain.numel(), dtype=rushlight.bool)
+    inside[compressed[:-1][compressed[:-1] < plain.numel()].long()] = False  # the first of each line
+    falls = plain.diff(prepend=plain.new_full((1,), -1)) <= 0
+    if (falls & inside).any():
+        raise RuntimeError(f"`{names[1]}` must be sorted and distinct along each line.")
+
+
+def _compressed(name, layout, compressed, plain, values, size, dtype, device, requires_grad):
+    by_rows = layout == rushlight.sparse_csr
+    names = ("crow_indices", "col_indices") if by_rows else ("ccol_indices", "row_indices")
+    compressed, plain = (
+        _index_tensor(compressed, f"{name}: {names[0]}"),
+        _index_tensor(plain, f"{name}: {names[1]}"),
+    )
+    if compressed.dtype != plain.dtype:
+        raise RuntimeError(
+            f"{names[0]} and {names[1]} dtype must match, got {compressed.dtype} and {plain.dtype}"
+        )
+    if compressed.dtype not in (rushlight.int32, rushlight.int64):
+        raise RuntimeError(
+            f"{names[0]} and {names[1]} must be an int32 or int64 type, but got: {compressed.dtype}"
+        )
+    values = _values(values, dtype, device)
+    if size is None:
+        lines, width = compressed.shape[-1] - 1, int(plain.max().item()) + 1 if plain.numel() else 0
+        size = ((lines, width) if by_rows else (width, lines)) + tuple(values.shape[1:])
+    if len(size) < 2:
+        raise RuntimeError(f"size must be at least 2-dimensional, got {list(size)}")
+    lines, width = size[:2] if by_rows else (size[1], size[0])
+    _check_compressed(compressed, plain, values, lines, width, names)
+    tensor = _unsafe_compressed(compressed.detach(), plain.detach(), values, list(size), layout=layout)
+    return _finish(tensor, requires_grad)
+
+
+def sparse_csr_tensor(
+    crow_indices,
+    col_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """A CSR matrix of row starts ``[rows + 1]``, columns ``[nnz]`` (sorted in each row) and values ``[nnz]``.
+
+    Raises ``RuntimeError`` that names the rule which the parts break."""
+    csr = rushlight.sparse_csr
+    return _compressed(
+        "sparse_csr_tensor", csr, crow_indices, col_indices, values, size, dtype, device, requires_grad
+    )
+
+
+def sparse_csc_tensor(
+    ccol_indices,
+    row_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """A CSC matrix of column starts ``[columns + 1]``, rows ``[nnz]`` (sorted in each column) and values
+    ``[nnz]``."""
+    csc = rushlight.sparse_csc
+    return _compressed(
+        "sparse_csc_tensor", csc, ccol_indices, row_indices, values, size, dtype, device, requires_grad
+    )
+
+
+def sparse_compressed_tensor(
+    compressed_indices,
+    plain_indices,
+    values,
+    size=None,
+    *,
+    dtype=None,
+    layout=None,
+    device=None,
+    pin_memory=False,
+    requires_grad=False,
+    check_invariants=None,
+):
+    """`sparse_csr_tensor` or `sparse_csc_tensor`, as `layout` says."""
+    if layout not in (rushlight.sparse_csr, rushlight.sparse_csc):
+        raise NotImplementedError(
+            f"sparse_compressed_tensor: the layout {layout} is not supported; use torch.sparse_csr or "
+            "torch.sparse_csc"
+        )
+    parts = compressed_indices, plain_indices, values, size, dtype, device, requires_grad
+    return _compressed("sparse_compressed_tensor", layout, *parts)

@@ -1,0 +1,45 @@
+// Sparse tensors: making them, taking them apart, converting between layouts. Note [Sparse tensors]
+#pragma once
+#include "core/sparse.h"
+#include "dispatch/op.h"
+
+namespace rushlight::ops {
+
+inline Fn<Tensor(const Tensor& indices, const Tensor& values, IntList size, std::optional<bool> is_coalesced)>
+    sparse_coo;  // without checks
+inline Fn<Tensor(const Tensor& compressed_indices, const Tensor& plain_indices, const Tensor& values,
+                 IntList size, std::optional<Layout> layout)>
+    sparse_compressed;  // without checks
+inline Fn<Tensor(const Tensor& self)> sparse_values, sparse_values_raw, sparse_indices, sparse_indices_raw,
+    crow_indices, col_indices, ccol_indices, row_indices, coalesce, to_sparse_coo;
+// `pattern` with other values; and the values of a dense or sparse tensor where `pattern` has its own.
+inline Fn<Tensor(const Tensor& pattern, const Tensor& values)> sparse_with_values;
+inline Fn<Tensor(const Tensor& self, const Tensor& pattern)> sparse_values_at;
+inline Fn<Tensor(const Tensor& self, const Tensor& mask)> sparse_mask;
+inline Fn<Tensor(const Tensor& self, OptDType dtype, std::optional<bool> masked_grad)> to_dense;
+inline Fn<Tensor(const Tensor& self, int64_t sparse_dim)> to_sparse_dim;
+inline Fn<Tensor(const Tensor& self, std::optional<Layout> layout, OptIntList blocksize, OptInt dense_dim)>
+    to_sparse;
+inline Fn<Tensor(const Tensor& self, OptInt dense_dim)> to_sparse_csr, to_sparse_csc;
+inline Fn<int64_t(const Tensor& self)> sparse_nnz, sparse_dim, sparse_dense_dim;
+inline Fn<bool(const Tensor& self)> is_coalesced;
+
+}  // namespace rushlight::ops
+
+namespace rushlight {
+
+// The number of leading dimensions that the indices of a sparse tensor count; two for compressed layouts.
+int64_t sparse_dim_of(const Tensor& t);
+// Of each listed element, its number among the elements of the sparse dimensions in row-major order.
+Tensor flat_positions(const Tensor& t);
+// A matrix as row starts, columns and values, for kernels.
+struct CompressedRows {
+  Tensor starts, columns, values;
+};
+CompressedRows compressed_rows(const Tensor& t);
+Tensor to_layout(const Tensor& t, Layout layout);
+// The gradients of mm where one factor is sparse; those of a sparse factor have its pattern.
+Tensor sparse_left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
+Tensor sparse_right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
+
+}  // namespace rushlight

@@ -1,0 +1,53 @@
+// This thread's region of autocasting, for rushlight.amp.
+#include "transform/autocast.h"
+
+#include "python/parse.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+static PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(autocast_enabled()); }
+static PyObject* set_enabled(PyObject*, PyObject* o) {
+  return guard([&] {
+    set_autocast_enabled(to_bool(o));
+    return Py_NewRef(Py_None);
+  });
+}
+static PyObject* dtype(PyObject*, PyObject*) {
+  return guard([] { return wrap(autocast_state.dtype); });
+}
+static PyObject* set_dtype(PyObject*, PyObject* o) {
+  return guard([&] {
+    autocast_state.dtype = parse_dtype(o);
+    return Py_NewRef(Py_None);
+  });
+}
+static PyObject* is_cache_enabled(PyObject*, PyObject*) { return PyBool_FromLong(autocast_state.cache); }
+static PyObject* set_cache_enabled(PyObject*, PyObject* o) {
+  return guard([&] {
+    autocast_state.cache = to_bool(o);
+    return Py_NewRef(Py_None);
+  });
+}
+static PyObject* clear_cache(PyObject*, PyObject*) {
+  clear_autocast_cache();
+  Py_RETURN_NONE;
+}
+static PyObject* enter(PyObject*, PyObject*) { return PyLong_FromLong(++autocast_state.nesting); }
+static PyObject* leave(PyObject*, PyObject*) { return PyLong_FromLong(--autocast_state.nesting); }
+
+static PyMethodDef functions[] = {
+    {"_autocast_enabled", is_enabled, METH_NOARGS, "Whether operators cast their operands."},
+    {"_set_autocast_enabled", set_enabled, METH_O, nullptr},
+    {"_autocast_dtype", dtype, METH_NOARGS, "The half type of autocasting."},
+    {"_set_autocast_dtype", set_dtype, METH_O, nullptr},
+    {"_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, "Whether casts of leaves are kept."},
+    {"_set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
+    {"_clear_autocast_cache", clear_cache, METH_NOARGS, "Forgets the casts of leaves."},
+    {"_autocast_enter", enter, METH_NOARGS, "Enters a region; returns the depth."},
+    {"_autocast_exit", leave, METH_NOARGS, "Leaves a region; returns the depth."},
+    {}};
+
+void init_autocast(PyObject* module) { add_functions(module, functions); }
+
+}  // namespace rushlight::python
