@@ -10,6 +10,7 @@ from rushlight import _legacy_types as _legacy_types
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
+from rushlight import amp as amp
 from rushlight import array_api as array_api
 from rushlight import autograd as autograd
 from rushlight import backends as backends
@@ -35,6 +36,7 @@ from rushlight import random as random
 from rushlight import return_types as return_types
 from rushlight import serialization as serialization
 from rushlight import signal as signal
+from rushlight import sparse as sparse
 from rushlight import special as special
 from rushlight import storage as storage
 from rushlight import testing as testing
@@ -191,6 +193,13 @@ from rushlight._legacy_types import LongStorage as LongStorage
 from rushlight._legacy_types import ShortStorage as ShortStorage
 from rushlight._lowrank import pca_lowrank as pca_lowrank
 from rushlight._lowrank import svd_lowrank as svd_lowrank
+from rushlight.sparse import hspmm as hspmm
+from rushlight.sparse import smm as smm
+from rushlight.sparse import sparse_compressed_tensor as sparse_compressed_tensor
+from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
+from rushlight.sparse import sparse_csc_tensor as sparse_csc_tensor
+from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
+from rushlight.sparse import sspaddmm as sspaddmm
 from rushlight.torch_version import TorchVersion as TorchVersion
 from rushlight._C import OutOfMemoryError as OutOfMemoryError
 from rushlight._C import dtype as dtype
@@ -227,6 +236,10 @@ from rushlight._C import cfloat as cfloat
 from rushlight._C import cdouble as cdouble
 from rushlight._C import strided as strided
 from rushlight._C import sparse_coo as sparse_coo
+from rushlight._C import sparse_csr as sparse_csr
+from rushlight._C import sparse_csc as sparse_csc
+from rushlight._C import sparse_bsr as sparse_bsr
+from rushlight._C import sparse_bsc as sparse_bsc
 from rushlight._C import contiguous_format as contiguous_format
 from rushlight._C import preserve_format as preserve_format
 from rushlight._C import channels_last as channels_last
@@ -823,6 +836,21 @@ from rushlight._C._VariableFunctions import _fft_r2c as _fft_r2c
 from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r
 from rushlight._C._VariableFunctions import stft as stft
 from rushlight._C._VariableFunctions import istft as istft
+from rushlight._C._VariableFunctions import _sparse_coo_tensor_unsafe as _sparse_coo_tensor_unsafe
+from rushlight._C._VariableFunctions import _sparse_compressed_tensor_unsafe as _sparse_compressed_tensor_unsafe
+from rushlight._C._VariableFunctions import indices as indices
+from rushlight._C._VariableFunctions import _indices as _indices
+from rushlight._C._VariableFunctions import crow_indices as crow_indices
+from rushlight._C._VariableFunctions import col_indices as col_indices
+from rushlight._C._VariableFunctions import ccol_indices as ccol_indices
+from rushlight._C._VariableFunctions import row_indices as row_indices
+from rushlight._C._VariableFunctions import values as values
+from rushlight._C._VariableFunctions import _values as _values
+from rushlight._C._VariableFunctions import _nnz as _nnz
+from rushlight._C._VariableFunctions import sparse_dim as sparse_dim
+from rushlight._C._VariableFunctions import dense_dim as dense_dim
+from rushlight._C._VariableFunctions import is_coalesced as is_coalesced
+from rushlight._C._VariableFunctions import coalesce as coalesce
 from rushlight import _C as _C, _tensor as _tensor
 from rushlight._tensor import Tensor as Tensor
 from rushlight.version import __version__ as __version__
