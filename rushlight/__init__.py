@@ -72,6 +72,7 @@ _HOMES = {
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
     """,
+    "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
         hspmm smm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor

@@ -191,6 +191,7 @@ from rushlight._legacy_types import HalfStorage as HalfStorage
 from rushlight._legacy_types import IntStorage as IntStorage
 from rushlight._legacy_types import LongStorage as LongStorage
 from rushlight._legacy_types import ShortStorage as ShortStorage
+from rushlight._lobpcg import lobpcg as lobpcg
 from rushlight._lowrank import pca_lowrank as pca_lowrank
 from rushlight._lowrank import svd_lowrank as svd_lowrank
 from rushlight.sparse import hspmm as hspmm

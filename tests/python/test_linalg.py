@@ -296,3 +296,21 @@ def test_cov_and_corrcoef():
     ours = torch.cov(x, correction=0, fweights=counts, aweights=weights)
     theirs = np.cov(x.numpy(), ddof=0, fweights=counts.numpy(), aweights=weights.numpy())
     np.testing.assert_allclose(ours.numpy(), theirs)
+
+
+@pytest.mark.parametrize("largest", [True, False])
+def test_lobpcg(dtype, largest):
+    a, b = hermitian(2, n=20, dtype=dtype), positive(2, n=20, dtype=dtype) / 20
+    for mass in (None, b):
+        e, x = torch.lobpcg(a, 3, B=mass, largest=largest, niter=2000)
+        bx = x if mass is None else mass @ x
+        residual = torch.linalg.matrix_norm(a @ x - bx * e.unsqueeze(-2))
+        assert (residual < 0.05 * torch.linalg.matrix_norm(a)).all()
+        half = a if mass is None else torch.linalg.solve(mass, a)
+        exact = torch.linalg.eigvals(half).real.sort(descending=largest)[0][..., :3]
+        np.testing.assert_allclose(e.numpy(), exact.numpy(), rtol=1e-2)
+
+
+def test_lobpcg_refuses_small_matrices():
+    with pytest.raises(ValueError, match="3 x the number of requested eigenpairs"):
+        torch.lobpcg(torch.eye(5), 2)

@@ -133,3 +133,16 @@ def test_factors_carry_gradients_to_what_is_solved_with_them():
     direct = torch.autograd.grad(L.solve(a, b).sum(), a)[0]
     through_lu = torch.autograd.grad(L.lu_solve(*L.lu_factor(a), b).sum(), a)[0]
     assert torch.allclose(direct, through_lu)
+
+
+def test_lobpcg_is_differentiated_as_eigh_is():
+    a = hermitian(n=12).requires_grad_()
+    e, x = torch.lobpcg(a, 2, tol=1e-12)
+    w, v = L.eigh(a)
+    for ours, theirs in [(e, w[-2:]), (x[:, 0] ** 2, v[:, -1] ** 2)]:
+        weights = torch.arange(1.0, ours.numel() + 1, dtype=a.dtype)
+        weights = weights if ours.numel() == 12 else weights.flip(0)
+        theirs = theirs if ours.numel() == 12 else theirs.flip(0)
+        g = [torch.autograd.grad((t * weights).sum(), a, retain_graph=True)[0] for t in (ours, theirs)]
+        symmetric = [(t + t.mT) / 2 for t in g]
+        assert torch.allclose(*symmetric, atol=1e-6)
