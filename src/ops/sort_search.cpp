@@ -152,9 +152,16 @@ Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar&
            "] is not finite");
   RL_CHECK(low < high, "torch.histc(): max must be larger than min");
   const Tensor out = zeros({bins}, DType::Float64);
+  // In the input's precision, so that elements near an edge fall on the same side as in PyTorch.
+  const auto bin_of = [&]<class T>(T value, T from, T to) {
+    return static_cast<int64_t>((value - from) * static_cast<T>(bins) / (to - from));
+  };
+  const bool single = self.dtype() == DType::Float32;
   for (int64_t i = 0; i < x.numel(); ++i) {
     if (!(v[i] >= low && v[i] <= high)) continue;
-    const auto bin = static_cast<int64_t>((v[i] - low) / (high - low) * static_cast<double>(bins));
+    const int64_t bin =
+        single ? bin_of(static_cast<float>(v[i]), static_cast<float>(low), static_cast<float>(high))
+               : bin_of(v[i], low, high);
     out.data<double>()[std::min(bin, bins - 1)] += 1;
   }
   return to_dtype(out, self.dtype());

@@ -31,13 +31,17 @@ void copying(Table& t, const char* schema) {
       .data(&exact_dtype_out);
 }
 
+void check_source(const char* op, const Tensor& part, const Tensor& src) {
+  RL_CHECK(part.sizes() == src.sizes(), op,
+           ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
+           ", slice size = ", part.sizes());
+}
+
 // A copy of `self` in which the part that `view` shows holds `src`.
 template <class View>
 Tensor scattered(const char* op, const Tensor& self, const Tensor& src, View&& view) {
   const Tensor result = clone(self, std::nullopt), part = view(result);
-  RL_CHECK(part.sizes() == src.sizes(), op,
-           ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
-           ", slice size = ", part.sizes());
+  check_source(op, part, src);
   copy_(part, src, false);
   return result;
 }
@@ -54,10 +58,24 @@ Tensor diagonal_scatter_body(const Call&, const Tensor& self, const Tensor& src,
   return scattered("diagonal_scatter", self, src,
                    [&](const Tensor& t) { return diagonal(t, offset, dim1, dim2); });
 }
+// A copy in which the same sizes, strides and offset name the same elements.
+Tensor clone_with_strides(const Tensor& self) {
+  int64_t extent = self.storage_offset() + 1;
+  bool plain = self.numel() > 0 && !has_internal_overlap(self);
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    plain &= self.strides()[d] >= 0;
+    extent += (self.sizes()[d] - 1) * self.strides()[d];
+  }
+  if (!plain) return dense(self);
+  const Tensor memory = dense(as_strided(self, {extent}, {1}, 0));
+  return as_strided(memory, self.sizes(), self.strides(), self.storage_offset());
+}
 Tensor as_strided_scatter_body(const Call&, const Tensor& self, const Tensor& src, IntList size,
                                IntList stride, OptInt offset) {
-  return scattered("as_strided_scatter", dense(self), src,
-                   [&](const Tensor& t) { return as_strided(t, size, stride, offset); });
+  const Tensor result = clone_with_strides(self), part = as_strided(result, size, stride, offset);
+  check_source("as_strided_scatter", part, src);
+  copy_(part, src, false);
+  return result;
 }
 
 // hsplit, vsplit, dsplit: tensor_split along a fixed dimension with checks of their own.
@@ -116,6 +134,8 @@ std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t c
   return chunk(self, chunks, dim);
 }
 
+Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return dense(reshape(self, size)); }
+
 void register_copies(Table& t) {
   copying<alias>(t, "alias_copy(Tensor self) -> Tensor");
   copying<detach>(t, "detach_copy(Tensor self) -> Tensor");
@@ -139,7 +159,10 @@ void register_copies(Table& t) {
   copying<unbind>(t, "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]");
   copying<unfold>(t, "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor");
   copying<unsqueeze>(t, "unsqueeze_copy(Tensor self, int dim) -> Tensor");
-  copying<view>(t, "view_copy(Tensor self, int[] size) -> Tensor");
+  t.composite("view_copy(Tensor self, int[] size) -> Tensor", view_copy_body)
+      .doc("The elements in another shape, copied whether or not a view could show them.")
+      .out()
+      .data(&exact_dtype_out);
 }
 
 }  // namespace

@@ -179,7 +179,8 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
             f"input1: {input1.size()}, input2: {input2.size()}, target: {target.size()} "
         )
-    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction, size_average, reduce)
+    loss = (-target * (input1 - input2) + float(margin)).clamp_min(0)
+    return _reduced(loss, reduction, size_average, reduce)
 
 
 def triplet_margin_loss(

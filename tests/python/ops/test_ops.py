@@ -78,7 +78,7 @@ def each(*, where=lambda row: True):
 REFUSED = {
     "layout": {
         **dict.fromkeys(("as_strided", "as_strided_copy"), "the strides are arguments"),
-        **dict.fromkeys(("view_copy", "Tensor.view_as", "view_as_complex"), "needs a viewable layout"),
+        **dict.fromkeys(("Tensor.view_as", "view_as_complex"), "needs a viewable layout"),
     }
 }
 
