@@ -77,7 +77,7 @@ def each(*, where=lambda row: True):
 # Rows of fixed calls whose property does not apply.
 REFUSED = {
     "layout": {
-        **dict.fromkeys(("as_strided", "as_strided_copy"), "the strides are arguments"),
+        **dict.fromkeys(("as_strided", "as_strided_copy", "as_strided_scatter"), "the strides are arguments"),
         **dict.fromkeys(("Tensor.view_as", "view_as_complex"), "needs a viewable layout"),
     }
 }
