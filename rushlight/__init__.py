@@ -24,7 +24,7 @@ _SUBMODULES = frozenset(
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization signal sparse special storage testing
         torch_version types utils version xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _higher_order_ops _legacy_types _deterministic _symbolic ops classes
+        _subclasses _ops _library _higher_order_ops _legacy_types _deterministic _symbolic ops classes
     """.split()
 )
 

@@ -1,10 +1,24 @@
 """``torch.Tensor``: the members that are written in Python, on top of the C type."""
 
+import functools
+
 import rushlight
 from rushlight import _C
-from rushlight._C import _disabled_torch_function_impl, _has_torch_function_unary
+from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
 
 __all__ = ["Tensor"]
+
+
+def _overridable(method):
+    """A method written in Python that asks ``__torch_function__`` first, as those written in C do."""
+
+    @functools.wraps(method)
+    def overridable(self, *args, **kwargs):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(overridable, (self,), self, *args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    return overridable
 
 
 def _convert(result, cls):
@@ -19,6 +33,13 @@ def _convert(result, cls):
     return result
 
 
+@functools.cache
+def _nowrap_functions():
+    from rushlight.overrides import get_default_nowrap_functions
+
+    return get_default_nowrap_functions()
+
+
 class Tensor(_C.TensorBase):
     """A multi-dimensional array of one element type; see ``torch.tensor`` for making one."""
 
@@ -29,9 +50,12 @@ class Tensor(_C.TensorBase):
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented
         with _C.DisableTorchFunctionSubclass():
-            return _convert(func(*args, **(kwargs or {})), cls)
+            result = func(*args, **(kwargs or {}))
+            if type(func).__name__ == "method-wrapper" and func in _nowrap_functions():
+                return result
+            return _convert(result, cls)
 
-    __torch_dispatch__ = _disabled_torch_function_impl
+    __torch_dispatch__ = _disabled_torch_dispatch_impl
 
     # --- text ------------------------------------------------------------------------------------
 
@@ -94,6 +118,7 @@ class Tensor(_C.TensorBase):
     def __setstate__(self, state):
         self.__dict__.update(state)
 
+    @_overridable
     def storage(self):
         from rushlight.storage import TypedStorage
 
@@ -105,10 +130,12 @@ class Tensor(_C.TensorBase):
     def storage_type(self):
         return type(self.storage())
 
+    @_overridable
     def is_shared(self):
         """Whether other processes see the memory."""
         return self.untyped_storage().is_shared()
 
+    @_overridable
     def share_memory_(self):
         """Move the memory to where other processes can see it."""
         self.untyped_storage().share_memory_()
@@ -116,6 +143,7 @@ class Tensor(_C.TensorBase):
 
     # --- containers ------------------------------------------------------------------------------
 
+    @_overridable
     def __contains__(self, element):
         if isinstance(element, (Tensor, int, float, complex, rushlight.SymInt)):
             return bool((element == self).any().item())
@@ -123,51 +151,50 @@ class Tensor(_C.TensorBase):
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
         )
 
+    @_overridable
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)
 
     # --- autograd --------------------------------------------------------------------------------
 
+    @_overridable
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
         """Compute the gradients of the graph's leaves, summed into their ``.grad``."""
-        if _has_torch_function_unary(self):
-            return _C._handle_torch_function(
-                Tensor.backward,
-                (self,),
-                self,
-                gradient=gradient,
-                retain_graph=retain_graph,
-                create_graph=create_graph,
-                inputs=inputs,
-            )
         rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # --- forms that differ from the function's ---------------------------------------------------
 
+    @_overridable
     def split(self, split_size, dim=0):
         """Consecutive pieces of ``split_size``, or of the sizes in the list."""
         return rushlight.functional.split(self, split_size, dim)
 
+    @_overridable
     def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
         """The matrix or vector norm; see ``torch.norm``."""
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
+    @_overridable
     def lu(self, pivot=True, get_infos=False):
         """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
         return rushlight.functional.lu(self, pivot, get_infos)
 
+    @_overridable
     def nonzero(self, *, as_tuple=False):
         """Indices of the elements that are not zero; see ``torch.nonzero``."""
         return rushlight.functional.nonzero(self, as_tuple=as_tuple)
 
+    @_overridable
     def unflatten(self, dim, sizes):
         """Splits a dimension into several."""
         return rushlight.unflatten(self, dim, tuple(sizes))
 
+    @_overridable
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
         """The distinct elements; see ``torch.unique``."""
         return rushlight.functional.unique(self, sorted, return_inverse, return_counts, dim)
 
+    @_overridable
     def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
         """The elements without consecutive repetitions; see ``torch.unique_consecutive``."""
         return rushlight.functional.unique_consecutive(self, return_inverse, return_counts, dim)
@@ -183,16 +210,19 @@ class Tensor(_C.TensorBase):
     def __complex__(self):
         return complex(self.item())
 
+    @_overridable
     def to_device(self, device, /, *, stream=None):
         """This tensor on another device, as the Array API standard spells `to`."""
         if stream is not None:
             raise ValueError(f"to_device: streams are not supported, but got {stream!r}")
         return self.to(device)
 
+    @_overridable
     def new(self, *args, **kwargs):
         """A tensor of this dtype, made as the legacy constructors make theirs."""
         return _C._legacy_tensor(self.dtype, args, kwargs or None)
 
+    @_overridable
     def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
         """A copy of the data in this tensor's dtype and device."""
         if isinstance(data, Tensor):
@@ -201,10 +231,12 @@ class Tensor(_C.TensorBase):
         shared = isinstance(data, Tensor) or type(data).__module__ == "numpy"
         return (result.clone() if shared else result).requires_grad_(requires_grad)
 
+    @_overridable
     def type_as(self, other):
         """This tensor in the other's dtype and device."""
         return self.to(device=other.device, dtype=other.dtype)
 
+    @_overridable
     def apply_(self, function):
         """Replace every element by ``function(element)``; slow, one Python call each."""
         return self.copy_(
@@ -213,6 +245,7 @@ class Tensor(_C.TensorBase):
             )
         )
 
+    @_overridable
     def map_(self, other, function):
         """Replace every element by ``function(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
@@ -220,16 +253,20 @@ class Tensor(_C.TensorBase):
             rushlight.tensor([function(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape)
         )
 
+    @_overridable
     def is_nonzero(self):
         return bool(self)
 
+    @_overridable
     def pin_memory(self, device=None):
         """Page-locked memory serves accelerators; on the CPU this is the tensor itself."""
         return self
 
+    @_overridable
     def record_stream(self, stream):
         return None
 
+    @_overridable
     def dim_order(self):
         """The dimensions from the outermost to the innermost in memory."""
         return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))

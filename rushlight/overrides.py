@@ -1,6 +1,8 @@
 """``__torch_function__``: how tensor subclasses and modes take over functions."""
 
+import contextlib
 import functools
+import inspect
 
 import rushlight
 from rushlight import _C
@@ -31,11 +33,7 @@ _disabled_torch_function_impl = _C._disabled_torch_function_impl
 def get_default_nowrap_functions():
     """Functions whose results stay plain tensors although a subclass took part."""
     tensor = rushlight.Tensor
-    return (
-        {tensor.grad.__get__, tensor._base.__get__, tensor._grad.__get__}
-        if hasattr(tensor, "_grad")
-        else set()
-    )
+    return {tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__}
 
 
 def is_tensor_like(obj):
@@ -43,52 +41,110 @@ def is_tensor_like(obj):
     return type(obj) is rushlight.Tensor or hasattr(obj, "__torch_function__")
 
 
-def _namespaces():
-    """The public namespaces whose functions can be overridden."""
-    tensor = rushlight.Tensor
-    modules = (
-        rushlight,
-        rushlight.functional,
-        rushlight.nn.functional,
-        rushlight.linalg,
-        rushlight.fft,
-        rushlight.special,
-    )
-    return (*modules, tensor)
-
-
-def get_ignored_functions():
-    """Public functions that ``__torch_function__`` does not see."""
-    names = (
-        "tensor",
-        "from_numpy",
-        "is_tensor",
-        "manual_seed",
-        "load",
-        "save",
-        "set_default_dtype",
-        "get_default_dtype",
-    )
-    return {getattr(rushlight, name) for name in names}
+_IGNORED = """
+    typename is_tensor is_storage set_default_tensor_type set_default_device get_default_device set_rng_state
+    get_rng_state manual_seed initial_seed seed save load set_printoptions set_default_dtype get_default_dtype
+    get_num_threads set_num_threads init_num_threads import_ir_module from_numpy frombuffer asarray tensor
+    as_tensor
+    empty empty_permuted empty_strided zeros ones full eye arange range linspace logspace rand randn
+    randint randperm
+    scalar_tensor tril_indices triu_indices hann_window hamming_window bartlett_window blackman_window
+    kaiser_window
+    is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_inference_mode_enabled
+    promote_types
+    result_type can_cast finfo iinfo broadcast_shapes use_deterministic_algorithms complex compile vmap cond
+    are_deterministic_algorithms_enabled set_deterministic_debug_mode get_deterministic_debug_mode fork
+    sparse_coo_tensor
+    set_float32_matmul_precision get_float32_matmul_precision is_warn_always_enabled set_warn_always from_file
+""".split()
+_IGNORED_MEMBERS = """
+    __new__ __init__ __subclasshook__ __hash__ __class__ __dict__ __delattr__ __setattr__ __getattribute__
+    __sizeof__ __dir__ __init_subclass__ __doc__ __module__ __weakref__ __torch_function__ __torch_dispatch__
+    __dlpack__ __dlpack_device__ as_subclass _make_subclass _make_wrapper_subclass new_tensor new_empty
+    new_zeros
+    new_ones new_full new_empty_strided new type_as stride is_sparse
+""".split()
 
 
 @functools.cache
+def get_ignored_functions():
+    """Public functions that ``__torch_function__`` does not see: they make tensors or take none."""
+    found = [getattr(rushlight, name, None) for name in _IGNORED]
+    found += [getattr(rushlight.Tensor, name, None) for name in _IGNORED_MEMBERS]
+    return {f for f in found if callable(f)}
+
+
+def _public_functions(space):
+    for name in dir(space):
+        if name.startswith("_") and not (name.startswith("__") and space is rushlight.Tensor):
+            continue
+        try:
+            value = inspect.getattr_static(space, name) if space is rushlight.Tensor else getattr(space, name)
+        except (AttributeError, ImportError):  # a name whose home is missing
+            continue
+        yield name, value
+
+
+@functools.cache
+def _overridable():
+    """namespace -> its functions, and function -> its public name."""
+    ignored, members, by_space, names = get_ignored_functions(), set(_IGNORED_MEMBERS), {}, {}
+    spaces = {
+        "torch": rushlight,
+        "torch.functional": rushlight.functional,
+        "torch.nn.functional": rushlight.nn.functional,
+        "torch.nn.init": rushlight.nn.init,
+        "torch.linalg": rushlight.linalg,
+        "torch.fft": rushlight.fft,
+        "torch.special": rushlight.special,
+        "torch.Tensor": rushlight.Tensor,
+    }
+    for text, space in spaces.items():
+        functions = by_space.setdefault(space, [])
+        for name, value in _public_functions(space):
+            if space is rushlight.Tensor and name in members:
+                continue
+            if type(value).__name__ == "getset_descriptor":
+                value, name = value.__get__, f"{name}.__get__"
+            if not callable(value) or isinstance(value, type) or name[0].isupper():
+                continue
+            if space is not rushlight.Tensor and not _is_function(value):
+                continue
+            if value in ignored:
+                continue
+            functions.append(value)
+            names.setdefault(value, f"{text}.{name}")
+    return by_space, names
+
+
+def _is_function(value):
+    module = getattr(value, "__module__", None) or ""
+    builtin = type(value) is type(_C._VariableFunctions.add)
+    return builtin or (
+        inspect.isfunction(value) and module.startswith("rushlight") and value.__name__[0] != "_"
+    )
+
+
 def get_overridable_functions():
     """A dict from namespace to the functions in it that can be overridden."""
-    operators = (type(_C._VariableFunctions.add), type(rushlight.Tensor.add))
-    return {space: [f for f in vars(space).values() if isinstance(f, operators)] for space in _namespaces()}
+    return {space: list(functions) for space, functions in _overridable()[0].items()}
+
+
+@functools.cache
+def _tensor_members():
+    return set(_overridable()[0][rushlight.Tensor])
 
 
 def is_tensor_method_or_property(func):
     """Whether the function is reached through a tensor."""
-    owner = getattr(func, "__objclass__", None)
-    return type(func) is type(rushlight.Tensor.add) or owner is _C.TensorBase or func.__name__ == "__get__"
+    return func in _tensor_members() or getattr(func, "__name__", None) == "__get__"
 
 
 def resolve_name(f):
-    """The public name of an overridable function."""
-    owner = "torch.Tensor" if is_tensor_method_or_property(f) else "torch"
-    return f"{owner}.{f.__name__}"
+    """The public name of an overridable function, or None."""
+    if isinstance(f, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)):
+        return str(f)
+    return _overridable()[1].get(f)
 
 
 def wrap_torch_function(dispatcher):
@@ -151,3 +207,18 @@ def _get_current_function_mode():
 
 def _get_current_function_mode_stack():
     return [_C._get_function_stack_at(i) for i in range(_C._len_torch_function_stack())]
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily():
+    mode = _C._pop_torch_function_stack()
+    try:
+        yield mode
+    finally:
+        _C._push_on_torch_function_stack(mode)
+
+
+@contextlib.contextmanager
+def _no_torch_function_mode():
+    with _C.DisableTorchFunction():
+        yield

@@ -1,9 +1,14 @@
 """Names under which test helpers switch dispatch modes off."""
 
-import contextlib
+from rushlight import _C
+
+__all__ = ["all_same_mode", "no_dispatch"]
 
 
-@contextlib.contextmanager
 def no_dispatch():
-    """Run with ``__torch_dispatch__`` off. Rushlight dispatches to no Python class, so nothing changes."""
-    yield
+    """A context in which no ``__torch_dispatch__`` runs, neither a mode's nor a subclass's."""
+    return _C._DisableTorchDispatch()
+
+
+def all_same_mode(modes):
+    return all(mode == modes[0] for mode in modes)

@@ -14,6 +14,7 @@ struct GradientOps {
   Tensor (*real)(const Tensor& t) = nullptr;
   Tensor (*view_as_real)(const Tensor& t) = nullptr;
   Tensor (*clone)(const Tensor& t) = nullptr;
+  Tensor (*detach)(const Tensor& t) = nullptr;  // seen by __torch_dispatch__
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;
   void (*copy_into)(const Tensor& target, const Tensor& source) = nullptr;
   Tensor (*ones_like)(const Tensor& t) = nullptr;

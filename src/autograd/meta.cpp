@@ -136,7 +136,11 @@ void check_inplace(const Tensor& t, bool recorded) {
            "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
-Tensor detach(const Tensor& t) { return make_view(t, t.sizes(), t.strides(), t.storage_offset(), false); }
+Tensor detach(const Tensor& t) {
+  if (t->flags & dispatch_state.consider & kPythonDispatch) [[unlikely]]
+    return gradient_ops.detach(t);
+  return make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
+}
 
 void detach_in_place(const Tensor& t) {
   RL_CHECK(

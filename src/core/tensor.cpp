@@ -11,6 +11,7 @@ __attribute__((tls_model("initial-exec"))) thread_local uint32_t new_tensor_flag
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 void (*release_pyobj)(void*) = nullptr;
 WrappingHooks wrapping_hooks;
+Scalar (*read_dispatched_scalar)(const Tensor&) = nullptr;
 
 TensorImpl::~TensorImpl() {
   if (autograd) free_autograd_meta(autograd);
@@ -26,6 +27,12 @@ void TensorImpl::destroy(TensorImpl* t) {
     release_pyobj(t->pyobj);
   }
   delete t;
+}
+
+void* TensorImpl::no_data() const {
+  if (numel == 0 || !storage || storage->nbytes() == 0) return nullptr;
+  throw NoData(device.is_meta() ? "Cannot read a meta tensor: it has no data"
+                                : "Cannot access data pointer of Tensor that doesn't have storage");
 }
 
 void TensorImpl::set_contiguous(IntList new_sizes) {
@@ -169,7 +176,10 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
 }
 
 Scalar read_scalar(const Tensor& t, int64_t element_offset) {
-  RL_CHECK(!t.device().is_meta(), "Cannot read a value of a meta tensor: it has no data");
+  if (!t.has_data()) [[unlikely]] {
+    if (t->flags & kPythonDispatch) return read_dispatched_scalar(t);
+    RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
+  }
   RL_CHECK(!t->wrapping || t->storage,
            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
            ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "

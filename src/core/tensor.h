@@ -60,8 +60,15 @@ class TensorImpl final : public RefCounted {
   // Sets sizes and strides (in elements, may be negative) and what follows from them.
   void set_layout(IntList new_sizes, IntList new_strides);
   void set_contiguous(IntList new_sizes);
+  // Note [Tensors without data]
+  // Meta tensors, and tensors of Python classes that compute elsewhere, have shapes and strides and a storage
+  // without memory. Asking for their elements raises NoData, so that a kernel that forgets about them fails
+  // with an error that the gate words; a kernel that gives shapes alone returns before it asks.
   void* data() const {
-    return storage ? storage->data() + offset * static_cast<int64_t>(element_size(dtype)) : nullptr;
+    std::byte* start = storage ? storage->data() : nullptr;
+    if (!start) [[unlikely]]
+      return no_data();
+    return start + offset * static_cast<int64_t>(element_size(dtype));
   }
 
   Storage storage;
@@ -84,7 +91,13 @@ class TensorImpl final : public RefCounted {
   static void operator delete(void* memory) { Pool::give(memory); }
 
  private:
+  void* no_data() const;  // null when there is nothing to read
   using Pool = FreeList<256, 64>;
+};
+
+// Somebody read a tensor that has no data; the gate says of which operator.
+struct NoData : Error {
+  explicit NoData(std::string message) : Error(ErrorKind::NotImplemented, std::move(message)) {}
 };
 
 // Hooks filled in by the layers above; core only calls them.
@@ -127,6 +140,7 @@ class Tensor {
   bool is_contiguous(MemoryFormat format) const;
   bool is_wrapped_number() const { return impl_->flags & kWrappedNumber; }
   bool is_cpu() const { return impl_->device.is_cpu(); }
+  bool has_data() const { return impl_->storage && impl_->storage->data(); }
   bool requires_grad_flag() const { return impl_->flags & kAutograd; }
 
   template <class T>
@@ -163,6 +177,8 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
                  bool differentiable = true);
 // The value of a one-element tensor, without autograd.
 Scalar read_scalar(const Tensor& t, int64_t element_offset = 0);
+// Filled in above: how to ask a tensor whose Python class computes elsewhere.
+extern Scalar (*read_dispatched_scalar)(const Tensor& t);
 // Changes shape in place, growing the storage when needed; contiguous afterwards. Used by out= and resize_.
 void resize_tensor(const Tensor& t, IntList sizes);
 

@@ -12,9 +12,10 @@ void (*show_warning)(const std::string&) = [](const std::string&) {};
 
 namespace {
 
-// Outermost first: what a user wraps around a program comes before what a program does to tensors.
-constexpr TensorFlag kOrder[] = {kAutocast, kPythonDispatch, kWrapped, kForwardGrad,
-                                 kAutograd, kLowered,        kSparse};
+// Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
+// classes and modes come last: they see what really runs, derivatives' calls included.
+constexpr TensorFlag kOrder[] = {kAutocast, kWrapped, kForwardGrad,   kAutograd,
+                                 kLowered,  kSparse,  kPythonDispatch};
 Interceptor interceptors[8] = {};
 
 struct Operands {
@@ -52,7 +53,10 @@ DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands
 void check_one_device(const Op& op, const Value* args) {
   const Tensor* first = nullptr;
   auto check = [&](const Tensor& t) {
-    if (!t.defined() || t.device().is_meta() || (t.dim() == 0 && t.is_cpu())) return;
+    if (!t.defined() || (t.dim() == 0 && t.is_cpu())) return;
+    if (first && first->device() != t.device() && (first->device().is_meta() || t.device().is_meta()))
+      RL_FAIL("Tensor on device ", t.device(), " is not on the expected device ", first->device(),
+              "! (when calling ", op.name(), ")");
     RL_CHECK(!first || first->device() == t.device(),
              "Expected all tensors to be on the same device, but found at least two devices, ",
              first->device(), " and ", t.device(), "! (when calling ", op.name(), " with ", describe(*first),
@@ -123,15 +127,42 @@ void check_inference(const Frame& frame) {
     for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) check(frame.out[i]);
 }
 
+// Writes to and index look-ups in meta tensors take operands of any device: nothing is read.
+bool mixes_devices(const Frame& frame, const Operands& operands) {
+  const Op& op = frame.op;
+  if (operands.device != DeviceType::Meta || op.made_in_python) return operands.device == DeviceType::Meta;
+  if (op.family == Family::Index || op.family == Family::Composite) return true;
+  if (frame.inplace) return frame.out->device().is_meta();
+  return (op.mutated & 1) != 0;
+}
+
+// Shapes, dtypes and strides come from the kernel itself, which returns before its loop, or fails in
+// TensorImpl::data. Note [Tensors without data]
+const void* meta_kernel(const Op& op) {
+  if (op.meta_refusal)
+    RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device meta: ", op.meta_refusal);
+  return op.kernel[0];
+}
+
+void run_without_data(const void* kernel, const Call& call, const Value* args, Results& results) {
+  try {
+    call.op.trampoline(kernel, call, args, results);
+  } catch (const NoData& e) {
+    RL_NOT_IMPLEMENTED("Could not run '", call.op.name(), "' on device meta: it reads its operands (",
+                       e.what(), ")");
+  }
+}
+
 void run_kernel(Frame& frame) {
   const Op& op = frame.op;
   const Operands operands = collect(op, frame.args);
-  if (operands.flags & kNotCpu) check_one_device(op, frame.args);
+  if ((operands.flags & kNotCpu) && !mixes_devices(frame, operands)) check_one_device(op, frame.args);
   const DeviceType device = op.family == Family::Factory || operands.device != DeviceType::CPU
                                 ? pick_device(op, frame.args, operands.device)
                                 : DeviceType::CPU;
   const void* kernel = op.kernel[static_cast<int>(device)];
-  if (!kernel && device == DeviceType::Meta) kernel = op.kernel[0];
+  const bool meta = device == DeviceType::Meta;
+  if (!kernel && meta) kernel = meta_kernel(op);
   if (!kernel)
     RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device ", device_type_name(device),
                        ": this build has no kernel for it; move the operands with .cpu()");
@@ -158,8 +189,12 @@ void run_kernel(Frame& frame) {
     replaced.assign(frame.args, frame.args + op.schema.parameters.size());
     replaced[0] = Value(original);
   }
-  op.trampoline(kernel, Call{op, composite ? nullptr : frame.out, frame.inplace},
-                replaced.empty() ? frame.args : replaced.data(), frame.results);
+  const Call call{op, composite ? nullptr : frame.out, frame.inplace};
+  const Value* args = replaced.empty() ? frame.args : replaced.data();
+  if (meta && !composite)
+    run_without_data(kernel, call, args, frame.results);
+  else
+    op.trampoline(kernel, call, args, frame.results);
   if (frame.out) {
     const size_t n = frame.inplace ? 1 : outputs;
     for (size_t i = 0; i < n; ++i) {

@@ -45,8 +45,10 @@ struct Op {
   Trampoline trampoline = nullptr;                     // one per signature
   const void* sparse_kernel = nullptr;                 // for operands with sparse parts, of the same type
   Derivative derivative;
-  const char* refusal = nullptr;      // why there is no derivative, if there is none
-  const void* family_data = nullptr;  // e.g. the loops of a pointwise formula
+  const char* refusal = nullptr;         // why there is no derivative, if there is none
+  const char* meta_refusal = nullptr;    // why there are no shapes without data, if there are none
+  const void* made_in_python = nullptr;  // what src/python keeps of an operator that a program defined
+  const void* family_data = nullptr;     // e.g. the loops of a pointwise formula
   uint32_t intercepted =
       kDispatchBits & ~kNotCpu;    // which reasons to leave the straight path concern this operator
   uint64_t mutated = 0;            // bit per parameter written in place

@@ -167,8 +167,9 @@ class SchemaParser {
     return value;
   }
   std::string_view quoted() {
-    expect("'");
-    const size_t n = rest_.find('\'');
+    const char mark = accept("\"") ? '"' : '\'';
+    if (mark == '\'') expect("'");
+    const size_t n = rest_.find(mark);
     const auto s = rest_.substr(0, n);
     rest_.remove_prefix(n + 1);
     return s;

@@ -8,7 +8,8 @@ Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
   op.trampoline = trampoline;
   op.id = static_cast<uint32_t>(ops_.size() - 1);
   const auto& list = op.schema.parameters;
-  RL_ASSERT(list.size() == parameters, "C++ signature and schema differ in length: ", text);
+  RL_ASSERT(parameters == kAnyLength || list.size() == parameters,
+            "C++ signature and schema differ in length: ", text);
   RL_ASSERT(list.size() <= 64, "too many parameters: ", text);
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].type == Tag::Tensor || list[i].type == Tag::TensorList) op.tensor_parameters |= 1ull << i;
@@ -20,6 +21,13 @@ Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
   // A trailing underscore marks the in-place form, which PyTorch offers as a method.
   if (op.schema.name.ends_with('_') && !op.schema.name.starts_with('_') && op.is_method)
     op.is_function = false;
+  return op;
+}
+
+Op& Table::define(const char* schema, Op::Trampoline trampoline, const void* kernel) {
+  Schema::parse(schema);  // fails before anything is added
+  Op& op = add(schema, trampoline, kAnyLength);
+  op.kernel.fill(kernel);
   return op;
 }
 

@@ -30,6 +30,11 @@ class Record {
     op_.intercepted &= ~kAutograd;
     return *this;
   }
+  // What the result looks like depends on the operands' values: no shapes on the meta device.
+  Record& no_meta(const char* reason) {
+    op_.meta_refusal = reason;
+    return *this;
+  }
   Record& inplace() {
     op_.has_inplace = true;
     return *this;
@@ -71,7 +76,8 @@ class Record {
 
 class Table {
   // What sees the calls that a composite makes, and so need not see the composite itself.
-  static constexpr uint32_t kFollowed = kAutograd | kForwardGrad | kWrapped | kLowered | kSparse;
+  static constexpr uint32_t kFollowed =
+      kAutograd | kForwardGrad | kWrapped | kLowered | kSparse | kPythonDispatch;
 
  public:
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
@@ -102,6 +108,9 @@ class Table {
     return Record(op).family(Family::Composite);
   }
 
+  // An operator that a program defines while it runs; `kernel` serves every device. The text must live on.
+  Op& define(const char* schema, Op::Trampoline trampoline, const void* kernel);
+
   // Gives an operator, composite or not, a rule for sparse operands.
   template <class R, class... A>
   void sparse(const Fn<R(A...)>& handle, std::type_identity_t<R (*)(const Call&, A...)> kernel) {
@@ -109,6 +118,7 @@ class Table {
     op.sparse_kernel = reinterpret_cast<const void*>(kernel);
     op.intercepted |= kSparse;
   }
+
   // All records in registration order; overloads of one name keep that order when arguments are matched.
   const std::deque<Op>& ops() const { return ops_; }
   std::deque<Op>& ops() { return ops_; }
@@ -116,11 +126,13 @@ class Table {
   void freeze() const;  // checks that every record is complete
 
  private:
+  static constexpr size_t kAnyLength = ~size_t{0};
   Op& add(const char* schema, Op::Trampoline trampoline, size_t parameters);
   std::deque<Op> ops_;
 };
 
 // The one table; filled on first use by register_all_operators (ops/register.cpp).
 const Table& operator_table();
+Table& mutable_operator_table();
 
 }  // namespace rushlight

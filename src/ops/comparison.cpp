@@ -209,6 +209,7 @@ void register_classes(Table& t) {
               allclose_body)
       .doc("Whether isclose holds for all elements.");
   t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel)
+      .no_meta("the answer depends on the values")
       .not_differentiable(kBoolResult)
       .doc("Whether shapes and all elements agree.");
 }

@@ -31,7 +31,7 @@ bool needs_detour(const Tensor& self, const Tensor& source) {
 
 void copy_elements(const Tensor& self, const Tensor& source) {
   if (self.is_same(source) || self.numel() == 0 || !self.is_cpu()) return;
-  RL_CHECK(!source.device().is_meta(), "copy_: the source is a meta tensor, which has no data");
+  RL_CHECK_AS(NotImplemented, !source.device().is_meta(), "Cannot copy out of meta tensor; no data!");
   RL_CHECK(!has_internal_overlap(self),
            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
            "location. "
@@ -200,15 +200,35 @@ void register_conversions(Table& t) {
   cast("cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex128>);
 }
 
+// What item() asks of a tensor whose class computes elsewhere.
+Fn<Scalar(const Tensor& self)> local_scalar;
+Scalar local_scalar_kernel(const Call&, const Tensor& self) {
+  RL_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  if (!self.has_data()) (void)self.data_ptr();  // says why
+  return read_scalar(self);
+}
+
+Fn<Tensor(const Tensor& self)> lift_fresh;
+Tensor lift_fresh_kernel(const Call&, const Tensor& self) { return self; }
+
 }  // namespace
 
 void register_copy_operators(Table& t) {
   copy_result = copy_result_body;
+  t.op(local_scalar, "_local_scalar_dense(Tensor self) -> Scalar", local_scalar_kernel)
+      .internal()
+      .not_differentiable("a Python number has no gradient")
+      .no_meta("the value of a tensor without data cannot be read")
+      .doc("The only element as a number.");
   t.op(ops::copy_, "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_kernel)
       .doc("Writes src, broadcast and converted, into self.")
       .derivative([](Grad g, Shape<1> source, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
       });
+  t.op(lift_fresh, "lift_fresh(Tensor(a) self) -> Tensor(a)", lift_fresh_kernel)
+      .internal()
+      .not_differentiable("the tensor is a constant, just made")
+      .doc("A tensor just made from Python data; dispatch modes see it enter here.");
   t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body)
       .function_only()
       .doc("A copy of self with every element set to value.");

@@ -252,9 +252,9 @@ cpu::IndexBlocks plan_slices(const Tensor& self, int64_t dim, const Tensor& inde
   blocks.before = cpu::all_offsets(self.sizes().slice(0, dim), self.strides().slice(0, dim));
   plan_runs(blocks, self.sizes().slice(dim + 1), self.strides().slice(dim + 1));
   const Tensor positions = dense(index);
-  const int64_t* p = positions.data<int64_t>();
   blocks.indexed.resize(static_cast<size_t>(index.numel()));
   if (positions.device().is_meta()) return blocks;
+  const int64_t* p = positions.data<int64_t>();
   for (size_t i = 0; i < blocks.indexed.size(); ++i) {
     if (p[i] >= size || p[i] < (wraps ? -size : 0)) {
       RL_CHECK_INDEX(!message, message);

@@ -23,7 +23,9 @@ Tensor nonzero_kernel(const Call&, const Tensor& self) {
 
 Tensor nonzero_static_kernel(const Call&, const Tensor& self, int64_t size, int64_t fill_value) {
   RL_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
-  const Tensor found = nonzero(self), out = empty_tensor({size, self.dim()}, DType::Int64, self.device());
+  const Tensor out = empty_tensor({size, self.dim()}, DType::Int64, self.device());
+  if (!out.is_cpu()) return out;
+  const Tensor found = nonzero(self);
   const int64_t known = std::min(found.numel(), out.numel());
   std::copy_n(found.data<int64_t>(), known, out.data<int64_t>());
   std::fill_n(out.data<int64_t>() + known, out.numel() - known, fill_value);
@@ -54,7 +56,7 @@ Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor&
            legacy_name(given_mask.dtype()));
   const Dims sizes = call.inplace ? self->sizes : broadcast_shapes(self.sizes(), given_mask.sizes());
   const Tensor mask = expand(given_mask, sizes);
-  require_data(mask, "masked_scatter");
+  if (mask.device().is_meta()) return working_copy(call, expand(self, sizes));
   const int64_t needed = cpu::count_true(mask);
   RL_CHECK(needed <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask");
   const Tensor values = dense(source), result = working_copy(call, expand(self, sizes));
@@ -73,6 +75,7 @@ Tensor masked_scatter_source_grad(const Tensor& grad, const Tensor& mask, IntLis
 
 void register_mask_operators(Table& t) {
   t.op(nonzero, "nonzero(Tensor self) -> Tensor", nonzero_kernel)
+      .no_meta("how many elements there are depends on their values")
       .doc("Coordinates of the elements that are not zero, one row each.")
       .family(Family::Index)
       .out()
@@ -94,6 +97,7 @@ void register_mask_operators(Table& t) {
       .doc("Coordinates of the true elements, one tensor per dimension.")
       .function_only();
   t.op(masked_select, "masked_select(Tensor self, Tensor mask) -> Tensor", masked_select_kernel)
+      .no_meta("how many elements there are depends on their values")
       .doc("The elements under a mask as a vector.")
       .family(Family::Index)
       .out()

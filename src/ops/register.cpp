@@ -16,8 +16,8 @@ void register_stft_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_special_function_operators(Table& t);
 
-const Table& operator_table() {
-  static const Table* table = [] {
+Table& mutable_operator_table() {
+  static Table* table = [] {
     auto* t = new Table;  // lives as long as the process: handles point into it
     cpu::choose_loops();
     register_copy_operators(*t);
@@ -73,5 +73,7 @@ const Table& operator_table() {
   }();
   return *table;
 }
+
+const Table& operator_table() { return mutable_operator_table(); }
 
 }  // namespace rushlight

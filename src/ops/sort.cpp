@@ -132,10 +132,11 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   x = std::get<0>(sort(x, -1));
   // Ranks: one row of lines per q, [..., q].
   const int64_t n = x.size(-1);
-  Tensor last = skip_nan ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true),
-                                    self.dtype()) -
-                               Scalar(1.0)
-                         : full({1}, Scalar(static_cast<double>(n - 1)), self.dtype());
+  Tensor last =
+      skip_nan
+          ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true), self.dtype()) -
+                Scalar(1.0)
+          : full({1}, Scalar(static_cast<double>(n - 1)), self.dtype(), std::nullopt, self.device());
   last = clamp_min(last, Scalar(0.0));
   Tensor rank = reshape(fractions, {-1}) * last;
   if (how == "lower") rank = floor(rank);
@@ -175,13 +176,18 @@ Tensor nanquantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt
   return quantile_of(self, q, dim, keepdim, how, true);
 }
 
+// On the device of self, so that a meta result has its shape.
+Tensor fraction_of(double q, const Tensor& self) {
+  RL_CHECK(q >= 0 && q <= 1, "quantile() q must be in the range [0, 1] but got ", q);
+  return scalar_tensor_of(Scalar(q), self.dtype(), self.device());
+}
 Tensor quantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
                             std::string_view how) {
-  return quantile_of(self, scalar_tensor_of(Scalar(q), self.dtype()), dim, keepdim, how, false);
+  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, false);
 }
 Tensor nanquantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
                                std::string_view how) {
-  return quantile_of(self, scalar_tensor_of(Scalar(q), self.dtype()), dim, keepdim, how, true);
+  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, true);
 }
 
 Tensor sort_backward(const Tensor& g, const Tensor& at, IntList sizes, int64_t dim) {

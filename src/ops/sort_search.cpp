@@ -73,9 +73,8 @@ Tensor searchsorted_kernel(const Call&, const Tensor& sequence, const Tensor& va
     RL_CHECK(sorter.dtype() == DType::Int64,
              "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype ",
              legacy_name(sorter.dtype()));
-    require_data(sorter, "searchsorted");
     const Tensor order = dense(sorter);
-    for (int64_t i = 0; i < order.numel(); ++i)
+    for (int64_t i = 0; i < order.numel() && order.is_cpu(); ++i)
       RL_CHECK_INDEX(order.data<int64_t>()[i] >= 0 && order.data<int64_t>()[i] < sequence->sizes.back(),
                      "torch.searchsorted(): sorter index out of range");
   }
@@ -141,7 +140,7 @@ Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar&
   RL_CHECK(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
   RL_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
               legacy_name(self.dtype()), "'");
-  require_data(self, "histc");
+  if (self.device().is_meta()) return empty_tensor({bins}, self.dtype(), self.device());
   double low = given_low.to_double(), high = given_high.to_double();
   const Tensor x = dense(to_dtype(self, DType::Float64));
   const double* v = x.data<double>();
@@ -250,6 +249,7 @@ void register_search_operators(Table& t) {
       .data(&exact_out)
       .function_only();
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
+      .no_meta("how many elements there are depends on their values")
       .doc("How often each non-negative integer occurs.")
       .not_differentiable(integer);
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)

@@ -128,6 +128,7 @@ void register_unique_operators(Table& t) {
        "(Tensor, Tensor, Tensor)",
        unique2_kernel)
       .doc("Distinct elements, the place of each input element among them, and their counts.")
+      .no_meta("how many elements there are depends on their values")
       .function_only()
       .not_differentiable(reason);
   t.op(unique_dim,
@@ -135,6 +136,7 @@ void register_unique_operators(Table& t) {
        "return_counts=False) -> (Tensor, Tensor, Tensor)",
        unique_dim_kernel)
       .doc("Distinct slices along a dimension.")
+      .no_meta("how many elements there are depends on their values")
       .function_only()
       .not_differentiable(reason);
   t.op(unique_consecutive,
@@ -142,6 +144,7 @@ void register_unique_operators(Table& t) {
        "-> (Tensor, Tensor, Tensor)",
        unique_consecutive_kernel)
       .doc("Elements or slices that differ from the one before.")
+      .no_meta("how many elements there are depends on their values")
       .function_only()
       .not_differentiable(reason);
 }

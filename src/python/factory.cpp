@@ -251,7 +251,19 @@ static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_s
   return a;
 }
 
+// A constant enters the program here: dispatch modes may want a tensor of their own in its place.
+static Tensor lifted(Tensor t) {
+  if (!(dispatch_state.always & kPythonDispatch)) [[likely]]
+    return t;
+  static const Op& op = *operator_table().find("", "lift_fresh")[0];
+  const Value argument(t);
+  Results results;
+  call_boxed(op, &argument, results);
+  return std::move(results.tensors[0]);
+}
+
 static PyObject* finish(Tensor t, bool requires_grad) {
+  t = lifted(std::move(t));
   if (requires_grad) {
     RL_CHECK(is_differentiable(t.dtype()),
              "Only Tensors of floating point and complex dtype can require gradients");
@@ -297,7 +309,7 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
     }
     const Device device = a.device.value_or(Device{});
     if (is_ndarray(a.data)) return wrap(on_device(tensor_from_buffer(a.data), a.dtype, device));
-    return wrap(tensor_from_data(a.data, a.dtype, device));
+    return wrap(lifted(tensor_from_data(a.data, a.dtype, device)));
   });
 }
 

@@ -259,17 +259,6 @@ static void scatter(const Tensor& target, const std::vector<Tensor>& tensors, co
 // --- x[index]
 // -----------------------------------------------------------------------------------------------------------
 
-static PyObject* through_override(const char* name, PyObject* self, PyObject* index, PyObject* value) {
-  PyRef callable(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
-  PyObject* args[] = {self, index, value};
-  PyObject* result = dispatch_torch_function(callable.get(), CallArgs{args, value ? 3 : 2, nullptr});
-  if (!result && PyErr_Occurred()) throw PythonError();
-  return result;
-}
-static bool may_be_overridden(const Tensor& t) {
-  return function_state.mode_active() || ((t->flags & kPythonSubclass) && function_state.subclasses_enabled);
-}
-
 static Tensor get_item(const Tensor& t, PyObject* o) {
   if (PyLong_CheckExact(o) || PySlice_Check(o)) {
     ViewBuilder view(t);
@@ -288,8 +277,7 @@ static Tensor get_item(const Tensor& t, PyObject* o) {
 static PyObject* mp_subscript(PyObject* self, PyObject* o) {
   try {
     const Tensor& t = tensor_of(self);
-    if (may_be_overridden(t)) [[unlikely]]
-      if (PyObject* result = through_override("__getitem__", self, o, nullptr)) return result;
+    if (PyObject* result = override_slot("__getitem__", self, o)) return result;
     return wrap(get_item(t, o));
   } catch (...) {
     set_error_from_exception();
@@ -360,8 +348,7 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
   return guard_status([&] {
     const Tensor& t = tensor_of(self);
     if (!value) throw_python(PyExc_TypeError, "Tensor does not support deleting items");
-    if (may_be_overridden(t)) [[unlikely]]
-      if (PyRef result{through_override("__setitem__", self, o, value)}; result) return;
+    if (PyRef result{override_slot("__setitem__", self, o, value)}; result) return;
     set_item(t, o, value);
   });
 }
@@ -371,6 +358,11 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
 
 static Py_ssize_t tensor_length(PyObject* self) {
   const Tensor& t = tensor_of(self);
+  if (may_be_overridden(t)) [[unlikely]] {
+    PyRef result(guard([&] { return override_slot("__len__", self); }));
+    if (result) return PyLong_AsSsize_t(result.get());
+    if (PyErr_Occurred()) return -1;
+  }
   if (t.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
     return -1;
@@ -381,6 +373,7 @@ static Py_ssize_t tensor_length(PyObject* self) {
 PyObject* tensor_iter(PyObject* self) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
+    if (PyObject* result = override_slot("__iter__", self)) return result;
     if (t.dim() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
     PyRef rows(wrap_tuple(ops::unbind(t, 0)));
     return check(PyObject_GetIter(rows.get()));

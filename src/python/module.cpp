@@ -5,6 +5,10 @@ namespace rushlight::python {
 
 void init_conversions(PyObject* module);
 void init_transforms(PyObject* module);
+void init_torch_dispatch(PyObject* module);
+void init_op_overload(PyObject* module);
+void init_wrapper_subclass(PyObject* module);
+void init_custom_ops(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -38,6 +42,10 @@ static void init_all(PyObject* module) {
   init_module_base(module);
   if (init_autograd) init_autograd(module);
   init_transforms(module);
+  init_torch_dispatch(module);
+  init_op_overload(module);
+  init_wrapper_subclass(module);
+  init_custom_ops(module);
 }
 
 }  // namespace rushlight::python

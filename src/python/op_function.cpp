@@ -199,8 +199,10 @@ const std::vector<const SignatureSpec*>& specs_of(OpFunction* f) {
   return *f->specs;
 }
 
+static PyObject* shown(OpFunction* f) { return f->shown ? f->shown : reinterpret_cast<PyObject*>(f); }
+
 static PyObject* no_match(OpFunction* f, const CallArgs& call) {
-  if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+  if (PyObject* result = dispatch_torch_function(shown(f), call)) return result;
   if (PyErr_Occurred()) throw PythonError();
   throw_no_match(*f->specs, call, f->text_name);
 }
@@ -208,7 +210,7 @@ static PyObject* no_match(OpFunction* f, const CallArgs& call) {
 static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const CallArgs& call,
                                  Arguments& a) {
   if (a.overloaded && function_state.subclasses_enabled) [[unlikely]] {
-    if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+    if (PyObject* result = dispatch_torch_function(shown(f), call)) return result;
     if (PyErr_Occurred()) throw PythonError();
   }
   return run_operator(spec, a);
@@ -225,7 +227,7 @@ static PyObject* invoke(OpFunction* f, const CallArgs& call) {
   if (!f->specs) [[unlikely]]
     build_specs(f);
   if (function_state.mode_active()) [[unlikely]] {
-    if (PyObject* result = dispatch_torch_function(reinterpret_cast<PyObject*>(f), call)) return result;
+    if (PyObject* result = dispatch_torch_function(shown(f), call)) return result;
     if (PyErr_Occurred()) throw PythonError();
   }
   Arguments a;
@@ -374,6 +376,23 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
   f->text_name = PyUnicode_AsUTF8(f->name);
   f->method = method;
   f->inplace = inplace;
+  f->shown = nullptr;
+  return f;
+}
+
+static const SignatureSpec* schema_spec(const Op& op, bool inplace) {
+  auto* spec = new SignatureSpec(op, false, inplace, Numbers::All);
+  for (size_t i = 0; i < op.schema.parameters.size(); ++i)
+    spec->parameters[i].name = PyUnicode_InternFromString(std::string(op.schema.parameters[i].name).c_str());
+  spec->varargs_ints = spec->varargs_tensors = false;
+  return spec;
+}
+
+OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
+  auto* set = new OverloadSet{ops[0]->schema.space, ops[0]->schema.name, std::move(ops)};
+  OpFunction* f = make_function(*set, false, inplace);
+  f->specs = new std::vector<const SignatureSpec*>;
+  for (const Op* op : set->ops) f->specs->push_back(schema_spec(*op, inplace));
   return f;
 }
 

@@ -23,6 +23,7 @@ static PyObject* pop() {
   return mode;
 }
 PyObject* disabled_torch_function = nullptr;
+PyObject* disabled_torch_dispatch = nullptr;
 
 static PyObject* hook_name() {
   static PyObject* name = PyUnicode_InternFromString("__torch_function__");
@@ -198,7 +199,31 @@ static PyObject* mode_at(PyObject*, PyObject* index) {
   }
   return Py_NewRef(mode_stack()[static_cast<size_t>(i)]);
 }
-static PyObject* disabled(PyObject*, PyObject*, PyObject*) { Py_RETURN_NOTIMPLEMENTED; }
+
+// func, types, args=(), kwargs=None of a handler that changes nothing: runs func.
+static PyObject* run_plainly(PyObject* all, PyObject* keywords) {
+  static const char* names[] = {"func", "types", "args", "kwargs", nullptr};
+  PyObject *func, *types, *args = nullptr, *kwargs = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(all, keywords, "OO|OO", const_cast<char**>(names), &func, &types, &args,
+                                   &kwargs))
+    return nullptr;
+  PyRef positional(args ? PySequence_Tuple(args) : PyTuple_New(0));
+  return positional ? PyObject_Call(func, positional.get(), kwargs == Py_None ? nullptr : kwargs) : nullptr;
+}
+static PyObject* disabled(PyObject*, PyObject* all, PyObject* keywords) {
+  const bool before = std::exchange(function_state.subclasses_enabled, false);
+  PyObject* result = run_plainly(all, keywords);
+  function_state.subclasses_enabled = before;
+  return result;
+}
+// Below __torch_dispatch__ of subclasses.
+static PyObject* disabled_dispatch(PyObject*, PyObject* all, PyObject* keywords) {
+  const uint32_t before = dispatch_state.consider;
+  dispatch_state.consider &= ~uint32_t{kPythonDispatch};
+  PyObject* result = run_plainly(all, keywords);
+  dispatch_state.consider |= before & kPythonDispatch;
+  return result;
+}
 static PyObject* is_enabled(PyObject*, PyObject*) {
   return PyBool_FromLong(function_state.subclasses_enabled);
 }
@@ -216,6 +241,8 @@ static PyMethodDef functions[] = {
     {"_get_function_stack_at", mode_at, METH_O, nullptr},
     {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(disabled), METH_VARARGS | METH_KEYWORDS,
      nullptr},
+    {"_disabled_torch_dispatch_impl", reinterpret_cast<PyCFunction>(disabled_dispatch),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
     {}};
 
@@ -299,6 +326,7 @@ static PyTypeObject PauseTransformsType = {
 void init_overrides(PyObject* module) {
   add_functions(module, functions);
   disabled_torch_function = check(PyObject_GetAttrString(module, "_disabled_torch_function_impl"));
+  disabled_torch_dispatch = check(PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl"));
   add_type(module, "DisableTorchFunctionSubclass", &DisableSubclassType);
   add_type(module, "DisableTorchFunction", &DisableAllType);
   add_type(module, "_DisableFuncTorch", &PauseTransformsType);

@@ -104,7 +104,7 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
-    return PyLong_FromVoidPtr(t.numel() ? t.data_ptr() : nullptr);
+    return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() ? t.data_ptr() : nullptr);
   });
 }
 static PyObject* m_is_floating_point(PyObject* self, PyObject*) {
@@ -221,7 +221,7 @@ static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
 static PyObject* m_tolist(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
-    RL_CHECK(!t.device().is_meta(), "Cannot access data pointer of Tensor that doesn't have storage");
+    RL_CHECK_AS(NotImplemented, !t.device().is_meta(), "Cannot copy out of meta tensor; no data!");
     check_memory(t);
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
@@ -236,8 +236,7 @@ static PyObject* m_item(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     RL_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
-    RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
-    return wrap_scalar(read_scalar(t));
+    return wrap_scalar(read_item(t));
   });
 }
 
@@ -250,7 +249,9 @@ static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bo
   const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy &&
                     (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
   if (same) return Py_NewRef(self);
-  if (device && device->type == DeviceType::CUDA && t.is_cpu())
+  // Classes and modes that compute elsewhere may pretend to have any device.
+  const bool pretends = (dispatch_state.always | t->flags) & kPythonDispatch;
+  if (device && device->type == DeviceType::CUDA && t.is_cpu() && !pretends)
     throw_python(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
   if (t.numel() < (1 << 15)) return wrap(ops::to(t, dtype, device, non_blocking, copy, format));
   Tensor result;
@@ -271,6 +272,16 @@ static PyObject* m_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
   return guard([&] {
     return convert_to(self, std::nullopt, Device{}, false, false,
                       format_argument("cpu", args, n, kwnames, true));
+  });
+}
+static PyObject* m_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
+  return guard([&] {
+    Device device{DeviceType::CUDA, 0};
+    if (n > 0 && args[0] != Py_None)
+      device = PyLong_Check(args[0]) ? Device{DeviceType::CUDA, static_cast<int8_t>(to_int(args[0]))}
+                                     : parse_device(args[0]);
+    (void)kwnames;  // non_blocking= and memory_format= change nothing here
+    return convert_to(self, std::nullopt, device, false, false, std::nullopt);
   });
 }
 static PyObject* m_no_accelerator(PyObject*, PyObject*, PyObject*) {
@@ -473,7 +484,7 @@ static PyMethodDef methods[] = {
     {"type", method(m_type), METH_VARARGS | METH_KEYWORDS,
      "type(dtype=None): the legacy type name, or a conversion."},
     {"cpu", method(m_cpu), kFast, "This tensor on the CPU."},
-    {"cuda", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, "This tensor on a CUDA device."},
+    {"cuda", method(m_cuda), kFast, "This tensor on a CUDA device."},
     {"xpu", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"float", method(m_to_dtype<DType::Float32>), kFast, "In float32."},
     {"double", method(m_to_dtype<DType::Float64>), kFast, "In float64."},

@@ -178,17 +178,20 @@ static PyObject* nb_invert(PyObject* a) { return call_unary("bitwise_not", a); }
 static Scalar only_element(PyObject* self) {
   const Tensor& t = tensor_of(self);
   RL_CHECK_VALUE(t.numel() == 1, "only one element tensors can be converted to Python scalars");
-  RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
   RL_CHECK(!t->wrapping || t->storage,
            "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
            "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
-  return read_scalar(t);
+  return read_item(t);
 }
 
 static int nb_bool(PyObject* self) {
   const Tensor& t = tensor_of(self);
   int truth = -1;
   const int status = guard_status([&] {
+    if (PyRef result{override_slot("__bool__", self)}; result) {
+      check(truth = PyObject_IsTrue(result.get()));
+      return;
+    }
     RL_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
     RL_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
     truth = only_element(self).to<bool>();
@@ -198,6 +201,7 @@ static int nb_bool(PyObject* self) {
 
 static PyObject* nb_int(PyObject* self) {
   return guard([&]() -> PyObject* {
+    if (PyObject* result = override_slot("__int__", self)) return result;
     const Scalar s = only_element(self);
     if (s.is_floating()) return check(PyLong_FromDouble(s.to_double()));
     if (s.is_complex()) {
@@ -211,6 +215,7 @@ static PyObject* nb_int(PyObject* self) {
 }
 static PyObject* nb_float(PyObject* self) {
   return guard([&] {
+    if (PyObject* result = override_slot("__float__", self)) return result;
     const Scalar s = only_element(self);
     RL_CHECK(!s.is_complex() || s.to<complex128>().imag() == 0,
              "value cannot be converted to type double without overflow");
@@ -219,6 +224,7 @@ static PyObject* nb_float(PyObject* self) {
 }
 static PyObject* nb_index(PyObject* self) {
   return guard([&]() -> PyObject* {
+    if (PyObject* result = override_slot("__index__", self)) return result;
     const Tensor& t = tensor_of(self);
     RL_CHECK_TYPE(is_integral_or_bool(t.dtype()) && t.numel() == 1,
                   "only integer tensors of a single element can be converted to an index");

@@ -14,6 +14,8 @@ namespace rushlight::python {
 
 PyTypeObject* tensor_type = &TensorBaseType;
 PyTypeObject* parameter_type = nullptr;
+bool type_has_torch_dispatch(PyTypeObject* type);  // torch_dispatch.cpp
+
 int (*traverse_autograd)(TensorImpl*, visitproc, void*) = nullptr;
 void (*clear_autograd)(TensorImpl*) = nullptr;
 
@@ -72,7 +74,7 @@ static void mark_type(PyTypeObject* type, TensorImpl* impl) {
   if (type == parameter_type)
     impl->flags |= kParameter;
   else
-    impl->flags |= kPythonSubclass;
+    impl->flags |= type_has_torch_dispatch(type) ? kPythonSubclass | kPythonDispatch : kPythonSubclass;
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
@@ -274,24 +276,6 @@ PyTypeObject TensorBaseType = {
 
 void add_tensor_member(const char* name, PyObject* descriptor) {
   check(PyDict_SetItemString(TensorBaseType.tp_dict, name, check(descriptor)));
-}
-
-void add_tensor_members(PyMethodDef* methods, PyGetSetDef* properties) {
-  for (; methods && methods->ml_name; ++methods) {
-    const bool is_static = methods->ml_flags & METH_STATIC, is_class = methods->ml_flags & METH_CLASS;
-    PyRef d;
-    if (is_static) {
-      PyRef f(check(PyCFunction_New(methods, nullptr)));
-      d = PyRef(check(PyStaticMethod_New(f.get())));
-    } else {
-      d = PyRef(check(is_class ? PyDescr_NewClassMethod(&TensorBaseType, methods)
-                               : PyDescr_NewMethod(&TensorBaseType, methods)));
-    }
-    add_tensor_member(methods->ml_name, d.get());
-  }
-  for (; properties && properties->name; ++properties)
-    add_tensor_member(properties->name, PyRef(check(PyDescr_NewGetSet(&TensorBaseType, properties))).get());
-  PyType_Modified(&TensorBaseType);
 }
 
 // --- making wrappers of other types

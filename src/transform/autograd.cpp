@@ -4,6 +4,9 @@
 #include "autograd/op_node.h"
 
 namespace rushlight {
+
+void (*record_custom_call)(Frame&) = nullptr;
+
 namespace {
 
 // Grad mode off for the kernel alone: the views it makes are not no_grad views.
@@ -87,6 +90,7 @@ void record_call(Frame& frame) {
   const uint64_t written = written_parameters(frame);
   each_tensor(frame, written, [&](const Tensor& t) { check_inplace(t, needed); });
   if (!needed) return frame.proceed();
+  if (op.made_in_python) return record_custom_call(frame);
   if (!op.derivative) RL_NOT_IMPLEMENTED("derivative for ", op.name(), " is not implemented");
 
   Ref<OpNode> node = OpNode::record(op, frame.args, written);

@@ -5,4 +5,8 @@ namespace rushlight {
 
 void install_autograd();
 
+struct Frame;
+// Set by src/python: records a call of an operator that the program defined itself.
+extern void (*record_custom_call)(Frame& frame);
+
 }  // namespace rushlight

@@ -126,7 +126,7 @@ def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size
     for s in size:
         total *= s
     flat = indices.reshape(*lead, -1)
-    if flat.numel() and (flat.min() < 0 or flat.max() >= total):
+    if flat.numel() and not flat.is_meta and (flat.min() < 0 or flat.max() >= total):
         bad = int(flat.max() if flat.max() >= total else flat.min())
         raise RuntimeError(
             f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))}"

@@ -1,0 +1,368 @@
+"""``torch.ops``: operators as objects, by namespace, name and overload.
+
+``torch.ops.aten.add`` is a packet of overloads, ``torch.ops.aten.add.Tensor`` one of them. Both are made
+from the operator table on first use; operators that a program defines through ``torch.library`` join in.
+"""
+
+import ctypes
+import functools
+import types
+
+from rushlight import _C
+from rushlight._schema import parse_schema
+
+__all__ = ["OpOverload", "OpOverloadPacket"]
+
+_FUNCTIONAL, _INPLACE, _OUT = range(3)
+
+
+class OperatorBase:
+    """What overloads and packets have in common."""
+
+    def __init__(self):
+        self.functorch_table = {}
+
+    def name(self):
+        raise NotImplementedError
+
+
+def _aten_name(record):
+    space = record["space"]
+    return record["name"] if space in ("", "nn", "aten") else f"{space}_{record['name']}"
+
+
+class _Entry:
+    """One form of one record under its name in ``torch.ops``."""
+
+    def __init__(self, namespace, name, overload, index, form, schema):
+        self.namespace, self.name, self.overload = namespace, name, overload
+        self.index, self.form, self.schema = index, form, schema
+
+
+def _schema_text(record, namespace, name, overload, form):
+    signature = record["schema"][record["schema"].index("(") :]
+    full = f"{namespace}::{name}" + (f".{overload}" if overload else "")
+    if form == _INPLACE:
+        signature = signature.replace("(Tensor self", "(Tensor(a!) self", 1)
+        signature = signature.rsplit("->", 1)[0] + "-> Tensor(a!)"
+    elif form == _OUT:
+        inside, returns = signature.rsplit("->", 1)
+        inside = inside.rstrip()[:-1]
+        many = returns.count("Tensor") > 1
+        star = "" if ", *," in inside or "(*," in inside else "*, "
+        out = "Tensor(a!)[] out" if many else "Tensor(a!) out"
+        returns = returns if many else " Tensor(a!)"
+        signature = f"{inside}{'' if inside.endswith('(') else ', '}{star}{out}) ->{returns}"
+    return full + signature
+
+
+def _entries_of(index, record):
+    """The forms that a built-in record stands for."""
+    name, overload = _aten_name(record), record["overload"]
+    forms = [(name, overload, _FUNCTIONAL)]
+    if record["inplace"]:
+        forms.append((f"{name}_", overload, _INPLACE))
+    if record["out"]:
+        forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
+    for name, overload, form in forms:
+        yield _Entry("aten", name, overload, index, form, record)
+
+
+@functools.cache
+def _aten():
+    """name -> overload -> entry, over the built-in table."""
+    table = {}
+    records = [(i, r) for i, r in enumerate(_C._operator_records()) if not r["made_in_python"]]
+    # Operators proper come before torch.nn.functional's Python signatures of the same name.
+    for index, record in sorted(records, key=lambda item: item[1]["space"] == "nn"):
+        for entry in _entries_of(index, record):
+            table.setdefault(entry.name, {}).setdefault(entry.overload, entry)
+    return table
+
+
+_defined = {}  # namespace -> name -> overload -> entry, by torch.library
+
+
+def _define(namespace, name, overload, index, schema):
+    """Show an operator that a program defined."""
+    entry = _Entry(namespace, name, overload, index, _FUNCTIONAL, schema)
+    _defined.setdefault(namespace, {}).setdefault(name, {})[overload] = entry
+    if (namespace, name) in _packets:
+        _packets[namespace, name]._refresh()
+    return _overload(namespace, name, overload)
+
+
+def _undefine(namespace, name, overload):
+    _defined[namespace][name].pop(overload)
+    _overloads.pop((namespace, name, overload), None)
+    if _defined[namespace][name]:
+        _packet(namespace, name)._refresh()
+        return
+    _defined[namespace].pop(name)
+    _packets.pop((namespace, name), None)
+    _space(namespace).__dict__.pop(name, None)
+
+
+def _find(namespace, name):
+    found = dict(_aten().get(name, {})) if namespace == "aten" else {}
+    return {**found, **_defined.get(namespace, {}).get(name, {})}
+
+
+class OpOverload(OperatorBase):
+    """One overload of an operator, callable with exactly its schema."""
+
+    def __init__(self, entry):
+        super().__init__()
+        self._entry = entry
+        self.namespace = entry.namespace
+        self._opname = entry.name
+        self._overloadname = entry.overload or "default"
+        self._qualified_op_name = f"{entry.namespace}::{entry.name}"
+        self.__name__ = f"{entry.name}.{self._overloadname}"
+        self.__module__ = f"torch._ops.{entry.namespace}"
+        self.__qualname__ = self._name = self._qualified_op_name + (
+            f".{entry.overload}" if entry.overload else ""
+        )
+        self._op = _C._overload_function((entry.index,), entry.form, self)
+        self._defined_in_python = self._qualified_op_name
+        self.tags = []
+
+    @functools.cached_property
+    def _schema(self):
+        e = self._entry
+        text = (
+            e.schema
+            if isinstance(e.schema, str)
+            else _schema_text(e.schema, e.namespace, e.name, e.overload, e.form)
+        )
+        return parse_schema(text)
+
+    def __call__(self, /, *args, **kwargs):
+        return self._op(*args, **kwargs)
+
+    def name(self):
+        return self._name
+
+    @property
+    def op(self):
+        return self._op
+
+    @property
+    def _overloadpacket(self):
+        return _packet(self.namespace, self._opname)
+
+    overloadpacket = _overloadpacket
+
+    @property
+    def is_view(self):
+        """Whether the result aliases an argument without writing to it."""
+        schema = self._schema
+        aliases = [a.alias_info for a in schema.arguments if a.alias_info is not None]
+        return bool(aliases) and not schema.is_mutable
+
+    def _record(self):
+        schema = self._entry.schema
+        return schema if isinstance(schema, dict) else {}
+
+    def has_kernel_for_dispatch_key(self, key):
+        return True
+
+    def decompose(self, *args, **kwargs):
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(self._name)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __str__(self):
+        return f"{self.namespace}.{self._opname}.{self._overloadname}"
+
+    def __repr__(self):
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _overload, (self.namespace, self._opname, self._entry.overload)
+
+
+class OpOverloadPacket(OperatorBase):
+    """The overloads of one operator; a call picks the one that fits."""
+
+    def __init__(self, namespace, name):
+        super().__init__()
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__name__, self._namespace = name, namespace
+        self.__module__ = f"torch._ops.{namespace}"
+        self._refresh()
+
+    def _refresh(self):
+        """Overloads came or went."""
+        for name in self.__dict__.get("_names", ()):
+            self.__dict__.pop(name, None)
+        entries = _find(self._namespace, self.__name__)
+        self._names = [overload or "default" for overload in entries]
+        # Overloads whose arguments fit more calls come later: out= is told apart by its keyword.
+        calls = {}
+        for entry in entries.values():
+            calls.setdefault(entry.form, []).append(entry.index)
+        form = next(iter(calls))
+        self._op = _C._overload_function(tuple(calls[form]), form, self)
+        self._out = _C._overload_function(tuple(calls[_OUT]), _OUT, self) if _OUT in calls else None
+
+    def overloads(self):
+        return list(self._names)
+
+    def name(self):
+        return self._qualified_op_name
+
+    @property
+    def op(self):
+        return self._op
+
+    @property
+    def _schemas(self):
+        return {name: getattr(self, name)._schema for name in self._names}
+
+    def __call__(self, /, *args, **kwargs):
+        if kwargs.get("out") is not None and self._out is not None:
+            return self._out(*args, **kwargs)
+        return self._op(*args, **kwargs)
+
+    def __getattr__(self, key):
+        if key.startswith("__") or key not in self.__dict__.get("_names", ()):
+            raise AttributeError(
+                f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{key}'"
+            )
+        overload = _overload(self._namespace, self.__name__, "" if key == "default" else key)
+        setattr(self, key, overload)
+        return overload
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __str__(self):
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self._namespace}.{self.__name__}')>"
+
+    def __hash__(self):
+        return hash(self._qualified_op_name)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _packet, (self._namespace, self.__name__)
+
+
+# Made once: programs compare and hash them.
+_overloads: dict = {}
+_packets: dict = {}
+
+
+def _overload(namespace, name, overload):
+    key = namespace, name, overload
+    if key not in _overloads:
+        _overloads[key] = OpOverload(_find(namespace, name)[overload])
+    return _overloads[key]
+
+
+def _packet(namespace, name):
+    key = namespace, name
+    if key not in _packets:
+        _packets[key] = OpOverloadPacket(namespace, name)
+    return _packets[key]
+
+
+@functools.cache
+def _by_index():
+    return {
+        (entry.index, entry.form): entry for overloads in _aten().values() for entry in overloads.values()
+    }
+
+
+def _overload_of(index, form):
+    """The object for one form of the record with this number; the core asks once for each."""
+    entry = _by_index().get((index, form))
+    if entry is None:
+        entry = next(
+            (
+                entry
+                for names in _defined.values()
+                for overloads in names.values()
+                for entry in overloads.values()
+                if entry.index == index
+            ),
+            None,
+        )
+    if entry is None:  # another record has the name: this one is known by its own
+        record = _C._operator_records()[index]
+        made = [e for e in _entries_of(index, record) if e.form == form]
+        return OpOverload(made[0] if made else next(_entries_of(index, record)))
+    return _overload(entry.namespace, entry.name, entry.overload)
+
+
+class _OpNamespace(types.ModuleType):
+    """``torch.ops.<name>``."""
+
+    def __init__(self, name):
+        super().__init__(f"torch.ops.{name}")
+        self.name = name
+
+    def __getattr__(self, key):
+        if key.startswith("__") or not _find(self.name, key):
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+        packet = _packet(self.name, key)
+        setattr(self, key, packet)
+        return packet
+
+    def __dir__(self):
+        names = set(_defined.get(self.name, ()))
+        return sorted(names | (set(_aten()) if self.name == "aten" else set()))
+
+    def __iter__(self):
+        return iter(dir(self))
+
+
+@functools.cache
+def _space(name):
+    return _OpNamespace(name)
+
+
+class _Ops(types.ModuleType):
+    """``torch.ops``: any attribute is a namespace."""
+
+    __file__ = "_ops.py"
+
+    def __init__(self):
+        super().__init__("torch.ops")
+        self.loaded_libraries = set()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(f"module 'torch.ops' has no attribute {name!r}")
+        return _space(name)
+
+    def __iter__(self):
+        return iter(sorted({"aten", *_defined}))
+
+    def load_library(self, path):
+        """Load a shared library whose initialisation registers operators."""
+        ctypes.CDLL(str(path))
+        self.loaded_libraries.add(str(path))
+
+    def import_module(self, module):
+        import importlib
+
+        importlib.import_module(module)
+
+
+ops = _Ops()

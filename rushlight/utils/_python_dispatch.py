@@ -1,0 +1,174 @@
+"""``__torch_dispatch__``: modes that see every operator that really runs, and help for tensor subclasses."""
+
+import contextlib
+import functools
+
+import rushlight
+from rushlight import _C
+
+__all__ = [
+    "BaseTorchDispatchMode",
+    "TorchDispatchMode",
+    "is_traceable_wrapper_subclass",
+    "is_traceable_wrapper_subclass_type",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]
+
+
+class TorchDispatchMode:
+    """Sees every operator call within its context: override ``__torch_dispatch__``.
+
+    Autograd has had its turn: calls of backward passes are seen, requests for gradients are not. While the
+    handler runs, the mode is off the stack.
+    """
+
+    def __init__(self, _dispatch_key=None):
+        self.old_dispatch_mode_flags: list = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _push_mode(self)
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        _pop_mode()
+
+    @classmethod
+    def push(cls, *args, **kwargs):
+        return cls(*args, **kwargs)
+
+    @classmethod
+    def is_infra_mode(cls):
+        return False
+
+
+class BaseTorchDispatchMode(TorchDispatchMode):
+    """A mode that changes nothing."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def _push_mode(mode):
+    _C._push_on_torch_dispatch_stack(mode)
+
+
+def _pop_mode(k=None):
+    return _C._pop_torch_dispatch_stack()
+
+
+@contextlib.contextmanager
+def _pop_mode_temporarily(k=None):
+    mode = _pop_mode()
+    try:
+        yield mode
+    finally:
+        _push_mode(mode)
+
+
+def _len_torch_dispatch_stack_pre_dispatch():
+    return 0
+
+
+def _get_current_dispatch_mode():
+    count = _C._len_torch_dispatch_stack()
+    return _C._get_dispatch_stack_at(count - 1) if count else None
+
+
+def _get_current_dispatch_mode_stack():
+    return [_C._get_dispatch_stack_at(i) for i in range(_C._len_torch_dispatch_stack())]
+
+
+def is_in_torch_dispatch_mode(include_infra_modes=True):
+    return _C._len_torch_dispatch_stack() > 0
+
+
+is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
+
+
+@contextlib.contextmanager
+def _disable_current_modes():
+    """Take all modes off this thread's stack for a while."""
+    modes = [_pop_mode() for _ in range(_C._len_torch_dispatch_stack())]
+    try:
+        yield modes[::-1]
+    finally:
+        for mode in reversed(modes):
+            _push_mode(mode)
+
+
+# --- wrapper subclasses -------------------------------------------------------------------------
+
+
+def is_traceable_wrapper_subclass(t):
+    """Whether a tensor subclass says what it is made of (``__tensor_flatten__`` and its inverse)."""
+    return isinstance(t, rushlight.Tensor) and is_traceable_wrapper_subclass_type(type(t))
+
+
+def is_traceable_wrapper_subclass_type(t):
+    return (
+        issubclass(t, rushlight.Tensor)
+        and t is not rushlight.Tensor
+        and hasattr(t, "__tensor_flatten__")
+        and hasattr(t, "__tensor_unflatten__")
+    )
+
+
+def transform_subclass(t, callback, outer_size=None, outer_stride=None):
+    """Rebuild a wrapper around ``callback(name, inner tensor)`` of all that it is made of."""
+    names, context = t.__tensor_flatten__()
+    inner = {name: callback(name, getattr(t, name)) for name in names}
+    outer_size = t.size() if outer_size is None else outer_size
+    outer_stride = t.stride() if outer_stride is None else outer_stride
+    made = type(t).__tensor_unflatten__(inner, context, outer_size, outer_stride)
+    if tuple(made.shape) != tuple(outer_size) or made.stride() != tuple(outer_stride):
+        raise AssertionError(
+            f"{type(t).__name__}.__tensor_unflatten__ gave shape {tuple(made.shape)} and strides "
+            f"{made.stride()}, "
+            f"expected {tuple(outer_size)} and {tuple(outer_stride)}"
+        )
+    return made
+
+
+@functools.cache
+def _alias_plan(func):
+    """Which outputs alias which arguments: [(output, argument position or name, written)]."""
+    schema = func._schema
+    plan = []
+    for i, result in enumerate(schema.returns):
+        if result.alias_info is None:
+            continue
+        for j, argument in enumerate(schema.arguments):
+            info = argument.alias_info
+            if info is not None and info.before_set & result.alias_info.before_set:
+                where = argument.name if argument.kwarg_only else j
+                plan.append((i, where, argument.is_write))
+    return tuple(plan)
+
+
+def _leaves(value):
+    if isinstance(value, (tuple, list)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value]
+
+
+def return_and_correct_aliasing(func, args, kwargs, out):
+    """What a wrapper's ``__torch_dispatch__`` should return, so that views share their base's storage and
+    operators that write return the very tensor they wrote to."""
+    kwargs = kwargs or {}
+    outs = out if isinstance(out, (tuple, list)) and len(func._schema.returns) > 1 else (out,)
+    fixed = list(outs)
+    for i, where, written in _alias_plan(func):
+        source = kwargs.get(where) if isinstance(where, str) else args[where] if where < len(args) else None
+        if source is None:
+            continue
+        if written:
+            fixed[i] = source
+            continue
+        for view in _leaves(fixed[i]):
+            if isinstance(view, rushlight.Tensor) and isinstance(source, rushlight.Tensor):
+                _C._share_storage(view, source)
+    return fixed[0] if len(fixed) == 1 and outs is not out else type(out)(fixed)

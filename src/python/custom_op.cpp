@@ -1,0 +1,170 @@
+// Operators that the running program defines: real records whose kernels are Python functions.
+#include "dispatch/table.h"
+#include "python/torch_dispatch.h"
+#include "python/types.h"
+#include "transform/autograd.h"
+
+namespace rushlight::python {
+namespace {
+
+struct CustomOp {
+  // What a record's kernel pointer points at: the trampoline learns the device from it.
+  struct Slot {
+    DeviceType device;
+    PyObject* function = nullptr;
+  };
+  std::array<Slot, kDeviceTypeCount> slots;
+  PyObject* any_device = nullptr;
+  PyObject* autograd = nullptr;
+  PyObject* rules = nullptr;  // dict: type -> function, from register_torch_dispatch
+  std::string schema;
+};
+
+const CustomOp& custom(const Op& op) { return *static_cast<const CustomOp*>(op.made_in_python); }
+
+std::string qualified(const Op& op) {
+  const auto& s = op.schema;
+  return s.overload.empty() ? str(s.space, "::", s.name) : str(s.space, "::", s.name, ".", s.overload);
+}
+
+[[noreturn]] void throw_no_kernel(const Op& op, DeviceType device) {
+  const std::string name = qualified(op);
+  if (device == DeviceType::Meta)
+    RL_NOT_IMPLEMENTED(
+        name,
+        ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+        "kernel registered. Please use torch.library.register_fake to add one.");
+  RL_NOT_IMPLEMENTED("Could not run '", name, "' with arguments from the '", device_type_name(device),
+                     "' backend. This could be because the operator doesn't exist for this backend; register "
+                     "a kernel for it with torch.library.register_kernel or Library.impl.");
+}
+
+void run_in_python(const void* kernel, const Call& call, const Value* args, Results& results) {
+  GilAcquire gil;
+  const auto& slot = *static_cast<const CustomOp::Slot*>(kernel);
+  const CustomOp& op = custom(call.op);
+  PyObject* function = slot.function ? slot.function
+                       : slot.device == DeviceType::Meta && call.op.family != Family::Composite
+                           ? nullptr
+                           : op.any_device;
+  if (!function) throw_no_kernel(call.op, slot.device);
+  const PyRef keep = PyRef::borrow(function);
+  const BoxedCall boxed = box_call(Frame{call.op, args, nullptr, false, 0, results});
+  const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
+  unbox_results(call.op, result.get(), results);
+}
+
+// In place of a derivative in C++: a function that runs the operator below autograd and records it.
+void record_in_python(Frame& frame) {
+  GilAcquire gil;
+  PyObject* function = custom(frame.op).autograd;
+  if (!function) return frame.proceed();
+  const PyRef keep = PyRef::borrow(function);
+  const BoxedCall boxed = box_call(frame);
+  const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
+  unbox_results(frame.op, result.get(), frame.results);
+}
+
+// --- from Python
+// --------------------------------------------------------------------------------------------------------
+
+Op& custom_by_id(PyObject* id) {
+  const size_t i = PyLong_AsSize_t(id);
+  if (i == static_cast<size_t>(-1) && PyErr_Occurred()) throw PythonError();
+  const auto& ops = operator_table().ops();
+  RL_CHECK_INDEX(i < ops.size() && ops[i].made_in_python, "there is no operator ", i, " made in Python");
+  return const_cast<Op&>(ops[i]);
+}
+CustomOp& changeable(Op& op) { return *static_cast<CustomOp*>(const_cast<void*>(op.made_in_python)); }
+
+// _define_operator("ns::name(Tensor x) -> Tensor"): its number.
+PyObject* define_operator(PyObject*, PyObject* schema) {
+  return guard([&] {
+    auto own = std::make_unique<CustomOp>();
+    own->schema = string_view(schema);
+    for (int i = 0; i < kDeviceTypeCount; ++i) own->slots[i].device = static_cast<DeviceType>(i);
+    Op& op = mutable_operator_table().define(own->schema.c_str(), run_in_python, nullptr);
+    for (int i = 0; i < kDeviceTypeCount; ++i) op.kernel[i] = &own->slots[i];
+    op.intercepted &= ~kAutograd;
+    op.made_in_python = own.release();
+    op.is_function = op.is_method = false;
+    return PyLong_FromUnsignedLong(op.id);
+  });
+}
+
+void replace(PyObject*& target, PyObject* value) {
+  Py_XSETREF(target, value == Py_None ? nullptr : Py_NewRef(value));
+}
+
+PyObject*& kernel_of(Op& op, std::string_view device) {
+  CustomOp& own = changeable(op);
+  if (device == "any" || device == "composite") return own.any_device;
+  for (auto& slot : own.slots)
+    if (device_type_name(slot.device) == device) return slot.function;
+  throw_python(PyExc_ValueError, str("no kernels can be registered for device type '", device, "'"));
+}
+
+// _set_operator_kernel(id, device, function): device "any" for all but meta, "composite" for all, also below
+// autograd and modes: they see what the function calls.
+PyObject* set_kernel(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *device = nullptr, *function = nullptr;
+  if (!PyArg_ParseTuple(args, "OUO", &id, &device, &function)) return nullptr;
+  return guard([&]() -> PyObject* {
+    Op& op = custom_by_id(id);
+    replace(kernel_of(op, string_view(device)), function);
+    if (string_view(device) == "composite") {
+      op.family = Family::Composite;
+      op.intercepted &= ~(kAutograd | kPythonDispatch);
+    }
+    Py_RETURN_NONE;
+  });
+}
+PyObject* get_kernel(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *device = nullptr;
+  if (!PyArg_ParseTuple(args, "OU", &id, &device)) return nullptr;
+  return guard([&] {
+    PyObject* function = kernel_of(custom_by_id(id), string_view(device));
+    return Py_NewRef(function ? function : Py_None);
+  });
+}
+PyObject* set_autograd(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *function = nullptr;
+  if (!PyArg_ParseTuple(args, "OO", &id, &function)) return nullptr;
+  return guard([&]() -> PyObject* {
+    Op& op = custom_by_id(id);
+    replace(changeable(op).autograd, function);
+    op.intercepted = function == Py_None ? op.intercepted & ~kAutograd : op.intercepted | kAutograd;
+    Py_RETURN_NONE;
+  });
+}
+PyObject* set_rule(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *type = nullptr, *function = nullptr;
+  if (!PyArg_ParseTuple(args, "OO!O", &id, &PyType_Type, &type, &function)) return nullptr;
+  return guard([&]() -> PyObject* {
+    CustomOp& own = changeable(custom_by_id(id));
+    if (!own.rules) own.rules = check(PyDict_New());
+    check(PyDict_SetItem(own.rules, type, function));
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_define_operator", define_operator, METH_O, nullptr},
+                           {"_set_operator_kernel", set_kernel, METH_VARARGS, nullptr},
+                           {"_get_operator_kernel", get_kernel, METH_VARARGS, nullptr},
+                           {"_set_operator_autograd", set_autograd, METH_VARARGS, nullptr},
+                           {"_set_operator_rule", set_rule, METH_VARARGS, nullptr},
+                           {}};
+
+}  // namespace
+
+PyObject* dispatch_rule(const Op& op, PyTypeObject* type) {
+  PyObject* rules = custom(op).rules;
+  return rules ? PyDict_GetItem(rules, reinterpret_cast<PyObject*>(type)) : nullptr;
+}
+
+void init_custom_ops(PyObject* module) {
+  add_functions(module, functions);
+  record_custom_call = record_in_python;
+}
+
+}  // namespace rushlight::python

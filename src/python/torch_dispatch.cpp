@@ -1,0 +1,498 @@
+// Note [Python dispatch]
+// The innermost interceptor. It runs for tensors whose class defines __torch_dispatch__ (kPythonDispatch)
+// and, while modes are on this thread's stack, for every call. Composites never come here: what they call
+// does. The handler gets the operator's object of torch.ops and Python arguments; while it runs, its mode is
+// off the stack and nothing is recorded, because autograd and the transforms have had their turn.
+#include "python/torch_dispatch.h"
+
+#include <bit>
+
+#include "core/generator.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+PyObject* wrap_scalar(const Scalar& s);  // convert.cpp
+
+namespace {
+
+// Owned, innermost last.
+std::vector<PyObject*>& mode_stack() {
+  static thread_local std::vector<PyObject*> modes;
+  return modes;
+}
+thread_local bool modes_disabled = false;
+
+void watch() {
+  const bool any = !mode_stack().empty() && !modes_disabled;
+  dispatch_state.always =
+      any ? dispatch_state.always | kPythonDispatch : dispatch_state.always & ~uint32_t{kPythonDispatch};
+}
+void push(PyObject* owned) {
+  mode_stack().push_back(owned);
+  watch();
+}
+PyObject* pop() {
+  PyObject* mode = mode_stack().back();
+  mode_stack().pop_back();
+  watch();
+  return mode;
+}
+
+class ModeScope {
+ public:
+  ModeScope() : mode_(pop()) {}
+  ~ModeScope() { push(mode_); }
+  ModeScope(const ModeScope&) = delete;
+  PyObject* mode() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
+
+PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+PyObject* hook_name() {
+  static PyObject* name = interned("__torch_dispatch__");
+  return name;
+}
+
+}  // namespace
+
+bool type_has_torch_dispatch(PyTypeObject* type) {
+  if (type == tensor_type || type == &TensorBaseType || type == parameter_type) return false;
+  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name()));
+  if (!hook) PyErr_Clear();
+  return hook && hook.get() != disabled_torch_dispatch && hook.get() != disabled_torch_function;
+}
+
+BelowAutograd::BelowAutograd()
+    : always_(dispatch_state.always),
+      consider_(dispatch_state.consider),
+      grad_enabled_(dispatch_state.grad_enabled) {
+  dispatch_state.always &= kPythonDispatch;
+  dispatch_state.consider &= kPythonDispatch | kNotCpu;
+  dispatch_state.grad_enabled = false;
+}
+BelowAutograd::~BelowAutograd() {
+  // The mode stack may have changed meanwhile only in balance: what was watched is watched again.
+  dispatch_state.always = always_;
+  dispatch_state.consider = consider_;
+  dispatch_state.grad_enabled = grad_enabled_;
+}
+
+// --- arguments
+// ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+template <class List, class F>
+PyRef boxed_list(const List& list, F&& box) {
+  PyRef out(check(PyList_New(static_cast<Py_ssize_t>(list.size()))));
+  for (size_t i = 0; i < list.size(); ++i)
+    PyList_SET_ITEM(out.get(), static_cast<Py_ssize_t>(i), check(box(list[i])));
+  return out;
+}
+
+PyObject* wrap_argument(const Tensor& t) {
+  if (t.defined() && !t->pyobj) t->flags |= kBoxedTemporary;
+  return check(wrap(t));
+}
+
+// Equal to the default, which the schema spells out: no tensors but none and the empty list.
+bool is_default(const Value& v, const Parameter& p) {
+  if (!p.has_default) return false;
+  const Value& d = p.default_value;
+  if (v.is_none() || d.is_none()) return v.is_none() && d.is_none();
+  switch (v.tag()) {
+    case Tag::TensorList:
+      return d.tag() == Tag::TensorList && v.tensors().empty();
+    case Tag::IntList:
+      return v.ints() == d.ints();
+    case Tag::FloatList:
+      return std::equal(v.floats().begin(), v.floats().end(), d.floats().begin(), d.floats().end());
+    case Tag::String:
+      return v.string() == d.string();
+    case Tag::Float:
+      return v.floating() == d.floating();
+    case Tag::Scalar:
+    case Tag::Int:
+    case Tag::Bool: {
+      if (d.tag() != Tag::Scalar && d.tag() != Tag::Int && d.tag() != Tag::Bool) return false;
+      const Scalar a = v.scalar(), b = d.scalar();
+      return a.kind() == b.kind() && !a.is_complex() && a.to_double() == b.to_double();
+    }
+    case Tag::DType:
+      return v.dtype() == d.dtype();
+    case Tag::MemoryFormat:
+      return v.memory_format() == d.memory_format();
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+PyRef box_value(const Value& v) {
+  switch (v.tag()) {
+    case Tag::Tensor:
+      if (v.tensor().defined() && v.tensor().is_wrapped_number() && v.tensor().has_data())
+        return PyRef(check(wrap_scalar(read_scalar(v.tensor()))));
+      return PyRef(wrap_argument(v.tensor()));
+    case Tag::TensorList:
+      return boxed_list(v.tensors(), wrap_argument);
+    case Tag::IntList:
+      return boxed_list(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
+    case Tag::FloatList:
+      return boxed_list(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
+    case Tag::BoolList:
+      return boxed_list(v.bools(), [](bool b) { return PyBool_FromLong(b); });
+    case Tag::Generator:
+      return PyRef(check(wrap_generator(Ref<Generator>::share(v.generator()))));
+    default:
+      return PyRef(check(wrap_value(v)));
+  }
+}
+
+BoxedCall box_call(const Frame& frame) {
+  const auto& parameters = frame.op.schema.parameters;
+  const int positional = frame.op.schema.positional_count();
+  int given = positional;
+  while (given > 0 && is_default(frame.args[given - 1], parameters[static_cast<size_t>(given - 1)])) --given;
+  BoxedCall call{PyRef(check(PyTuple_New(given))), PyRef(check(PyDict_New()))};
+  for (int i = 0; i < given; ++i) PyTuple_SET_ITEM(call.args.get(), i, box_value(frame.args[i]).release());
+  auto add = [&](std::string_view name, const PyRef& value) {
+    check(PyDict_SetItem(call.kwargs.get(), PyRef(to_python(name)).get(), value.get()));
+  };
+  for (size_t i = static_cast<size_t>(positional); i < parameters.size(); ++i)
+    if (!is_default(frame.args[i], parameters[i])) add(parameters[i].name, box_value(frame.args[i]));
+  if (!frame.out || frame.inplace) return call;
+  const size_t outputs = frame.op.schema.returns.size();
+  if (outputs == 1)
+    add("out", box_value(Value(frame.out[0])));
+  else
+    add("out", boxed_list(TensorList(frame.out, outputs), [](const Tensor& t) { return wrap(t); }));
+  return call;
+}
+
+// --- results
+// ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+Tensor tensor_result(const Op& op, PyObject* o) {
+  if (o == Py_None) return {};
+  if (!is_tensor(o)) {
+    if (is_number(o)) return number_tensor(o);
+    throw_python(PyExc_RuntimeError,
+                 str("Unable to cast Python instance of type ", type_name(o),
+                     " to C++ type 'at::Tensor' (a Python implementation of ", op.name(), " returned it)"));
+  }
+  return tensor_of(o);
+}
+
+PyRef sequence_result(const Op& op, PyObject* result) {
+  PyRef sequence(PySequence_Fast(result, "expected a sequence"));
+  if (sequence) return sequence;
+  PyErr_Clear();
+  throw_python(PyExc_RuntimeError,
+               str("Unable to cast Python instance of type ", type_name(result),
+                   " to a sequence of tensors (a Python implementation of ", op.name(), " returned it)"));
+}
+
+Value plain_result(const Return& r, PyObject* o) {
+  switch (r.type) {
+    case Tag::Bool:
+      return Value(PyObject_IsTrue(o) == 1);
+    case Tag::Int:
+      return Value(to_int(o));
+    case Tag::Float:
+      return Value(to_double(o));
+    default:
+      return Value(to_scalar(o));
+  }
+}
+
+}  // namespace
+
+void unbox_results(const Op& op, PyObject* result, Results& results) {
+  const auto& returns = op.schema.returns;
+  if (returns.empty()) return;
+  if (returns.size() == 1) {
+    if (returns[0].type == Tag::Tensor) {
+      results.tensors[0] = tensor_result(op, result);
+      results.count = 1;
+    } else if (returns[0].type == Tag::TensorList) {
+      PyRef sequence = sequence_result(op, result);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); ++i)
+        results.list.push_back(tensor_result(op, PySequence_Fast_GET_ITEM(sequence.get(), i)));
+    } else {
+      results.plain = plain_result(returns[0], result);
+    }
+    return;
+  }
+  PyRef sequence = sequence_result(op, result);
+  RL_CHECK(PySequence_Fast_GET_SIZE(sequence.get()) == static_cast<Py_ssize_t>(returns.size()), op.name(),
+           ": a Python implementation returned ", int64_t{PySequence_Fast_GET_SIZE(sequence.get())},
+           " values, expected ", returns.size());
+  for (size_t i = 0; i < returns.size(); ++i)
+    results.tensors[i] =
+        tensor_result(op, PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i)));
+  results.count = static_cast<int>(returns.size());
+}
+
+// --- the interceptor
+// ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The operands whose classes dispatch, one of each class, subclasses before their bases.
+std::vector<PyRef> dispatching_operands(const Frame& frame) {
+  std::vector<PyRef> found;
+  auto add = [&](const Tensor& t) {
+    if (!t.defined() || !(t->flags & kPythonDispatch)) return;
+    PyRef o(wrap(t));
+    size_t at = found.size();
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (Py_TYPE(found[i].get()) == Py_TYPE(o.get())) return;
+      if (at == found.size() && PyType_IsSubtype(Py_TYPE(o.get()), Py_TYPE(found[i].get()))) at = i;
+    }
+    found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), std::move(o));
+  };
+  for (uint64_t bits = frame.op.tensor_parameters; bits; bits &= bits - 1) {
+    const Value& v = frame.args[std::countr_zero(bits)];
+    if (v.tag() == Tag::Tensor)
+      add(v.tensor());
+    else if (v.tag() == Tag::TensorList)
+      for (const Tensor& t : v.tensors()) add(t);
+  }
+  if (frame.out)
+    for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) add(frame.out[i]);
+  return found;
+}
+
+PyRef types_of(const std::vector<PyRef>& operands) {
+  PyRef types(check(PyTuple_New(static_cast<Py_ssize_t>(operands.size()))));
+  for (size_t i = 0; i < operands.size(); ++i)
+    PyTuple_SET_ITEM(types.get(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(operands[i].get()))));
+  return types;
+}
+
+struct Handled {
+  PyObject *func, *types, *args, *kwargs;
+
+  // `target` is a mode or a tensor; rules that a program registered for its type come first.
+  PyRef call(const Op& op, PyObject* target, bool mode) const {
+    if (PyObject* rule = op.made_in_python ? dispatch_rule(op, Py_TYPE(target)) : nullptr) {
+      PyObject* first = mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target));
+      return PyRef(check(PyObject_CallFunctionObjArgs(rule, first, func, types, args, kwargs, nullptr)));
+    }
+    PyRef hook(
+        check(PyObject_GetAttr(mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target)), hook_name())));
+    return PyRef(check(PyObject_CallFunctionObjArgs(hook.get(), func, types, args, kwargs, nullptr)));
+  }
+};
+
+[[noreturn]] void throw_unhandled(PyObject* func, PyObject* mode, const std::vector<PyRef>& operands) {
+  PyRef name(check(PyObject_Str(func)));
+  std::string text = str("Multiple dispatch failed for '", string_view(name.get()),
+                         "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n");
+  if (mode) {
+    PyRef shown(check(PyObject_Repr(mode)));
+    text += str("  - mode object ", string_view(shown.get()), "\n");
+  }
+  for (const PyRef& o : operands) {
+    PyRef shown(check(PyObject_Repr(reinterpret_cast<PyObject*>(Py_TYPE(o.get())))));
+    text += str("  - tensor subclass ", string_view(shown.get()), "\n");
+  }
+  throw_python(PyExc_TypeError,
+               text + "\nFor more information, try re-running with TORCH_LOGS=not_implemented");
+}
+
+PyRef run_handlers(const Frame& frame, const Handled& call, const std::vector<PyRef>& operands) {
+  PyRef mode;
+  if (!mode_stack().empty() && !modes_disabled) {
+    ModeScope scope;
+    mode = PyRef::borrow(scope.mode());
+    PyRef result = call.call(frame.op, scope.mode(), true);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  for (const PyRef& o : operands) {
+    PyRef result = call.call(frame.op, o.get(), false);
+    if (result.get() != Py_NotImplemented) return result;
+  }
+  throw_unhandled(call.func, mode.get(), operands);
+}
+
+bool counts_versions(const Tensor& t) { return t.defined() && !(t->flags & kInference); }
+
+// A class that computes elsewhere does not count the write on its own tensor.
+struct Written {
+  std::vector<std::pair<Tensor, uint32_t>> tensors;
+
+  explicit Written(const Frame& frame) {
+    auto add = [&](const Tensor& t) {
+      if (counts_versions(t)) tensors.emplace_back(t, t.version());
+    };
+    for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
+      const Value& v = frame.args[std::countr_zero(bits)];
+      if (v.tag() == Tag::Tensor)
+        add(v.tensor());
+      else if (v.tag() == Tag::TensorList)
+        for (const Tensor& t : v.tensors()) add(t);
+    }
+    if (frame.out)
+      for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) add(frame.out[i]);
+  }
+  void count(const Op& op) const {
+    for (const auto& [t, before] : tensors)
+      if (t.version() == before) t.bump_version(&op.schema.name);
+  }
+};
+
+void take_results(Frame& frame, PyObject* result) {
+  const Op& op = frame.op;
+  if (frame.out) {
+    const size_t n = frame.inplace ? 1 : op.schema.returns.size();
+    for (size_t i = 0; i < n; ++i) frame.results.tensors[i] = frame.out[i];
+    frame.results.count = static_cast<int>(n);
+  } else if ((op.mutated & 1) && op.schema.returns.size() == 1 && op.schema.returns[0].mutated) {
+    frame.results.tensors[0] = frame.args[0].tensor();
+    frame.results.count = 1;
+  } else {
+    unbox_results(op, result, frame.results);
+  }
+}
+
+void dispatch_python(Frame& frame) {
+  GilAcquire gil;
+  const std::vector<PyRef> operands = dispatching_operands(frame);
+  if (operands.empty() && (mode_stack().empty() || modes_disabled)) return frame.proceed();
+  const Form form = frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
+  PyObject* func = overload_object(frame.op, form);
+  const PyRef types = types_of(operands);
+  const BoxedCall boxed = box_call(frame);
+  const Written written(frame);
+  BelowAutograd scope;
+  const PyRef result =
+      run_handlers(frame, Handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()}, operands);
+  take_results(frame, result.get());
+  written.count(frame.op);
+}
+
+// --- the stack from Python
+// ----------------------------------------------------------------------------------------------
+
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  push(Py_NewRef(mode));
+  Py_RETURN_NONE;
+}
+PyObject* pop_mode(PyObject*, PyObject*) {
+  if (mode_stack().empty()) {
+    PyErr_SetString(PyExc_RuntimeError, "no dispatch mode is active");
+    return nullptr;
+  }
+  return pop();
+}
+PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(mode_stack().size()); }
+PyObject* mode_at(PyObject*, PyObject* index) {
+  const Py_ssize_t i = PyLong_AsSsize_t(index);
+  if (i == -1 && PyErr_Occurred()) return nullptr;
+  if (i < 0 || i >= static_cast<Py_ssize_t>(mode_stack().size())) {
+    PyErr_SetString(PyExc_IndexError, "no dispatch mode at this place");
+    return nullptr;
+  }
+  return Py_NewRef(mode_stack()[static_cast<size_t>(i)]);
+}
+
+PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", push_mode, METH_O, nullptr},
+                           {"_pop_torch_dispatch_stack", pop_mode, METH_VARARGS, nullptr},
+                           {"_len_torch_dispatch_stack", mode_count, METH_NOARGS, nullptr},
+                           {"_get_dispatch_stack_at", mode_at, METH_O, nullptr},
+                           {}};
+
+// --- contexts
+// -----------------------------------------------------------------------------------------------------------
+
+// Python's with-statement over a change of the thread's dispatch state.
+struct StateGuard {
+  PyObject_HEAD uint32_t consider;
+  bool grad_enabled, disabled;
+};
+PyObject* disable_enter(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  g->consider = dispatch_state.consider;
+  g->disabled = std::exchange(modes_disabled, true);
+  dispatch_state.consider &= ~uint32_t{kPythonDispatch};
+  watch();
+  Py_RETURN_NONE;
+}
+PyObject* disable_exit(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  modes_disabled = g->disabled;
+  dispatch_state.consider |= g->consider & kPythonDispatch;
+  watch();
+  Py_RETURN_FALSE;
+}
+PyObject* below_enter(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  g->consider = dispatch_state.consider;
+  g->grad_enabled = dispatch_state.grad_enabled;
+  dispatch_state.consider &= ~uint32_t{kAutograd};
+  dispatch_state.grad_enabled = false;
+  Py_RETURN_NONE;
+}
+PyObject* below_exit(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  dispatch_state.grad_enabled = g->grad_enabled;
+  dispatch_state.consider |= g->consider & kAutograd;
+  Py_RETURN_FALSE;
+}
+PyMethodDef disable_methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
+                                 {"__exit__", disable_exit, METH_VARARGS, nullptr},
+                                 {}};
+PyMethodDef below_methods[] = {
+    {"__enter__", below_enter, METH_NOARGS, nullptr}, {"__exit__", below_exit, METH_VARARGS, nullptr}, {}};
+PyTypeObject DisableTorchDispatchType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._DisableTorchDispatch",
+    .tp_basicsize = sizeof(StateGuard),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A context in which no __torch_dispatch__ is called.",
+    .tp_methods = disable_methods,
+    .tp_new = PyType_GenericNew,
+};
+PyTypeObject BelowAutogradType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._AutoDispatchBelowAutograd",
+    .tp_basicsize = sizeof(StateGuard),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A context in which autograd does not record.",
+    .tp_methods = below_methods,
+    .tp_new = PyType_GenericNew,
+};
+
+Scalar ask_scalar(const Tensor& t) {
+  static const Op& op = *operator_table().find("", "_local_scalar_dense")[0];
+  const Value argument(t);
+  Results results;
+  call_boxed(op, &argument, results);
+  return results.plain.scalar();
+}
+
+}  // namespace
+
+Scalar read_item(const Tensor& t) {
+  const uint32_t watched = dispatch_state.always | (t->flags & dispatch_state.consider);
+  return watched & kPythonDispatch ? ask_scalar(t) : read_scalar(t);
+}
+
+void init_torch_dispatch(PyObject* module) {
+  add_functions(module, functions);
+  add_type(module, "_DisableTorchDispatch", &DisableTorchDispatchType);
+  add_type(module, "_AutoDispatchBelowAutograd", &BelowAutogradType);
+  set_interceptor(kPythonDispatch, dispatch_python);
+  read_dispatched_scalar = ask_scalar;
+}
+
+}  // namespace rushlight::python

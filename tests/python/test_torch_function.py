@@ -1,0 +1,135 @@
+"""__torch_function__: subclasses and modes see functions, methods, properties and operators alike."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import overrides
+from rushlight.overrides import TorchFunctionMode
+
+Tensor = torch.Tensor
+
+
+class Log(TorchFunctionMode):
+    def __init__(self):
+        self.functions = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.functions.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+class Tagged(Tensor):
+    functions: list = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.functions.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+USES = {
+    "shape": (lambda t: t.shape, lambda: Tensor.shape.__get__),
+    "dtype": (lambda t: t.dtype, lambda: Tensor.dtype.__get__),
+    "requires_grad": (lambda t: t.requires_grad, lambda: Tensor.requires_grad.__get__),
+    "grad": (lambda t: t.grad, lambda: Tensor.grad.__get__),
+    "T": (lambda t: t.T, lambda: Tensor.T.__get__),
+    "size": (lambda t: t.size(0), lambda: Tensor.size),
+    "dim": (lambda t: t.dim(), lambda: Tensor.dim),
+    "stride": (lambda t: t.stride(), lambda: Tensor.stride),
+    "requires_grad_": (lambda t: t.requires_grad_(False), lambda: Tensor.requires_grad_),
+    "item": (lambda t: t[0, 0].item(), lambda: Tensor.item),
+    "index": (lambda t: t[0], lambda: Tensor.__getitem__),
+    "assign": (lambda t: t.__setitem__(0, 1.0), lambda: Tensor.__setitem__),
+    "len": (lambda t: len(t), lambda: Tensor.__len__),
+    "iter": (lambda t: list(t), lambda: Tensor.__iter__),
+    "bool": (lambda t: bool(t[0, 0]), lambda: Tensor.__bool__),
+    "float": (lambda t: float(t[0, 0]), lambda: Tensor.__float__),
+    "int": (lambda t: int(t[0, 0]), lambda: Tensor.__int__),
+    "split": (lambda t: t.split(1), lambda: Tensor.split),
+    "unique": (lambda t: t.unique(), lambda: Tensor.unique),
+    "method": (lambda t: t.exp(), lambda: Tensor.exp),
+    "function": (lambda t: torch.exp(t), lambda: torch.exp),
+    "operator": (lambda t: t + 1, lambda: Tensor.add),
+    "numpy": (lambda t: t.numpy(), lambda: Tensor.numpy),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_every_kind_of_member_is_seen(name):
+    use, function = USES[name]
+    Tagged.functions = []
+    use(torch.ones(2, 2).as_subclass(Tagged))
+    assert function() in Tagged.functions
+    with Log() as log:
+        use(torch.ones(2, 2))
+    assert function() in log.functions
+
+
+def test_setting_a_property_is_seen():
+    with Log() as log:
+        torch.ones(2).requires_grad = True
+    assert [f.__name__ for f in log.functions].count("__set__") == 1
+
+
+def test_backward_is_seen():
+    x = torch.ones(2, requires_grad=True)
+    with Log() as log:
+        x.sum().backward()
+    assert Tensor.backward in log.functions
+
+
+def test_results_become_the_subclass_but_gradients_and_bases_do_not():
+    x = torch.ones(2, requires_grad=True).as_subclass(Tagged)
+    assert type(x + 1) is Tagged and type(x.T) is Tagged and isinstance(x.shape, torch.Size)
+    leaf = Tensor._make_subclass(Tagged, torch.ones(2), True)
+    (leaf * 2).sum().backward()
+    assert type(leaf.grad) is Tensor
+
+
+def test_disabled_implementations_run_the_function():
+    x = torch.ones(2).as_subclass(Tagged)
+    assert torch._C._disabled_torch_function_impl(torch.add, (), (x, 1)).tolist() == [2, 2]
+    Tagged.functions = []
+    with torch._C.DisableTorchFunctionSubclass():
+        x + 1
+        with Log() as log:
+            x + 1
+    assert Tagged.functions == [] and log.functions == [Tensor.add]
+    with Log() as log, torch._C.DisableTorchFunction():
+        torch.ones(2) + 1
+    assert log.functions == []
+
+
+def test_modes_see_operators_of_torch_ops():
+    with Log() as log:
+        torch.ops.aten.exp.default(torch.ones(2))
+    assert torch.ops.aten.exp.default in log.functions
+
+
+def test_overridable_functions_have_names():
+    found = overrides.get_overridable_functions()
+    assert torch.add in found[torch] and Tensor.add in found[Tensor]
+    assert Tensor.shape.__get__ in found[Tensor]
+    assert torch.tensor not in found[torch] and torch.tensor in overrides.get_ignored_functions()
+    assert overrides.resolve_name(torch.add) == "torch.add"
+    assert overrides.resolve_name(Tensor.add) == "torch.Tensor.add"
+    assert overrides.resolve_name(Tensor.shape.__get__) == "torch.Tensor.shape.__get__"
+    assert overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
+    assert overrides.is_tensor_method_or_property(Tensor.add)
+    assert not overrides.is_tensor_method_or_property(torch.add)
+
+
+def test_wrap_torch_function_and_tensor_likes():
+    class Like:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "handled", func
+
+    @overrides.wrap_torch_function(lambda x: (x,))
+    def mine(x):
+        return "plain"
+
+    assert overrides.is_tensor_like(Like()) and not overrides.is_tensor_like(3)
+    assert mine(3) == "plain" and mine(Like()) == ("handled", mine)
+    assert torch.add(Like(), 1) == ("handled", torch.add)
+    assert overrides.has_torch_function((Like(),)) and not overrides.has_torch_function((3,))
