@@ -1,0 +1,1 @@
+"""Behind ``torch.library``: schema inference and custom operators."""

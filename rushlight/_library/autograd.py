@@ -1,0 +1,118 @@
+"""Derivatives of custom operators: an ``autograd.Function`` around the call below autograd."""
+
+import rushlight as torch
+from rushlight import _C
+
+__all__ = ["autograd_kernel"]
+
+
+def _flatten(values):
+    """Tensors of the arguments, one level of lists deep, and how to put others in their place."""
+    leaves, spec = [], []
+    for value in values:
+        nested = isinstance(value, (list, tuple))
+        spec.append(len(value) if nested else -1)
+        leaves.extend(value if nested else [value])
+    return leaves, spec
+
+
+def _unflatten(leaves, spec):
+    values, at = [], 0
+    for n in spec:
+        values.append(list(leaves[at : at + n]) if n >= 0 else leaves[at])
+        at += max(n, 1) if n < 0 else n
+    return values
+
+
+def _flat_gradients(name, grads, spec):
+    """One gradient per leaf, out of one per argument."""
+    grads = grads if isinstance(grads, tuple) else (grads,)
+    if len(grads) != len(spec):
+        raise RuntimeError(
+            f"{name}: the backward function returned {len(grads)} gradients, expected {len(spec)}: one "
+            "for each "
+            "input, None for those that have no gradient"
+        )
+    flat = []
+    for grad, n in zip(grads, spec):
+        if n < 0:
+            flat.append(grad)
+        elif grad is None:
+            flat.extend([None] * n)
+        elif len(grad) != n:
+            raise RuntimeError(
+                f"{name}: the backward function returned {len(grad)} gradients for a list of {n}"
+            )
+        else:
+            flat.extend(grad)
+    return flat
+
+
+def _unregistered(name):
+    def backward(ctx, *grads):
+        raise RuntimeError(
+            f"Trying to backward through {name} but no autograd formula was registered. Please use "
+            "register_autograd to add one."
+        )
+
+    return backward
+
+
+def autograd_kernel(overload, backward=None, setup_context=None):
+    """The function that runs ``overload`` where autograd records it."""
+    name = overload._name
+    derivative = backward or _unregistered(name)
+    keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
+
+    def record(ctx, inputs, kwargs, output):
+        if setup_context is None:
+            return
+        if keyword_only:
+            chosen = {
+                a.name: kwargs.get(a.name, a.default_value)
+                for a in overload._schema.arguments
+                if a.kwarg_only
+            }
+            setup_context(ctx=ctx, inputs=inputs, keyword_only_inputs=chosen, output=output)
+        else:
+            setup_context(ctx=ctx, inputs=inputs, output=output)
+
+    class Generated(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, spec, kwargs, *leaves):
+            args = _unflatten(leaves, spec)
+            with _C._AutoDispatchBelowAutograd():
+                output = overload(*args, **kwargs)
+            record(ctx, _with_defaults(overload, args), kwargs, output)
+            ctx._rl_spec, ctx._rl_list = spec, isinstance(output, list)
+            ctx._rl_outputs = len(output) if isinstance(output, (list, tuple)) else 0
+            return tuple(output) if isinstance(output, list) else output
+
+        @staticmethod
+        def backward(ctx, *grads):
+            # A list of results has one list of gradients.
+            found = derivative(ctx, list(grads)) if ctx._rl_list else derivative(ctx, *grads)
+            missing = len(_with_defaults(overload, ctx._rl_spec)) - len(ctx._rl_spec)
+            found = found if isinstance(found, tuple) else (found,)
+            if missing and len(found) == len(ctx._rl_spec) + missing:
+                found = found[: len(ctx._rl_spec)]
+            return (None, None, *_flat_gradients(name, found, ctx._rl_spec))
+
+    Generated.__name__ = Generated.__qualname__ = (
+        f"GeneratedBackwardFor_{name.replace('::', '_').replace('.', '_')}"
+    )
+
+    def run(*args, **kwargs):
+        if overload._schema.is_mutable:
+            with _C._AutoDispatchBelowAutograd():
+                return overload(*args, **kwargs)
+        leaves, spec = _flatten(args)
+        return Generated.apply(spec, kwargs, *leaves)
+
+    return run
+
+
+def _with_defaults(overload, args):
+    """Positional arguments with those left out at the end filled in."""
+    positional = [a for a in overload._schema.arguments if not a.kwarg_only]
+    return (*args, *(a.default_value for a in positional[len(args) :]))

@@ -1,0 +1,524 @@
+"""``torch.library``: operators that a program defines; what autograd, meta tensors and modes know of them.
+
+A custom operator is a record of the operator table like any other; its kernels are Python functions.
+"""
+
+import functools
+import weakref
+
+import rushlight as torch
+from rushlight import _C, _ops
+from rushlight._library.autograd import autograd_kernel
+from rushlight._library.infer_schema import infer_schema
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "impl",
+    "impl_abstract",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
+]
+
+_keep = []  # libraries made on the user's behalf live on
+
+
+def fallthrough_kernel():
+    """Stands for "skip this dispatch key" in Library.impl."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+# --- libraries ----------------------------------------------------------------------------------
+
+# Dispatch keys that kernels are registered for, and where the record keeps them.
+_KEYS = {
+    "CPU": "cpu",
+    "CUDA": "cuda",
+    "Meta": "meta",
+    "CompositeExplicitAutograd": "any",
+    "CompositeExplicitAutogradNonFunctional": "any",
+    "CompositeImplicitAutograd": "composite",
+    "": "composite",
+}
+_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
+_namespaces_defined: set = set()
+
+
+class Library:
+    """A place to define operators (``DEF``: a new namespace, ``FRAGMENT``: any) or kernels (``IMPL``)."""
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError("Unsupported library kind: ", kind)
+        if ns in ("prim", "prims") and kind in ("DEF", "FRAGMENT"):
+            raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF" and ns in {"aten", *_namespaces_defined}:
+            raise RuntimeError(
+                f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all "
+                "of your "
+                "definitions in a single TORCH_LIBRARY block. Use Library(ns, 'FRAGMENT') to add to it."
+            )
+        if kind == "DEF":
+            _namespaces_defined.add(ns)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._op_defs: dict = {}
+        self._finalizer = weakref.finalize(self, _forget, ns, kind, self._op_defs)
+
+    def __repr__(self):
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """Define an operator by its schema: ``lib.define("mysum(Tensor x) -> Tensor")``; returns its name."""
+        if self.kind == "IMPL":
+            raise RuntimeError(
+                "Library.define: an IMPL library gives kernels; use DEF or FRAGMENT to define operators"
+            )
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        full = schema if "::" in schema.split("(", 1)[0] else f"{self.ns}::{schema}"
+        name, _, overload = full.split("(", 1)[0].strip().partition("::")[2].partition(".")
+        if overload in _ops._defined.get(self.ns, {}).get(name, {}):
+            raise RuntimeError(
+                f"Tried to register an operator ({full}) with the same name and overload name multiple times."
+            )
+        index = _C._define_operator(_core_schema(full))
+        defined = _ops._define(self.ns, name, overload, index, full)
+        defined.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
+        self._op_defs[name, overload] = index
+        return name + (f".{overload}" if overload else "")
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+        """Give a kernel for a dispatch key: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd", ..."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key
+        index = self._index(op_name)
+        if fn is fallthrough_kernel:
+            return
+        if with_keyset:
+            raise NotImplementedError(
+                "Library.impl(with_keyset=True): there are no dispatch key sets to pass on"
+            )
+        if key in _AUTOGRAD_KEYS:
+            _C._set_operator_autograd(index, fn)
+        elif key in _KEYS:
+            if not allow_override and _C._get_operator_kernel(index, _KEYS[key]) is not None:
+                raise RuntimeError(
+                    f"This is not allowed since there's already a kernel registered from python overriding "
+                    f"{op_name}'s behavior for {key or 'default'} dispatch key and {self.ns} namespace."
+                )
+            _C._set_operator_kernel(index, _KEYS[key], fn)
+        else:
+            raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
+
+    def fallback(self, fn, dispatch_key="", *, with_keyset=False):
+        raise NotImplementedError(
+            "Library.fallback: a namespace has no fallback kernels; register each operator's"
+        )
+
+    def _index(self, op_name):
+        if isinstance(op_name, _ops.OpOverload):
+            name, overload, space = op_name._opname, op_name._entry.overload, op_name.namespace
+        else:
+            space, _, rest = op_name.rpartition("::")
+            name, _, overload = rest.partition(".")
+            space = space or self.ns
+        entry = _ops._defined.get(space, {}).get(name, {}).get(overload)
+        if entry is None:
+            if space == "aten":
+                raise NotImplementedError(
+                    f"Library.impl: the kernels of {space}::{name} cannot be replaced; use a "
+                    "TorchDispatchMode"
+                )
+            raise RuntimeError(f"There are no operators named {space}::{op_name}: define it first")
+        return entry.index
+
+    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True):
+        _C._set_operator_kernel(self._index(op_name), "meta", fn)
+
+    def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
+        _C._set_operator_rule(self._index(op_name), torch_dispatch_class, fn)
+
+    def _destroy(self):
+        """Forget what this library defined."""
+        self._finalizer()
+
+
+def _forget(ns, kind, defs):
+    for name, overload in list(defs):
+        _ops._undefine(ns, name, overload)
+    defs.clear()
+    if kind == "DEF":
+        _namespaces_defined.discard(ns)
+
+
+def _core_schema(text):
+    """The schema as the core reads it: without what only Python knows."""
+    return text.replace("SymInt", "int")
+
+
+def _library_for(lib, qualname):
+    if lib is not None:
+        return lib
+    made = Library(qualname.split("::")[0], "FRAGMENT")
+    _keep.append(made)
+    return made
+
+
+def _qualified(op):
+    """ "ns::name" and the overload of whatever names an operator."""
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    if isinstance(op, (_ops.OpOverload, _ops.OpOverloadPacket)):
+        return op.name()
+    if not isinstance(op, str):
+        raise ValueError(f"expected a name, an operator of torch.ops or a custom operator, got {type(op)}")
+    if "::" not in op:
+        raise ValueError(f"expected a qualified name like 'mylib::myop', got {op!r}")
+    return op
+
+
+def _check_qualname(name):
+    space, _, rest = name.partition("::")
+    if not space or not rest:
+        raise ValueError(
+            f"Expected `name` to be of the form `namespace::name`, got {name}: the namespace and the name "
+            "must not "
+            "be empty"
+        )
+    if "." in rest:
+        raise ValueError(
+            f"The torch.library.custom_op APIs do not handle overloads, got operator name {name}"
+        )
+    return space, rest
+
+
+def define(qualname, schema, *, lib=None, tags=()):
+    """Define an operator: ``define("mylib::sin", "(Tensor x) -> Tensor")``."""
+    if not isinstance(qualname, str):
+        raise ValueError(
+            f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}"
+        )
+    space, name = qualname.split("::", 1) if "::" in qualname else ("", "")
+    if not space or not name:
+        raise ValueError(f"define: expected a qualified name like 'mylib::myop', got {qualname!r}")
+    if not schema.startswith("("):
+        raise ValueError(
+            'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
+            f'got "{schema}"'
+        )
+    _library_for(lib, qualname).define(name + schema, tags=tags)
+
+
+_TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """Give an operator's kernel for device types, or for all as "default"; also a decorator."""
+    types = [types] if isinstance(types, str) else list(types)
+
+    def register(func):
+        library = _library_for(lib, qualname)
+        for kind in types:
+            library.impl(qualname, func, _TYPES.get(kind, kind))
+        return func
+
+    return register if func is None else register(func)
+
+
+# --- custom_op ----------------------------------------------------------------------------------
+
+
+class CustomOpDef:
+    """A Python function that is an operator: what ``custom_op`` returns."""
+
+    def __init__(self, namespace, name, schema, fn, tags=None):
+        self._namespace, self._name, self._schema = namespace, name, schema
+        self._qualname, self._init_fn = f"{namespace}::{name}", fn
+        previous = _definitions.get(self._qualname)
+        if previous is not None:
+            previous._lib._destroy()
+        self._lib = Library(namespace, "FRAGMENT")
+        self._lib.define(f"{name}{schema}", tags=tags or ())
+        self._opoverload = getattr(getattr(torch.ops, namespace), name).default
+        self._backend_fns, self._abstract_fn = {}, None
+        self._backward_fn = self._setup_context_fn = None
+        self._vmap_fn = None
+        self._disabled_kernels: set = set()
+        self._install_autograd()
+        functools.update_wrapper(self, fn)
+        _definitions[self._qualname] = self
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
+
+    @property
+    def _index(self):
+        return self._opoverload._entry.index
+
+    def _install_autograd(self):
+        kernel = autograd_kernel(self._opoverload, self._backward_fn, self._setup_context_fn)
+        _C._set_operator_autograd(self._index, kernel)
+
+    def register_kernel(self, device_types, fn=None, /):
+        """An implementation for one or several device types; None for all."""
+
+        def register(fn):
+            types = [device_types] if device_types is None or isinstance(device_types, str) else device_types
+            for kind in types:
+                self._backend_fns[kind] = fn
+                if kind not in (None, "cpu", "cuda", "meta"):
+                    raise RuntimeError(f"Unknown device type {kind!r}: kernels run on cpu, cuda or meta")
+                _C._set_operator_kernel(self._index, kind or "any", self._guarded(fn))
+            return fn
+
+        return register if fn is None else register(fn)
+
+    def _guarded(self, fn):
+        """Results must be new tensors: autograd and the compiler take them for that."""
+
+        @functools.wraps(fn)
+        def kernel(*args, **kwargs):
+            result = fn(*args, **kwargs)
+            _check_no_aliasing(self._qualname, args, kwargs, result)
+            return result
+
+        return kernel
+
+    def register_fake(self, fn, /):
+        """The shapes and dtypes of the results, for meta and fake tensors."""
+        self._abstract_fn = fn
+        self._lib._register_fake(self._name, fn)
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        """``backward(ctx, *grads)`` and ``setup_context(ctx, inputs, output)``."""
+        if self._opoverload._schema.is_mutable:
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self} with schema "
+                f"{self._opoverload._schema}. Please create a functional operator and register an "
+                "autograd formula "
+                "for that."
+            )
+        self._backward_fn, self._setup_context_fn = backward, setup_context
+        self._install_autograd()
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        def register(fn):
+            self._lib._register_torch_dispatch_rule(self._name, torch_dispatch_class, fn)
+            return fn
+
+        return register if fn is None else register(fn)
+
+    def register_vmap(self, func=None):
+        """``func(info, in_dims, *args)`` returns the batched result and its out_dims."""
+
+        def register(func):
+            self._vmap_fn = func
+            _vmap_rules[self._qualname] = func
+            return func
+
+        return register if func is None else register(func)
+
+    def register_autocast(self, device_type, cast_inputs):
+        register_autocast(self, device_type, cast_inputs)
+
+
+_definitions: dict = {}
+_vmap_rules: dict = {}
+
+
+def _leaves(value):
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _leaves(item)]
+    return [value] if isinstance(value, torch.Tensor) else []
+
+
+def _check_no_aliasing(name, args, kwargs, result):
+    seen = {id(t) for t in _leaves([*args, *kwargs.values()])}
+    memory = {
+        t.untyped_storage()._cdata
+        for t in _leaves([*args, *kwargs.values()])
+        if type(t) is torch.Tensor and t.numel()
+    }
+    for t in _leaves([result]):
+        aliases = id(t) in seen or (
+            type(t) is torch.Tensor and t.numel() and t.untyped_storage()._cdata in memory
+        )
+        if aliases:
+            raise RuntimeError(
+                f"{name} (with implementation in Python): The output of this custom operator (1) must not "
+                "also be an "
+                "input to this custom operator and (2) may not alias any inputs to this custom operator "
+                "or other "
+                "returns. The most common way to trigger this error is if we have y = custom_op(x) and y "
+                "and x are "
+                "the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
+                "return "
+                "x.clone()) or refactor the custom operator to not return y."
+            )
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Make a Python function an operator: autograd does not look inside, modes see it whole."""
+
+    def inner(fn):
+        space, plain = _check_qualname(name)
+        text = schema if schema is not None else infer_schema(fn, mutates_args=mutates_args)
+        made = CustomOpDef(space, plain, text, fn, tags)
+        if schema is not None:
+            _check_mutates(made, mutates_args)
+        made.register_kernel(device_types)(fn)
+        return made
+
+    return inner if fn is None else inner(fn)
+
+
+def _check_mutates(made, mutates_args):
+    written = {a.name for a in made._opoverload._schema.arguments if a.is_write}
+    if mutates_args != "unknown" and written != set(mutates_args):
+        raise ValueError(
+            f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
+            f"`schema={made._schema}. The "
+            "schema suggests that the op mutates args {written} which are different from what was "
+            "provided to us in "
+            "`mutates_args`. Please make these consistent."
+        )
+
+
+def _custom(op):
+    if isinstance(op, CustomOpDef):
+        return op
+    return _definitions.get(_qualified(op).removesuffix(".default"))
+
+
+# --- registration by name -----------------------------------------------------------------------
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """An implementation of an operator for device types; also a decorator."""
+    made = _custom(op)
+    if made is not None:
+        return made.register_kernel(device_types, func) if func else made.register_kernel(device_types)
+    types = "default" if device_types is None else device_types
+    return impl(_qualified(op), types, func, lib=lib)
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+    """The function that gives shapes and dtypes for meta and fake tensors; also a decorator."""
+    name = _qualified(op)
+
+    def register(func):
+        made = _custom(op)
+        if made is not None:
+            return made.register_fake(func)
+        _library_for(lib, name)._register_fake(name, func)
+        return func
+
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The former name of :func:`register_fake`."""
+    return register_fake(qualname, func, lib=lib)
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """The derivative of an operator: ``backward(ctx, *grads)``, ``setup_context(ctx, inputs, output)``."""
+    made = _custom(op)
+    if made is not None:
+        return made.register_autograd(backward, setup_context=setup_context)
+    overload = _overload_named(_qualified(op))
+    if overload._schema.is_mutable:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {op} with schema "
+            f"{overload._schema}. "
+            "Please create a functional operator and register an autograd formula for that."
+        )
+    index = _library_for(lib, _qualified(op))._index(overload)
+    _C._set_operator_autograd(index, autograd_kernel(overload, backward, setup_context))
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    """How a mode or tensor subclass runs an operator: ``func(mode_or_class, func, types, args, kwargs)``."""
+    name = _qualified(op)
+
+    def register(func):
+        _library_for(lib, name)._register_torch_dispatch_rule(
+            name.removesuffix(".default"), torch_dispatch_class, func
+        )
+        return func
+
+    return register if func is None else register(func)
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    """How to run an operator on a batch: ``func(info, in_dims, *args)`` gives the result and its out_dims."""
+
+    def register(func):
+        made = _custom(op)
+        if made is not None:
+            return made.register_vmap(func)
+        _vmap_rules[_qualified(op).removesuffix(".default")] = func
+        return func
+
+    return register if func is None else register(func)
+
+
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """Run the operator's floating inputs in one dtype under autocast."""
+    raise NotImplementedError(
+        "register_autocast: custom operators do not take part in autocast; cast in the operator"
+    )
+
+
+def _overload_named(name):
+    space, _, rest = name.partition("::")
+    plain, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(torch.ops, space), plain), overload or "default")
+
+
+class FakeImplCtx:
+    """What :func:`get_ctx` gives an operator's fake function."""
+
+    def new_dynamic_size(self, *, min=0, max=None):
+        from rushlight._subclasses.fake_tensor import DynamicOutputShapeException
+
+        raise DynamicOutputShapeException("sizes that depend on data have no symbols here")
+
+    create_unbacked_symint = new_dynamic_size
+
+
+def get_ctx():
+    """The context of a running fake function."""
+    return FakeImplCtx()
+
+
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    raise NotImplementedError("triton_op: there is no Triton here; use torch.library.custom_op")
+
+
+def wrap_triton(triton_kernel, /):
+    raise NotImplementedError("wrap_triton: there is no Triton here; use torch.library.custom_op")
+
+
+def opcheck(op, args, kwargs=None, *, test_utils=None, raise_exception=True, atol=None, rtol=None):
+    """Test an operator's registrations on sample arguments; ``{"test_schema": "SUCCESS", ...}``."""
+    from rushlight._library.opcheck import run
+
+    return run(op, args, kwargs or {}, test_utils, raise_exception, atol, rtol)

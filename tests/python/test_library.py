@@ -1,0 +1,317 @@
+"""torch.library: custom operators are operators like any other."""
+
+from typing import Sequence  # noqa: UP035
+
+import pytest
+
+import rushlight as torch
+from rushlight import library
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+Tensor = torch.Tensor
+
+
+@pytest.fixture
+def lib():
+    made = library.Library("tests", "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+@library.custom_op("tests::scaled_sin", mutates_args=())
+def scaled_sin(x: Tensor, scale: float = 2.0) -> Tensor:
+    return x.sin() * scale
+
+
+@scaled_sin.register_fake
+def _(x, scale=2.0):
+    return torch.empty_like(x)
+
+
+def _setup(ctx, inputs, output):
+    x, scale = inputs
+    ctx.save_for_backward(x)
+    ctx.scale = scale
+
+
+scaled_sin.register_autograd(
+    lambda ctx, grad: (grad * ctx.saved_tensors[0].cos() * ctx.scale, None), setup_context=_setup
+)
+
+
+# --- custom_op ----------------------------------------------------------------------------------
+
+
+def test_a_custom_operator_is_called_three_ways():
+    x = torch.linspace(0, 1, 4)
+    for call in (scaled_sin, torch.ops.tests.scaled_sin, torch.ops.tests.scaled_sin.default):
+        torch.testing.assert_close(call(x, 3.0), x.sin() * 3)
+        torch.testing.assert_close(call(x, scale=3.0), x.sin() * 3)
+    torch.testing.assert_close(scaled_sin(x), x.sin() * 2)
+    assert (
+        str(torch.ops.tests.scaled_sin.default._schema)
+        == "tests::scaled_sin(Tensor x, float scale=2.0) -> Tensor"
+    )
+
+
+def test_its_derivative_is_the_registered_one():
+    x = torch.linspace(0, 1, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: scaled_sin(t, 3.0), x)
+    assert torch.autograd.gradgradcheck(lambda t: scaled_sin(t, 3.0), x)
+    scaled_sin(x).sum().backward()
+    torch.testing.assert_close(x.grad, x.detach().cos() * 2)
+
+
+def test_meta_tensors_take_the_fake_function():
+    assert scaled_sin(torch.empty(3, 4, device="meta")).shape == (3, 4)
+
+
+def test_modes_see_it_whole():
+    seen = []
+
+    class Log(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, requires_grad=True)
+    with Log():
+        scaled_sin(x)
+    assert seen == ["tests.scaled_sin.default"]
+
+
+def test_opcheck_accepts_it():
+    x = torch.randn(3, requires_grad=True)
+    assert set(library.opcheck(scaled_sin, (x,)).values()) == {"SUCCESS"}
+
+
+def test_opcheck_finds_what_is_wrong():
+    @library.custom_op("tests::liar", mutates_args=())
+    def liar(x: Tensor) -> Tensor:
+        x.add_(1)
+        return x.clone()
+
+    with pytest.raises(Exception, match="written to"):
+        library.opcheck(liar, (torch.ones(2),), test_utils="test_schema")
+    found = library.opcheck(liar, (torch.ones(2),), test_utils="test_faketensor", raise_exception=False)
+    assert "no fake impl" in str(found["test_faketensor"])
+
+
+def test_without_a_derivative_backward_says_so():
+    @library.custom_op("tests::no_derivative", mutates_args=())
+    def no_derivative(x: Tensor) -> Tensor:
+        return x * 2
+
+    y = no_derivative(torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+
+
+def test_results_must_be_new_tensors():
+    @library.custom_op("tests::identity", mutates_args=())
+    def identity(x: Tensor) -> Tensor:
+        return x
+
+    with pytest.raises(RuntimeError, match="must not also be an input"):
+        identity(torch.ones(2))
+
+
+def test_writing_operators_count_versions():
+    @library.custom_op("tests::fill_twos", mutates_args={"out"})
+    def fill_twos(x: Tensor, out: Tensor) -> None:
+        out.fill_(2)
+
+    out = torch.zeros(3)
+    before = out._version
+    assert fill_twos(torch.ones(3), out) is None
+    assert out.tolist() == [2, 2, 2] and out._version > before
+    assert fill_twos._opoverload._schema.is_mutable
+    with pytest.raises(RuntimeError, match="non-functional"):
+        fill_twos.register_autograd(lambda ctx, *grads: None)
+
+
+def test_lists_and_several_results_differentiate():
+    @library.custom_op("tests::sum_and_product", mutates_args=())
+    def sum_and_product(xs: Sequence[Tensor], factor: float) -> tuple[Tensor, Tensor]:
+        return sum(xs) * factor, xs[0] * xs[1]
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(*inputs[0])
+        ctx.factor = inputs[1]
+
+    def backward(ctx, d_sum, d_product):
+        a, b = ctx.saved_tensors
+        return [d_sum * ctx.factor + d_product * b, d_sum * ctx.factor + d_product * a], None
+
+    sum_and_product.register_autograd(backward, setup_context=setup)
+    a, b = (torch.tensor([v], dtype=torch.float64, requires_grad=True) for v in (2.0, 3.0))
+    assert torch.autograd.gradcheck(lambda *xs: sum_and_product(xs, 5.0), (a, b))
+
+
+def test_kernels_by_device():
+    @library.custom_op("tests::where_am_i", mutates_args=(), device_types="cpu")
+    def where_am_i(x: Tensor) -> Tensor:
+        return x + 1
+
+    assert where_am_i(torch.zeros(1)).item() == 1
+    with pytest.raises(NotImplementedError, match="no fake impl or Meta kernel"):
+        where_am_i(torch.zeros(1, device="meta"))
+    library.register_kernel("tests::where_am_i", "cpu", lambda x: x + 2)
+    assert where_am_i(torch.zeros(1)).item() == 2
+
+
+def test_rules_for_a_mode():
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    @library.register_torch_dispatch("tests::scaled_sin", Mode)
+    def _(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode)
+        return torch.full_like(args[0], 42)
+
+    with Mode():
+        assert scaled_sin(torch.ones(1)).item() == 42
+    assert scaled_sin(torch.zeros(1)).item() == 0
+
+
+# --- infer_schema -------------------------------------------------------------------------------
+
+
+def test_schemas_are_inferred():
+    def f(
+        x: Tensor, n: int, s: float | None, l: list[int], y: Tensor | None = None, *, name: str = "a"
+    ) -> tuple[Tensor, Tensor]: ...
+
+    assert library.infer_schema(f, mutates_args={"x"}) == (
+        '(Tensor(ax!) x, SymInt n, float? s, SymInt[] l, Tensor? y=None, *, str name="a") -> (Tensor, Tensor)'
+    )
+    with pytest.raises(ValueError, match="must have a type annotation"):
+        library.infer_schema(lambda x: x, mutates_args=())
+
+
+def test_unusable_annotations_are_refused():
+    def bad(x: tuple[int, int]) -> Tensor: ...
+
+    def worse(x: Tensor, y: object) -> Tensor: ...
+
+    def unknown(x: Tensor) -> Tensor: ...
+
+    for f, text in ((bad, "instead of tuple"), (worse, "unsupported type")):
+        with pytest.raises(ValueError, match=text):
+            library.infer_schema(f, mutates_args=())
+    with pytest.raises(ValueError, match="were not found"):
+        library.infer_schema(unknown, mutates_args={"z"})
+
+
+# --- Library ------------------------------------------------------------------------------------
+
+
+def test_a_library_defines_and_implements(lib):
+    lib.define("plus(Tensor x, Scalar by=1, *, int times=1) -> Tensor")
+    lib.impl("plus", lambda x, by=1, times=1: x + by * times, "CPU")
+    x = torch.ones(2)
+    assert torch.ops.tests.plus(x).tolist() == [2, 2]
+    assert torch.ops.tests.plus(x, 2, times=3).tolist() == [7, 7]
+    with pytest.raises(TypeError):
+        torch.ops.tests.plus(x, nonsense=1)
+    with pytest.raises(RuntimeError, match="multiple times"):
+        lib.define("plus(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="already a kernel"):
+        lib.impl("plus", lambda x: x, "CPU")
+
+
+def test_composite_kernels_are_differentiated_through(lib):
+    lib.define("cube(Tensor x) -> Tensor")
+    lib.impl("cube", lambda x: x * x * x, "CompositeImplicitAutograd")
+    x = torch.tensor([2.0], requires_grad=True)
+    torch.ops.tests.cube(x).backward()
+    assert x.grad.item() == 12
+    assert torch.ops.tests.cube(torch.empty(3, device="meta")).shape == (3,)
+
+
+def test_autograd_kernels(lib):
+    lib.define("halved(Tensor x) -> Tensor")
+    lib.impl("halved", lambda x: x / 2, "CPU")
+
+    class Halved(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            with torch._C._AutoDispatchBelowAutograd():
+                return torch.ops.tests.halved(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 100
+
+    lib.impl("halved", Halved.apply, "Autograd")
+    x = torch.ones(1, requires_grad=True)
+    torch.ops.tests.halved(x).backward()
+    assert x.grad.item() == 100
+
+
+def test_overloads_and_lists(lib):
+    lib.define("join(Tensor[] xs) -> Tensor")
+    lib.define("join.two(Tensor a, Tensor b) -> Tensor")
+    lib.impl("join", lambda xs: torch.cat(xs), "CompositeExplicitAutograd")
+    lib.impl("join.two", lambda a, b: torch.cat([a, b]), "CompositeExplicitAutograd")
+    x = torch.ones(1)
+    assert torch.ops.tests.join.overloads() == ["default", "two"]
+    assert torch.ops.tests.join([x, x, x]).shape == (3,) and torch.ops.tests.join(x, x).shape == (2,)
+
+
+def test_decorators_by_name(lib):
+    library.define("tests::negated", "(Tensor x) -> Tensor", lib=lib)
+
+    @library.impl("tests::negated", "default", lib=lib)
+    def _(x):
+        return -x
+
+    @library.register_fake("tests::negated", lib=lib)
+    def _(x):
+        return torch.empty_like(x)
+
+    library.register_autograd("tests::negated", lambda ctx, grad: -grad, lib=lib)
+    x = torch.ones(2, requires_grad=True)
+    torch.ops.tests.negated(x).sum().backward()
+    assert x.grad.tolist() == [-1, -1] and torch.ops.tests.negated(torch.empty(2, device="meta")).shape == (
+        2,
+    )
+
+
+def test_what_is_gone_is_gone():
+    made = library.Library("short_lived", "DEF")
+    made.define("f(Tensor x) -> Tensor")
+    assert torch.ops.short_lived.f.default
+    with pytest.raises(RuntimeError, match="Only a single"):
+        library.Library("short_lived", "DEF")
+    made._destroy()
+    with pytest.raises(AttributeError):
+        torch.ops.short_lived.f  # noqa: B018
+
+
+BAD = {
+    "kind": lambda: library.Library("x", "SOMETHING"),
+    "grammar": lambda: library.Library("x", "FRAGMENT").define("f(Tensr x) -> Tensor"),
+    "parenthesis": lambda: library.Library("x", "FRAGMENT").define("f(Tensor x"),
+    "callable": lambda: library.Library("x", "IMPL").impl("f", 3, "CPU"),
+    "undefined": lambda: library.Library("x", "IMPL").impl("nothing", lambda: 0, "CPU"),
+    "aten": lambda: library.Library("aten", "IMPL").impl("add.Tensor", lambda: 0, "CPU"),
+    "name": lambda: library.custom_op("no_namespace", lambda x: x, mutates_args=()),
+    "triton": lambda: library.triton_op("a::b", mutates_args=()),
+    "result": lambda: _wrong_result(),
+}
+
+
+def _wrong_result():
+    @library.custom_op("tests::wrong_result", mutates_args=())
+    def wrong_result(x: Tensor) -> Tensor:
+        return "text"
+
+    return wrong_result(torch.ones(2))
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_use_is_an_error(name):
+    with pytest.raises((RuntimeError, ValueError, TypeError)):
+        BAD[name]()
