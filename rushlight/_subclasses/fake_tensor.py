@@ -1,0 +1,359 @@
+"""``FakeTensor``: a tensor with shape, dtype, strides and a device it pretends to be on, and no data.
+
+A fake tensor shares a storage without memory with its meta twin. Under ``FakeTensorMode`` every operator
+runs on the twins (see "Tensors without data" in the core); results are dressed up again; views stay views.
+"""
+
+import contextlib
+import functools
+import weakref
+from dataclasses import dataclass
+
+import rushlight as torch
+from rushlight import _C
+from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+
+__all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
+
+aten = torch.ops.aten
+
+
+@dataclass
+class UnsupportedFakeTensorException(RuntimeError):
+    reason: str
+
+
+@dataclass
+class DynamicOutputShapeException(RuntimeError):
+    """The shape of the result depends on data."""
+
+    func: object
+
+
+@dataclass
+class DataDependentOutputException(RuntimeError):
+    """The result is a value, and there are no values."""
+
+    func: object
+
+
+@dataclass
+class UnsupportedOperatorException(RuntimeError):
+    func: object
+
+
+class FakeTensor(torch.Tensor):
+    """Made by ``FakeTensorMode.from_tensor``, or by any operator under the mode."""
+
+    fake_mode: "FakeTensorMode"
+    constant = None
+    item_memo = None
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, fake_mode, elem, device, constant=None, real_tensor=None):
+        if not elem.is_meta:
+            raise AssertionError("a fake tensor is made from a meta tensor")
+        device = torch.device(device)
+        if device.type == "meta" and not fake_mode.allow_meta:
+            raise AssertionError("device must not be meta when allow_meta is False")
+        if device.type == "cuda" and device.index is None:
+            device = torch.device("cuda:0")
+        fake = _C._wrap_meta(cls, elem, device)
+        fake.fake_mode, fake.constant = fake_mode, constant
+        return fake
+
+    @property
+    def fake_device(self):
+        return self.device
+
+    @staticmethod
+    def from_tensor(t, fake_mode):
+        return fake_mode.from_tensor(t)
+
+    def __repr__(self, *, tensor_contents=None):
+        dtype = "" if self.dtype == torch.get_default_dtype() else f", dtype={self.dtype}"
+        grad = ", requires_grad=True" if self.requires_grad and self.is_leaf else ""
+        grad = f", grad_fn=<{self.grad_fn.name().split('::')[-1]}>" if self.grad_fn is not None else grad
+        return f"FakeTensor(..., device='{self.device}', size={tuple(self.shape)}{dtype}{grad})"
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            copied = self.fake_mode.from_meta(_C._as_meta(self.detach().clone()), self.device)
+            memo[id(self)] = copied.requires_grad_(self.requires_grad)
+        return memo[id(self)]
+
+    def tolist(self):
+        if self.dim() == 0:
+            return self.item()
+        return [row.tolist() for row in self]
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if any(not issubclass(t, (FakeTensor, torch.Tensor)) or _foreign(t) for t in types):
+            return NotImplemented
+        mode = next(t.fake_mode for t in _tensors([args, kwargs or {}]) if isinstance(t, FakeTensor))
+        return mode.dispatch(func, types, args, kwargs or {})
+
+
+def _foreign(cls):
+    """Another class that dispatches: it must unwrap itself first."""
+    return not issubclass(cls, FakeTensor) and cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl
+
+
+def _tensors(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for item in value for t in _tensors(item)] if isinstance(value, (list, tuple)) else []
+
+
+def _map(function, value):
+    """Apply to all tensors within lists, tuples and dicts."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)):
+        items = [_map(function, item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return {k: _map(function, v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+class FakeTensorConverter:
+    """Remembers which fake tensor stands for which real one, and which storage for which memory."""
+
+    def __init__(self):
+        self.tensor_memo: dict = {}
+        self.storage_memo: dict = {}
+
+    def from_real_tensor(self, mode, t, make_constant=False):
+        known = self.tensor_memo.get(id(t))
+        if known is not None:
+            return known[1]
+        fake = mode.from_meta(self._meta(t), t.device)
+        if make_constant:
+            fake.constant = t
+        if t.requires_grad:
+            fake.requires_grad_()
+        if isinstance(t, torch.nn.Parameter):
+            fake._is_param = True
+        if t.is_leaf and t.grad is not None:
+            fake.grad = self.from_real_tensor(mode, t.grad)
+        key = id(t)
+        self.tensor_memo[key] = weakref.ref(t, lambda _: self.tensor_memo.pop(key, None)), fake
+        return fake
+
+    def _meta(self, t):
+        """The meta twin; tensors that share memory have twins that share a storage."""
+        meta = _C._as_meta(t)
+        if t.is_meta:
+            return meta
+        storage = t.untyped_storage()
+        known = self.storage_memo.get(storage._cdata)
+        if known is not None and known[0]() is not None:
+            _C._share_storage(meta, known[1])
+        else:
+            self.storage_memo[storage._cdata] = weakref.ref(storage), meta
+        return meta
+
+    from_meta_and_device = None
+
+
+_DATA_DEPENDENT = ("_local_scalar_dense", "item", "equal", "is_nonzero")
+_DYNAMIC = """
+    nonzero masked_select _unique2 unique_dim unique_consecutive bincount repeat_interleave
+""".split()
+_LIFTS = ("lift_fresh", "lift")
+
+
+class FakeTensorMode(TorchDispatchMode):
+    """Within it, operators give fake tensors; outside, fake tensors bring it along."""
+
+    def __init__(
+        self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None,
+        export=False,
+    ):  # fmt: skip
+        super().__init__()
+        self.allow_fallback_kernels = allow_fallback_kernels
+        self.allow_non_fake_inputs = allow_non_fake_inputs
+        self.shape_env, self.static_shapes = (
+            shape_env,
+            shape_env is None if static_shapes is None else static_shapes,
+        )
+        self.allow_meta = True
+        self.fake_tensor_converter = FakeTensorConverter()
+        self.enter_stack: list = []
+
+    def __enter__(self):
+        stack = _get_current_dispatch_mode_stack()
+        entered = not (stack and stack[-1] is self)
+        self.enter_stack.append(entered)
+        return super().__enter__() if entered else self
+
+    def __exit__(self, *exc):
+        if self.enter_stack.pop():
+            super().__exit__(*exc)
+
+    @classmethod
+    def is_infra_mode(cls):
+        return True
+
+    # --- making fake tensors ---------------------------------------------------------------------
+
+    def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
+        """The fake tensor that stands for a real one; the same one each time."""
+        if isinstance(tensor, FakeTensor):
+            if tensor.fake_mode is not self:
+                raise AssertionError("Mixing fake modes NYI")
+            return tensor
+        if tensor.layout is not torch.strided:
+            raise UnsupportedFakeTensorException(f"{tensor.layout} tensors have no fake form")
+        with torch.no_grad(), _C._DisableTorchDispatch():
+            return self.fake_tensor_converter.from_real_tensor(self, tensor)
+
+    def from_meta(self, meta, device, constant=None):
+        return FakeTensor(self, meta, device, constant)
+
+    def _from_real(self, value):
+        return _map(self.from_tensor, value)
+
+    # --- running operators -----------------------------------------------------------------------
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(_foreign(t) for t in types):
+            return NotImplemented
+        return self.dispatch(func, types, args, kwargs or {})
+
+    def dispatch(self, func, types, args, kwargs):
+        name = func._opname if func.namespace == "aten" else None
+        if name in _LIFTS and not isinstance(args[0], FakeTensor):
+            return self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
+        if name in _DATA_DEPENDENT:
+            return self._value(func, args, kwargs)
+        if name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]])):
+            raise DynamicOutputShapeException(func)
+        if name in _DYNAMIC and not _has_output_size(name, kwargs):
+            raise DynamicOutputShapeException(func)
+        args, kwargs = self._accept(func, args, kwargs)
+        return self._run(func, args, kwargs)
+
+    def _value(self, func, args, kwargs):
+        """Constants are known; all others are not."""
+        if all(t.constant is not None for t in _tensors([args]) if isinstance(t, FakeTensor)):
+            real = _map(lambda t: t.constant if isinstance(t, FakeTensor) else t, args)
+            with _C._DisableTorchDispatch():
+                return func(*real, **kwargs)
+        raise DataDependentOutputException(func)
+
+    def _accept(self, func, args, kwargs):
+        """All tensors as fake ones of this mode, or an error that says which is not."""
+
+        def accept(t):
+            if isinstance(t, FakeTensor):
+                if t.fake_mode is not self:
+                    raise AssertionError(f"Mixing fake modes NYI (in {func})")
+                return t
+            if not (self.allow_non_fake_inputs or _C._is_temporary(t)):
+                raise AssertionError(
+                    "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                    f"'allow_non_fake_inputs'. Found in {func}({_shown(args)})"
+                )
+            return self.fake_tensor_converter.from_real_tensor(self, t)
+
+        return _map(accept, args), _map(accept, kwargs)
+
+    def _run(self, func, args, kwargs):
+        fakes = _tensors([args, kwargs])
+        device = _common_device(func, fakes)
+        twins = {id(t): _C._as_meta(t) for t in fakes}
+        originals = {id(meta): t for t, meta in zip(fakes, (twins[id(t)] for t in fakes))}
+        asked = []
+
+        def to_meta(value):
+            if isinstance(value, torch.device):
+                asked.append(value)
+                return torch.device("meta")
+            return twins[id(value)] if isinstance(value, torch.Tensor) else value
+
+        meta_args = _map_all(to_meta, args)
+        meta_kwargs = _map_all(to_meta, kwargs)
+        if not fakes and "device" not in kwargs and not asked and _takes_device(func):
+            meta_kwargs["device"] = torch.device("meta")
+        with _C._DisableTorchDispatch():
+            result = func(*meta_args, **meta_kwargs)
+        device = asked[0] if asked else device
+        written = func._schema.is_mutable
+        if written:
+            for t in fakes:
+                t.constant = None
+                _C._take_layout(t, twins[id(t)])
+
+        def dress(t):
+            known = originals.get(id(t))
+            return known if known is not None else self.from_meta(t, device)
+
+        return _map(dress, result)
+
+
+def _map_all(function, value):
+    """Like _map, over every leaf."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map_all(function, item) for item in value)
+    if isinstance(value, dict):
+        return {k: _map_all(function, v) for k, v in value.items()}
+    return function(value)
+
+
+def _shown(args):
+    return ", ".join(type(a).__name__ if isinstance(a, torch.Tensor) else repr(a) for a in args)
+
+
+def _has_output_size(name, kwargs):
+    return name == "repeat_interleave" and kwargs.get("output_size") is not None
+
+
+@functools.cache
+def _takes_device(func):
+    return any(a.name == "device" for a in func._schema.arguments)
+
+
+def _common_device(func, fakes):
+    """Numbers on the CPU go along with anything; all others must agree."""
+    common, is_number = None, False
+    for t in fakes:
+        number = t.dim() == 0 and t.device.type == "cpu"
+        if common is None or (is_number and not number):
+            common, is_number = t.device, number
+        elif not number and t.device != common:
+            if func._opname in ("copy_", "_to_copy") or func.namespace != "aten":
+                continue
+            raise RuntimeError(
+                f"Unhandled FakeTensor Device Propagation for {func}, found two different devices "
+                f"{common}, {t.device}"
+            )
+    return common if common is not None else torch.device("cpu")
+
+
+def unset_fake_temporarily():
+    """A context in which operators are real."""
+    return _C._DisableTorchDispatch()
+
+
+def is_fake(x):
+    return isinstance(x, FakeTensor)
+
+
+def maybe_get_fake_mode(t):
+    return t.fake_mode if isinstance(t, FakeTensor) else None
+
+
+def get_plain_tensors(subclass, *, out):
+    out.append(subclass)
+    return out
+
+
+@contextlib.contextmanager
+def in_kernel_invocation_manager(fake_mode):
+    with _C._DisableTorchDispatch():
+        yield

@@ -1,0 +1,102 @@
+"""FakeTensorMode: programs on shapes, with devices that need not exist."""
+
+import copy
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight._subclasses import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
+
+
+@pytest.fixture
+def mode():
+    return FakeTensorMode()
+
+
+def test_factories_and_operators_give_fakes_on_the_pretended_device(mode):
+    with mode:
+        x = torch.empty(2, 3, device="cuda")
+        y = (x + 1) @ torch.ones(3, 4, device="cuda")
+        z = torch.rand(3)
+    assert isinstance(y, FakeTensor) and y.shape == (2, 4) and y.device == torch.device("cuda:0")
+    assert z.device.type == "cpu" and isinstance(z * 2, FakeTensor)
+
+
+def test_from_tensor_remembers(mode):
+    real = torch.randn(3, 4, requires_grad=True)
+    fake = mode.from_tensor(real)
+    assert mode.from_tensor(real) is fake and fake.requires_grad and fake.shape == (3, 4)
+    assert mode.from_tensor(real.detach().t()).stride() == (1, 4)
+
+
+def test_views_and_writes_alias(mode):
+    x = mode.from_tensor(torch.zeros(4, 4))
+    view = x[1:]
+    assert view.untyped_storage()._cdata == x.untyped_storage()._cdata
+    assert x.add_(1) is x and x._version == 1 and view._version == 1
+    assert x.t_() is x and mode.from_tensor(torch.zeros(2, 3)).t_().shape == (3, 2)
+
+
+def test_a_model_runs_forward_and_backward():
+    with FakeTensorMode():
+        net = nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10)
+        )
+        loss = nn.functional.cross_entropy(net(torch.randn(4, 3, 8, 8)), torch.zeros(4, dtype=torch.long))
+        loss.backward()
+    assert all(isinstance(p, FakeTensor) and isinstance(p, nn.Parameter) for p in net.parameters())
+    assert all(p.grad.shape == p.shape for p in net.parameters())
+
+
+def test_devices_follow_the_operands(mode):
+    with mode:
+        cuda, number = torch.ones(3, device="cuda"), torch.tensor(2.0)
+        assert (cuda * number).device.type == "cuda"
+        assert cuda.cpu().device.type == "cpu" and torch.ones(2).to("cuda").device.type == "cuda"
+        with pytest.raises(RuntimeError, match="two different devices"):
+            cuda + torch.ones(3)
+
+
+def test_values_are_refused_unless_constant(mode):
+    with mode:
+        x = torch.rand(3)
+        assert torch.tensor(3).item() == 3
+        for read in (lambda: x[0].item(), lambda: bool(x[0] > 0), lambda: float(x[0])):
+            with pytest.raises(DataDependentOutputException):
+                read()
+        for count in (lambda: x.nonzero(), lambda: x[x > 0], lambda: x.unique()):
+            with pytest.raises(DynamicOutputShapeException):
+                count()
+
+
+def test_real_tensors_do_not_mix_unless_allowed(mode):
+    real = torch.ones(3)
+    with mode:
+        fake = torch.ones(3)
+        with pytest.raises(AssertionError, match="convert all Tensors to FakeTensors"):
+            fake + real
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        assert isinstance(torch.ones(3) + real, FakeTensor)
+    with pytest.raises(AssertionError, match="Mixing fake modes"):
+        fake + FakeTensorMode().from_tensor(real)
+
+
+def test_outside_the_mode_fakes_bring_it_along(mode):
+    fake = mode.from_tensor(torch.ones(2, 2))
+    assert isinstance(torch.cat([fake, fake]).softmax(-1), FakeTensor)
+    assert isinstance(torch.ones(2) + 1, torch.Tensor) and type(torch.ones(2)) is torch.Tensor
+
+
+def test_text_and_copies(mode):
+    fake = mode.from_tensor(torch.ones(2, 3))
+    assert repr(fake) == "FakeTensor(..., device='cpu', size=(2, 3))"
+    copied = copy.deepcopy(fake)
+    assert isinstance(copied, FakeTensor) and copied is not fake and copied.shape == fake.shape
+    with pytest.raises(RuntimeError):
+        fake.numpy()
