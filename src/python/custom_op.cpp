@@ -114,7 +114,7 @@ PyObject* set_kernel(PyObject*, PyObject* args) {
     replace(kernel_of(op, string_view(device)), function);
     if (string_view(device) == "composite") {
       op.family = Family::Composite;
-      op.intercepted &= ~(kAutograd | kPythonDispatch);
+      op.intercepted &= ~(kAutograd | kForwardGrad | kWrapped | kLowered | kPythonDispatch);
     }
     Py_RETURN_NONE;
   });
