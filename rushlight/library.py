@@ -330,7 +330,7 @@ class CustomOpDef:
 
         def register(func):
             self._vmap_fn = func
-            _vmap_rules[self._qualname] = func
+            _C._set_operator_batching(self._index, func)
             return func
 
         return register if func is None else register(func)
@@ -340,7 +340,6 @@ class CustomOpDef:
 
 
 _definitions: dict = {}
-_vmap_rules: dict = {}
 
 
 def _leaves(value):
@@ -474,10 +473,28 @@ def register_vmap(op, func=None, /, *, lib=None):
         made = _custom(op)
         if made is not None:
             return made.register_vmap(func)
-        _vmap_rules[_qualified(op).removesuffix(".default")] = func
+        name = _qualified(op)
+        _C._set_operator_batching(_library_for(lib, name)._index(_overload_named(name)), func)
         return func
 
     return register if func is None else register(func)
+
+
+def _run_vmap_rule(rule, batch_size, randomness, in_dims, args, kwargs):
+    """Call a rule as PyTorch does; its results, with the dimension of examples first."""
+    from rushlight._functorch.autograd_function import VmapInfo
+
+    results, out_dims = rule(VmapInfo(batch_size=batch_size, randomness=randomness), in_dims, *args, **kwargs)
+
+    def in_front(t, dim):
+        if isinstance(t, (list, tuple)):
+            dims = dim if isinstance(dim, (list, tuple)) else [dim] * len(t)
+            return [in_front(item, d) for item, d in zip(t, dims, strict=True)]
+        if not isinstance(t, torch.Tensor):
+            return t
+        return t.expand(batch_size, *t.shape) if dim is None else t.movedim(dim, 0)
+
+    return in_front(results, out_dims)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

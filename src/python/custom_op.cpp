@@ -3,6 +3,7 @@
 #include "python/torch_dispatch.h"
 #include "python/types.h"
 #include "transform/autograd.h"
+#include "transform/vmap.h"
 
 namespace rushlight::python {
 namespace {
@@ -16,7 +17,8 @@ struct CustomOp {
   std::array<Slot, kDeviceTypeCount> slots;
   PyObject* any_device = nullptr;
   PyObject* autograd = nullptr;
-  PyObject* rules = nullptr;  // dict: type -> function, from register_torch_dispatch
+  PyObject* batching = nullptr;  // from register_vmap
+  PyObject* rules = nullptr;     // dict: type -> function, from register_torch_dispatch
   std::string schema;
 };
 
@@ -63,6 +65,44 @@ void record_in_python(Frame& frame) {
   const BoxedCall boxed = box_call(frame);
   const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
   unbox_results(frame.op, result.get(), frame.results);
+}
+
+const char* randomness_name(Randomness r) {
+  return r == Randomness::Error ? "error" : r == Randomness::Same ? "same" : "different";
+}
+
+// Where the examples are in each positional argument: 0, or None; lists of that for lists.
+PyRef batch_dims(const BatchCall& c, Py_ssize_t positional) {
+  auto dim_of = [&](const Tensor& t) {
+    return PyRef(t.defined() && c.is_batched(t) ? PyLong_FromLong(0) : Py_NewRef(Py_None));
+  };
+  PyRef dims(check(PyTuple_New(positional)));
+  for (Py_ssize_t i = 0; i < positional; ++i) {
+    const Value& v = c.arg(static_cast<int>(i));
+    PyRef dim = v.tag() == Tag::Tensor ? dim_of(v.tensor()) : PyRef::borrow(Py_None);
+    if (v.tag() == Tag::TensorList) {
+      dim = PyRef(check(PyList_New(0)));
+      for (const Tensor& t : v.tensors()) check(PyList_Append(dim.get(), dim_of(t).get()));
+    }
+    PyTuple_SET_ITEM(dims.get(), i, dim.release());
+  }
+  return dims;
+}
+
+// Under vmap: the registered function sees operands with the examples in front; library.py puts its results
+// so.
+void batch_in_python(BatchCall& c) {
+  GilAcquire gil;
+  PyObject* rule = custom(c.op()).batching;
+  if (!rule) return loop_over_examples(c);
+  const Operands inner(c.frame(), [&](const Tensor& t, int) { return c.front(t); });
+  const BoxedCall boxed = box_call(Frame{c.op(), inner.args(), nullptr, false, 0, c.results});
+  const PyRef dims = batch_dims(c, PyTuple_GET_SIZE(boxed.args.get()));
+  PyRef library(check(PyImport_ImportModule("rushlight.library")));
+  const PyRef result(check(PyObject_CallMethod(
+      library.get(), "_run_vmap_rule", "OLsOOO", rule, static_cast<long long>(c.size()),
+      randomness_name(c.level().randomness), dims.get(), boxed.args.get(), boxed.kwargs.get())));
+  unbox_results(c.op(), result.get(), c.results);
 }
 
 // --- from Python
@@ -137,6 +177,14 @@ PyObject* set_autograd(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+PyObject* set_batching(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *function = nullptr;
+  if (!PyArg_ParseTuple(args, "OO", &id, &function)) return nullptr;
+  return guard([&]() -> PyObject* {
+    replace(changeable(custom_by_id(id)).batching, function);
+    Py_RETURN_NONE;
+  });
+}
 PyObject* set_rule(PyObject*, PyObject* args) {
   PyObject *id = nullptr, *type = nullptr, *function = nullptr;
   if (!PyArg_ParseTuple(args, "OO!O", &id, &PyType_Type, &type, &function)) return nullptr;
@@ -152,6 +200,7 @@ PyMethodDef functions[] = {{"_define_operator", define_operator, METH_O, nullptr
                            {"_set_operator_kernel", set_kernel, METH_VARARGS, nullptr},
                            {"_get_operator_kernel", get_kernel, METH_VARARGS, nullptr},
                            {"_set_operator_autograd", set_autograd, METH_VARARGS, nullptr},
+                           {"_set_operator_batching", set_batching, METH_VARARGS, nullptr},
                            {"_set_operator_rule", set_rule, METH_VARARGS, nullptr},
                            {}};
 
@@ -165,6 +214,7 @@ PyObject* dispatch_rule(const Op& op, PyTypeObject* type) {
 void init_custom_ops(PyObject* module) {
   add_functions(module, functions);
   record_custom_call = record_in_python;
+  custom_batch_entry.rule = batch_in_python;
 }
 
 }  // namespace rushlight::python

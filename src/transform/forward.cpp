@@ -416,6 +416,9 @@ void differentiate(Frame& frame) {
   bool any = false;
   each_operand(frame, [&](const Tensor& t) { any |= tangent_of(t).defined(); });
   if (!any) return frame.proceed();
+  if (frame.op.made_in_python)
+    RL_NOT_IMPLEMENTED("Trying to use forward AD with ", frame.op.schema.space, "::", frame.op.name(),
+                       " that does not support it: operators defined in Python have no jvp");
   refuse_out(frame);
   if (frame.out || frame.op.mutated) return differentiate_write(frame);
   DualCall call(frame);
@@ -439,7 +442,7 @@ TangentRule tangent_rule(const Op& op) {
     for (const Op& o : operator_table().ops()) found.push_back(classify(o));
     return found;
   }();
-  return rules[op.id];
+  return op.made_in_python ? TangentRule::None : rules[op.id];
 }
 
 const char* tangent_rule_name(const Op& op) {

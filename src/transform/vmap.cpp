@@ -175,7 +175,11 @@ void BatchTable::set(std::string_view name, BatchRule rule, const char* kind) {
       if (op->family != Family::Composite) entries_[op->id] = {rule, kind};
 }
 
-const BatchEntry& batch_entry(const Op& op) { return entries()[op.id]; }
+BatchEntry custom_batch_entry{nullptr, "registered"};
+
+const BatchEntry& batch_entry(const Op& op) {
+  return op.made_in_python ? custom_batch_entry : entries()[op.id];
+}
 
 bool run_batched(Frame& frame, Level& level) {
   bool concerned = false;

@@ -54,6 +54,7 @@ struct BatchEntry {
   const char* kind = "loop";
 };
 const BatchEntry& batch_entry(const Op& op);
+extern BatchEntry custom_batch_entry;  // of operators that a program defined; src/python fills it
 
 // Filling the table: for every record of this name (and overload, where one is given).
 class BatchTable {

@@ -175,6 +175,30 @@ def test_rules_for_a_mode():
     assert scaled_sin(torch.zeros(1)).item() == 0
 
 
+def test_vmap_runs_the_registered_rule_or_each_example():
+    @library.custom_op("tests::row_sums", mutates_args=())
+    def row_sums(x: Tensor, y: Tensor) -> Tensor:
+        return x.sum(-1) + y
+
+    x, y = torch.arange(12.0).view(3, 2, 2), torch.ones(2)
+    expected = x.sum(-1) + y
+    torch.testing.assert_close(torch.func.vmap(row_sums, in_dims=(0, None))(x, y), expected)
+    calls = []
+
+    @row_sums.register_vmap
+    def _(info, in_dims, x, y):
+        calls.append((info.batch_size, in_dims))
+        return (x.sum(-1) + y).t(), 1
+
+    torch.testing.assert_close(torch.func.vmap(row_sums, in_dims=(0, None))(x, y), expected)
+    assert calls == [(3, (0, None))]
+
+
+def test_function_transforms_use_the_derivative():
+    x = torch.linspace(0, 1, 4)
+    torch.testing.assert_close(torch.func.grad(lambda t: scaled_sin(t).sum())(x), x.cos() * 2)
+
+
 # --- infer_schema -------------------------------------------------------------------------------
 
 
