@@ -7,6 +7,9 @@ from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 from rushlight import _legacy_types as _legacy_types
+from rushlight import _library as _library
+from rushlight import _ops as _ops
+from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
@@ -25,11 +28,13 @@ from rushlight import futures as futures
 from rushlight import hub as hub
 from rushlight import interpolate as interpolate
 from rushlight import jit as jit
+from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import nn as nn
+from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import random as random

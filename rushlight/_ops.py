@@ -72,7 +72,7 @@ def _entries_of(index, record):
 def _aten():
     """name -> overload -> entry, over the built-in table."""
     table = {}
-    records = [(i, r) for i, r in enumerate(_C._operator_records()) if not r["made_in_python"]]
+    records = list(enumerate(_C._operator_records()))
     # Operators proper come before torch.nn.functional's Python signatures of the same name.
     for index, record in sorted(records, key=lambda item: item[1]["space"] == "nn"):
         for entry in _entries_of(index, record):

@@ -4,4 +4,5 @@ import sys
 
 from rushlight._ops import ops
 
+ops.__spec__ = __spec__
 sys.modules[__name__] = ops

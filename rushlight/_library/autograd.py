@@ -62,6 +62,7 @@ def autograd_kernel(overload, backward=None, setup_context=None):
     """The function that runs ``overload`` where autograd records it."""
     name = overload._name
     derivative = backward or _unregistered(name)
+    returns_list = [str(r.type) for r in overload._schema.returns] == ["Tensor[]"]
     keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
 
     def record(ctx, inputs, kwargs, output):
@@ -79,19 +80,21 @@ def autograd_kernel(overload, backward=None, setup_context=None):
 
     class Generated(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, spec, kwargs, *leaves):
-            args = _unflatten(leaves, spec)
+        def forward(spec, kwargs, *leaves):
             with _C._AutoDispatchBelowAutograd():
-                output = overload(*args, **kwargs)
-            record(ctx, _with_defaults(overload, args), kwargs, output)
-            ctx._rl_spec, ctx._rl_list = spec, isinstance(output, list)
-            ctx._rl_outputs = len(output) if isinstance(output, (list, tuple)) else 0
+                output = overload(*_unflatten(leaves, spec), **kwargs)
             return tuple(output) if isinstance(output, list) else output
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            spec, kwargs, *leaves = inputs
+            ctx._rl_spec = spec
+            record(ctx, _with_defaults(overload, _unflatten(leaves, spec)), kwargs, output)
 
         @staticmethod
         def backward(ctx, *grads):
             # A list of results has one list of gradients.
-            found = derivative(ctx, list(grads)) if ctx._rl_list else derivative(ctx, *grads)
+            found = derivative(ctx, list(grads)) if returns_list else derivative(ctx, *grads)
             missing = len(_with_defaults(overload, ctx._rl_spec)) - len(ctx._rl_spec)
             found = found if isinstance(found, tuple) else (found,)
             if missing and len(found) == len(ctx._rl_spec) + missing:

@@ -207,6 +207,7 @@ void register_classes(Table& t) {
               "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
               "-> bool",
               allclose_body)
+      .no_meta("the answer depends on the values")
       .doc("Whether isclose holds for all elements.");
   t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel)
       .no_meta("the answer depends on the values")

@@ -89,8 +89,10 @@ void register_mask_operators(Table& t) {
       .data(&exact_out)
       .not_differentiable("integer output");
   t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)
+      .no_meta("how many elements there are depends on their values")
       .doc("Coordinates of the elements that are not zero.");
   t.composite(nonzero_numpy, "nonzero_numpy(Tensor self) -> Tensor[]", nonzero_columns)
+      .no_meta("how many elements there are depends on their values")
       .doc("Coordinates of the elements that are not zero, one tensor per dimension.")
       .internal();
   t.composite(where_condition, "where(Tensor condition) -> Tensor[]", nonzero_columns)

@@ -186,6 +186,7 @@ void register_repeat_operators(Table& t) {
       .function_only()
       .not_differentiable("integer output");
   t.op(one_hot, "nn::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", one_hot_kernel)
+      .no_meta("how many classes there are depends on the values")
       .doc("Class numbers as rows with a single one.")
       .not_differentiable("integer output");
 }

@@ -334,6 +334,7 @@ void register_join_operators(Table& t) {
       .function_only();
   t.composite(combinations, "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",
               combinations_body)
+      .no_meta("how many elements there are depends on their values")
       .doc("All combinations of r elements of a vector.")
       .function_only();
 }

@@ -54,7 +54,8 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
   RL_CHECK(n >= 0, "N must be non-negative.");
   const Tensor powers =
       increasing ? ops::arange(Scalar(0), Scalar(n)) : ops::arange(Scalar(n - 1), Scalar(-1), Scalar(-1));
-  return ops::pow(ops::unsqueeze(x, 1), powers);
+  return ops::pow(ops::unsqueeze(x, 1),
+                  ops::to(powers, std::nullopt, x.device(), false, false, std::nullopt));
 }
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {

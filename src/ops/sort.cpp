@@ -122,11 +122,13 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
            "() q tensor must be same dtype as the input tensor");
   RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
-  const Tensor fractions = to_dtype(q, self.dtype()), given = dense(detach(fractions));
+  Tensor fractions = to_dtype(q, self.dtype());
+  const Tensor given = dense(detach(fractions));
   for (int64_t i = 0; i < given.numel() && given.is_cpu(); ++i) {
     const double f = read_scalar(given, i).to_double();
     RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
   }
+  if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
   x = std::get<0>(sort(x, -1));

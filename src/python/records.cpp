@@ -98,7 +98,6 @@ PyObject* record(const Op& op) {
   set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));
   set(dict.get(), "meta_refusal", op.meta_refusal ? to_python(op.meta_refusal) : Py_NewRef(Py_None));
-  set(dict.get(), "made_in_python", op.made_in_python != nullptr);
   set(dict.get(), "inplace", op.has_inplace);
   set(dict.get(), "out", op.has_out);
   set(dict.get(), "function", op.is_function);
@@ -153,6 +152,7 @@ PyObject* operator_records(PyObject*, PyObject*) {
   return guard([] {
     PyRef list(check(PyList_New(0)));
     for (const Op& op : operator_table().ops()) {
+      if (op.made_in_python) break;  // the program's own come after ours
       const PyRef item(record(op));
       check(PyList_Append(list.get(), item.get()));
     }
