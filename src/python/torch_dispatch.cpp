@@ -70,7 +70,7 @@ BelowAutograd::BelowAutograd()
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled) {
   dispatch_state.always &= kPythonDispatch;
-  dispatch_state.consider &= kPythonDispatch | kNotCpu;
+  dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparse;
   dispatch_state.grad_enabled = false;
 }
 BelowAutograd::~BelowAutograd() {
