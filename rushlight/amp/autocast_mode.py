@@ -31,7 +31,7 @@ def _check_device_type(device_type):
 
 
 # Devices that are not here keep their settings too: programs ask before they look for the device.
-_elsewhere = {}
+_elsewhere: dict = {}
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:

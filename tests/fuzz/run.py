@@ -108,7 +108,7 @@ def explanations():
     for line in EXPLAINED.read_text().splitlines():
         cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 3 and cells[0].startswith("`"):
-            found.append(tuple(re.compile(c.strip("`").replace("\\|", "|")) for c in cells[:2]))
+            found.append(tuple(re.compile(c.strip("`").replace("\\|", "|"), re.DOTALL) for c in cells[:2]))
     return found
 
 
