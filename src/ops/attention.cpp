@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/attention.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -59,22 +60,181 @@ Tensor softmax_or_zero(const Tensor& scores, bool masked) {
   return rushlight::masked_fill(p, nothing, Scalar(0));
 }
 
-Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const Tensor& value,
-                      const Tensor& given_mask, double dropout_p, bool causal, std::optional<double> scale,
-                      bool grouped) {
-  check_attention(query, key, value, given_mask, causal);
-  const Tensor k = grouped && query.dim() >= 3 ? repeat_heads(key, query) : key,
-               v = grouped && query.dim() >= 3 ? repeat_heads(value, query) : value;
-  const double factor = scale.value_or(1 / std::sqrt(static_cast<double>(query->sizes.back())));
-  Tensor scores = matmul(query * Scalar(factor), transpose(k, -2, -1));
+// --- the slow twin: all scores at once, in public operators
+// -------------------------------------------------------------------------------------------
+
+double scale_of(const Tensor& query, std::optional<double> scale) {
+  return scale.value_or(1 / std::sqrt(static_cast<double>(query->sizes.back())));
+}
+
+// Before dropout: the probabilities of every query and key.
+Tensor probabilities(const Tensor& query, const Tensor& key, const Tensor& given_mask, bool causal,
+                     double scale) {
+  Tensor scores = matmul(query * Scalar(scale), transpose(key, -2, -1));
   Tensor mask = given_mask;
   if (causal) mask = tril(new_ones(query, IntList{query.size(-2), key.size(-2)}, DType::Bool), 0);
   if (mask.defined() && is_bool(mask.dtype())) mask = minus_infinity_where_not(mask, query.dtype());
   if (mask.defined()) scores = scores + mask;
-  Tensor p = softmax_or_zero(scores, given_mask.defined());
-  if (p.dtype() != v.dtype()) p = to_dtype(p, v.dtype());
+  return softmax_or_zero(scores, given_mask.defined());
+}
+
+Tensor attention_twin(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                      double dropout_p, bool causal, double scale) {
+  Tensor p = probabilities(query, key, mask, causal, scale);
+  if (p.dtype() != value.dtype()) p = to_dtype(p, value.dtype());
   if (dropout_p > 0) p = dropout(p, dropout_p, true);
-  return matmul(p, v);
+  return matmul(p, value);
+}
+
+// Adds up the gradients of heads that were repeated.
+Tensor sum_heads(const Tensor& t, const Tensor& like) {
+  if (like.dim() < 3 || t.size(-3) == like.size(-3)) return t;
+  return sum_dim(unflatten(t, -3, IntList{like.size(-3), t.size(-3) / like.size(-3)}), OptIntList(IntList{-3}),
+                 false, std::nullopt);
+}
+
+Grads gradients_twin(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
+                     const Tensor& mask, bool causal, double scale) {
+  const bool grouped = query.dim() >= 3;
+  const Tensor k = grouped ? repeat_heads(key, query) : key, v = grouped ? repeat_heads(value, query) : value;
+  const Tensor p = probabilities(query, k, mask, causal, scale);
+  const Tensor flow = matmul(g, transpose(v, -2, -1));
+  const Tensor inner = sum_dim(flow * p, OptIntList(IntList{-1}), true, std::nullopt);
+  const Tensor scores = p * (flow - inner) * Scalar(scale);
+  return Grads{matmul(scores, k), sum_heads(matmul(transpose(scores, -2, -1), query), key),
+               sum_heads(matmul(transpose(p, -2, -1), g), value), Tensor()};
+}
+
+// --- in tiles
+// ---------------------------------------------------------------------------------------------------------
+
+Tensor with_dense_rows(const Tensor& t) {
+  const int64_t width = t.size(-1), row = t.stride(-2);
+  return (t.stride(-1) == 1 || width == 1) && (row >= width || t.size(-2) == 1) ? t : contiguous(t);
+}
+
+// Where the matrices of t start, its leading dimensions expanded to `lead`.
+Dims matrix_starts(const Tensor& t, IntList lead) {
+  Dims starts{0};
+  const auto own = static_cast<int64_t>(t.dim()) - 2, missing = static_cast<int64_t>(lead.size()) - own;
+  for (size_t d = 0; d < lead.size(); ++d) {
+    const int64_t at = static_cast<int64_t>(d) - missing;
+    const int64_t step = at < 0 || t.size(at) == 1 ? 0 : t.stride(at);
+    Dims next;
+    for (int64_t s : starts)
+      for (int64_t i = 0; i < lead[d]; ++i) next.push_back(s + i * step);
+    starts = std::move(next);
+  }
+  return starts;
+}
+
+cpu::AttentionOperand operand_of(const Tensor& t, IntList lead) {
+  return {t.data_ptr(), matrix_starts(t, lead), t.stride(-2)};
+}
+
+Dims lead_of(const Tensor& t) { return t.sizes().slice(0, static_cast<size_t>(t.dim()) - 2).dims(); }
+Dims joined(IntList lead, int64_t rows, int64_t columns) {
+  Dims d = lead.dims();
+  d.push_back(rows);
+  if (columns >= 0) d.push_back(columns);
+  return d;
+}
+
+// Heads next to each other in memory, [batch, length, heads, width], as models want them back.
+Tensor empty_heads(IntList sizes, DType dtype, Device device) {
+  if (sizes.size() != 4) return empty_tensor(sizes, dtype, device);
+  const int64_t row = sizes[1] * sizes[3];
+  return empty_strided_tensor(sizes, IntList{sizes[2] * row, sizes[3], row, 1}, dtype, device);
+}
+// In the layout of t where its heads are next to each other.
+Tensor empty_as(const Tensor& t, IntList sizes) {
+  const bool heads_inside = t.dim() == 4 && t->strides[1] < t->strides[2];
+  return heads_inside ? empty_heads(sizes, t.dtype(), t.device()) : empty_tensor(sizes, t.dtype(), t.device());
+}
+
+// Whether the tiles serve these operands; the leading dimensions must agree, but for groups of heads.
+bool tiled(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool grouped) {
+  const auto fits = [&](const Tensor& t) {
+    if (t.dim() != q.dim()) return false;
+    for (int64_t d = 0; d < q.dim() - 2; ++d) {
+      const bool heads = grouped && d == q.dim() - 3;
+      if (t.size(d) != q.size(d) && !(heads && t.size(d) > 0 && q.size(d) % t.size(d) == 0)) return false;
+    }
+    return t.numel() > 0;
+  };
+  constexpr uint32_t kTransforms = kPythonDispatch | kVmap | kForwardGrad | kTraced;
+  const uint32_t flags = q->flags | k->flags | v->flags | (mask.defined() ? mask->flags : 0);
+  return is_floating(q.dtype()) && !is_float8(q.dtype()) && fits(k) && fits(v) && q.numel() > 0 &&
+         (q.dim() < 3 || k.size(-3) == v.size(-3)) && k.size(-1) == q.size(-1) && k.size(-2) == v.size(-2) &&
+         (flags & kTransforms & dispatch_state.consider) == 0 &&
+         !(mask.defined() && mask.requires_grad_flag() && GradMode::enabled());
+}
+
+cpu::AttentionPlan plan_of(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, bool causal,
+                           std::optional<double> scale) {
+  const Dims lead = lead_of(q), shared = lead_of(k);
+  cpu::AttentionPlan p;
+  p.dtype = q.dtype();
+  p.batch = checked_numel(lead);
+  p.group = q.dim() >= 3 ? q.size(-3) / k.size(-3) : 1;
+  p.queries = q.size(-2), p.keys = k.size(-2), p.width = q.size(-1), p.value_width = v.size(-1);
+  p.scale = scale_of(q, scale);
+  p.causal = causal;
+  p.query = operand_of(q, lead), p.key = operand_of(k, shared), p.value = operand_of(v, shared);
+  if (mask.defined()) {
+    const Tensor whole = expand(mask, joined(lead, p.queries, p.keys), false);
+    p.mask = {whole.data_ptr(), whole.dtype(), matrix_starts(whole, lead), whole.stride(-2), whole.stride(-1)};
+  }
+  return p;
+}
+
+std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& query, const Tensor& key,
+                                                  const Tensor& value, double dropout_p, bool causal,
+                                                  const Tensor& mask, std::optional<double> scale) {
+  check_attention(query, key, value, mask, false);
+  RL_CHECK(dropout_p == 0,
+           "_scaled_dot_product_flash_attention_for_cpu: Currently do not support dropout > 0, got ", dropout_p);
+  RL_CHECK(tiled(query, key, value, mask, true),
+           "_scaled_dot_product_flash_attention_for_cpu: shapes do not fit: ", describe(query), ", ",
+           describe(key), " and ", describe(value));
+  const Dims lead = lead_of(query);
+  Tensor out = empty_heads(joined(lead, query.size(-2), value.size(-1)), query.dtype(), query.device());
+  Tensor logsumexp = empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
+  if (!out.is_cpu()) return {out, logsumexp};
+  const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
+  cpu::AttentionPlan plan = plan_of(q, k, v, mask, causal, scale);
+  plan.out = operand_of(out, lead);
+  plan.logsumexp = logsumexp.data_ptr();
+  cpu::attention(plan);
+  return {out, logsumexp};
+}
+
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(
+    const Call&, const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& out, const Tensor& logsumexp, double, bool causal, const Tensor& mask,
+    std::optional<double> scale) {
+  const Dims lead = lead_of(query), shared = lead_of(key);
+  Tensor dq = empty_as(query, query.sizes()), dk = empty_as(key, key.sizes()), dv = empty_as(value, value.sizes());
+  if (!grad.is_cpu()) return {dq, dk, dv};
+  const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value),
+               g = with_dense_rows(grad);
+  cpu::AttentionPlan plan = plan_of(q, k, v, mask, causal, scale);
+  plan.out = operand_of(out, lead);
+  plan.logsumexp = logsumexp.data_ptr();
+  cpu::attention_backward(
+      plan, {operand_of(g, lead), operand_of(dq, lead), operand_of(dk, shared), operand_of(dv, shared)});
+  return {dq, dk, dv};
+}
+
+Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const Tensor& value,
+                      const Tensor& mask, double dropout_p, bool causal, std::optional<double> scale,
+                      bool grouped) {
+  check_attention(query, key, value, mask, causal);
+  if (dropout_p == 0 && tiled(query, key, value, mask, grouped))
+    return std::get<0>(flash_attention(query, key, value, 0.0, causal, mask, scale));
+  const bool repeat = grouped && query.dim() >= 3;
+  const Tensor k = repeat ? repeat_heads(key, query) : key, v = repeat ? repeat_heads(value, query) : value;
+  return attention_twin(query, k, v, mask, dropout_p, causal, scale_of(query, scale));
 }
 
 }  // namespace
@@ -88,6 +248,27 @@ void register_attention_operators(Table& t) {
       .doc(
           "softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] "
           "give [..., L, Ev].");
+  t.op(flash_attention,
+       "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
+       "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
+       "Tensor logsumexp)",
+       flash_attention_kernel)
+      .function_only()
+      .doc("Attention computed in tiles: the scores of all queries and keys never exist at once.")
+      .derivative([](Grad g, In<0> q, In<1> k, In<2> v, Out<0> out, Out<1> logsumexp, Attr<4, bool> causal,
+                     In<5> mask, Attr<6, std::optional<double>> scale) {
+        if (!g.defined()) return Grads{Tensor(), Tensor(), Tensor(), Tensor()};
+        if (GradMode::enabled()) return gradients_twin(g, q, k, v, mask, causal, scale_of(q, *scale));
+        auto [dq, dk, dv] = flash_attention_backward(g, q, k, v, out, logsumexp, 0.0, causal, mask, scale);
+        return Grads{dq, dk, dv, Tensor()};
+      });
+  t.op(flash_attention_backward,
+       "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor "
+       "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? "
+       "scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+       flash_attention_backward_kernel)
+      .function_only()
+      .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
 }
 
 }  // namespace rushlight

@@ -15,6 +15,7 @@ void register_sparse_math_operators(Table& t);
 void register_stft_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_special_function_operators(Table& t);
+void register_interpolate_operators(Table& t);
 
 Table& mutable_operator_table() {
   static Table* table = [] {
@@ -55,6 +56,7 @@ Table& mutable_operator_table() {
     register_embedding_operators(*t);
     register_pad_operators(*t);
     register_attention_operators(*t);
+    register_interpolate_operators(*t);
     register_rnn_operators(*t);
     register_einsum_operators(*t);
     register_linalg_operators(*t);

@@ -1,14 +1,23 @@
-"""Resizing of images: one dimension after the other, each output pixel from a few input pixels."""
+"""Resizing of lines, images and volumes: the arguments; the kernels are the core's."""
 
 import math
 import warnings
 
-import rushlight as torch
+from rushlight import _C
 from rushlight.nn import functional as F
 
-from ._vision import _cubic_weights
-
-_SMOOTH = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
+_SMOOTH = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
+_KERNELS = {
+    ("nearest", False): "upsample_nearest{n}d",
+    ("nearest-exact", False): "_upsample_nearest_exact{n}d",
+    ("linear", False): "upsample_linear1d",
+    ("bilinear", False): "upsample_bilinear2d",
+    ("trilinear", False): "upsample_trilinear3d",
+    ("bicubic", False): "upsample_bicubic2d",
+    ("bilinear", True): "_upsample_bilinear2d_aa",
+    ("bicubic", True): "_upsample_bicubic2d_aa",
+    ("lanczos", True): "_upsample_lanczos2d_aa",
+}
 
 
 def interpolate(
@@ -21,7 +30,7 @@ def interpolate(
     antialias=False,
 ):
     """input of (N, C, …) resized to the spatial size, or by the factors, given."""
-    if mode not in _SMOOTH:
+    if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(
                 "align_corners option can only be set with the interpolating modes: "
@@ -35,11 +44,17 @@ def interpolate(
         if size is not None:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         factors = None
-    if antialias and not (mode in ("bilinear", "bicubic") and input.dim() == 4):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input"
+            "Anti-alias option is restricted to bilinear, bicubic and lanczos modes and requires a 4-D tensor "
+            "as input"
         )
     _check_mode(mode, input)
+    if mode == "lanczos":
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
     if any(s <= 0 for s in (*input.shape[2:], *sizes)):
         raise RuntimeError(
             "Input and output sizes should be greater than 0, but got input "
@@ -63,6 +78,11 @@ def interpolate(
         else:
             out = _smooth(out, 2 + d, after, ratio, mode, align_corners)
     return (out.round().clamp(0, 255) if whole else out).to(input.dtype)
+    name = _KERNELS[mode, antialias].format(n=n)
+    scales = [None] * n if factors is None else [float(f) for f in factors]
+    if mode in ("nearest", "nearest-exact"):
+        return getattr(_C._nn, name)(input, sizes, *scales)
+    return getattr(_C._nn, name)(input, sizes, align_corners, *scales)
 
 
 def _output_size(input, n, size, scale_factor):
@@ -111,67 +131,9 @@ def _check_mode(mode, input):
         return
     raise NotImplementedError(
         "Input Error: Only 3D, 4D and 5D input Tensors supported "
-        f"(got {dims}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | "
-        "nearest-exact "
-        f"(got {mode})"
+        f"(got {dims}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | lanczos | "
+        f"area | nearest-exact (got {mode})"
     )
-
-
-def _working_dtype(x):
-    return x.dtype if x.dtype == torch.float64 else torch.float32
-
-
-def _nearest(x, dim, size, ratio, shift):
-    at = (torch.arange(size, device=x.device, dtype=torch.float32) + shift) * ratio
-    return x.index_select(dim, at.floor().long().clamp(max=x.size(dim) - 1))
-
-
-def _positions(x, dim, size, ratio, align_corners):
-    """Where the output pixels lie on the input's axis."""
-    steps = torch.arange(size, device=x.device, dtype=_working_dtype(x))
-    if align_corners:
-        return steps * ((x.size(dim) - 1) / (size - 1) if size > 1 else 0.0)
-    return (steps + 0.5) * ratio - 0.5
-
-
-def _smooth(x, dim, size, ratio, mode, align_corners):
-    """The weighted sum of two neighbours, or of four for bicubic."""
-    last = x.size(dim) - 1
-    at = _positions(x, dim, size, ratio, align_corners)
-    cubic = mode == "bicubic"
-    if not cubic:
-        at = at.clamp(min=0)
-    base = at.floor()
-    t = at - base
-    taps = zip(range(-1, 3), _cubic_weights(t)) if cubic else ((0, 1 - t), (1, t))
-    shape = [-1 if d == dim else 1 for d in range(x.dim())]
-    out = 0
-    for offset, weight in taps:
-        index = (base + offset).long().clamp(0, last)
-        out = out + x.index_select(dim, index) * weight.view(shape).to(x.dtype)
-    return out
-
-
-def _antialiased(x, dim, size, ratio, mode, align_corners):
-    """Like `_smooth`, with a filter as wide as the output pixel when shrinking."""
-    n = x.size(dim)
-    if align_corners:
-        ratio = (n - 1) / (size - 1) if size > 1 else 0.0
-    scale = max(ratio, 1.0)
-    support = (2.0 if mode == "bicubic" else 1.0) * scale
-    center = ratio * (torch.arange(size, device=x.device, dtype=_working_dtype(x)) + 0.5)
-    first = (center - support + 0.5).long().clamp(min=0).unsqueeze(1)
-    stop = (center + support + 0.5).long().clamp(max=n).unsqueeze(1)
-    pixel = torch.arange(n, device=x.device)
-    distance = ((pixel + 0.5 - center.unsqueeze(1)) / scale).abs()
-    if mode == "bicubic":
-        inner, outer = _cubic_weights(distance, -0.5)[1], _cubic_weights(distance - 1, -0.5)[0]
-        weight = torch.where(distance < 1, inner, torch.where(distance < 2, outer, 0.0))
-    else:
-        weight = (1 - distance).clamp(min=0)
-    weight = torch.where((pixel >= first) & (pixel < stop), weight, 0.0)
-    weight = (weight / weight.sum(1, keepdim=True)).to(x.dtype)
-    return (x.movedim(dim, -1) @ weight.t()).movedim(-1, dim)
 
 
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):

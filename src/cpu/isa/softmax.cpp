@@ -1,58 +1,14 @@
-// Softmax loops. The exponential is a Taylor series after reduction by powers of two, in plain arithmetic
-// that every instruction set vectorises: 2^n * exp(r), |r| <= ln(2) / 2, where the remainder term is below
-// half an ulp.
+// Softmax loops.
 #include "cpu/softmax.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 
+#include "cpu/isa/exp_inl.h"
+
 namespace rushlight::cpu::RL_ISA {
 namespace {
-
-template <class T>
-struct ExpTraits;
-template <>
-struct ExpTraits<float> {
-  using Bits = int32_t;
-  static constexpr int kMantissa = 23, kBias = 127, kTerms = 7;
-  static constexpr float kLowest = -87.3f, kRound = 12582912.0f;  // 1.5 * 2^23
-  static constexpr float kLn2High = 0.693359375f, kLn2Low = -2.12194440e-4f;
-};
-template <>
-struct ExpTraits<double> {
-  using Bits = int64_t;
-  static constexpr int kMantissa = 52, kBias = 1023, kTerms = 13;
-  static constexpr double kLowest = -708.3, kRound = 6755399441055744.0;  // 1.5 * 2^52
-  static constexpr double kLn2High = 6.93145751953125e-1, kLn2Low = 1.42860682030941723212e-6;
-};
-
-template <class T>
-constexpr T inverse_factorial(int n) {
-  T f = 1;
-  for (int i = 2; i <= n; ++i) f *= static_cast<T>(i);
-  return 1 / f;
-}
-
-// exp(x) for x <= 0; below the smallest normal number the result is 0. NaN stays NaN.
-template <class T>
-inline T exp_negative(T x) {
-  using E = ExpTraits<T>;
-  using Bits = typename E::Bits;
-  const T clamped = x < E::kLowest ? E::kLowest : x;
-  const T shifted = clamped * T(1.442695040888963407) + E::kRound;
-  const T n = shifted - E::kRound;
-  const T r = (clamped - n * E::kLn2High) - n * E::kLn2Low;
-  T series = inverse_factorial<T>(E::kTerms);
-#pragma GCC unroll 16
-  for (int i = E::kTerms - 1; i >= 0; --i) series = series * r + inverse_factorial<T>(i);
-  const Bits exponent = static_cast<Bits>(
-      static_cast<std::make_unsigned_t<Bits>>(std::bit_cast<Bits>(shifted)) << E::kMantissa);
-  const T power = std::bit_cast<T>(exponent + (Bits{E::kBias} << E::kMantissa));
-  const T value = series * power;
-  return x < E::kLowest ? T(0) : value;
-}
 
 constexpr int kLanes = 32;
 
@@ -64,13 +20,8 @@ T fold(int64_t n, T start, F&& step) {  // step(accumulator, i), in lanes so tha
   for (; i + kLanes <= n; i += kLanes)
     for (int l = 0; l < kLanes; ++l) lanes[l] = step(lanes[l], i + l);
   for (int l = 0; i + l < n; ++l) lanes[l] = step(lanes[l], i + l);
-  T total = lanes[0];
-  if (n >= kLanes || start == 0) {
-    for (int l = 1; l < kLanes; ++l) total = start == 0 ? total + lanes[l] : std::max(total, lanes[l]);
-  } else {
-    for (int l = 1; l < n; ++l) total = std::max(total, lanes[l]);
-  }
-  return total;
+  return start == 0 ? fold_lanes(lanes, [](T a, T b) { return a + b; })
+                    : fold_lanes(lanes, [](T a, T b) { return std::max(a, b); });
 }
 
 template <class T>

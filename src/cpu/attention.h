@@ -1,0 +1,59 @@
+// Attention in tiles: scores exist for one block of queries and keys at a time, so that memory does not grow
+// with the square of the length.
+#pragma once
+#include <cstdint>
+
+#include "core/dims.h"
+#include "core/dtype.h"
+
+namespace rushlight::cpu {
+
+// The matrices of one operand: where each starts (in elements), and how far apart its rows are. Elements of a
+// row are adjacent.
+struct AttentionOperand {
+  void* data = nullptr;
+  Dims start;
+  int64_t row = 0;
+};
+
+struct AttentionMask {
+  const void* data = nullptr;  // null: none
+  DType dtype = DType::Bool;   // true: look here; floats are added to the scores
+  Dims start;
+  int64_t row = 0, column = 0;
+};
+
+struct AttentionPlan {
+  DType dtype = DType::Float32;
+  int64_t batch = 0;                 // matrices of queries
+  int64_t group = 1;                 // matrices of queries that share one of keys and values
+  int64_t queries = 0, keys = 0, width = 0, value_width = 0;
+  double scale = 1;
+  bool causal = false;
+  AttentionOperand query, key, value, out;
+  AttentionMask mask;
+  void* logsumexp = nullptr;  // [batch, queries], in the compute type
+};
+
+struct AttentionGradients {
+  AttentionOperand grad_out, query, key, value;
+};
+
+void attention(const AttentionPlan& plan);
+// Reads out and logsumexp; writes all three gradients.
+void attention_backward(const AttentionPlan& plan, const AttentionGradients& gradients);
+
+// One tile of scores, in the compute type (float or double), rows `stride` apart.
+struct ScoreTile {
+  void* scores = nullptr;
+  int64_t rows = 0, columns = 0, stride = 0;
+  int64_t first_row = 0, first_column = 0;
+  bool causal = false;
+  const AttentionMask* mask = nullptr;  // null: none
+  int64_t mask_start = 0;
+  void *largest = nullptr, *total = nullptr;  // of each row so far
+  void* out = nullptr;                        // [rows, out_columns], rescaled as the largest grows
+  int64_t out_columns = 0, out_stride = 0;    // no columns: nothing summed so far
+};
+
+}  // namespace rushlight::cpu
