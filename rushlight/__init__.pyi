@@ -799,6 +799,8 @@ from rushlight._C._VariableFunctions import native_group_norm as native_group_no
 from rushlight._C._VariableFunctions import group_norm as group_norm
 from rushlight._C._VariableFunctions import embedding as embedding
 from rushlight._C._VariableFunctions import constant_pad_nd as constant_pad_nd
+from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu
+from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu_backward as _scaled_dot_product_flash_attention_for_cpu_backward
 from rushlight._C._VariableFunctions import lstm as lstm
 from rushlight._C._VariableFunctions import lstm_cell as lstm_cell
 from rushlight._C._VariableFunctions import gru as gru
