@@ -169,7 +169,8 @@ struct Kernel {
     s.query.assign(static_cast<size_t>(p.queries * p.width), 0);
     s.scores.resize(static_cast<size_t>(query_block_ * std::min(kKeyBlock, p.keys)));
     s.grads.resize(s.scores.size());
-    std::vector<C> keys(static_cast<size_t>(p.keys * p.width)), values(static_cast<size_t>(p.keys * p.value_width));
+    std::vector<C> keys(static_cast<size_t>(p.keys * p.width)),
+        values(static_cast<size_t>(p.keys * p.value_width));
     for (int64_t b = head * p.group; b < (head + 1) * p.group; ++b) {
       row_products(g, b, s.delta.data());
       std::fill(s.query.begin(), s.query.end(), C(0));

@@ -25,8 +25,8 @@ struct AttentionMask {
 
 struct AttentionPlan {
   DType dtype = DType::Float32;
-  int64_t batch = 0;                 // matrices of queries
-  int64_t group = 1;                 // matrices of queries that share one of keys and values
+  int64_t batch = 0;  // matrices of queries
+  int64_t group = 1;  // matrices of queries that share one of keys and values
   int64_t queries = 0, keys = 0, width = 0, value_width = 0;
   double scale = 1;
   bool causal = false;

@@ -37,8 +37,8 @@ template <class C>
 void fill_nearest(ResampleAxis& axis, C scale, bool exact) {
   resize(axis, 1);
   for (int64_t o = 0; o < axis.out; ++o) {
-    const C at = exact ? std::fma(scale, static_cast<C>(o) + C(0.5), C(-0.5)) + C(0.5)
-                       : static_cast<C>(o) * scale;
+    const C at =
+        exact ? std::fma(scale, static_cast<C>(o) + C(0.5), C(-0.5)) + C(0.5) : static_cast<C>(o) * scale;
     // PyTorch rounds to float before it rounds down, also for float64.
     const auto index = static_cast<int64_t>(std::floor(static_cast<float>(at)));
     set(axis, 0, o, std::clamp<int64_t>(index, 0, axis.in - 1), 1);
@@ -131,9 +131,7 @@ void fill(ResampleAxis& axis, Filter filter, std::optional<double> factor, bool 
 
 }  // namespace
 
-bool ResampleAxis::is_padded() const {
-  return std::find(weight.begin(), weight.end(), 0.0) != weight.end();
-}
+bool ResampleAxis::is_padded() const { return std::find(weight.begin(), weight.end(), 0.0) != weight.end(); }
 
 int64_t ResampleAxis::span() const {
   int64_t most = 1;

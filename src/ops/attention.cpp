@@ -89,8 +89,8 @@ Tensor attention_twin(const Tensor& query, const Tensor& key, const Tensor& valu
 // Adds up the gradients of heads that were repeated.
 Tensor sum_heads(const Tensor& t, const Tensor& like) {
   if (like.dim() < 3 || t.size(-3) == like.size(-3)) return t;
-  return sum_dim(unflatten(t, -3, IntList{like.size(-3), t.size(-3) / like.size(-3)}), OptIntList(IntList{-3}),
-                 false, std::nullopt);
+  return sum_dim(unflatten(t, -3, IntList{like.size(-3), t.size(-3) / like.size(-3)}),
+                 OptIntList(IntList{-3}), false, std::nullopt);
 }
 
 Grads gradients_twin(const Tensor& g, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -149,7 +149,8 @@ Tensor empty_heads(IntList sizes, DType dtype, Device device) {
 // In the layout of t where its heads are next to each other.
 Tensor empty_as(const Tensor& t, IntList sizes) {
   const bool heads_inside = t.dim() == 4 && t->strides[1] < t->strides[2];
-  return heads_inside ? empty_heads(sizes, t.dtype(), t.device()) : empty_tensor(sizes, t.dtype(), t.device());
+  return heads_inside ? empty_heads(sizes, t.dtype(), t.device())
+                      : empty_tensor(sizes, t.dtype(), t.device());
 }
 
 // Whether the tiles serve these operands; the leading dimensions must agree, but for groups of heads.
@@ -183,7 +184,8 @@ cpu::AttentionPlan plan_of(const Tensor& q, const Tensor& k, const Tensor& v, co
   p.query = operand_of(q, lead), p.key = operand_of(k, shared), p.value = operand_of(v, shared);
   if (mask.defined()) {
     const Tensor whole = expand(mask, joined(lead, p.queries, p.keys), false);
-    p.mask = {whole.data_ptr(), whole.dtype(), matrix_starts(whole, lead), whole.stride(-2), whole.stride(-1)};
+    p.mask = {whole.data_ptr(), whole.dtype(), matrix_starts(whole, lead), whole.stride(-2),
+              whole.stride(-1)};
   }
   return p;
 }
@@ -193,13 +195,15 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
                                                   const Tensor& mask, std::optional<double> scale) {
   check_attention(query, key, value, mask, false);
   RL_CHECK(dropout_p == 0,
-           "_scaled_dot_product_flash_attention_for_cpu: Currently do not support dropout > 0, got ", dropout_p);
+           "_scaled_dot_product_flash_attention_for_cpu: Currently do not support dropout > 0, got ",
+           dropout_p);
   RL_CHECK(tiled(query, key, value, mask, true),
            "_scaled_dot_product_flash_attention_for_cpu: shapes do not fit: ", describe(query), ", ",
            describe(key), " and ", describe(value));
   const Dims lead = lead_of(query);
   Tensor out = empty_heads(joined(lead, query.size(-2), value.size(-1)), query.dtype(), query.device());
-  Tensor logsumexp = empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
+  Tensor logsumexp =
+      empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
   if (!out.is_cpu()) return {out, logsumexp};
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
   cpu::AttentionPlan plan = plan_of(q, k, v, mask, causal, scale);
@@ -209,12 +213,15 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
   return {out, logsumexp};
 }
 
-std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(
-    const Call&, const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
-    const Tensor& out, const Tensor& logsumexp, double, bool causal, const Tensor& mask,
-    std::optional<double> scale) {
+std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, const Tensor& grad,
+                                                                   const Tensor& query, const Tensor& key,
+                                                                   const Tensor& value, const Tensor& out,
+                                                                   const Tensor& logsumexp, double,
+                                                                   bool causal, const Tensor& mask,
+                                                                   std::optional<double> scale) {
   const Dims lead = lead_of(query), shared = lead_of(key);
-  Tensor dq = empty_as(query, query.sizes()), dk = empty_as(key, key.sizes()), dv = empty_as(value, value.sizes());
+  Tensor dq = empty_as(query, query.sizes()), dk = empty_as(key, key.sizes()),
+         dv = empty_as(value, value.sizes());
   if (!grad.is_cpu()) return {dq, dk, dv};
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value),
                g = with_dense_rows(grad);
@@ -250,7 +257,8 @@ void register_attention_operators(Table& t) {
           "give [..., L, Ev].");
   t.op(flash_attention,
        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
-       "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, "
+       "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
+       "output, "
        "Tensor logsumexp)",
        flash_attention_kernel)
       .function_only()
@@ -263,8 +271,10 @@ void register_attention_operators(Table& t) {
         return Grads{dq, dk, dv, Tensor()};
       });
   t.op(flash_attention_backward,
-       "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor "
-       "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? "
+       "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, "
+       "Tensor "
+       "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
+       "float? "
        "scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
        flash_attention_backward_kernel)
       .function_only()

@@ -168,9 +168,8 @@ auto plain_rule() {
   if constexpr (N == 1)
     return [](Grad g, Shape<0> x, FactorOf<2> a) { return backward<filter>(g, x, false, a); };
   else if constexpr (N == 2)
-    return [](Grad g, Shape<0> x, FactorOf<2> a, FactorOf<3> b) {
-      return backward<filter>(g, x, false, a, b);
-    };
+    return
+        [](Grad g, Shape<0> x, FactorOf<2> a, FactorOf<3> b) { return backward<filter>(g, x, false, a, b); };
   else
     return [](Grad g, Shape<0> x, FactorOf<2> a, FactorOf<3> b, FactorOf<4> c) {
       return backward<filter>(g, x, false, a, b, c);
@@ -200,13 +199,15 @@ const char* text(std::string s) { return (new std::string(std::move(s)))->c_str(
 
 template <Filter filter, int N, class F>
 void add_plain(Table& t, F& handle, const char* name) {
-  t.op(handle, text(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
+  t.op(handle,
+       text(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
        plain<filter>)
       .out()
       .doc(kDoc)
       .derivative(plain_rule<filter, N>());
-  t.composite(text(str("nn::", name, ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
-              plain_list<filter, N>);
+  t.composite(
+      text(str("nn::", name, ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
+      plain_list<filter, N>);
 }
 template <Filter filter, int N, class F>
 void add_aligned(Table& t, F& handle, const char* name) {
@@ -240,22 +241,23 @@ void register_interpolate_operators(Table& t) {
   add_aligned<Filter::CubicAntialias, 2>(t, upsample_bicubic2d_aa, "_upsample_bicubic2d_aa");
   add_aligned<Filter::Lanczos, 2>(t, upsample_lanczos2d_aa, "_upsample_lanczos2d_aa");
   t.op(upsample_by,
-       "_upsample(Tensor input, int[] output_size, int filter, bool align_corners, float[] factors) -> Tensor",
+       "_upsample(Tensor input, int[] output_size, int filter, bool align_corners, float[] factors) -> "
+       "Tensor",
        upsample_by_kernel)
       .internal()
-      .derivative([](Grad g, Shape<0> x, Attr<2, int64_t> filter, Attr<3, bool> align,
-                     Attr<4, FloatList> factors) {
-        return upsample_by_backward(g, x, filter, align, factors);
-      });
+      .derivative(
+          [](Grad g, Shape<0> x, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {
+            return upsample_by_backward(g, x, filter, align, factors);
+          });
   t.op(upsample_by_backward,
        "_upsample_backward(Tensor grad_output, int[] input_size, int filter, bool align_corners, float[] "
        "factors) -> Tensor",
        upsample_by_backward_kernel)
       .internal()
-      .derivative([](Grad g, Shape<0> y, Attr<2, int64_t> filter, Attr<3, bool> align,
-                     Attr<4, FloatList> factors) {
-        return upsample_by(g, y.sizes().slice(2), filter, align, factors);
-      });
+      .derivative(
+          [](Grad g, Shape<0> y, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {
+            return upsample_by(g, y.sizes().slice(2), filter, align, factors);
+          });
 }
 
 }  // namespace rushlight

@@ -16,6 +16,10 @@ void register_stft_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_special_function_operators(Table& t);
 void register_interpolate_operators(Table& t);
+void register_grid_sample_operators(Table& t);
+void register_embedding_bag_operators(Table& t);
+void register_ctc_operators(Table& t);
+void register_fold_operators(Table& t);
 
 Table& mutable_operator_table() {
   static Table* table = [] {
@@ -57,6 +61,10 @@ Table& mutable_operator_table() {
     register_pad_operators(*t);
     register_attention_operators(*t);
     register_interpolate_operators(*t);
+    register_grid_sample_operators(*t);
+    register_embedding_bag_operators(*t);
+    register_ctc_operators(*t);
+    register_fold_operators(*t);
     register_rnn_operators(*t);
     register_einsum_operators(*t);
     register_linalg_operators(*t);

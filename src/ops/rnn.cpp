@@ -9,6 +9,7 @@
 #include "ops/operators.h"
 #include "ops/random.h"
 #include "ops/register.h"
+#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -76,6 +77,62 @@ Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cel
   return {gates, gates, dc * f};
 }
 
+// --- the fused GRU step
+// --------------------------------------------------------------------------------------------------
+
+Tensor gru_cell_twin(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& state) {
+  const std::vector<Tensor> x = chunk(input_gates, 3, 1), y = chunk(hidden_gates, 3, 1);
+  const Tensor r = sigmoid(x[0] + y[0]), z = sigmoid(x[1] + y[1]), n = tanh(x[2] + r * y[2]);
+  return (state - n) * z + n;
+}
+
+std::tuple<Tensor, Tensor> fused_gru_cell_kernel(const Call&, const Tensor& input_gates,
+                                                 const Tensor& hidden_gates, const Tensor& state,
+                                                 const Tensor& input_bias, const Tensor& hidden_bias) {
+  RL_CHECK(input_gates.dim() == 2 && input_gates.sizes() == hidden_gates.sizes() && state.dim() == 2 &&
+               input_gates->sizes[0] == state->sizes[0] && input_gates->sizes[1] == 3 * state->sizes[1],
+           "gru: gates of shape ", input_gates.sizes(), " and ", hidden_gates.sizes(),
+           " do not fit a state of shape ", state.sizes());
+  RL_CHECK(input_gates.dtype() == hidden_gates.dtype() && input_gates.dtype() == state.dtype(),
+           "gru: expected one dtype, got ", describe(input_gates), ", ", describe(hidden_gates), " and ",
+           describe(state));
+  const int64_t batch = state->sizes[0], hidden = state->sizes[1];
+  Tensor fresh = empty_tensor(state.sizes(), state.dtype(), state.device());
+  Tensor gates = empty_tensor(IntList{batch, 4 * hidden}, state.dtype(), state.device());
+  if (!state.is_cpu()) return {fresh, gates};
+  const Tensor a = with_dense_rows(input_bias.defined() ? input_gates + input_bias : input_gates),
+               b = with_dense_rows(hidden_bias.defined() ? hidden_gates + hidden_bias : hidden_gates),
+               h = dense(state);
+  cpu::gru_step(state.dtype(), {batch, hidden, a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
+                                h.data_ptr(), fresh.data_ptr(), gates.data_ptr()});
+  return {fresh, gates};
+}
+
+std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, const Tensor& grad,
+                                                                  const Tensor& state, const Tensor& gates) {
+  const int64_t batch = state->sizes[0], hidden = state->sizes[1];
+  const Dims wide{batch, 3 * hidden};
+  Tensor x = empty_tensor(wide, state.dtype(), state.device()),
+         y = empty_tensor(wide, state.dtype(), state.device());
+  Tensor old = empty_tensor(state.sizes(), state.dtype(), state.device());
+  if (!state.is_cpu()) return {x, y, old};
+  const Tensor g = dense(grad), h = dense(state);
+  cpu::gru_step_backward(state.dtype(), {batch, hidden, g.data_ptr(), h.data_ptr(), gates.data_ptr(),
+                                         x.data_ptr(), y.data_ptr(), old.data_ptr()});
+  return {x, y, old};
+}
+
+Grads gru_cell_gradients(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& state,
+                         const Tensor& input_bias, const Tensor& hidden_bias, const Tensor& gates) {
+  if (GradMode::enabled()) {
+    const Tensor x = input_bias.defined() ? a + input_bias : a,
+                 y = hidden_bias.defined() ? b + hidden_bias : b;
+    return gradients_by_twin(gru_cell_twin(x, y, state), {a, b, state, input_bias, hidden_bias}, g);
+  }
+  auto [x, y, old] = fused_gru_cell_backward(g, state, gates);
+  return Grads{x, y, old, input_bias.defined() ? x : Tensor(), hidden_bias.defined() ? y : Tensor()};
+}
+
 // --- one step of each kind of cell
 // ---------------------------------------------------------------------------------------
 
@@ -93,11 +150,8 @@ State advance(Cell kind, const Tensor& projected, const State& state, const Weig
       auto [h, c, gates] = fused_lstm_cell(projected, hidden, state[1]);
       return {w.w_hr.defined() ? linear(h, w.w_hr, Tensor()) : h, c};
     }
-    case Cell::Gru: {
-      const std::vector<Tensor> x = chunk(projected, 3, 1), y = chunk(hidden, 3, 1);
-      const Tensor r = sigmoid(x[0] + y[0]), z = sigmoid(x[1] + y[1]), n = tanh(x[2] + r * y[2]);
-      return {(state[0] - n) * z + n};
-    }
+    case Cell::Gru:
+      return {std::get<0>(fused_gru_cell(projected, hidden, state[0], Tensor(), Tensor()))};
     case Cell::Tanh:
       return {tanh(projected + hidden)};
     default:
@@ -365,6 +419,21 @@ void register_rnn_operators(Table& t) {
       .doc("Gradients of one LSTM step with respect to its gates and the cell state before it.")
       .internal()
       .not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
+  t.op(fused_gru_cell,
+       "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
+       "Tensor? hidden_bias=None) -> (Tensor, Tensor)",
+       fused_gru_cell_kernel)
+      .internal()
+      .derivative(
+          [](Grad g, In<0> a, In<1> b, In<2> state, In<3> input_bias, In<4> hidden_bias, Out<1> gates) {
+            return gru_cell_gradients(g, a, b, state, input_bias, hidden_bias, gates);
+          });
+  t.op(fused_gru_cell_backward,
+       "_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor hx, Tensor workspace) -> (Tensor, Tensor, "
+       "Tensor)",
+       fused_gru_cell_backward_kernel)
+      .internal()
+      .not_differentiable("the rule of _thnn_fused_gru_cell uses its twin when gradients are recorded");
   t.composite(lstm,
               "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
               "dropout, bool train, "

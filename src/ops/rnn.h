@@ -37,5 +37,12 @@ inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input_gates, const Te
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& cell,
                                      const Tensor& new_cell, const Tensor& gates)>
     fused_lstm_cell_backward;
+// The same of a GRU: new state; activated gates and the new gate's share of the old state.
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& hx,
+                                     const Tensor& input_bias, const Tensor& hidden_bias)>
+    fused_gru_cell;
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& grad_hy, const Tensor& hx,
+                                             const Tensor& workspace)>
+    fused_gru_cell_backward;
 
 }  // namespace rushlight::ops

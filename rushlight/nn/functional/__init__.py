@@ -8,7 +8,7 @@ from rushlight import _C
 
 from ._activation import gumbel_softmax, rrelu, rrelu_, softmin, softsign, tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward
-from ._conv import bilinear, conv_tbc, fold, unfold
+from ._conv import bilinear, conv_tbc
 from ._distance import cosine_similarity, normalize, pairwise_distance, pdist
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
 from ._loss import (

@@ -5,6 +5,7 @@ import warnings
 
 import rushlight as torch
 from rushlight.nn import functional as F
+from rushlight.nn._reduction import get_enum
 
 
 def legacy_reduction(size_average, reduce):
@@ -285,72 +286,9 @@ def linear_cross_entropy(
     )
 
 
-def _ctc_extended_targets(targets, target_lengths, blank):
-    """The labels of each sample with blanks around them, as rows of equal length."""
-    if targets.dim() == 1:  # all samples one after the other
-        from rushlight.nn.utils.rnn import pad_sequence
-
-        targets = pad_sequence(targets.split(target_lengths.tolist()), batch_first=True, padding_value=blank)
-    n, s = targets.shape
-    extended = targets.new_full((n, 2 * s + 1), blank, dtype=torch.long)
-    extended[:, 1::2] = targets
-    return extended
-
-
 def ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
 ):
     """Negative log likelihood of targets, summed over their alignments with log_probs of (T, N, C)."""
-    batched = log_probs.dim() == 3
-    if not batched:
-        log_probs = log_probs.unsqueeze(1)
-        targets = targets.unsqueeze(0) if targets.dim() == 1 else targets
-    device = log_probs.device
-    input_lengths = torch.as_tensor(input_lengths, dtype=torch.long, device=device).reshape(-1)
-    target_lengths = torch.as_tensor(target_lengths, dtype=torch.long, device=device).reshape(-1)
-    steps, n, classes = log_probs.shape
-    if not 0 <= blank < classes:
-        raise RuntimeError("blank must be in label range")
-    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
-        if lengths.numel() != n:
-            raise RuntimeError(f"{name} must be of size batch_size")
-    if n and int(input_lengths.max()) > steps:
-        raise RuntimeError(
-            f"Expected input_lengths to have value at most {steps}, but got value {int(input_lengths.max())}"
-        )
-    extended = _ctc_extended_targets(targets, target_lengths, blank)
-    loss = -_ctc_log_likelihood(log_probs, extended, input_lengths, target_lengths, blank)
-    # The gradient counts on normalized log_probs: a term of value zero brings in the share of log_softmax.
-    within = torch.arange(steps, device=device).unsqueeze(1) < input_lengths
-    total = (log_probs.exp().sum(-1) * within.to(log_probs.dtype)).sum(0)
-    loss = loss + (total - total.detach())
-    if zero_infinity:
-        loss = torch.where(loss == math.inf, torch.zeros_like(loss), loss)
-    if reduction == "mean":
-        return (loss / target_lengths.clamp(min=1).to(loss.dtype)).mean()
-    return _reduced(loss if batched else loss.squeeze(0), reduction)
-
-
-def _ctc_log_likelihood(log_probs, extended, input_lengths, target_lengths, blank):
-    """The forward recursion over time, for all samples at once."""
-    steps, n, _ = log_probs.shape
-    width = extended.size(1)
-    emitted = log_probs.gather(2, extended.unsqueeze(0).expand(steps, -1, -1))
-    low = torch.finfo(log_probs.dtype).min / 4  # stands for -inf, whose gradient would not be a number
-    never = log_probs.new_full((n, 2), low)
-    # A blank may be skipped between two labels that differ.
-    skip = torch.zeros_like(extended, dtype=torch.bool)
-    skip[:, 2:] = (extended[:, 2:] != blank) & (extended[:, 2:] != extended[:, :-2])
-    start = torch.arange(width, device=extended.device) < 2
-    alpha = torch.where(start, emitted[0], torch.full_like(emitted[0], low))
-    for t in range(1, steps):
-        padded = torch.cat([never, alpha], 1)
-        ways = [alpha, padded[:, 1:-1], torch.where(skip, padded[:, :-2], torch.full_like(alpha, low))]
-        advanced = torch.stack(ways).logsumexp(0) + emitted[t]
-        alpha = torch.where((t < input_lengths).unsqueeze(1), advanced, alpha)
-    last = 2 * target_lengths.unsqueeze(1)
-    ends = torch.cat([alpha.gather(1, last), alpha.gather(1, (last - 1).clamp(min=0))], 1)
-    no_labels = torch.tensor([False, True], device=ends.device) & (target_lengths == 0).unsqueeze(1)
-    total = ends.masked_fill(no_labels, low).logsumexp(1)
-    total = total.masked_fill(total < low / 2, -math.inf)
-    return total.masked_fill((input_lengths == 0) & (target_lengths == 0), 0.0)
+    kind = get_enum(reduction)
+    return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)

@@ -1,7 +1,6 @@
 """Reductions of embeddings over bags of indices."""
 
 import rushlight as torch
-from rushlight.nn import functional as F
 
 
 def embedding_bag(
@@ -47,8 +46,7 @@ def embedding_bag(
                 "length "
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
-        bags = input.size(0)
-        bag_of = torch.arange(bags, device=input.device).repeat_interleave(input.size(1))
+        offsets = torch.arange(0, input.numel(), input.size(1), dtype=input.dtype, device=input.device)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -57,33 +55,20 @@ def embedding_bag(
             raise ValueError("offsets has to be a 1D Tensor but got None")
         if offsets.dim() != 1:
             raise ValueError("offsets has to be a 1D Tensor")
-        starts = offsets[:-1] if include_last_offset else offsets
-        bags = starts.size(0)
-        positions = torch.arange(input.size(0), device=input.device)
-        bag_of = torch.bucketize(positions, starts.to(torch.long), right=True) - 1
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
-    if padding_idx is not None:
-        if not -weight.size(0) <= padding_idx < weight.size(0):
-            raise ValueError("padding_idx must be within num_embeddings")
-        kept = input != padding_idx % weight.size(0)
-        input, bag_of = input[kept], bag_of[kept]
-        if per_sample_weights is not None:
-            per_sample_weights = per_sample_weights[kept]
-    rows = F.embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    return _reduce_bags(rows, bag_of, bags, mode)
-
-
-def _reduce_bags(rows, bag_of, bags, mode):
-    out = rows.new_zeros((bags, rows.size(1)))
-    if mode == "max":
-        index = bag_of.unsqueeze(1).expand_as(rows)
-        return out.scatter_reduce(0, index, rows, "amax", include_self=False)
-    out = out.index_add(0, bag_of, rows)
-    if mode == "mean":
-        counts = torch.zeros(bags, dtype=rows.dtype, device=rows.device)
-        counts.index_add_(0, bag_of, torch.ones_like(bag_of, dtype=rows.dtype))
-        out = out / counts.clamp_min(1).unsqueeze(1)
-    return out
+    if max_norm is not None:
+        with torch.no_grad():
+            torch.embedding_renorm_(weight, input, max_norm, norm_type)
+    kind = ("sum", "mean", "max").index(mode)
+    return torch.embedding_bag(
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        kind,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding_idx,
+    )[0]

@@ -101,65 +101,11 @@ def affine_grid(theta, size, align_corners=None):
         )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    axes = []
-    for length in size[2:]:
-        if length <= 1:
-            axis = torch.zeros(length, dtype=theta.dtype, device=theta.device)
-        else:
-            axis = torch.linspace(-1, 1, length, dtype=theta.dtype, device=theta.device)
-            if not align_corners:
-                axis = axis * (length - 1) / length
-        axes.append(axis)
-    # Coordinates stand in the order x, y, z, which is the dimensions backwards.
-    points = torch.stack(
-        [*torch.meshgrid(*axes, indexing="ij")[::-1], torch.ones(tuple(size[2:])).to(axes[0])], -1
-    )
-    grid = points.view(1, -1, n + 1).expand(size[0], -1, -1) @ theta.transpose(1, 2)
-    return grid.view(size[0], *size[2:], n)
+    return torch.affine_grid_generator(theta, size, align_corners)
 
 
-def _reflect(x, low, high):
-    """x folded back into [low, high] (given doubled) as between two mirrors."""
-    if low == high:
-        return torch.zeros_like(x)
-    start, span = low / 2, (high - low) / 2
-    distance = (x - start).abs()
-    extra = distance.fmod(span)
-    flips = (distance / span).floor()
-    return torch.where(flips % 2 == 0, extra + start, span - extra + start)
-
-
-def _pad_coordinate(x, size, padding_mode, align_corners):
-    if padding_mode == "reflection":
-        x = _reflect(x, 0, 2 * (size - 1)) if align_corners else _reflect(x, -1, 2 * size - 1)
-    if padding_mode in ("border", "reflection"):
-        x = x.clamp(0, size - 1)
-    return x
-
-
-def _fetch(flat, at, sizes, padding_mode, align_corners):
-    """The pixels of flat (N, C, volume) at integral coordinates; zero outside."""
-    inside = None
-    index = 0
-    for x, size in zip(at, sizes):
-        ok = (x >= 0) & (x <= size - 1)
-        inside = ok if inside is None else inside & ok
-        index = index * size + x.clamp(0, size - 1).long()
-    n, c, _ = flat.shape
-    index = index.view(n, 1, -1).expand(-1, c, -1)
-    return flat.gather(2, index) * inside.view(n, 1, -1).to(flat.dtype)
-
-
-def _cubic_weights(t, a=-0.75):
-    """The weights of four neighbours for the fraction t between the middle two."""
-
-    def near(x):
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-
-    def far(x):
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-
-    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
@@ -177,63 +123,4 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         _warn_align_corners("grid_sample and affine_grid")
         align_corners = False
-    sizes = input.shape[2:]
-    n = len(sizes)
-    if n not in (2, 3) or input.dim() != grid.dim():
-        raise RuntimeError(
-            "grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got input "
-            "with sizes "
-            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if input.size(0) != grid.size(0):
-        raise RuntimeError(
-            "grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
-            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
-        )
-    if grid.size(-1) != n:
-        raise RuntimeError(
-            f"grid_sampler(): expected grid to have size {n} in last dimension, but got grid with sizes "
-            f"{list(grid.shape)}"
-        )
-    if mode == "bicubic" and n == 3:
-        raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
-    points = []
-    for d, size in enumerate(sizes):
-        x = grid[..., n - 1 - d]
-        points.append((x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2)
-    flat = input.reshape(*input.shape[:2], -1)
-    out = _sample(flat, points, sizes, mode, padding_mode, align_corners)
-    return out.view(*input.shape[:2], *grid.shape[1:-1])
-
-
-def _sample(flat, points, sizes, mode, padding_mode, align_corners):
-    n = flat.size(0)
-
-    def pad(xs):
-        return [_pad_coordinate(x, size, padding_mode, align_corners) for x, size in zip(xs, sizes)]
-
-    if mode != "bicubic":
-        points = pad(points)
-    if mode == "nearest":
-        return _fetch(flat, [x.round() for x in points], sizes, padding_mode, align_corners)
-    base = [x.detach().floor() for x in points]
-    fraction = [x - b for x, b in zip(points, base)]
-    taps = [
-        [(0, 1 - t), (1, t)] if mode == "bilinear" else list(zip(range(-1, 3), _cubic_weights(t)))
-        for t in fraction
-    ]
-    out = 0
-    for corner in _product(taps):
-        at = [b + offset for b, (offset, _) in zip(base, corner)]
-        weight = 1
-        for _, w in corner:
-            weight = weight * w
-        values = _fetch(flat, pad(at) if mode == "bicubic" else at, sizes, padding_mode, align_corners)
-        out = out + values * weight.reshape(n, 1, -1)
-    return out
-
-
-def _product(lists):
-    from itertools import product
-
-    return product(*lists)
+    return torch.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)

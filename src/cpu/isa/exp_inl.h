@@ -1,6 +1,6 @@
-// The exponential of numbers that are not positive, and sums in lanes; included by the files of this folder: a Taylor series
-// after reduction by powers of two, in plain arithmetic that every instruction set vectorises:
-// 2^n * exp(r), |r| <= ln(2) / 2, where the remainder term is below half an ulp.
+// The exponential of numbers that are not positive, and sums in lanes; included by the files of this folder:
+// a Taylor series after reduction by powers of two, in plain arithmetic that every instruction set
+// vectorises: 2^n * exp(r), |r| <= ln(2) / 2, where the remainder term is below half an ulp.
 #pragma once
 #include <bit>
 #include <cstdint>

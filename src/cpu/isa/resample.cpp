@@ -152,9 +152,8 @@ class Resampler {
     const int64_t slice = h.out * w.out * inner_;
     Ring ring(d, slice);
     for (int64_t z = begin; z < end; ++z)
-      blend(depth_, ring, z, slice, out + z * slice, [&](int64_t i) {
-        resize_slice(in + i * h.in * w.in * inner_, ring.line(i), 0, h.out);
-      });
+      blend(depth_, ring, z, slice, out + z * slice,
+            [&](int64_t i) { resize_slice(in + i * h.in * w.in * inner_, ring.line(i), 0, h.out); });
   }
 
   template <class To>
@@ -279,9 +278,9 @@ class Resampler {
   void pixel_row(const Middle* __restrict in, Middle* __restrict out) {
     const int64_t n = width_.axis.out;
     for (int64_t x = 0; x < n; ++x)
-      sum_lines<K>(
-          [&](int k) { return in + width_.axis.index[static_cast<size_t>(k * n + x)] * inner_; },
-          [&](int k) { return width_.weight[k * n + x]; }, width_.precision, inner_, out + x * inner_);
+      sum_lines<K>([&](int k) { return in + width_.axis.index[static_cast<size_t>(k * n + x)] * inner_; },
+                   [&](int k) { return width_.weight[k * n + x]; }, width_.precision, inner_,
+                   out + x * inner_);
   }
   void pixel_row_any(const Middle* __restrict in, Middle* __restrict out) {
     constexpr int64_t kBlock = 128;
@@ -298,7 +297,8 @@ class Resampler {
           const Middle* from_pixel = in + width_.axis.index[static_cast<size_t>(k * n + x)] * inner_ + from;
           for (int64_t c = 0; c < count; ++c) sum[c] += w * static_cast<Sum>(from_pixel[c]);
         }
-        for (int64_t c = 0; c < count; ++c) out[x * inner_ + from + c] = A::template finish<Middle>(sum[c], p);
+        for (int64_t c = 0; c < count; ++c)
+          out[x * inner_ + from + c] = A::template finish<Middle>(sum[c], p);
       }
   }
 
@@ -313,29 +313,28 @@ void copy_nearest(const ResamplePlan& plan, const void* in_data, void* out_data)
   const auto& [d, h, w] = plan.axis;
   const int64_t inner = plan.inner, row_in = w.in * inner, row_out = w.out * inner, lines = d.out * h.out;
   const auto bytes = static_cast<size_t>(row_out) * sizeof(Element);
-  parallel_for(
-      0, plan.batch * lines, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(row_out, 1)),
-      [&](int64_t begin, int64_t end) {
-        const Element* made = nullptr;
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t z = d.index[static_cast<size_t>(i % lines / h.out)],
-                        y = h.index[static_cast<size_t>(i % h.out)];
-          const Element* from =
-              static_cast<const Element*>(in_data) + ((i / lines * d.in + z) * h.in + y) * row_in;
-          Element* to = static_cast<Element*>(out_data) + i * row_out;
-          if (from == made) {
-            std::memcpy(to, to - row_out, bytes);
-          } else if (inner == 1) {
-            const int32_t* index = w.index.data();
-            for (int64_t x = 0; x < w.out; ++x) to[x] = from[index[x]];
-          } else {
-            for (int64_t x = 0; x < w.out; ++x)
-              std::memcpy(to + x * inner, from + w.index[static_cast<size_t>(x)] * inner,
-                          static_cast<size_t>(inner) * sizeof(Element));
-          }
-          made = from;
-        }
-      });
+  parallel_for(0, plan.batch * lines, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(row_out, 1)),
+               [&](int64_t begin, int64_t end) {
+                 const Element* made = nullptr;
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t z = d.index[static_cast<size_t>(i % lines / h.out)],
+                                 y = h.index[static_cast<size_t>(i % h.out)];
+                   const Element* from =
+                       static_cast<const Element*>(in_data) + ((i / lines * d.in + z) * h.in + y) * row_in;
+                   Element* to = static_cast<Element*>(out_data) + i * row_out;
+                   if (from == made) {
+                     std::memcpy(to, to - row_out, bytes);
+                   } else if (inner == 1) {
+                     const int32_t* index = w.index.data();
+                     for (int64_t x = 0; x < w.out; ++x) to[x] = from[index[x]];
+                   } else {
+                     for (int64_t x = 0; x < w.out; ++x)
+                       std::memcpy(to + x * inner, from + w.index[static_cast<size_t>(x)] * inner,
+                                   static_cast<size_t>(inner) * sizeof(Element));
+                   }
+                   made = from;
+                 }
+               });
 }
 
 }  // namespace

@@ -1,0 +1,255 @@
+// Reductions of a table's rows over bags of indices.
+#include "cpu/embedding_bag.h"
+
+#include <cstring>
+
+#include "dispatch/table.h"
+#include "ops/copy.h"
+#include "ops/embedding.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/register.h"
+#include "ops/twin.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+using cpu::BagMode;
+using FourTensors = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+Fn<FourTensors(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+               int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
+               int64_t padding_idx)>
+    bag_of_rows;
+Fn<FourTensors(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+               int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
+               OptInt padding_idx)>
+    bag_with_padding;
+Fn<FourTensors(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale_grad_by_freq,
+               int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset)>
+    bag_without_padding;
+Fn<std::tuple<Tensor, Tensor>(const Tensor& grad, const Tensor& weight, const Tensor& indices,
+                              const Tensor& offsets, const Tensor& bag_size, const Tensor& max_indices,
+                              bool scale_grad_by_freq, int64_t mode, const Tensor& per_sample_weights,
+                              bool include_last_offset, int64_t padding_idx, int64_t wanted)>
+    bag_gradients;
+
+Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
+
+void check_index_dtype(const char* what, const Tensor& t) {
+  RL_CHECK(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, "embedding_bag: expected ", what,
+           " of dtype int64 or int32, got ", describe(t));
+}
+
+// What the kernels read, with the tensors that hold it.
+struct Bags {
+  cpu::BagPlan plan;
+  Tensor indices, factors;
+  std::vector<int64_t> starts;
+};
+
+Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+             const Tensor& factors, bool include_last, int64_t padding) {
+  Bags b;
+  b.indices = dense(to_dtype(indices, DType::Int64));
+  const Tensor begins = dense(to_dtype(offsets, DType::Int64));
+  const int64_t count = indices.numel(), bags = offsets.numel() - (include_last ? 1 : 0);
+  const int64_t* data = begins.data<int64_t>();
+  b.starts.assign(data, data + bags);
+  b.starts.push_back(count);
+  int64_t before = 0;
+  for (int64_t start : b.starts) {
+    RL_CHECK(start >= before && start <= count,
+             "embedding_bag: offsets must not decrease nor exceed the number of indices (", count, "), got ",
+             start, " after ", before);
+    before = start;
+  }
+  const int64_t rows = weight->sizes[0], *at = b.indices.data<int64_t>();
+  for (int64_t i = 0; i < count; ++i)
+    RL_CHECK(at[i] >= 0 && at[i] < rows,
+             "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found "
+             "idx to be ",
+             at[i]);
+  if (factors.defined()) b.factors = dense(factors);
+  b.plan = {weight.dtype(),
+            static_cast<BagMode>(mode),
+            bags,
+            rows,
+            weight->sizes[1],
+            padding,
+            at,
+            b.starts.data(),
+            factors.defined() ? b.factors.data_ptr() : nullptr};
+  return b;
+}
+
+// The bag of each index.
+Tensor bag_numbers(const Bags& b) {
+  Tensor numbers = empty_tensor(IntList{b.indices.numel()}, DType::Int64);
+  int64_t* to = numbers.data<int64_t>();
+  if (b.plan.bags > 0) std::fill(to, to + b.starts[0], 0);
+  for (int64_t bag = 0; bag < b.plan.bags; ++bag)
+    std::fill(to + b.starts[static_cast<size_t>(bag)], to + b.starts[static_cast<size_t>(bag) + 1], bag);
+  return numbers;
+}
+
+void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode, bool sparse,
+                const Tensor& factors, bool include_last, int64_t padding) {
+  RL_CHECK(weight.dim() == 2, "embedding_bag: weight has to be a 2D Tensor, but got ", describe(weight));
+  RL_CHECK(indices.dim() == 1, "input has to be a 1D Tensor, but got Tensor of dimension ", indices.dim());
+  RL_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
+  check_index_dtype("indices", indices);
+  check_index_dtype("offsets", offsets);
+  RL_CHECK(mode >= 0 && mode <= 2, "embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), got ", mode);
+  RL_CHECK(!sparse, "embedding_bag: sparse gradients are not supported; pass sparse=False");
+  RL_CHECK(!include_last || offsets.numel() >= 1,
+           "include_last_offset: number of offset should be at least 1");
+  RL_CHECK(padding < weight->sizes[0], "padding_idx must be within the number of embeddings, got ", padding);
+  if (offsets.is_cpu() && offsets.numel() > 0) {
+    const auto first = read_scalar(offsets).to<int64_t>();
+    RL_CHECK(first == 0,
+             "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position "
+             "0. However, got ",
+             first);
+  }
+  if (!factors.defined()) return;
+  RL_CHECK(mode == 0, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  RL_CHECK(factors.dtype() == weight.dtype() && factors.dim() == 1 && factors.numel() == indices.numel(),
+           "expected per_sample_weights of the dtype of weight, one for each index, got ", describe(factors));
+}
+
+FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
+                       int64_t mode, bool sparse, const Tensor& factors, bool include_last, int64_t padding) {
+  check_bags(weight, indices, offsets, mode, sparse, factors, include_last, padding);
+  const int64_t bags = offsets.numel() - (include_last ? 1 : 0), width = weight->sizes[1];
+  const bool largest = mode == static_cast<int64_t>(BagMode::Max);
+  Tensor out = empty_tensor(IntList{bags, width}, weight.dtype(), weight.device());
+  Tensor counts = empty_tensor(IntList{bags}, DType::Int64, weight.device());
+  Tensor places = empty_tensor(largest ? IntList{bags, width} : IntList{0}, DType::Int64, weight.device());
+  Tensor numbers = empty_tensor(IntList{0}, DType::Int64, weight.device());
+  if (!out.is_cpu()) return {out, numbers, counts, places};
+  const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
+  const Tensor table = dense(weight);
+  cpu::embedding_bag(b.plan, table.data_ptr(), out.data_ptr(), counts.data<int64_t>(),
+                     largest ? places.data<int64_t>() : nullptr);
+  return {out, numbers, counts, places};
+}
+
+std::vector<double> inverse_frequencies(const Bags& b) {
+  std::vector<double> f(static_cast<size_t>(b.plan.rows));
+  for (int64_t i = 0; i < b.indices.numel(); ++i) ++f[static_cast<size_t>(b.plan.indices[i])];
+  for (double& v : f) v = v > 0 ? 1 / v : 0;
+  return f;
+}
+
+std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad, const Tensor& weight,
+                                                const Tensor& indices, const Tensor& offsets,
+                                                const Tensor& counts, const Tensor& places, bool by_frequency,
+                                                int64_t mode, const Tensor& factors, bool include_last,
+                                                int64_t padding, int64_t wanted) {
+  Tensor gw, gf;
+  if (wanted & 1) gw = empty_tensor(weight.sizes(), weight.dtype(), weight.device());
+  if (wanted & 2) gf = empty_tensor(indices.sizes(), weight.dtype(), weight.device());
+  if (!weight.is_cpu()) return {gw, gf};
+  const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
+  const Tensor g = dense(grad);
+  if (gw.defined()) {
+    if (gw.numel()) std::memset(gw.data_ptr(), 0, gw.nbytes());
+    const std::vector<double> inverse = by_frequency ? inverse_frequencies(b) : std::vector<double>();
+    cpu::embedding_bag_backward(b.plan, g.data_ptr(), counts.data<int64_t>(),
+                                places.numel() ? places.data<int64_t>() : nullptr,
+                                by_frequency ? inverse.data() : nullptr, gw.data_ptr());
+  }
+  if (gf.defined()) cpu::embedding_bag_factors(b.plan, g.data_ptr(), dense(weight).data_ptr(), gf.data_ptr());
+  return {gw, gf};
+}
+
+// The same in public operators. The largest of each bag is taken where the kernel found it.
+Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+                const Tensor& factors, bool include_last, int64_t padding, bool by_frequency,
+                const Tensor& counts, const Tensor& places) {
+  if (mode == static_cast<int64_t>(BagMode::Max)) {
+    const Tensor nobody = places < Scalar(0);
+    const Tensor rows = gather(weight, 0, clamp_min(places, Scalar(0)), false);
+    return rushlight::masked_fill(rows, nobody, Scalar(0));
+  }
+  const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
+  Tensor rows = embedding(weight, b.indices, padding, by_frequency, false);
+  if (factors.defined()) rows = rows * unsqueeze(factors, -1);
+  const Tensor absent = unsqueeze(rushlight::eq(b.indices, Scalar(padding)), -1);
+  rows = rushlight::masked_fill(rows, absent, Scalar(0));
+  const Tensor zeros = new_zeros(weight, IntList{b.plan.bags, b.plan.width});
+  Tensor out = index_add(zeros, 0, bag_numbers(b), rows, Scalar(1));
+  if (mode == static_cast<int64_t>(BagMode::Mean))
+    out = out / unsqueeze(to_dtype(clamp_min(counts, Scalar(1)), weight.dtype()), -1);
+  return out;
+}
+
+FourTensors padded_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                        bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
+                        bool include_last, OptInt padding) {
+  int64_t row = -1;
+  if (padding) {
+    const int64_t rows = weight.dim() ? weight->sizes[0] : 0;
+    row = *padding < 0 ? *padding + rows : *padding;
+    RL_CHECK(row >= 0 && row < rows, "padding_idx must be within the number of embeddings, -", rows,
+             " through ", rows - 1, ", but got ", *padding);
+  }
+  return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, row);
+}
+FourTensors plain_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                       bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
+                       bool include_last) {
+  return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
+}
+
+}  // namespace
+
+void register_embedding_bag_operators(Table& t) {
+  t.op(bag_of_rows,
+       "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+       "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int "
+       "padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+       bag_kernel)
+      .function_only()
+      .doc("Sums (mode 0), means (1) or maxima (2) of the rows that each bag of indices names.")
+      .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
+                     Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
+                     Out<2> counts, Out<3> places, Needs need) {
+        if (GradMode::enabled()) {
+          Grads both = gradients_by_twin(
+              bag_twin(w, indices, offsets, mode, factors, last, padding, by_frequency, counts, places),
+              {w, factors}, g);
+          return Grads{both[0], Tensor(), Tensor(), both[1]};
+        }
+        auto [gw, gf] = bag_gradients(g, w, indices, offsets, counts, places, by_frequency, mode, factors,
+                                      last, padding, (need[0] ? 1 : 0) | (need[6] ? 2 : 0));
+        return Grads{gw, Tensor(), Tensor(), gf};
+      });
+  t.op(bag_gradients,
+       "_embedding_bag_gradients(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
+       "bag_size, "
+       "Tensor maximum_indices, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, bool "
+       "include_last_offset, int padding_idx, int wanted) -> (Tensor, Tensor)",
+       bag_gradients_kernel)
+      .internal()
+      .not_differentiable("the rule of _embedding_bag uses its twin when gradients are recorded");
+  t.composite(bag_with_padding,
+              "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "
+              "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "
+              "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
+              padded_body)
+      .function_only();
+  t.composite(bag_without_padding,
+              "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, "
+              "int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+              "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
+              plain_body)
+      .function_only();
+}
+
+}  // namespace rushlight
