@@ -46,8 +46,8 @@ def interpolate(
         factors = None
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.dim() == 4):
         raise ValueError(
-            "Anti-alias option is restricted to bilinear, bicubic and lanczos modes and requires a 4-D tensor "
-            "as input"
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+            "tensor as input"
         )
     _check_mode(mode, input)
     if mode == "lanczos":

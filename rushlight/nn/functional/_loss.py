@@ -5,7 +5,6 @@ import warnings
 
 import rushlight as torch
 from rushlight.nn import functional as F
-from rushlight.nn._reduction import get_enum
 
 
 def legacy_reduction(size_average, reduce):
@@ -290,5 +289,7 @@ def ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
 ):
     """Negative log likelihood of targets, summed over their alignments with log_probs of (T, N, C)."""
+    from rushlight.nn._reduction import get_enum
+
     kind = get_enum(reduction)
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)
