@@ -220,10 +220,11 @@ void register_embedding_bag_operators(Table& t) {
       .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
                      Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
                      Out<2> counts, Out<3> places, Needs need) {
-        if (GradMode::enabled()) {
-          Grads both = gradients_by_twin(
-              bag_twin(w, indices, offsets, mode, factors, last, padding, by_frequency, counts, places),
-              {w, factors}, g);
+        if (derivatives_wanted()) {
+          const auto twin = [&](const std::vector<Tensor>& x) {
+            return bag_twin(x[0], indices, offsets, mode, x[1], last, padding, by_frequency, counts, places);
+          };
+          Grads both = gradients_by_twin(twin, {w, factors}, g);
           return Grads{both[0], Tensor(), Tensor(), both[1]};
         }
         auto [gw, gf] = bag_gradients(g, w, indices, offsets, counts, places, by_frequency, mode, factors,

@@ -214,8 +214,12 @@ Tensor affine_grid_body(const Call&, const Tensor& theta, IntList size, bool ali
 
 Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode, int64_t padding,
                         bool align, int64_t wanted) {
-  if (GradMode::enabled())
-    return gradients_by_twin(sampler_twin(x, grid, mode, padding, align), {x, grid}, g);
+  if (derivatives_wanted()) {
+    const auto twin = [&](const std::vector<Tensor>& t) {
+      return sampler_twin(t[0], t[1], mode, padding, align);
+    };
+    return gradients_by_twin(twin, {x, grid}, g);
+  }
   auto [gx, gg] = grid_sampler_backward(g, x, grid, mode, padding, align, wanted);
   return Grads{gx, gg};
 }

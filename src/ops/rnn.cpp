@@ -124,10 +124,11 @@ std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, c
 
 Grads gru_cell_gradients(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& state,
                          const Tensor& input_bias, const Tensor& hidden_bias, const Tensor& gates) {
-  if (GradMode::enabled()) {
-    const Tensor x = input_bias.defined() ? a + input_bias : a,
-                 y = hidden_bias.defined() ? b + hidden_bias : b;
-    return gradients_by_twin(gru_cell_twin(x, y, state), {a, b, state, input_bias, hidden_bias}, g);
+  if (derivatives_wanted()) {
+    const auto twin = [](const std::vector<Tensor>& t) {
+      return gru_cell_twin(t[3].defined() ? t[0] + t[3] : t[0], t[4].defined() ? t[1] + t[4] : t[1], t[2]);
+    };
+    return gradients_by_twin(twin, {a, b, state, input_bias, hidden_bias}, g);
   }
   auto [x, y, old] = fused_gru_cell_backward(g, state, gates);
   return Grads{x, y, old, input_bias.defined() ? x : Tensor(), hidden_bias.defined() ? y : Tensor()};

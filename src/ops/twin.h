@@ -1,22 +1,35 @@
-// The derivative of a fused kernel where gradients are themselves recorded: that of its slow twin.
+// The derivative of a fused kernel where it may itself be differentiated: that of its slow twin.
 #pragma once
 #include "autograd/engine.h"
+#include "ops/view.h"
 
 namespace rushlight {
 
-// Gradients of `inputs`, as far as they want one, through y, which was computed from them in public
-// operators.
-inline Grads gradients_by_twin(const Tensor& y, std::initializer_list<Tensor> inputs, const Tensor& g) {
+// The gradients of `inputs` through twin(inputs), which is written in public operators, for the gradient g of
+// its result. An input that records nothing is looked at through an alias that does: so a derivative in g
+// alone, and forward mode, find their way too.
+template <class Twin>
+Grads gradients_by_twin(Twin&& twin, std::vector<Tensor> inputs, const Tensor& g) {
+  const bool recorded = GradMode::enabled();
+  GradMode on(true);
   std::vector<Tensor> wanted;
-  for (const Tensor& t : inputs)
-    if (t.defined() && t.requires_grad_flag()) wanted.push_back(t);
-  const Tensor outputs[] = {y}, seeds[] = {g};
+  for (Tensor& t : inputs) {
+    if (!t.defined()) continue;
+    if (!t.requires_grad_flag()) {
+      t = ops::detach(t);
+      set_requires_grad(t, true);
+    }
+    wanted.push_back(t);
+  }
+  const Tensor outputs[] = {twin(inputs)}, seeds[] = {g};
   const std::vector<Tensor> found =
       grad(outputs, wanted, seeds, true, {.keep_graph = true, .create_graph = true, .accumulate = false});
   Grads grads;
   size_t next = 0;
-  for (const Tensor& t : inputs)
-    grads.push_back(t.defined() && t.requires_grad_flag() ? found[next++] : Tensor());
+  for (const Tensor& t : inputs) {
+    const Tensor part = t.defined() ? found[next++] : Tensor();
+    grads.push_back(part.defined() && !recorded ? ops::detach(part) : part);
+  }
   return grads;
 }
 
