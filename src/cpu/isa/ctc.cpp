@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include "cpu/isa/exp_inl.h"
+#include "cpu/scratch.h"
 #include "formulas/math.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -20,18 +20,17 @@ template <class C>
 class Lattice {
  public:
   explicit Lattice(const CtcSample& s)
-      : states_(2 * s.label_count + 1), space_(static_cast<C*>(std::malloc(bytes(4)))) {
-    if (!space_) RL_FAIL_AS(OutOfMemory, "ctc_loss: no memory for ", states_, " states");
+      : states_(2 * s.label_count + 1), space_(static_cast<C*>(take_scratch(bytes(4)))) {
     for (int64_t i = 0; i < 4 * row(); ++i) space_[i] = kNever<C>;
   }
-  ~Lattice() { std::free(space_); }
+  ~Lattice() { give_scratch(space_); }
   Lattice(const Lattice&) = delete;
   int64_t states() const { return states_; }
   C* line(int k) { return space_ + k * row() + 2; }
 
  private:
   int64_t row() const { return states_ + 4; }
-  size_t bytes(int rows) const { return static_cast<size_t>(rows * row()) * sizeof(C); }
+  int64_t bytes(int rows) const { return rows * row() * static_cast<int64_t>(sizeof(C)); }
   int64_t states_;
   C* space_;
 };

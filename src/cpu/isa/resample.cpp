@@ -3,10 +3,10 @@
 #include "cpu/resample.h"
 
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -14,11 +14,8 @@ namespace {
 template <class T>
 class Scratch {
  public:
-  explicit Scratch(int64_t n)
-      : data_(static_cast<T*>(std::malloc(static_cast<size_t>(std::max<int64_t>(n, 1)) * sizeof(T)))) {
-    if (!data_) RL_FAIL_AS(OutOfMemory, "interpolate: no memory for ", n, " elements");
-  }
-  ~Scratch() { std::free(data_); }
+  explicit Scratch(int64_t n) : data_(static_cast<T*>(take_scratch(n * static_cast<int64_t>(sizeof(T))))) {}
+  ~Scratch() { give_scratch(data_); }
   Scratch(const Scratch&) = delete;
   T& operator[](int64_t i) { return data_[i]; }
   T* at(int64_t i) { return data_ + i; }
