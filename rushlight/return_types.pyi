@@ -52,6 +52,15 @@ class mode(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class _scaled_dot_product_flash_attention_for_cpu(NamedTuple):
+    output: Tensor
+    logsumexp: Tensor
+
+class _scaled_dot_product_flash_attention_for_cpu_backward(NamedTuple):
+    grad_query: Tensor
+    grad_key: Tensor
+    grad_value: Tensor
+
 class lu_factor_ex(NamedTuple):
     LU: Tensor
     pivots: Tensor

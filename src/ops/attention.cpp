@@ -163,7 +163,7 @@ bool tiled(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask
     }
     return t.numel() > 0;
   };
-  constexpr uint32_t kTransforms = kPythonDispatch | kWrapped | kForwardGrad | kTraced;
+  constexpr uint32_t kTransforms = kPythonDispatch | kWrapped | kForwardGrad;
   const uint32_t flags = q->flags | k->flags | v->flags | (mask.defined() ? mask->flags : 0);
   return is_floating(q.dtype()) && !is_float8(q.dtype()) && fits(k) && fits(v) && q.numel() > 0 &&
          (q.dim() < 3 || k.size(-3) == v.size(-3)) && k.size(-1) == q.size(-1) && k.size(-2) == v.size(-2) &&
@@ -266,7 +266,8 @@ void register_attention_operators(Table& t) {
       .derivative([](Grad g, In<0> q, In<1> k, In<2> v, Out<0> out, Out<1> logsumexp, Attr<4, bool> causal,
                      In<5> mask, Attr<6, std::optional<double>> scale) {
         if (!g.defined()) return Grads{Tensor(), Tensor(), Tensor(), Tensor()};
-        if (derivatives_wanted()) return gradients_twin(g, q, k, v, mask, causal, scale_of(q, *scale));
+        if (derivatives_wanted() || dispatch_state.level)
+          return gradients_twin(g, q, k, v, mask, causal, scale_of(q, *scale));
         auto [dq, dk, dv] = flash_attention_backward(g, q, k, v, out, logsumexp, 0.0, causal, mask, scale);
         return Grads{dq, dk, dv, Tensor()};
       });
@@ -278,6 +279,7 @@ void register_attention_operators(Table& t) {
        "scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
        flash_attention_backward_kernel)
       .function_only()
+      .doc("Gradients of attention in tiles, whose scores are computed again.")
       .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
 }
 

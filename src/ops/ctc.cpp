@@ -217,18 +217,21 @@ void register_ctc_operators(Table& t) {
        "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> "
        "Tensor",
        ctc_backward_kernel)
+      .doc("The gradient of log_probs.")
       .internal()
       .not_differentiable("derivative for aten::_ctc_loss_backward is not implemented");
   t.composite(ctc_parts_tensor,
               "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
               "target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",
               ctc_parts_body)
-      .function_only();
+      .function_only()
+      .doc("The same with lengths in tensors.");
   t.composite(
        ctc_loss_tensor,
        "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
        "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
        ctc_loss_tensor_body)
+      .doc("ctc_loss with lengths in tensors.")
       .function_only();
   t.composite(ctc_loss,
               "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "

@@ -220,7 +220,7 @@ void register_embedding_bag_operators(Table& t) {
       .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
                      Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
                      Out<2> counts, Out<3> places, Needs need) {
-        if (derivatives_wanted()) {
+        if (derivatives_wanted() || dispatch_state.level) {
           const auto twin = [&](const std::vector<Tensor>& x) {
             return bag_twin(x[0], indices, offsets, mode, x[1], last, padding, by_frequency, counts, places);
           };
@@ -237,6 +237,7 @@ void register_embedding_bag_operators(Table& t) {
        "Tensor maximum_indices, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, bool "
        "include_last_offset, int padding_idx, int wanted) -> (Tensor, Tensor)",
        bag_gradients_kernel)
+      .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()
       .not_differentiable("the rule of _embedding_bag uses its twin when gradients are recorded");
   t.composite(bag_with_padding,
@@ -244,13 +245,15 @@ void register_embedding_bag_operators(Table& t) {
               "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "
               "include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)",
               padded_body)
-      .function_only();
+      .function_only()
+      .doc("Sums (mode 0), means (1) or maxima (2) of rows over bags; padding_idx counts as absent.");
   t.composite(bag_without_padding,
               "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, "
               "int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
               "include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)",
               plain_body)
-      .function_only();
+      .function_only()
+      .doc("Sums (mode 0), means (1) or maxima (2) of the rows that each bag of indices names.");
 }
 
 }  // namespace rushlight

@@ -214,7 +214,7 @@ Tensor affine_grid_body(const Call&, const Tensor& theta, IntList size, bool ali
 
 Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode, int64_t padding,
                         bool align, int64_t wanted) {
-  if (derivatives_wanted()) {
+  if (derivatives_wanted() || dispatch_state.level) {
     const auto twin = [&](const std::vector<Tensor>& t) {
       return sampler_twin(t[0], t[1], mode, padding, align);
     };
@@ -248,11 +248,13 @@ void register_grid_sample_operators(Table& t) {
               "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor",
               sampler_body)
-      .function_only();
+      .function_only()
+      .doc("grid_sampler_2d or grid_sampler_3d, as the input has dimensions.");
   t.op(grid_sampler_backward,
        "_grid_sampler_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
        "padding_mode, bool align_corners, int wanted) -> (Tensor, Tensor)",
        sampler_backward_kernel)
+      .doc("Gradients of input and grid, as far as wanted.")
       .internal()
       .not_differentiable("the rule of grid_sampler uses its twin when gradients are recorded");
   t.composite(affine_grid_generator,

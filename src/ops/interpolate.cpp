@@ -192,6 +192,7 @@ auto aligned_rule() {
 
 constexpr const char* kScales[] = {"", "float? scales=None", "float? scales_h=None, float? scales_w=None",
                                    "float? scales_d=None, float? scales_h=None, float? scales_w=None"};
+constexpr const char* kListDoc = "The same, with the size or all scale factors in a list.";
 constexpr const char* kDoc = "Resized to output_size. Shape: [batch, channels, spatial...].";
 
 // Schemas live as long as the table.
@@ -206,8 +207,9 @@ void add_plain(Table& t, F& handle, const char* name) {
       .doc(kDoc)
       .derivative(plain_rule<filter, N>());
   t.composite(
-      text(str("nn::", name, ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
-      plain_list<filter, N>);
+       text(str("nn::", name, ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
+       plain_list<filter, N>)
+      .doc(kListDoc);
 }
 template <Filter filter, int N, class F>
 void add_aligned(Table& t, F& handle, const char* name) {
@@ -221,7 +223,8 @@ void add_aligned(Table& t, F& handle, const char* name) {
   t.composite(text(str("nn::", name,
                        ".vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) "
                        "-> Tensor")),
-              aligned_list<filter, N>);
+              aligned_list<filter, N>)
+      .doc(kListDoc);
 }
 
 }  // namespace
@@ -244,6 +247,7 @@ void register_interpolate_operators(Table& t) {
        "_upsample(Tensor input, int[] output_size, int filter, bool align_corners, float[] factors) -> "
        "Tensor",
        upsample_by_kernel)
+      .doc("Resizes by the filter of this number.")
       .internal()
       .derivative(
           [](Grad g, Shape<0> x, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {
@@ -253,6 +257,7 @@ void register_interpolate_operators(Table& t) {
        "_upsample_backward(Tensor grad_output, int[] input_size, int filter, bool align_corners, float[] "
        "factors) -> Tensor",
        upsample_by_backward_kernel)
+      .doc("The adjoint of resizing by the filter of this number.")
       .internal()
       .derivative(
           [](Grad g, Shape<0> y, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {

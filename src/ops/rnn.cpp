@@ -124,7 +124,7 @@ std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, c
 
 Grads gru_cell_gradients(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& state,
                          const Tensor& input_bias, const Tensor& hidden_bias, const Tensor& gates) {
-  if (derivatives_wanted()) {
+  if (derivatives_wanted() || dispatch_state.level) {
     const auto twin = [](const std::vector<Tensor>& t) {
       return gru_cell_twin(t[3].defined() ? t[0] + t[3] : t[0], t[4].defined() ? t[1] + t[4] : t[1], t[2]);
     };
@@ -424,6 +424,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
        "Tensor? hidden_bias=None) -> (Tensor, Tensor)",
        fused_gru_cell_kernel)
+      .doc("A GRU step from its gates before activation.")
       .internal()
       .derivative(
           [](Grad g, In<0> a, In<1> b, In<2> state, In<3> input_bias, In<4> hidden_bias, Out<1> gates) {
@@ -433,6 +434,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor hx, Tensor workspace) -> (Tensor, Tensor, "
        "Tensor)",
        fused_gru_cell_backward_kernel)
+      .doc("Gradients of a GRU step's gates and old state.")
       .internal()
       .not_differentiable("the rule of _thnn_fused_gru_cell uses its twin when gradients are recorded");
   t.composite(lstm,

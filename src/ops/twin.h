@@ -6,8 +6,9 @@
 namespace rushlight {
 
 // The gradients of `inputs` through twin(inputs), which is written in public operators, for the gradient g of
-// its result. An input that records nothing is looked at through an alias that does: so a derivative in g
-// alone, and forward mode, find their way too.
+// its result. Inputs are looked at through aliases: what one of them owes to another stays out of it, and
+// those that record nothing come to do so, by which a derivative in g alone, and forward mode, find their
+// way.
 template <class Twin>
 Grads gradients_by_twin(Twin&& twin, std::vector<Tensor> inputs, const Tensor& g) {
   const bool recorded = GradMode::enabled();
@@ -15,10 +16,9 @@ Grads gradients_by_twin(Twin&& twin, std::vector<Tensor> inputs, const Tensor& g
   std::vector<Tensor> wanted;
   for (Tensor& t : inputs) {
     if (!t.defined()) continue;
-    if (!t.requires_grad_flag()) {
-      t = ops::detach(t);
-      set_requires_grad(t, true);
-    }
+    const bool known = t.requires_grad_flag();
+    t = known ? ops::alias(t) : ops::detach(t);
+    if (!known) set_requires_grad(t, true);
     wanted.push_back(t);
   }
   const Tensor outputs[] = {twin(inputs)}, seeds[] = {g};

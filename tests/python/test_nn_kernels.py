@@ -23,7 +23,7 @@ def agree(function, *arrays, dtype="float64"):
             for t, a in zip(tensors, arrays)
         ]
         out = function(module, *tensors)
-        cotangent = np.random.RandomState(1).randn(*out.shape)
+        cotangent = np.asarray(np.random.RandomState(1).randn(*out.shape))
         leaves = [t for t in tensors if t.requires_grad]
         grads = module.autograd.grad(out, leaves, module.from_numpy(cotangent).to(out.dtype))
         results.append([x.detach().double().numpy() for x in (out, *grads)])
