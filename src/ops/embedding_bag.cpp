@@ -171,14 +171,14 @@ std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad,
 // The same in public operators. The largest of each bag is taken where the kernel found it.
 Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
                 const Tensor& factors, bool include_last, int64_t padding, bool by_frequency,
-                const Tensor& counts, const Tensor& places) {
+                const Tensor& counts, const Tensor& places, bool sparse = false) {
   if (mode == static_cast<int64_t>(BagMode::Max)) {
     const Tensor nobody = places < Scalar(0);
     const Tensor rows = gather(weight, 0, clamp_min(places, Scalar(0)), false);
     return rushlight::masked_fill(rows, nobody, Scalar(0));
   }
   const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
-  Tensor rows = embedding(weight, b.indices, padding, by_frequency, false);
+  Tensor rows = embedding(weight, b.indices, padding, by_frequency, sparse);
   if (factors.defined()) rows = rows * unsqueeze(factors, -1);
   const Tensor absent = unsqueeze(rushlight::eq(b.indices, Scalar(padding)), -1);
   rows = rushlight::masked_fill(rows, absent, Scalar(0));
@@ -187,6 +187,20 @@ Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offse
   if (mode == static_cast<int64_t>(BagMode::Mean))
     out = out / unsqueeze(to_dtype(clamp_min(counts, Scalar(1)), weight.dtype()), -1);
   return out;
+}
+
+// A sparse gradient of the table comes from the twin.
+FourTensors bag_or_twin(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool by_frequency,
+                        int64_t mode, bool sparse, const Tensor& factors, bool include_last,
+                        int64_t padding) {
+  if (!sparse)
+    return bag_of_rows(weight, indices, offsets, by_frequency, mode, false, factors, include_last, padding);
+  const Tensor plain = factors.defined() ? ops::detach(factors) : factors;
+  auto [out, numbers, counts, places] = bag_of_rows(ops::detach(weight), indices, offsets, by_frequency, mode,
+                                                    false, plain, include_last, padding);
+  return {bag_twin(weight, indices, offsets, mode, factors, include_last, padding, by_frequency, counts,
+                   places, true),
+          numbers, counts, places};
 }
 
 FourTensors padded_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
@@ -199,12 +213,12 @@ FourTensors padded_body(const Call&, const Tensor& weight, const Tensor& indices
     RL_CHECK(row >= 0 && row < rows, "padding_idx must be within the number of embeddings, -", rows,
              " through ", rows - 1, ", but got ", *padding);
   }
-  return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, row);
+  return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, row);
 }
 FourTensors plain_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
                        bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
                        bool include_last) {
-  return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
+  return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
 }
 
 }  // namespace

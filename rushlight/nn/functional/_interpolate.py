@@ -62,22 +62,6 @@ def interpolate(
         )
     if mode == "area":
         return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)
-    whole = not (input.is_floating_point() or input.is_complex() or mode in ("nearest", "nearest-exact"))
-    if whole and input.dtype != torch.uint8:
-        raise NotImplementedError(
-            f'"upsample_{mode}{n}d" not implemented for {input.dtype}; use uint8 or floats'
-        )
-    out = input.float() if whole else input
-    for d in range(n):
-        before, after = input.size(2 + d), sizes[d]
-        ratio = 1.0 / factors[d] if factors is not None else before / after
-        if mode in ("nearest", "nearest-exact"):
-            out = _nearest(out, 2 + d, after, ratio, 0.5 if mode == "nearest-exact" else 0.0)
-        elif antialias:
-            out = _antialiased(out, 2 + d, after, ratio, mode, align_corners)
-        else:
-            out = _smooth(out, 2 + d, after, ratio, mode, align_corners)
-    return (out.round().clamp(0, 255) if whole else out).to(input.dtype)
     name = _KERNELS[mode, antialias].format(n=n)
     scales = [None] * n if factors is None else [float(f) for f in factors]
     if mode in ("nearest", "nearest-exact"):
