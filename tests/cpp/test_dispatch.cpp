@@ -97,16 +97,16 @@ TEST_F(Gate, ReadOnlyMemoryIsRefused) {
 
 TEST_F(Gate, InterceptorsSeeOnlyWhatConcernsThem) {
   static int seen = 0;
-  set_interceptor(kTraced, [](Frame& f) {
+  set_interceptor(kPythonDispatch, [](Frame& f) {
     ++seen;
     f.proceed();
   });
   scale(x_);
   EXPECT_EQ(seen, 0);
-  x_->flags |= kTraced;
+  x_->flags |= kPythonDispatch;
   EXPECT_EQ(scale(x_).data<double>()[0], 3);
   EXPECT_EQ(seen, 1);
-  set_interceptor(kTraced, nullptr);
+  set_interceptor(kPythonDispatch, nullptr);
 }
 
 TEST_F(Gate, ARecordWithoutDerivativeOrRefusalIsRejected) {
