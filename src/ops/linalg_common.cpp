@@ -33,11 +33,14 @@ void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, 
 
 void check_info(std::string_view who, const Tensor& info) {
   if (!info.is_cpu()) return;
-  const int32_t* first = info.data<int32_t>();
-  const int32_t* bad = std::find_if(first, first + info.numel(), [](int32_t i) { return i != 0; });
-  if (bad == first + info.numel()) return;
+  Tensor values = info;  // of all examples, where a function transform hides them
+  while (values->wrapping) values = Tensor(wrapping_hooks.inner(*values.impl()));
+  values = contiguous(values);
+  const int32_t* first = values.data<int32_t>();
+  const int32_t* bad = std::find_if(first, first + values.numel(), [](int32_t i) { return i != 0; });
+  if (bad == first + values.numel()) return;
   const std::string where =
-      info.dim() > 0 ? str(who, ": (Batch element ", bad - first, "): ") : str(who, ": ");
+      values.dim() > 0 ? str(who, ": (Batch element ", bad - first, "): ") : str(who, ": ");
   auto concerns = [&](std::string_view word) { return who.find(word) != who.npos; };
   RL_CHECK_AS(Linalg, *bad > 0, where,
               "The algorithm failed to converge because the input matrix contained non-finite values.");

@@ -307,13 +307,17 @@ class DualCall final : public BackwardContext {
 std::vector<Tensor> DualCall::through_double_vjp() {
   std::vector<Tensor> found(results_.size()), cotangents, inputs, seeds;
   std::vector<size_t> at;
+  std::vector<Tensor> zeros(results_.size());
+  for (size_t i = 0; i < results_.size(); ++i) {
+    const bool used = i >= 32 || (op_.derivative.used_grads >> i & 1);
+    if (used && differentiable(results_[i])) zeros[i] = ops::zeros_like(results_[i]);
+  }
   NewLevel scope(LevelKind::Grad);
   GradMode on(true);
   grads_.assign(results_.size(), Tensor());
   for (size_t i = 0; i < results_.size(); ++i) {
-    const bool used = i >= 32 || (op_.derivative.used_grads >> i & 1);
-    if (!used || !differentiable(results_[i])) continue;
-    grads_[i] = wrap_tensor(ops::zeros_like(without_dead(results_[i])), scope.level());
+    if (!zeros[i].defined()) continue;
+    grads_[i] = wrap_tensor(zeros[i], scope.level());
     set_requires_grad(grads_[i], true);
     inputs.push_back(grads_[i]);
     at.push_back(i);

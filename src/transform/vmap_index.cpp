@@ -129,9 +129,9 @@ Tensor spread_index(const Tensor& index, IntList like, int64_t dim) {
 }
 
 void index_select_rule(BatchCall& c) {
-  if (!c.batched(2)) return shift_dims(c);
   if (c.rank(0) == 0) return loop_over_examples(c);
   const int64_t dim = wrap_dim(c.arg(1).integer(), c.rank(0)) + 1;
+  if (!c.batched(2)) return c.result(ops::index_select(c.front(0), dim, c.logical(2)));
   const Tensor self = c.examples(0);
   const Tensor index = ops::reshape(c.examples(2), IntList{c.size(), c.logical(2).numel()});
   c.result(ops::gather(self, dim, spread_index(index, self.sizes(), dim), false));
