@@ -1,7 +1,9 @@
 // Views as copies (`x_copy`), writes through a view into a copy (`x_scatter`), and the other ways to split.
 #include "dispatch/exact_out.h"
 #include "dispatch/table.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -37,10 +39,17 @@ void check_source(const char* op, const Tensor& part, const Tensor& src) {
            ", slice size = ", part.sizes());
 }
 
+// A copy of `self` to write `src` to: inside a function transform it must belong to the level of `src` too.
+Tensor copy_to_write(const Tensor& self, const Tensor& src) {
+  if (!src->wrapping) return clone(self, std::nullopt);
+  return ops::where(ops::new_zeros(src, IntList{}, DType::Bool, std::nullopt, std::nullopt, std::nullopt),
+                    self, self);
+}
+
 // A copy of `self` in which the part that `view` shows holds `src`.
 template <class View>
 Tensor scattered(const char* op, const Tensor& self, const Tensor& src, View&& view) {
-  const Tensor result = clone(self, std::nullopt), part = view(result);
+  const Tensor result = copy_to_write(self, src), part = view(result);
   check_source(op, part, src);
   copy_(part, src, false);
   return result;

@@ -97,12 +97,7 @@ PyObject* record(const Op& op) {
   set(dict.get(), "family", to_python(family_names[static_cast<int>(op.family)]));
   set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));
-<<<<<<< HEAD
   set(dict.get(), "meta_refusal", op.meta_refusal ? to_python(op.meta_refusal) : Py_NewRef(Py_None));
-=======
-  set(dict.get(), "vmap", to_python(batch_entry(op).kind));
-  set(dict.get(), "forward", to_python(tangent_rule_name(op)));
->>>>>>> 908c762 (Test transforms over every operator row; mend what they found)
   set(dict.get(), "inplace", op.has_inplace);
   set(dict.get(), "out", op.has_out);
   set(dict.get(), "function", op.is_function);

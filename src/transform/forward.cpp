@@ -38,7 +38,10 @@ class WithoutTangents {
 // -------------------------------------------------------------------------------------------------------------
 
 using Names = std::set<std::string_view>;
-const Names kLinear = {"sum",
+const Names kLinear = {"_fft_c2c",
+                       "_fft_c2r",
+                       "_fft_r2c",
+                       "sum",
                        "mean",
                        "nansum",
                        "cumsum",
@@ -200,13 +203,19 @@ class DualCall final : public BackwardContext {
     return real;
   }
 
-  // Every differentiable operand replaced by its tangent, or zeros.
+  // What selects elements is no term of a linear operator.
+  bool selects(int p) const {
+    const std::string_view name = op_.schema.parameters[p].name;
+    return name == "index" || name == "indices" || name == "mask" || name == "condition";
+  }
+
+  // Every operand replaced by its tangent, or zeros.
   std::vector<Value> tangent_args(std::vector<Tensor>& zeros, std::vector<std::vector<Tensor>>& lists) const {
     std::vector<Value> args = args_;
     zeros.reserve(64);
     lists.reserve(64);
     auto tangent = [&](int p, size_t i, const Tensor& t) {
-      if (!differentiable(t)) return t;
+      if (selects(p) || !t.defined()) return t;
       return tangents_[p][i].defined() ? tangents_[p][i] : ops::zeros_like(t);
     };
     for (uint64_t bits = op_.tensor_parameters; bits; bits &= bits - 1) {

@@ -186,6 +186,27 @@ void embedding_backward_rule(BatchCall& c) {
   c.result(std::move(table));
 }
 
+// One table for all examples; each example brings its own values.
+template <int Values, int Shared>
+void lookup_rule(BatchCall& c) {
+  if (!c.batched(Values) || (Shared >= 0 && c.batched(Shared))) return loop_over_examples(c);
+  std::vector<Value> args = c.args();
+  const Tensor values = c.front(Values);
+  args[Values] = Value(values);
+  c.call(args.data());
+}
+
+void one_hot_rule(BatchCall& c) {
+  RL_CHECK(c.arg(1).integer() >= 0,
+           "vmap: one_hot() needs num_classes: what it would find in the values differs between examples");
+  lookup_rule<0, -1>(c);
+}
+
+void searchsorted_rule(BatchCall& c) {
+  if (c.rank(0) == 1 && !(c.arg_count() > 5 && c.given(5))) return lookup_rule<1, 0>(c);
+  loop_over_examples(c);
+}
+
 void refuse_dynamic(BatchCall& c) {
   RL_FAIL(
       "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
@@ -207,6 +228,12 @@ void add_index_rules(BatchTable& t) {
   t.set("take", take_rule, "index");
   t.set("embedding", embedding_rule, "index");
   t.set("embedding_dense_backward", embedding_backward_rule, "index");
+  t.set("bucketize", lookup_rule<0, 1>, "index");
+  t.set("isin", lookup_rule<0, 1>, "index");
+  t.set("nn::one_hot", one_hot_rule, "index");
+  for (const Op* op : t.table().find("", "searchsorted"))
+    if (op->schema.parameters[1].type == Tag::Tensor && op->schema.overload == "Tensor")
+      t.set(*op, searchsorted_rule, "index");
   for (const char* name : {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive",
                            "bincount", "repeat_interleave.Tensor"})
     t.set(name, refuse_dynamic, "refused: the result's shape depends on values");

@@ -64,21 +64,17 @@ void add_product(BatchCall& c, int64_t rank) {
 void addmm_rule(BatchCall& c) { add_product<mm_rule>(c, 2); }
 void baddbmm_rule(BatchCall& c) { add_product<bmm_rule>(c, 3); }
 
-// Operands with leading dimensions that must agree.
+// Operands that are matrices or vectors: the examples become their leading dimension. With leading dimensions
+// of their own, operands of different ranks would no longer line up.
 void leading_rule(BatchCall& c) {
-  int64_t rank = 0;
-  std::vector<int> parameters;
-  for (uint64_t bits = c.op().tensor_parameters; bits; bits &= bits - 1) {
-    const int p = __builtin_ctzll(bits);
-    if (!c.given(p)) continue;
-    parameters.push_back(p);
-    rank = std::max(rank, c.rank(p));
-  }
-  std::vector<Tensor> operands;
-  for (int p : parameters) operands.push_back(c.aligned(c.logical(p), rank));
-  std::vector<Value> args = c.args();
-  for (size_t i = 0; i < parameters.size(); ++i) args[parameters[i]] = Value(operands[i]);
-  c.call(args.data());
+  int64_t low = -1, high = 0;
+  each_operand(c.frame(), [&](const Tensor& t) {
+    low = low < 0 ? t.dim() : std::min(low, t.dim());
+    high = std::max(high, t.dim());
+  });
+  if (high > 2 && low != high) return loop_over_examples(c);
+  const Operands all(c.frame(), [&](const Tensor& t, int) { return c.examples(t); });
+  c.call(all.args());
 }
 
 }  // namespace
@@ -91,11 +87,27 @@ void add_matmul_rules(BatchTable& t) {
   t.set("vdot", dot_rule, "matmul");
   t.set("addmm", addmm_rule, "matmul");
   t.set("baddbmm", baddbmm_rule, "matmul");
-  for (const char* name :
-       {"linalg::cholesky", "linalg::det", "linalg::eigh", "linalg::inv", "linalg::slogdet",
-        "linalg::solve_triangular", "linalg::svd", "_linalg_qr", "_linalg_solve", "linalg::eig",
-        "linalg::eigvals", "_linalg_eigh", "_linalg_svd", "_linalg_eig", "linalg::inv_ex",
-        "linalg::cholesky_ex", "cholesky_inverse", "cholesky_solve", "linalg::matrix_exp"})
+  for (const char* name : {"linalg::cholesky_ex",
+                           "linalg::eig",
+                           "linalg::householder_product",
+                           "linalg::inv_ex",
+                           "linalg::ldl_factor_ex",
+                           "linalg::ldl_solve",
+                           "linalg::lu_factor_ex",
+                           "linalg::lu_solve",
+                           "linalg::matrix_exp",
+                           "linalg::qr",
+                           "linalg::solve_triangular",
+                           "_linalg_det",
+                           "_linalg_eigh",
+                           "_linalg_eigvals",
+                           "_linalg_slogdet",
+                           "_linalg_solve_ex",
+                           "_linalg_svd",
+                           "cholesky_inverse",
+                           "cholesky_solve",
+                           "geqrf",
+                           "triangular_solve"})
     t.set(name, leading_rule, "leading dims");
 }
 

@@ -22,7 +22,10 @@ REFUSALS = (
     "randomness error mode",
     "calling .item()",
     "doesn't have storage",
+    "needs num_classes",
 )
+# Its offset counts in the memory that all examples share: a loop over slices asks for something else.
+STORAGE = ("as_strided", "as_strided_copy", "as_strided_scatter")
 BATCH = 3
 
 
@@ -82,6 +85,8 @@ def check_mapped(function, args, kwargs, which):
 def test_vmap_is_a_loop(row):
     if "vmap" in row.refused:
         pytest.skip(row.refused["vmap"])
+    if row.name in STORAGE:
+        pytest.skip("storage offsets differ between slices and examples")
     function = resolve(rl, row.name)
     for sample in samples(row, MAIN[row.name]):
         args, kwargs = arguments(rl, sample, MAIN[row.name])

@@ -1,0 +1,140 @@
+"""Forward-mode differentiation: dual tensors, writes in place, forward over reverse, gradcheck."""
+
+import pytest
+
+import rushlight as torch
+import rushlight.autograd.forward_ad as fwAD
+from rushlight.autograd import functional, gradcheck
+
+close = torch.testing.assert_close
+
+
+@pytest.fixture
+def x():
+    torch.manual_seed(0)
+    return torch.randn(3, dtype=torch.float64)
+
+
+def test_a_dual_tensor_carries_its_tangent(x):
+    t = torch.ones_like(x)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, t)
+        primal, tangent = fwAD.unpack_dual(dual)
+        close(primal, x)
+        close(tangent, t)
+        close(fwAD.unpack_dual(dual.exp().sum()).tangent, x.exp().sum())
+        assert fwAD.unpack_dual(dual.detach()).tangent is None
+        assert fwAD.unpack_dual(dual > 0).tangent is None
+    assert fwAD.unpack_dual(dual).tangent is None
+
+
+def test_writes_in_place_carry_tangents(x):
+    t = torch.ones_like(x)
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(x, t)
+        product = x.clone().mul_(dual)
+        close(fwAD.unpack_dual(product).tangent, x)
+        whole = torch.zeros(4, dtype=x.dtype)
+        whole[1:].copy_(dual.sin())
+        close(fwAD.unpack_dual(whole).tangent, torch.cat([torch.zeros(1, dtype=x.dtype), x.cos()]))
+        product.zero_()
+        close(fwAD.unpack_dual(product).tangent, torch.zeros_like(x))
+        view = fwAD.make_dual(x.clone(), t.clone())[:2]
+        view.mul_(3)
+        close(fwAD.unpack_dual(view).tangent, torch.full((2,), 3.0, dtype=x.dtype))
+
+
+def test_forward_over_reverse_is_a_hessian_product(x):
+    v = torch.randn_like(x)
+    leaf = x.clone().requires_grad_()
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(leaf, v)
+        (gradient,) = torch.autograd.grad((dual**3).sum(), dual, create_graph=True)
+        close(fwAD.unpack_dual(gradient).tangent.detach(), 6 * x * v)
+
+
+def test_tangents_can_be_differentiated(x):
+    leaf = x.clone().requires_grad_()
+    with fwAD.dual_level():
+        tangent = fwAD.unpack_dual(fwAD.make_dual(leaf, torch.ones_like(x)).sin()).tangent
+    tangent.sum().backward()
+    close(leaf.grad, -x.sin())
+
+
+def test_levels_are_checked(x):
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fwAD.make_dual(x, x)
+    with fwAD.dual_level():
+        with pytest.raises(RuntimeError, match="Nested forward mode AD"):
+            fwAD.enter_dual_level()
+        with pytest.raises(RuntimeError, match="different size"):
+            fwAD.make_dual(x, x[:2])
+        with fwAD._set_fwd_grad_enabled(False):
+            assert fwAD.unpack_dual(fwAD.make_dual(x, x).sin()).tangent is None
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * ctx.saved_tensors[0] ** 2 * g
+
+    @staticmethod
+    def jvp(ctx, t):
+        return 3 * ctx.saved_tensors[0] ** 2 * t
+
+
+def test_custom_functions(x):
+    assert gradcheck(Cube.apply, (x.requires_grad_(),), check_forward_ad=True)
+
+
+def test_gradcheck_compares_forward_mode(x):
+    z = torch.randn(2, 2, dtype=torch.complex128, requires_grad=True)
+    assert gradcheck(lambda a: (a.sin(), a * a), (x.requires_grad_(),), check_forward_ad=True,
+                     check_batched_forward_grad=True, check_batched_grad=True)  # fmt: skip
+    assert gradcheck(lambda a: (a @ a).abs(), (z,), check_forward_ad=True)
+
+    class Wrong(Cube):
+        @staticmethod
+        def jvp(ctx, t):
+            return t
+
+    with pytest.raises(RuntimeError, match="forward mode"):
+        gradcheck(Wrong.apply, (x,), check_forward_ad=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}]
+)
+def test_jacobians_of_all_strategies_agree(options, x):
+    def f(a, b):
+        return a * b.sum(), (a**2).sum()
+
+    y = torch.randn(2, dtype=x.dtype)
+    for mine, plain in zip(functional.jacobian(f, (x, y), **options), functional.jacobian(f, (x, y))):
+        close(mine, plain)
+    close(functional.jacobian(torch.sin, x, **options), torch.diag(x.cos()))
+
+
+@pytest.mark.parametrize("strategy", ["reverse-mode", "forward-mode"])
+def test_hessians(strategy, x):
+    found = functional.hessian(lambda a: (a**3).sum(), x, vectorize=True, outer_jacobian_strategy=strategy)
+    close(found, torch.diag(6 * x))
+
+
+def test_strategies_that_exclude_each_other(x):
+    with pytest.raises(NotImplementedError, match="vectorize=True"):
+        functional.jacobian(torch.sin, x, strategy="forward-mode")
+    with pytest.raises(RuntimeError, match="not supported together"):
+        functional.jacobian(torch.sin, x, vectorize=True, strict=True)
+
+
+def test_batched_gradients(x):
+    leaf = x.requires_grad_()
+    (rows,) = torch.autograd.grad(leaf.sin(), leaf, torch.eye(3, dtype=x.dtype), is_grads_batched=True)
+    close(rows, torch.diag(x.detach().cos()))
