@@ -43,6 +43,9 @@ void Table::freeze() const {
     RL_ASSERT(op.kernel[0], "no CPU kernel: ", op.schema.text);
     RL_ASSERT(op.family == Family::Composite || op.derivative || op.refusal,
               "neither a derivative nor a refusal: ", op.schema.text);
+    for (const auto& result : op.schema.returns)
+      RL_ASSERT(!op.has_out || result.type != Tag::TensorList,
+                "out= for a list of tensors: ", op.schema.text);
   }
 }
 

@@ -268,6 +268,14 @@ Tensor triangle_kernel(const Call& call, const Tensor& self, int64_t diagonal) {
   return out;
 }
 
+// Entries on and below a diagonal. row * col must not overflow.
+int64_t entries_below(int64_t row, int64_t col, int64_t offset) {
+  const int64_t first = std::clamp<int64_t>(-offset, 0, row);              // the first row with an entry
+  const int64_t full = std::clamp<int64_t>(col - offset - 1, first, row);  // the first row with all of them
+  const int64_t n = full - first;
+  return n * (first + offset + 1) + (n % 2 ? n * ((n - 1) / 2) : n / 2 * (n - 1)) + (row - full) * col;
+}
+
 template <bool Upper>
 Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64_t offset, OptDType dtype,
                                OptLayout layout, OptDevice device, OptBool pin) {
@@ -277,17 +285,20 @@ Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64
   const DType type = dtype.value_or(DType::Int64);
   RL_CHECK(type == DType::Int64 || type == DType::Int32, "\"", call.op.name(), "\" not implemented for '",
            legacy_name(type), "'");
+  offset = std::clamp(offset, -row, col);  // beyond, nothing changes
   // Columns of row i that belong: [0, i + offset] below, [i + offset, col) above.
   auto first = [&](int64_t i) { return Upper ? std::clamp<int64_t>(i + offset, 0, col) : int64_t{0}; };
   auto last = [&](int64_t i) { return Upper ? col : std::clamp<int64_t>(i + offset + 1, 0, col); };
-  int64_t n = 0;
-  for (int64_t i = 0; i < row; ++i) n += last(i) - first(i);
+  const int64_t all = checked_numel(IntList{row, col});
+  const int64_t below = entries_below(row, col, Upper ? offset - 1 : offset), n = Upper ? all - below : below;
+  const int64_t first_row = Upper ? 0 : std::clamp<int64_t>(-offset, 0, row);
+  const int64_t last_row = n == 0 ? first_row : Upper ? std::min(row, col - offset) : row;
   const Tensor out = empty_tensor({2, n}, type, device.value_or(Device{}));
   if (!out.is_cpu()) return out;
   visit_dtype(TypeList<int32_t, int64_t>{}, type, call.op.name(), [&](auto tag) {
     auto* rows = out.data<decltype(tag)>();
     auto* columns = rows + n;
-    for (int64_t i = 0; i < row; ++i)
+    for (int64_t i = first_row; i < last_row; ++i)
       for (int64_t j = first(i); j < last(i); ++j)
         *rows++ = static_cast<decltype(tag)>(i), *columns++ = static_cast<decltype(tag)>(j);
   });

@@ -4,8 +4,10 @@
 
 #include "cpu/copy.h"
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/view.h"
@@ -60,8 +62,11 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {
   RL_CHECK(p >= 1, "p has to be greater than or equal to 1");
-  Tensor sum = ops::lgamma(self);
-  for (int64_t i = 1; i < p; ++i) sum = sum + ops::lgamma(self - Scalar(0.5 * static_cast<double>(i)));
+  const Tensor steps =
+      ops::arange(Scalar(0.0), Scalar(-0.5 * static_cast<double>(p)), Scalar(-0.5),
+                  pointwise::float_type(self.dtype()), std::nullopt, self.device(), std::nullopt);
+  const Tensor sum =
+      ops::sum_dim(ops::lgamma(ops::unsqueeze(self, -1) + steps), IntList{-1}, false, std::nullopt);
   return sum + Scalar(static_cast<double>(p) * (static_cast<double>(p) - 1) / 4 * std::log(std::numbers::pi));
 }
 

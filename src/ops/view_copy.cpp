@@ -23,14 +23,13 @@ template <auto& View, class = std::remove_cvref_t<decltype(View)>>
 struct Copying;
 template <auto& View, class R, class... A>
 struct Copying<View, Fn<R(A...)>> {
+  using Result = R;
   static R body(const Call&, A... args) { return dense(View(args...)); }
 };
 template <auto& View>
 void copying(Table& t, const char* schema) {
-  t.composite(schema, &Copying<View>::body)
-      .doc("What the view of that name shows, copied.")
-      .out()
-      .data(&exact_dtype_out);
+  auto record = t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.");
+  if constexpr (std::is_same_v<typename Copying<View>::Result, Tensor>) record.out().data(&exact_dtype_out);
 }
 
 void check_source(const char* op, const Tensor& part, const Tensor& src) {
