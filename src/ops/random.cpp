@@ -195,12 +195,18 @@ int64_t toward_inside(DType t, int64_t value, int64_t step) {
       d = static_cast<float>(BFloat16(static_cast<float>(v)));
     else if (t == DType::Float32)
       d = static_cast<float>(v);
-    return std::abs(d) < 0x1p63 ? static_cast<int64_t>(d) : std::numeric_limits<int64_t>::min();
+    const int64_t beyond =
+        step > 0 && d > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min();
+    return std::abs(d) < 0x1p63 ? static_cast<int64_t>(d) : beyond;
   };
+  if (value == (step > 0 ? std::numeric_limits<int64_t>::max() : std::numeric_limits<int64_t>::min()))
+    return value;
   const int64_t inner = value + step, found = rounded(inner);
   if (step > 0 ? found >= value : found < value) return value;
   int bits = 0;
-  for (int64_t magnitude = std::abs(inner); magnitude >>= 1;) ++bits;
+  for (auto magnitude = inner < 0 ? 0 - static_cast<uint64_t>(inner) : static_cast<uint64_t>(inner);
+       magnitude >>= 1;)
+    ++bits;
   return found + step * (int64_t{1} << (bits - significant_bits(t) + 1));
 }
 

@@ -250,3 +250,9 @@ def test_gradients_stop_at_random_numbers():
     mean = rushlight.zeros(3, requires_grad=True)
     rushlight.normal(mean, 1.0).sum().backward()
     assert values(mean.grad) == [0, 0, 0]
+
+
+@pytest.mark.parametrize("bounds", [(2**63 - 1, None), (2**63 - 1000, None)])
+def test_float_bounds_at_the_end_of_integers(bounds):
+    with pytest.raises(RuntimeError, match="random_ expects 'from'"):
+        rushlight.ones(3).random_(*bounds)
