@@ -1,9 +1,10 @@
-"""Calls every operator with arguments that nobody should pass, in child processes of test_hostile_arguments.py.
+"""Calls every operator with arguments that nobody should pass, in child processes of the test of that name.
 
 python tests/python/hostile.py --cases 1000 --seed 7 --only conv     searches longer, goes on after a crash
 
 A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, or
-return a tensor that reaches beyond its storage. The call in progress lies in a file, where the parent finds it.
+return a tensor that reaches beyond its storage. The call in progress lies in a file, where the
+parent finds it.
 """
 
 import argparse
@@ -80,7 +81,7 @@ DTYPES = DTYPES.split() + ["complex64", "complex128"]
 
 
 class Maker:
-    """Random arguments for one call, whose tensors tend to share a shape and a dtype, so that some calls run."""
+    """Random arguments for one call, whose tensors tend to share shape and dtype, so that some calls run."""
 
     def __init__(self, rl, rng):
         self.rl, self.rng = rl, rng

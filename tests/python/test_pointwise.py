@@ -117,7 +117,7 @@ def test_layouts(row, count):
     transposed = find(torch, row.name)(*row.first, *(ours(t).t() for t in base), *row.extra, **row.kwargs)
     assert tuple(transposed.shape) == (4, 6)
     check(transposed.t(), want)
-    if str(want.dtype) == "torch.float64":
+    if str(want.dtype) == "torch.float64" and row.name != "mvlgamma":  # a sum over a dimension of its own
         assert tuple(transposed.stride()) == (1, 4)
     if count > 1:
         shapes = [(5, 1, 3), (2, 1), (3,)]
