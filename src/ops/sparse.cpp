@@ -82,6 +82,14 @@ Tensor as_coo(const Tensor& t) {
 
 Tensor coo_kernel(const Call&, const Tensor& indices, const Tensor& values, IntList size,
                   std::optional<bool> coalesced) {
+  RL_CHECK(indices.dim() == 2 && indices.dtype() == DType::Int64 && values.dim() >= 1 &&
+               indices.size(1) == values.size(0) &&
+               static_cast<int64_t>(size.size()) == indices.size(0) + values.dim() - 1,
+           "sparse_coo_tensor: indices of shape ", indices.sizes(), ", values of shape ", values.sizes(),
+           " and size ", size, " do not fit");
+  for (int64_t d = 1; d < values.dim(); ++d)
+    RL_CHECK(size[static_cast<size_t>(indices.size(0) + d - 1)] == values.size(d),
+             "sparse_coo_tensor: values of shape ", values.sizes(), " do not fit the size ", size);
   return make_sparse({.indices = indices, .values = values, .coalesced = coalesced.value_or(false)}, size);
 }
 
@@ -91,6 +99,11 @@ Tensor compressed_kernel(const Call&, const Tensor& compressed, const Tensor& pl
   RL_CHECK(chosen == Layout::SparseCsr || chosen == Layout::SparseCsc,
            "sparse_compressed_tensor: only sparse_csr and sparse_csc are supported, got ",
            layout_text(chosen));
+  RL_CHECK(compressed.dim() == 1 && plain.dim() == 1 && values.dim() >= 1 && size.size() >= 2 &&
+               plain.numel() == values.size(0) &&
+               compressed.numel() == size[chosen == Layout::SparseCsr ? 0 : 1] + 1,
+           "sparse_compressed_tensor: indices of shapes ", compressed.sizes(), " and ", plain.sizes(),
+           ", values of shape ", values.sizes(), " and size ", size, " do not fit");
   return make_sparse({.layout = chosen, .compressed = compressed, .plain = plain, .values = values}, size);
 }
 

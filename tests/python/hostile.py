@@ -309,6 +309,9 @@ def check_result(rl, value):
     if isinstance(value, (list, tuple)):
         for item in value[:64]:
             check_result(rl, item)
+    elif isinstance(value, rl.Tensor) and value.layout != rl.strided:
+        parts = ["_indices"] if value.is_sparse else []
+        check_result(rl, [getattr(value, part)() for part in [*parts, "_values"]])
     elif isinstance(value, rl.Tensor) and value.device.type == "cpu" and value.numel():
         reach = [(n - 1) * s for n, s in zip(value.shape, value.stride())]
         low = value.storage_offset() + sum(r for r in reach if r < 0)
