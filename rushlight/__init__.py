@@ -78,6 +78,19 @@ _HOMES = {
         hspmm smm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
         sspaddmm
     """,
+    "_native_forms": """
+        cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle channel_shuffle
+        bilinear binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss
+        margin_ranking_loss triplet_margin_loss poisson_nll_loss ctc_loss instance_norm
+        embedding_bag embedding_renorm_ affine_grid_generator grid_sampler conv_tbc norm_except_dim
+        batch_norm_stats batch_norm_elemt grid_sampler_2d grid_sampler_3d
+    """,
+    "_more_functions": """
+        gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
+        _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
+        _foreach_norm view_as_complex_copy view_as_real_copy slice_inverse set_anomaly_enabled
+        sym_sum sym_constrain_range sym_constrain_range_for_size
+    """,
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

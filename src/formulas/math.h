@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "core/dtype.h"
+#include "formulas/elementary.h"
 
 #if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
 #define RL_VECTOR_MATH(name)                                                    \
@@ -61,26 +62,18 @@ concept Complex = is_complex_v<T>;
   T name(T z) {               \
     return std::name(z);      \
   }
-RL_MATH(exp)
 RL_MATH(exp2)
 RL_MATH(expm1)
-RL_MATH(log)
 RL_MATH(log2)
-RL_MATH(log10)
 RL_MATH(log1p)
-RL_MATH(sin)
-RL_MATH(cos)
 RL_MATH(tan)
-RL_MATH(asin)
 RL_MATH(acos)
 RL_MATH(atan)
 RL_MATH(sinh)
-RL_MATH(cosh)
 RL_MATH(tanh)
 RL_MATH(asinh)
 RL_MATH(acosh)
 RL_MATH(atanh)
-RL_MATH(erf)
 RL_MATH(erfc)
 RL_MATH(sqrt)
 RL_MATH(floor)
@@ -109,6 +102,37 @@ RL_COMPLEX_MATH(acosh)
 RL_COMPLEX_MATH(atanh)
 RL_COMPLEX_MATH(sqrt)
 #undef RL_MATH
+
+inline float exp(float x) { return exp_real(x); }
+inline double exp(double x) { return exp_real(x); }
+inline float log(float x) { return log_real(x); }
+inline double log(double x) { return ::log(x); }
+inline float sin(float x) { return ::sinf(x); }
+inline float cos(float x) { return ::cosf(x); }
+// Both are computed, so that there is no branch; the far one also keeps the sign of zero.
+[[gnu::always_inline]] inline double sin(double x) {
+  const double near = sine_of(quarter_turn(x), 0), far = ::sin(x);
+  return x != 0 && std::fabs(x) < 0x1p20 ? near : far;
+}
+[[gnu::always_inline]] inline double cos(double x) {
+  const double near = sine_of(quarter_turn(x), 1), far = ::cos(x);
+  return std::fabs(x) < 0x1p20 ? near : far;
+}
+// Single precision by way of double, where the vector version in single precision is 2 to 3 units off.
+inline float cosh(float x) { return ::coshf(x); }
+[[gnu::always_inline]] inline double cosh(double x) {
+  const double e = exp_real(std::fabs(x)), far = ::cosh(x);
+  return std::fabs(x) < 700 ? 0.5 * e + 0.5 / e : far;
+}
+inline float log10(float x) { return static_cast<float>(::log10(static_cast<double>(x))); }
+inline double log10(double x) { return ::log10(x); }
+inline float asin(float x) { return static_cast<float>(::asin(static_cast<double>(x))); }
+inline double asin(double x) { return ::asin(x); }
+inline float erf(float x) { return static_cast<float>(::erf(static_cast<double>(x))); }
+inline double erf(double x) { return ::erf(x); }
+// 3 units off in single precision, and four times as fast: for activations.
+inline float fast_erf(float x) { return ::erff(x); }
+inline double fast_erf(double x) { return ::erf(x); }
 #undef RL_MATH2
 #undef RL_COMPLEX_MATH
 

@@ -19,6 +19,74 @@ inline constexpr double kBernoulliFactorial[] = {1.0 / 12,
                                                  1.0 / 74724249600.0,
                                                  -3617.0 / 10670622842880000.0};
 
+// e^-x I0(x) and e^-x I1(x) / x on [0, 8].
+inline constexpr long double kBesselI0Small[] = {
+    0.338397637204738042498L,     -0.304682672343198398683L,      0.171620901522208775349L,
+    -0.094901097048047644421L,    0.0493052842396707084878L,      -0.0237374148058994688156L,
+    0.0105464603945949983183L,    -0.0043243099950505759443L,     0.00163947561694133579842L,
+    -0.000576375574538582365885L, 0.000188502885095841655729L,    -0.0000575419501008210370398L,
+    0.0000164484480707288970893L, -0.00000441673835845875056359L, 0.00000111738753912010371815L,
+    -2.67079385394061173391e-7L,  6.04699502254191894932e-8L,     -1.30002500998624804212e-8L,
+    2.65982372468238665035e-9L,   -5.18979560163526290666e-10L,   9.67580903537323691224e-11L,
+    -1.72682629144155570723e-11L, 2.95505266312963983461e-12L,    -4.8564467831119294609e-13L,
+    7.67618549860493561688e-14L,  -1.16853328779934516808e-14L,   1.71539128555513303061e-15L,
+    -2.43127984654795469359e-16L, 3.33079451882223809783e-17L};
+inline constexpr long double kBesselI1Small[] = {
+    0.126293593221816827412L,      -0.176416518357834055153L,    0.102643658689847095384L,
+    -0.0529459812080949914269L,    0.0247264490306265168283L,    -0.0105640848946261981558L,
+    0.00415642294431288815669L,    -0.00151357245063125314899L,  0.000512285956168575772895L,
+    -0.000161760815825896745588L,  0.0000478156510755005422638L, -0.0000132731636560394358279L,
+    0.00000347025130813767847674L, -8.56872026469545474066e-7L,  2.00329475355213526229e-7L,
+    -4.44505912879632808065e-8L,   9.38153738649577178388e-9L,   -1.8872497517228292879e-9L,
+    3.62559028155211703701e-10L,   -6.66348972350202774223e-11L, 1.17361862988909016308e-11L,
+    -1.9839743977649437152e-12L,   3.22379336594557470981e-13L,  -5.04218550472791168711e-14L,
+    7.60068429473540693407e-15L,   -1.10559694773538630803e-15L, 1.55363195773620046892e-16L,
+    -2.11142121435816607824e-17L};
+// sqrt(x) e^-x I(x) over 8/x in [0, 1].
+inline constexpr long double kBesselI0Large[] = {
+    0.402245205507054415804L,      0.0033691164782556940899L,    0.0000688975834691682398426L,
+    0.00000289137052083475648297L, 2.04891858946906374183e-7L,   2.26666899049817806459e-8L,
+    3.39623202570838634515e-9L,    4.9406023882249695891e-10L,   1.18891471078464383424e-11L,
+    -3.14991652796324136454e-11L,  -1.32158118404477131188e-11L, -1.79417853150680611778e-12L,
+    7.18012445138366623367e-13L,   3.85277838274214270114e-13L,  1.54008621752140982691e-14L,
+    -4.15056934728722208663e-14L,  -9.5548466988283076487e-15L,  3.81168066935262242075e-15L,
+    1.7725601330565263836e-15L,    -3.42548561967721913462e-16L, -2.82762398051658348494e-16L,
+    3.4612228676974610931e-17L,    4.46562142029675999901e-17L};
+inline constexpr long double kBesselI1Large[] = {
+    0.389288117509140060237L,       -0.00976109749136146840777L,  -0.000110588938762623716291L,
+    -0.00000388256480887769039346L, -2.51223623787020892529e-7L,  -2.63146884688951950684e-8L,
+    -3.83538038596423702205e-9L,    -5.58974346219658380687e-10L, -1.8974958123505412345e-11L,
+    3.25260358301548823856e-11L,    1.41258074366137813316e-11L,  2.03562854414708950722e-12L,
+    -7.19855177624590851209e-13L,   -4.08355111109219731823e-13L, -2.10154184277266431302e-14L,
+    4.2724400167119513543e-14L,     1.04202769841288027642e-14L,  -3.81440307243700780477e-15L,
+    -1.88035477551078244851e-15L,   3.30820231092092828273e-16L,  2.96262899764595013907e-16L,
+    -3.20952592199342395878e-17L,   -4.65030536848935832557e-17L};
+// (1 + sqrt(pi) x) e^(x^2) erfc(x) over 4 / (4 + x) in [0, 1].
+inline constexpr long double kErfcx[] = {
+    1.07743327418115152011L,       0.0552531971333554430544L,    -0.0515091762573332432665L,
+    -0.0458329881399714482837L,    -0.0231652665231464519344L,   -0.00877020277671632873183L,
+    -0.00264033298713995930341L,   -0.000635250032515716910099L, -0.000117895016223019122793L,
+    -0.0000149650949275936069367L, -6.51036678079424488473e-7L,  2.07129048570030239197e-7L,
+    4.86379605094493447697e-8L,    1.94423623530900602995e-9L,   -1.01048985686811045856e-9L,
+    -1.68365639612874061969e-10L,  1.18157463734310677426e-11L,  6.03779466239922124706e-12L,
+    9.55279968162651302252e-14L,   -1.86923529750622037163e-13L, -1.33383950833814184978e-14L,
+    5.793342498813899624e-15L,     6.7159511992251903138e-16L,   -1.92549122377880209375e-16L,
+    -2.82766490552523617167e-17L};
+
+// Sum of c[k] T_k(2 u - 1) for u in [0, 1], by Clenshaw's recurrence.
+// In extended precision, as the terms of small sums are larger than the sum.
+template <size_t N>
+inline double chebyshev_sum(const long double (&c)[N], double u) {
+  const long double t = 2 * (2 * static_cast<long double>(u) - 1);
+  long double b1 = 0, b2 = 0;
+  for (size_t k = N - 1; k > 0; --k) {
+    const long double b = t * b1 - b2 + c[k];
+    b2 = b1;
+    b1 = b;
+  }
+  return static_cast<double>(t / 2 * b1 - b2 + c[0]);
+}
+
 inline double digamma(double x) {
   if (x == 0) return copysign(kInf<double>, -x);
   double result = 0;
@@ -61,8 +129,23 @@ inline double zeta(double s, double q) {
   return sum;
 }
 
-// x^a e^-x / Gamma(a)
-inline double gamma_weight(double a, double x) { return exp(a * log(x) - x - std::lgamma(a)); }
+// m - log(1 + m) without cancellation for small m.
+inline double log1p_defect(double m) {
+  if (abs(m) > 0.4) return m - log1p(m);
+  const double s = m / (2 + m), z = s * s;
+  double tail = 0;
+  for (int k = 25; k >= 3; k -= 2) tail = tail * z + 1.0 / k;
+  return s * (m - 2 * z * tail);
+}
+// x^a e^-x / Gamma(a). The exponents of x^a and Gamma(a) cancel; by Stirling's series they need not be
+// computed.
+inline double gamma_weight(double a, double x) {
+  if (a < 20 && x < 700) return pow(x, a) * exp(-x) / std::tgamma(a);
+  if (a < 20) return exp(a * log(x) - x - std::lgamma(a));
+  const double r = 1 / (a * a);
+  const double correction = (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r / 1680))) / a;
+  return sqrt(a / (2 * kPi<double>)) * exp(-a * log1p_defect((x - a) / a)) * exp(-correction);
+}
 
 inline double igamma_series(double a, double x) {
   double term = 1 / a, sum = term;
@@ -102,11 +185,15 @@ inline double igammac(double a, double x) {
   return x < a + 1 ? 1 - igamma_series(a, x) : igammac_fraction(a, x);
 }
 
-// exp(x^2) erfc(x)
+// exp(x^2) erfc(x). Squares are split, as their rounding error would be multiplied by 2 x^2.
 inline double erfcx(double x) {
-  if (x < 25) return x < -26.7 ? kInf<double> : exp(x * x) * erfc(x);
-  const double r = 1 / (x * x);
-  return (1 - r * (0.5 - r * (0.75 - r * 1.875))) / (x * kSqrtPi);
+  if (x != x) return x;
+  const double size = abs(x);
+  const double right = chebyshev_sum(kErfcx, 4 / (4 + size)) / (1 + kSqrtPi * size);
+  if (x >= 0) return size > 1e300 ? 1 / (size * kSqrtPi) : right;
+  if (size > 26.7) return kInf<double>;
+  const double high = static_cast<float>(size), low = (size - high) * (size + high);
+  return 2 * exp(high * high) * exp(low) - right;
 }
 // The x >= 0 with erfc(x) = q for q in (0, 1]: Newton's method on the logarithm, which is nearly a parabola.
 inline double erfc_inverse(double q) {
@@ -117,7 +204,10 @@ inline double erfc_inverse(double q) {
     x += step;
     if (abs(step) < 1e-15 * (1 + abs(x))) break;
   }
-  return x;
+  // A last step in extended precision, where erfc does not underflow.
+  if (x > 26) return x;
+  const long double wide = x, slope = std::exp(-wide * wide) * 2 / kSqrtPi;
+  return static_cast<double>(wide + (std::erfc(wide) - q) / slope);
 }
 inline double erfinv(double y) {
   if (!(abs(y) <= 1)) return kNan<double>;
@@ -125,7 +215,8 @@ inline double erfinv(double y) {
   if (abs(y) > 0.5) return copysign(erfc_inverse(1 - abs(y)), y);
   double x = y * kSqrtPi / 2;
   for (int i = 0; i < 6; ++i) x -= (erf(x) - y) * exp(x * x) * kSqrtPi / 2;
-  return x;
+  const long double wide = x;
+  return static_cast<double>(wide - (std::erf(wide) - y) * exp(x * x) * kSqrtPi / 2);
 }
 inline double ndtri(double p) {
   if (!(p >= 0 && p <= 1)) return kNan<double>;
@@ -142,15 +233,8 @@ inline double log_ndtr(double x) {
 // exp(-|x|) times the modified Bessel function of order 0 or 1, for x >= 0.
 inline double bessel_scaled(double x, int order) {
   if (std::isinf(x)) return 0;
-  if (x < 20) {
-    double term = order ? x / 2 : 1, sum = term;
-    for (int k = 1; k < 200 && term > sum * 1e-17; ++k)
-      sum += term *= x * x / 4 / (static_cast<double>(k) * (k + order));
-    return sum * exp(-x);
-  }
-  double term = 1, sum = 1;
-  for (int k = 1; k < 20; ++k) sum += term *= -(4.0 * order - (2 * k - 1.0) * (2 * k - 1.0)) / (k * 8 * x);
-  return sum / sqrt(2 * kPi<double> * x);
+  if (x <= 8) return order ? x * chebyshev_sum(kBesselI1Small, x / 8) : chebyshev_sum(kBesselI0Small, x / 8);
+  return (order ? chebyshev_sum(kBesselI1Large, 8 / x) : chebyshev_sum(kBesselI0Large, 8 / x)) / sqrt(x);
 }
 inline double bessel_i0e(double x) { return x != x ? x : bessel_scaled(abs(x), 0); }
 inline double bessel_i1e(double x) { return x != x ? x : copysign(bessel_scaled(abs(x), 1), x); }

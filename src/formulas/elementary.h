@@ -1,0 +1,123 @@
+// exp, log, sin and cos of real numbers where libmvec is off by more than a unit in the last place. Plain
+// arithmetic without branches, so that loops over them become vector code.
+#pragma once
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#define RL_ALWAYS_INLINE [[gnu::always_inline]] inline
+
+namespace rushlight::formulas {
+
+// x = n log 2 + r with |r| <= log(2) / 2, then a polynomial in r. Adding `kRound` rounds to an integer that
+// the low bits of the sum hold.
+RL_ALWAYS_INLINE float exp_real(float x) {
+  constexpr float kRound = 0x1.8p23f, kHigh = 0x1.62e4p-1f, kLow = 0x1.7f7d1cp-20f;
+  const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // NaN stays
+  const float shifted = bounded * 1.44269504f + kRound, n = shifted - kRound;
+  const float r = (bounded - n * kHigh) - n * kLow;
+  float q = 1.0f / 5040;
+  q = q * r + 1.0f / 720;
+  q = q * r + 1.0f / 120;
+  q = q * r + 1.0f / 24;
+  q = q * r + 1.0f / 6;
+  q = q * r + 0.5f;
+  const float p = 1.0f + (r + r * r * q);
+  // 2^n in two factors, as n may lie outside the exponents of normal numbers.
+  const int32_t whole = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRound), half = whole >> 1;
+  const float a = std::bit_cast<float>((half + 127) << 23),
+              b = std::bit_cast<float>((whole - half + 127) << 23);
+  return p * a * b;
+}
+
+RL_ALWAYS_INLINE double exp_real(double x) {
+  constexpr double kRound = 0x1.8p52, kHigh = 0x1.62e42feep-1, kLow = 0x1.a39ef35793c76p-33;
+  const double bounded = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
+  const double shifted = bounded * 1.4426950408889634 + kRound, n = shifted - kRound;
+  const double r = (bounded - n * kHigh) - n * kLow;
+  double q = 1.0 / 6227020800;
+  q = q * r + 1.0 / 479001600;
+  q = q * r + 1.0 / 39916800;
+  q = q * r + 1.0 / 3628800;
+  q = q * r + 1.0 / 362880;
+  q = q * r + 1.0 / 40320;
+  q = q * r + 1.0 / 5040;
+  q = q * r + 1.0 / 720;
+  q = q * r + 1.0 / 120;
+  q = q * r + 1.0 / 24;
+  q = q * r + 1.0 / 6;
+  q = q * r + 0.5;
+  const double p = 1.0 + (r + r * r * q);
+  const int64_t whole = std::bit_cast<int64_t>(shifted) - std::bit_cast<int64_t>(kRound);
+  const int64_t half = static_cast<int32_t>(whole) >> 1;
+  const double a = std::bit_cast<double>((half + 1023) << 52),
+               b = std::bit_cast<double>((whole - half + 1023) << 52);
+  return p * a * b;
+}
+
+// x = 2^k m with m near 1, s = (m - 1) / (m + 1): log m = 2 atanh s, written so that m - 1 enters exactly.
+RL_ALWAYS_INLINE float log_real(float x) {
+  constexpr float kHigh = 0x1.62e3p-1f, kLow = 0x1.2fefa2p-17f;
+  const bool small = x < std::numeric_limits<float>::min();
+  const int32_t bits = std::bit_cast<int32_t>(small ? x * 0x1p25f : x) + (0x3f800000 - 0x3f3504f3);
+  const float k = static_cast<float>((bits >> 23) - (small ? 152 : 127));
+  const float f = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const float s = f / (2.0f + f), z = s * s, half_square = 0.5f * f * f;
+  const float tail = z * (2.0f / 3 + z * (2.0f / 5 + z * (2.0f / 7 + z * (2.0f / 9))));
+  const float y = ((s * (half_square + tail) + k * kLow) - half_square + f) + k * kHigh;
+  const float edge =
+      x == 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  return x > 0 ? (x <= std::numeric_limits<float>::max() ? y : x) : edge;
+}
+
+// The quarter turn that x lies in, and what is left of x after it: exactly enough for |x| < 2^20.
+struct Quarter {
+  double rest, lost;
+  int64_t count;
+};
+RL_ALWAYS_INLINE Quarter quarter_turn(double x) {
+  constexpr double kRound = 0x1.8p52;
+  constexpr double kFirst = 0x1.921fb54p0, kSecond = 0x1.10b4611p-30, kThird = 0x1.4c4c6628b80dcp-59;
+  const double shifted = x * 0.63661977236758134308 + kRound, n = shifted - kRound;
+  const double high = x - n * kFirst, middle = high - n * kSecond;
+  const double tail = ((high - middle) - n * kSecond) - n * kThird, rest = middle + tail;
+  return {rest, (middle - rest) + tail, std::bit_cast<int64_t>(shifted)};
+}
+RL_ALWAYS_INLINE double sine_polynomial(double r, double lost) {
+  const double z = r * r;
+  double q = 1.0 / 355687428096000;
+  q = q * z - 1.0 / 1307674368000;
+  q = q * z + 1.0 / 6227020800;
+  q = q * z - 1.0 / 39916800;
+  q = q * z + 1.0 / 362880;
+  q = q * z - 1.0 / 5040;
+  q = q * z + 1.0 / 120;
+  q = q * z - 1.0 / 6;
+  return r + (r * z * q + lost);
+}
+RL_ALWAYS_INLINE double cosine_polynomial(double r, double lost) {
+  const double z = r * r;
+  double q = -1.0 / 6402373705728000;
+  q = q * z + 1.0 / 20922789888000;
+  q = q * z - 1.0 / 87178291200;
+  q = q * z + 1.0 / 479001600;
+  q = q * z - 1.0 / 3628800;
+  q = q * z + 1.0 / 40320;
+  q = q * z - 1.0 / 720;
+  q = q * z + 1.0 / 24;
+  const double w = 1 - 0.5 * z;
+  return w + (((1 - w) - 0.5 * z) + (z * z * q - r * lost));
+}
+// Sine of `turned` + the quarters that `offset` adds: 0 for sin, 1 for cos.
+RL_ALWAYS_INLINE double sine_of(const Quarter& turned, int64_t offset) {
+  const int64_t count = turned.count + offset;
+  const double s = sine_polynomial(turned.rest, turned.lost);
+  const double c = cosine_polynomial(turned.rest, turned.lost);
+  const double value = count & 1 ? c : s;
+  return count & 2 ? -value : value;
+}
+
+}  // namespace rushlight::formulas
+
+#undef RL_ALWAYS_INLINE
