@@ -86,6 +86,7 @@ _HOMES = {
         batch_norm_stats batch_norm_elemt grid_sampler_2d grid_sampler_3d
     """,
     "_more_functions": """
+        as_strided_ detach_ resize_as_ index_put_
         gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
         _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
         _foreach_norm view_as_complex_copy view_as_real_copy slice_inverse set_anomaly_enabled

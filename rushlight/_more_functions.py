@@ -16,6 +16,8 @@ _HistogramDD.__module__ = "torch.return_types"
 
 def _spacings(input, spacing, dims):
     """One number or coordinate vector for each of `dims`."""
+    if spacing is None:
+        spacing = 1
     if isinstance(spacing, (int, float, complex)):
         return [spacing] * len(dims)
     if isinstance(spacing, torch.Tensor):
@@ -279,7 +281,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def hash_tensor(input, dim=None, *, keepdim=False, mode=0):
+def hash_tensor(input, dim=None, *, keepdim=False, mode=0, out=None):
     """The elements' bits, as 64-bit integers, combined by exclusive or over `dim` (all for None)."""
     if mode != 0:
         raise RuntimeError(f"hash_tensor: only mode 0 (xor) is supported, but got {mode}")
@@ -291,8 +293,6 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0):
         bits = input.to(torch.int64)
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     dims = sorted({_wrap_dim(d, input.dim()) for d in dims})
-    if input.dim() == 0:
-        return bits.view(torch.uint64)
     rest = [d for d in range(input.dim()) if d not in dims]
     lines = bits.permute(*rest, *dims).reshape([bits.shape[d] for d in rest] + [-1])
     while lines.size(-1) > 1:
@@ -302,7 +302,12 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0):
     result = lines[..., 0] if lines.size(-1) else lines.new_zeros(lines.shape[:-1])
     if keepdim:
         result = result.reshape([1 if d in dims else s for d, s in enumerate(input.shape)])
-    return result.contiguous().view(torch.uint64)
+    result = result.clone().view(torch.uint64)
+    if out is None:
+        return result
+    if out.dtype != torch.uint64:
+        raise RuntimeError(f"Expected out tensor to have dtype {torch.uint64}, but got {out.dtype} instead")
+    return out.resize_(result.shape).copy_(result)
 
 
 def from_file(
@@ -417,3 +422,26 @@ def sym_constrain_range(size, *, min=None, max=None):
 def sym_constrain_range_for_size(size, *, min=None, max=None):
     """As ``sym_constrain_range``, for sizes: at least 0."""
     sym_constrain_range(size, min=0 if min is None else min, max=max)
+
+
+# --- in-place methods as functions ----------------------------------------------------------------
+
+
+def as_strided_(input, size, stride, storage_offset=None):
+    """Gives the tensor itself another geometry over its memory."""
+    return input.as_strided_(size, stride, storage_offset)
+
+
+def detach_(input):
+    """Takes the tensor itself out of its graph."""
+    return input.detach_()
+
+
+def resize_as_(input, the_template, *, memory_format=None):
+    """Gives the tensor itself the size of another."""
+    return input.resize_as_(the_template, memory_format=memory_format)
+
+
+def index_put_(input, indices, values, accumulate=False):
+    """Writes, or adds, `values` at index arrays."""
+    return input.index_put_(indices, values, accumulate)

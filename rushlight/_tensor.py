@@ -248,12 +248,54 @@ class Tensor(_C.TensorBase):
     @_overridable
     def map_(self, other, function):
         """Replace every element by ``function(element, other's element)``; slow."""
+
+    def map_(self, other, callable):
+        """Replace every element by ``callable(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
         return self.copy_(
-            rushlight.tensor([function(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape)
+            rushlight.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape)
         )
 
     @_overridable
+
+    def map2_(self, x, y, callable):
+        """Replace every element by ``callable(element, x's element, y's element)``; slow."""
+        triples = zip(*(t.expand_as(self).flatten().tolist() for t in (self, x, y)), strict=True)
+        return self.copy_(
+            rushlight.tensor([callable(*t) for t in triples], dtype=self.dtype).view(self.shape)
+        )
+
+    def __rdiv__(self, other):
+        return self.__rtruediv__(other)
+
+    def histogram(self, bins, *, range=None, weight=None, density=False):
+        """See :func:`torch.histogram`."""
+        return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
+
+    def hash_tensor(self, dim=None, *, keepdim=False, mode=0):
+        """See :func:`torch.hash_tensor`."""
+        return rushlight.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
+
+    def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+        """See :func:`torch.slice_inverse`."""
+        return rushlight.slice_inverse(self, src, dim, start, end, step)
+
+    def resize(self, *sizes):
+        """The same elements in another shape, of as many elements."""
+        return self.reshape(*sizes)
+
+    def resize_as(self, tensor):
+        """The same elements in the shape of `tensor`."""
+        return self.reshape(tensor.shape)
+
+    def module_load(self, other, assign=False):
+        """What ``load_state_dict`` keeps: this tensor with `other`'s values, or `other` with `assign`."""
+        return other.detach() if assign else self.copy_(other).detach()
+
+    def const_data_ptr(self):
+        """The address of the first element, to read from."""
+        return self.data_ptr()
+
     def is_nonzero(self):
         return bool(self)
 

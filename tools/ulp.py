@@ -2,7 +2,7 @@
 """Measures the accuracy of every pointwise operator, in units in the last place (ULP), against mpmath.
 
 ``python tools/ulp.py`` prints docs/accuracy.md; ``--check`` prints nothing and fails where an operator is
-worse than PyTorch by more than one ULP; ``--filter`` and ``--points`` narrow the work. PyTorch's own errors on
+worse than PyTorch by more than one ULP; ``--filter`` and ``--points`` narrow the work. PyTorch's errors on
 the same points stand beside ours where it is installed.
 """
 

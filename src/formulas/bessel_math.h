@@ -109,7 +109,7 @@ inline double bessel_y1(double x) { return x < 0 ? kNan<double> : x == 0 ? -kInf
 
 inline double spherical_bessel_j0(double x) {
   if (std::isinf(x)) return 0;
-  return x == 0 ? 1 : std::sin(x) / x;
+  return x == 0 ? 1 : sin(x) / x;
 }
 
 inline double airy_ai(double x) {
