@@ -294,7 +294,7 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0, out=None):
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     dims = sorted({_wrap_dim(d, input.dim()) for d in dims})
     rest = [d for d in range(input.dim()) if d not in dims]
-    lines = bits.permute(*rest, *dims).reshape([bits.shape[d] for d in rest] + [-1])
+    lines = bits.permute([*rest, *dims]).reshape([bits.shape[d] for d in rest] + [-1])
     while lines.size(-1) > 1:
         half = lines.size(-1) // 2
         folded = lines[..., :half] ^ lines[..., half : 2 * half]
