@@ -398,8 +398,8 @@ OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
 
 // `torch.add_` does not exist in PyTorch, `torch.abs_` does: functions of one tensor have in-place functions.
 static bool has_inplace_function(const OverloadSet& set) {
-  static const std::unordered_set<std::string_view> more = {"xlogy", "ldexp",     "gcd",       "lcm",
-                                                            "addmv", "index_put", "nan_to_num", "clamp_min", "clamp_max"};
+  static const std::unordered_set<std::string_view> more = {
+      "xlogy", "ldexp", "gcd", "lcm", "addmv", "index_put", "nan_to_num", "clamp_min", "clamp_max"};
   return std::popcount(set.ops[0]->tensor_parameters) == 1 || more.contains(set.name);
 }
 
