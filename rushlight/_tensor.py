@@ -246,9 +246,6 @@ class Tensor(_C.TensorBase):
         )
 
     @_overridable
-    def map_(self, other, function):
-        """Replace every element by ``function(element, other's element)``; slow."""
-
     def map_(self, other, callable):
         """Replace every element by ``callable(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
@@ -257,7 +254,6 @@ class Tensor(_C.TensorBase):
         )
 
     @_overridable
-
     def map2_(self, x, y, callable):
         """Replace every element by ``callable(element, x's element, y's element)``; slow."""
         triples = zip(*(t.expand_as(self).flatten().tolist() for t in (self, x, y)), strict=True)
@@ -296,6 +292,7 @@ class Tensor(_C.TensorBase):
         """The address of the first element, to read from."""
         return self.data_ptr()
 
+    @_overridable
     def is_nonzero(self):
         return bool(self)
 
