@@ -851,14 +851,8 @@ from rushlight._C._VariableFunctions import embedding as embedding
 from rushlight._C._VariableFunctions import constant_pad_nd as constant_pad_nd
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu_backward as _scaled_dot_product_flash_attention_for_cpu_backward
-from rushlight._C._VariableFunctions import grid_sampler_2d as grid_sampler_2d
-from rushlight._C._VariableFunctions import grid_sampler_3d as grid_sampler_3d
-from rushlight._C._VariableFunctions import grid_sampler as grid_sampler
-from rushlight._C._VariableFunctions import affine_grid_generator as affine_grid_generator
 from rushlight._C._VariableFunctions import _embedding_bag as _embedding_bag
-from rushlight._C._VariableFunctions import embedding_bag as embedding_bag
 from rushlight._C._VariableFunctions import _ctc_loss as _ctc_loss
-from rushlight._C._VariableFunctions import ctc_loss as ctc_loss
 from rushlight._C._VariableFunctions import lstm as lstm
 from rushlight._C._VariableFunctions import lstm_cell as lstm_cell
 from rushlight._C._VariableFunctions import gru as gru
