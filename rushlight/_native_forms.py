@@ -91,66 +91,11 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_reduction(reduction))
 
 
-def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
-    """Connectionist temporal classification loss."""
-    return F.ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, _reduction(reduction), zero_infinity
-    )
-
-
 def instance_norm(
     input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
 ):
     """Normalises every channel of every sample."""
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
-
-
-def embedding_bag(
-    weight,
-    indices,
-    offsets,
-    scale_grad_by_freq=False,
-    mode=0,
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
-    """Bags of embeddings summed (mode 0), averaged (1) or their maximum (2).
-
-    Returns the bags, the bag of each index, the size of each bag and, for the maximum, where it lies.
-    """
-    if mode not in (0, 1, 2):
-        raise ValueError(f"embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), but got {mode}")
-    bags = F.embedding_bag(
-        indices,
-        weight,
-        offsets,
-        mode=("sum", "mean", "max")[mode],
-        sparse=sparse,
-        scale_grad_by_freq=scale_grad_by_freq,
-        per_sample_weights=per_sample_weights,
-        include_last_offset=include_last_offset,
-        padding_idx=padding_idx,
-    )
-    starts = offsets[:-1] if include_last_offset else offsets
-    ends = torch.cat([offsets[1:], offsets.new_full((0 if include_last_offset else 1,), indices.numel())])
-    position = torch.arange(indices.numel(), dtype=offsets.dtype)
-    bag_of = torch.searchsorted(starts.contiguous(), position, right=True).to(offsets.dtype) - 1
-    sizes = ends - starts
-    if padding_idx is not None:
-        kept = (indices != padding_idx).to(sizes.dtype)
-        sizes = torch.zeros_like(sizes).index_add(0, bag_of, kept)
-    if mode != 2:
-        return bags, bag_of if mode == 1 else offsets.new_empty(0), sizes, offsets.new_empty(0)
-    with torch.no_grad():
-        hits = (weight[indices] == bags[bag_of]).to(torch.int8)
-        where = torch.zeros(bags.shape, dtype=offsets.dtype)
-        for b in range(starts.numel()):
-            lo, hi = int(starts[b]), int(ends[b])
-            if hi > lo:
-                where[b] = indices[lo + hits[lo:hi].argmax(0)].to(where.dtype)
-    return bags, bag_of, sizes, where
 
 
 def embedding_renorm_(input, indices, max_norm, norm_type):
@@ -161,26 +106,6 @@ def embedding_renorm_(input, indices, max_norm, norm_type):
         scale = torch.where(norms > max_norm, max_norm / (norms + 1e-7), torch.ones_like(norms))
         input[rows] = input[rows] * scale.unsqueeze(1)
     return input
-
-
-def affine_grid_generator(theta, size, align_corners):
-    """Sampling points of an affine map; see ``torch.nn.functional.affine_grid``."""
-    return F.affine_grid(theta, list(size), align_corners)
-
-
-def grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners):
-    """Samples at a grid's points; modes by number: bilinear, nearest, bicubic; zeros, border, reflection."""
-    if not 0 <= interpolation_mode <= 2 or not 0 <= padding_mode <= 2:
-        raise RuntimeError(
-            f"grid_sampler(): modes must be 0, 1 or 2, but got {interpolation_mode=}, {padding_mode=}"
-        )
-    mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
-    padding = ("zeros", "border", "reflection")[padding_mode]
-    return F.grid_sample(input, grid, mode, padding, align_corners)
-
-
-grid_sampler_2d = grid_sampler
-grid_sampler_3d = grid_sampler
 
 
 def conv_tbc(input, weight, bias, pad=0):

@@ -252,9 +252,10 @@ Tensor counted_from_start(const Tensor& positions, int64_t size) {
   return ops::where(positions < Scalar(int64_t{0}), positions + Scalar(size), positions);
 }
 
-Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& indices, OptInt dim) {
-  RL_CHECK(indices.dtype() == DType::Int64,
-           "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(indices.dtype()));
+Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& given, OptInt dim) {
+  RL_CHECK(given.dtype() == DType::Int64 || given.dtype() == DType::Int32,
+           "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(given.dtype()));
+  const Tensor indices = to_dtype(given, DType::Int64);
   if (!dim) return gather(reshape(self, {-1}), 0, counted_from_start(reshape(indices, {-1}), self.numel()));
   RL_CHECK(self.dim() == indices.dim(),
            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
