@@ -13,9 +13,9 @@ void (*show_warning)(const std::string&) = [](const std::string&) {};
 namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
-// classes and modes come last: they see what really runs, derivatives' calls included.
-constexpr TensorFlag kOrder[] = {kAutocast, kWrapped, kForwardGrad,   kAutograd,
-                                 kLowered,  kSparse,  kPythonDispatch};
+// classes and modes come late: they see what really runs, derivatives' calls included.
+constexpr TensorFlag kOrder[] = {kAutocast, kWrapped,        kForwardGrad, kAutograd,
+                                 kLowered,  kPythonDispatch, kSparse};
 Interceptor interceptors[8] = {};
 
 struct Operands {

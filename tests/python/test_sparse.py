@@ -267,3 +267,20 @@ def test_gradcheck():
     d = rushlight.rand(3, 2, dtype=rushlight.float64, requires_grad=True)
     assert check(rushlight.sparse.mm, (s, d))
     assert check(lambda s: rushlight.sparse.softmax(s, 1), (s,))
+
+
+def test_modes_see_sparse_calls():
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    s = coo(rushlight)
+    with Watch():
+        product = s @ rushlight.ones(3, 2)
+    assert product.tolist() == [[2, 2], [9, 9]]
+    assert any("mm" in name for name in seen)
