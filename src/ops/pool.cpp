@@ -1,11 +1,13 @@
 #include "ops/pool.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/pool.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/index.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -220,10 +222,19 @@ Tensor avg_pool1d_kernel(const Call& call, const Tensor& input, IntList kernel, 
   return avg_pool_kernel<1>(call, input, kernel, stride, padding, ceil_mode, count_include_pad, std::nullopt);
 }
 
+bool pools_all(IntList output_size, size_t n) {
+  return output_size.size() == n &&
+         std::all_of(output_size.begin(), output_size.end(), [](int64_t size) { return size == 1; });
+}
+
 template <int N>
 Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size) {
   constexpr const char* names[] = {"", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
   check_input(names[N], input, N);
+  if (pools_all(output_size, N) && is_floating(input.dtype()) && input.is_contiguous()) {
+    constexpr int64_t last[] = {-1, -2, -3};  // one plane is one row: a reduction
+    return mean_dim(input, IntList(last, N), true, std::nullopt);
+  }
   return run_mean(names[N], input, N,
                   adaptive_plan(names[N], input.sizes(), N, output_size,
                                 is_channels_last(input) && input.dim() == N + 2));
