@@ -65,6 +65,17 @@ void copy_transposed(const Iteration& it, size_t itemsize) {
                });
 }
 
+// f(target, origin, rows) for runs of rows [first, last) along the second dimension: one address a run.
+template <class F>
+void for_each_run(const Iteration& it, int64_t first, int64_t last, F&& f) {
+  const int64_t row = it.row(), length = it.sizes()[1];
+  while (first < last) {
+    const int64_t rows = std::min(length - first % length, last - first);
+    f(it.address(0, first * row), it.address(1, first * row), rows);
+    first += rows;
+  }
+}
+
 }  // namespace
 
 void clear(void* data, size_t nbytes) {
@@ -94,14 +105,25 @@ void copy(const Tensor& out, const Tensor& source) {
     });
     return;
   }
+  it.lengthen_rows();
   const int64_t row = it.row();
   const auto item = static_cast<int64_t>(source.itemsize());
   if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item &&
       it.strides(1)[0] != 0 && row >= 8 && it.sizes()[1] >= 8)
     return copy_transposed(it, source.itemsize());
   const int64_t to = it.strides(0)[0], from = it.strides(1)[0];
+  const bool plain = out.dtype() == source.dtype() && to == item && from == item;
+  const auto row_bytes = static_cast<size_t>(row * item);
   parallel_for(0, it.numel() / row, std::max<int64_t>(1, kGrainSize / row), [&](int64_t b, int64_t e) {
-    for (int64_t r = b; r < e; ++r) cast(it.address(0, r * row), to, it.address(1, r * row), from, row);
+    for_each_run(it, b, e, [&](char* target, const char* origin, int64_t rows) {
+      const int64_t target_step = it.strides(0)[1], origin_step = it.strides(1)[1];
+      for (int64_t r = 0; r < rows; ++r, target += target_step, origin += origin_step) {
+        if (plain)
+          std::memcpy(target, origin, row_bytes);
+        else
+          cast(target, to, origin, from, row);
+      }
+    });
   });
 }
 

@@ -1,5 +1,7 @@
 #include "cpu/iterator.h"
 
+#include <algorithm>
+
 namespace rushlight::cpu {
 namespace {
 
@@ -58,6 +60,15 @@ void Iteration::finish() {
   if (sizes_.size() <= 1) return;
   reorder();
   coalesce();
+}
+
+void Iteration::lengthen_rows() {
+  constexpr int64_t kShort = 8;  // below that, finding a row costs more than walking it
+  if (sizes_.size() < 2 || sizes_[0] >= kShort) return;
+  const auto longest = static_cast<size_t>(std::max_element(sizes_.begin(), sizes_.end()) - sizes_.begin());
+  if (sizes_[longest] < 2 * sizes_[0]) return;
+  std::swap(sizes_[0], sizes_[longest]);
+  for (int i = 0; i < count_; ++i) std::swap(strides_[i][0], strides_[i][longest]);
 }
 
 void Iteration::reorder() {

@@ -15,6 +15,8 @@ class Iteration {
   void add(const Tensor& t);  // results first
   // Orders dimensions by stride and merges those that can be walked as one.
   void finish();
+  // Makes the longest dimension the innermost when that one is short: for loops that may go in any order.
+  void lengthen_rows();
 
   int64_t numel() const { return numel_; }
   int count() const { return count_; }
