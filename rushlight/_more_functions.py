@@ -5,9 +5,9 @@ from collections import namedtuple
 
 import rushlight as torch
 
-_Histogram = namedtuple("histogram", "hist bin_edges")
+_Histogram = namedtuple("histogram", "hist bin_edges")  # type: ignore[name-match]
 _Histogram.__module__ = "torch.return_types"
-_HistogramDD = namedtuple("histogramdd", "hist bin_edges")
+_HistogramDD = namedtuple("histogramdd", "hist bin_edges")  # type: ignore[name-match]
 _HistogramDD.__module__ = "torch.return_types"
 
 

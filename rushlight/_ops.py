@@ -80,7 +80,7 @@ def _aten():
     return table
 
 
-_defined = {}  # namespace -> name -> overload -> entry, by torch.library
+_defined: dict = {}  # namespace -> name -> overload -> entry, by torch.library
 
 
 def _define(namespace, name, overload, index, schema):

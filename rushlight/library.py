@@ -32,7 +32,7 @@ __all__ = [
     "wrap_triton",
 ]
 
-_keep = []  # libraries made on the user's behalf live on
+_keep: list = []  # libraries made on the user's behalf live on
 
 
 def fallthrough_kernel():

@@ -15,7 +15,7 @@ from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dis
 
 __all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
 
-aten = torch.ops.aten
+aten = torch.ops.aten  # type: ignore[attr-defined]
 
 
 @dataclass

@@ -13,7 +13,7 @@ from rushlight.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-aten = torch.ops.aten
+aten = torch.ops.aten  # type: ignore[attr-defined]
 flop_registry: dict = {}
 
 
