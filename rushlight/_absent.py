@@ -29,3 +29,37 @@ class NoStream:
 
     def __exit__(self, *exc):
         return None
+
+
+# --- answers that are the same for every device
+
+
+def is_available():
+    return False
+
+
+def device_count():
+    return 0
+
+
+def is_initialized():
+    return False
+
+
+def manual_seed(seed):
+    """Nothing to seed."""
+
+
+manual_seed_all = manual_seed
+
+
+def seed():
+    """Nothing to seed."""
+
+
+def empty_cache():
+    """Nothing is cached."""
+
+
+def _is_in_bad_fork():
+    return False

@@ -23,7 +23,7 @@ class OperatorBase:
         self.functorch_table = {}
 
     def name(self):
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not say its name")
 
 
 def _aten_name(record):

@@ -1,37 +1,15 @@
 """The MPS device. This build does not have it."""
 
-from rushlight._absent import refuse
-
-
-def is_available():
-    return False
-
-
-def device_count():
-    return 0
-
-
-def is_initialized():
-    return False
-
-
-def manual_seed(seed):
-    """Nothing to seed."""
-
-
-manual_seed_all = manual_seed
-
-
-def seed():
-    """Nothing to seed."""
-
-
-def empty_cache():
-    """Nothing is cached."""
-
-
-def _is_in_bad_fork():
-    return False
-
+from rushlight._absent import (  # noqa: F401
+    _is_in_bad_fork,
+    device_count,
+    empty_cache,
+    is_available,
+    is_initialized,
+    manual_seed,
+    manual_seed_all,
+    refuse,
+    seed,
+)
 
 synchronize = current_device = set_device = get_rng_state = set_rng_state = refuse("MPS")
