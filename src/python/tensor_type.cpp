@@ -165,18 +165,25 @@ static void tensor_dealloc(PyObject* object) {
   free_wrapper(object);
 }
 
+// Whoever still reaches the wrapper, through a weak reference or the collector, finds something valid.
+static void give_empty_impl(PyTensor* self) {
+  Tensor empty = empty_tensor({0}, DType::Float32);
+  self->impl = empty.detach_impl();
+  self->impl->pyobj = self;
+}
+
 // core calls this when an impl that owns its wrapper dies, on any thread.
 static void release_wrapper(void* pyobj) {
-  if (!Py_IsInitialized()) return;
-  GilAcquire gil;
   auto* self = static_cast<PyTensor*>(pyobj);
-  self->impl = nullptr;
-  if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) >
-      1) {  // reached through a weak reference: leave it something valid
-    Tensor empty = empty_tensor({0}, DType::Float32);
-    self->impl = empty.detach_impl();
-    self->impl->pyobj = self;
+  if (!Py_IsInitialized()) {
+    // The interpreter is ending, which its flag says before the last collection visits every wrapper.
+    self->impl = nullptr;
+    if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) give_empty_impl(self);
+    return;
   }
+  GilAcquire gil;
+  self->impl = nullptr;
+  if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) give_empty_impl(self);
   Py_DECREF(self);
 }
 
