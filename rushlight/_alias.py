@@ -4,6 +4,9 @@ Two parts work together. A meta-path finder maps every `torch.x` to the module o
 folder `_torch_path` holds a package `torch` that installs the finder on first import, and metadata for the
 distribution `torch`; on PYTHONPATH it reaches child processes, in a .pth file it lasts for a virtual
 environment. Interpreters that never import torch pay nothing.
+
+Where the alias is on, classes and functions also name `torch` as their module, because programs look there:
+`type(x).__module__` picks a backend, `module.__module__` tells torch.nn's layers from the user's.
 """
 
 import importlib
@@ -12,6 +15,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
+import types
 
 ALIAS = "torch"
 PACKAGE = __package__
@@ -72,6 +76,50 @@ class _AliasFinder:
         return spec
 
 
+class _RenamingLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module of ours and shows it under the alias's name."""
+
+    def exec_module(self, module):
+        super().exec_module(module)
+        _show_as_torch(module)
+
+
+class _RenamingFinder:
+    """A meta-path finder for what of `rushlight` is imported once the alias is on."""
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith(PACKAGE + "."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = _RenamingLoader(name, spec.loader.path)
+        return spec
+
+
+def _show_as_torch(module):
+    """Let what a module defines, and the module's entry in sys.modules, be found by PyTorch's name."""
+    sys.modules.setdefault(_alias_name(module.__name__), module)
+    for value in list(vars(module).values()):
+        _rename(value)
+        if isinstance(value, type):
+            for member in list(vars(value).values()):
+                _rename(member)
+
+
+def _rename(value):
+    if isinstance(value, (type, types.FunctionType)):
+        name = value.__module__
+        if isinstance(name, str) and name.partition(".")[0] == PACKAGE:
+            try:
+                value.__module__ = _alias_name(name)
+            except TypeError:
+                pass  # a type of the core, which renames its own
+
+
+def _alias_name(name):
+    return ALIAS + name[len(PACKAGE) :]
+
+
 def is_installed():
     return any(isinstance(finder, _AliasFinder) for finder in sys.meta_path)
 
@@ -83,9 +131,14 @@ def install():
     loaded = sys.modules.get(ALIAS)
     if loaded not in (None, rushlight) and not _is_ours(getattr(loaded, "__spec__", None)):
         raise AliasError("PyTorch itself is already imported in this process; turn the alias on before that")
-    if not is_installed():
-        sys.meta_path.insert(0, _AliasFinder())
     sys.modules[ALIAS] = rushlight
+    if is_installed():
+        return
+    sys.meta_path[:0] = [_AliasFinder(), _RenamingFinder()]
+    rushlight._C._set_package_name(ALIAS)
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, types.ModuleType) and name.partition(".")[0] == PACKAGE:
+            _show_as_torch(module)
 
 
 def install_for_children():

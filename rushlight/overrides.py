@@ -121,7 +121,9 @@ def _is_function(value):
     module = getattr(value, "__module__", None) or ""
     builtin = type(value) is type(_C._VariableFunctions.add)
     return builtin or (
-        inspect.isfunction(value) and module.startswith("rushlight") and value.__name__[0] != "_"
+        inspect.isfunction(value)
+        and module.partition(".")[0] in ("rushlight", "torch")
+        and value.__name__[0] != "_"
     )
 
 

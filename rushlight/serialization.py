@@ -293,7 +293,7 @@ def _pickle_once(obj, saver, pickle_module, protocol):
     return buffer.getvalue()
 
 
-_WRITTEN_AS = {"rushlight._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
+_WRITTEN_AS = {"torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
 
 
 class _Pickler(pickle._Pickler):
@@ -315,9 +315,10 @@ class _Pickler(pickle._Pickler):
         if top not in ("rushlight", "torch") or self.proto >= 4:
             super().save_global(obj, name)
             return
-        if module.startswith("rushlight._C"):
+        module = "torch" + module[len(top) :]
+        if module.startswith("torch._C"):
             module = "torch"
-        module, name = _WRITTEN_AS.get(f"{module}.{name}", ("torch" + module[len(top) :], name))
+        module, name = _WRITTEN_AS.get(f"{module}.{name}", (module, name))
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
         self.memoize(obj)
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "python/op_function.h"
+#include "python/package_name.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -77,7 +78,7 @@ static PyTypeObject* make_return_type(const Op& op) {
     auto* name = new std::string(returns[i].name);  // the type borrows it for good
     fields[i].name = name->c_str();
   }
-  auto* name = new std::string(str("rushlight.return_types.", op.name()));
+  auto* name = new std::string(str(package_name(), ".return_types.", op.name()));
   PyStructSequence_Desc description{name->c_str(), "Results of an operator, by name.", fields,
                                     static_cast<int>(returns.size())};
   PyTypeObject* type = PyStructSequence_NewType(&description);

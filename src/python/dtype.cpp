@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "python/package_name.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -36,7 +37,7 @@ static PyObject* get_signed(PyObject* self, void*) { return PyBool_FromLong(is_s
 static PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromSize_t(element_size(self_of(self)));
 }
-static PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString("rushlight"); }
+static PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString(package_name().c_str()); }
 static PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_dtype(self_of(self))); }
 static PyObject* to_complex(PyObject* self, PyObject*) {
   return guard([&] { return wrap(complex_dtype(self_of(self))); });

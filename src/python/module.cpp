@@ -9,6 +9,7 @@ void init_torch_dispatch(PyObject* module);
 void init_op_overload(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
+void init_package_name(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -46,6 +47,7 @@ static void init_all(PyObject* module) {
   init_op_overload(module);
   init_wrapper_subclass(module);
   init_custom_ops(module);
+  init_package_name(module);
 }
 
 }  // namespace rushlight::python

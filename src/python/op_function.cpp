@@ -7,6 +7,7 @@
 
 #include "autograd/meta.h"
 #include "dispatch/table.h"
+#include "python/package_name.h"
 
 namespace rushlight::python {
 
@@ -265,18 +266,14 @@ static PyObject* get_qualname(PyObject* self, void*) {
                                    : Py_NewRef(as_function(self)->name);
 }
 // The public module that shows the function: pickle looks it up there.
-static const char* module_of(OpFunction* f) {
-  static std::unordered_map<std::string_view, std::string> names;
-  auto [found, fresh] = names.try_emplace(f->set->space);
+static std::string module_of(OpFunction* f) {
   const std::string_view space = f->set->space;
-  if (fresh)
-    found->second = space.empty()   ? "rushlight"
-                    : space == "nn" ? "rushlight.nn.functional"
-                                    : str("rushlight.", space);
-  return found->second.c_str();
+  if (f->method) return package_name() + "._C";
+  if (space.empty()) return package_name();
+  return str(package_name(), ".", space == "nn" ? "nn.functional" : space);
 }
 static PyObject* get_module(PyObject* self, void*) {
-  return PyUnicode_FromString(as_function(self)->method ? "rushlight._C" : module_of(as_function(self)));
+  return guard([&] { return to_python(module_of(as_function(self))); });
 }
 static PyObject* get_doc(PyObject* self, void*) {
   return guard([&] { return describe(as_function(self), "document"); });

@@ -98,6 +98,40 @@ def test_children_started_anew_see_the_alias(script, tmp_path):
     run_ok("-m", "rushlight", program)
 
 
+def test_classes_and_functions_name_torch_as_their_module(script):
+    program = script("""
+        import inspect, io, pickle, sys
+        import torch
+        from torch.nn.utils import rnn
+        nn, plain = torch.nn, [torch.Tensor, torch.Size, torch.dtype, torch.device, torch.float32, torch.relu]
+        expected = {
+            "torch": plain,
+            "torch.nn.modules.linear": [nn.Linear],
+            "torch.nn.functional": [nn.functional.relu],
+            "torch.nn.utils.rnn": [rnn.PackedSequence, rnn.pad_sequence],
+            "torch.optim.adam": [torch.optim.Adam],
+            "torch.distributions.normal": [torch.distributions.Normal],
+            "torch.linalg": [torch.linalg.LinAlgError],
+            "torch.return_types": [type(torch.ones(2).sort())],
+            "torch._tensor": [torch.Tensor.backward],
+        }
+        for module, values in expected.items():
+            for value in values:
+                assert value.__module__ == module, (value, value.__module__)
+        assert repr(torch.Tensor) == "<class 'torch.Tensor'>"
+        for value in (torch.nn.Linear, torch.optim.Adam, torch.Tensor, torch.device, torch.relu):
+            assert pickle.loads(pickle.dumps(value)) is value
+        assert "class Linear" in inspect.getsource(torch.nn.Linear)
+        layer = torch.nn.Linear(2, 2)
+        file = io.BytesIO()
+        torch.save({"layer": layer, "size": layer.weight.shape}, file)
+        file.seek(0)
+        loaded = torch.load(file, weights_only=False)
+        assert type(loaded["layer"]) is torch.nn.Linear and torch.equal(loaded["layer"].weight, layer.weight)
+        """)
+    run_ok("-m", "rushlight", program)
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_workers_see_the_alias(script, method):
     program = script(f"""
