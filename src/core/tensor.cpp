@@ -36,14 +36,22 @@ void* TensorImpl::no_data() const {
 }
 
 void TensorImpl::set_contiguous(IntList new_sizes) {
-  numel = checked_numel(new_sizes);
-  sizes.assign(new_sizes.data(), new_sizes.size());
-  strides.resize(new_sizes.size());
+  // One pass does what checked_numel does; that names what is wrong.
+  const size_t n = new_sizes.size();
+  sizes.resize(n);
+  strides.resize(n);
   int64_t step = 1;
-  for (size_t i = new_sizes.size(); i-- > 0;) {
+  bool zero = false, wrong = false;
+  for (size_t i = n; i-- > 0;) {
+    const int64_t size = new_sizes[i];
+    sizes[i] = size;
     strides[i] = step;
-    step *= std::max<int64_t>(new_sizes[i], 1);
+    zero |= size == 0;
+    wrong |= (size < 0) | __builtin_mul_overflow(step, size ? size : 1, &step);
   }
+  numel = zero ? 0 : step;
+  if (wrong) [[unlikely]]
+    numel = checked_numel(new_sizes);
   flags |= kContiguous;
 }
 

@@ -28,7 +28,7 @@ void check_alpha(DType type, const Scalar& alpha) {
 
 Tensor scaled_binary(const Call& call, const PointwiseSpec* plain, const PointwiseSpec* with_alpha,
                      const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  if (alpha.kind() == Scalar::Kind::Int && alpha == Scalar(1)) [[likely]]
+  if (alpha.kind() == Scalar::Kind::Int && alpha.to_int() == 1) [[likely]]
     return pointwise::binary_with(call, *plain, a, b);
   check_alpha(result_type(a, b), alpha);
   return pointwise::binary_with(call, *with_alpha, a, b, {&alpha, 1});

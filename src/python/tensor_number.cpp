@@ -16,6 +16,11 @@ struct BinarySlot {
   const Op* op = nullptr;
   Value defaults[2];
   bool ready = false;
+  // Typed, so unboxed, handles for the two signatures that arithmetic has; with the defaults of the second.
+  enum class Form { Plain, Scaled, Other } form = Form::Other;
+  FnBase<Tensor, const Tensor&, const Tensor&> plain;
+  FnBase<Tensor, const Tensor&, const Tensor&, const Scalar&> scaled;
+  Scalar alpha;
 
   void resolve() {
     ready = true;
@@ -33,7 +38,21 @@ struct BinarySlot {
         else
           defaults[i - 2] = p[i].default_value;
       }
-      if (op) return;
+      if (op) return choose_form();
+    }
+  }
+
+ private:
+  void choose_form() {
+    const auto& p = op->schema.parameters;
+    if (op->schema.returns.size() != 1 || op->schema.returns[0].type != Tag::Tensor) return;
+    if (p.size() == 2) {
+      form = Form::Plain;
+      plain.bind(op);
+    } else if (p.size() == 3 && p[2].type == Tag::Scalar) {
+      form = Form::Scaled;
+      scaled.bind(op);
+      alpha = defaults[0].scalar();
     }
   }
 };
@@ -67,16 +86,30 @@ static PyObject* call_slowly(OpFunction* f, const char* name, PyObject* a, PyObj
 
 static bool is_small(const Tensor& t) { return t.numel() < (1 << 15); }
 
-static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+static Tensor call_typed(const BinarySlot& slot, const Tensor& a, const Tensor& b) {
+  return slot.form == BinarySlot::Form::Plain ? slot.plain.call(a, b) : slot.scaled.call(a, b, slot.alpha);
+}
+
+static Tensor call_boxed(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
   const Value values[4] = {Value(a), Value(b), slot.defaults[0], slot.defaults[1]};
   Results results;
-  if (is_small(a) && is_small(b)) {
-    call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
-  } else {
+  call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
+  return std::move(results.tensors[0]);
+}
+
+static Tensor call_gate(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+  return inplace || slot.form == BinarySlot::Form::Other ? call_boxed(slot, a, b, inplace)
+                                                         : call_typed(slot, a, b);
+}
+
+static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+  if (is_small(a) && is_small(b)) return wrap(call_gate(slot, a, b, inplace));
+  Tensor result;
+  {
     GilRelease released;
-    call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
+    result = call_gate(slot, a, b, inplace);
   }
-  return inplace ? wrap(a) : wrap(std::move(results.tensors[0]));
+  return wrap(std::move(result));
 }
 
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
