@@ -20,6 +20,7 @@ from rushlight import backends as backends
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
+from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
 from rushlight import func as func
@@ -33,6 +34,7 @@ from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
+from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import ops as ops
 from rushlight import optim as optim

@@ -57,6 +57,26 @@ class UntypedStorage(_C.StorageBase):
             value = bytes([value]) * len(range(start, stop, step))
         content[index] = value
 
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        """A storage of that many bytes in shared memory."""
+        _check_shareable(device)
+        return _C._shared_new(size)
+
+    def is_shared(self):
+        """Whether other processes see this memory."""
+        return _C._shared_is(self)
+
+    def share_memory_(self):
+        """Moves the bytes to where other processes can see them; all that looks into this storage follows."""
+        _check_shareable(self.device)
+        return _C._shared_move(self)
+
+    @property
+    def filename(self):
+        """The file behind the memory: none, also where it is shared."""
+        return None
+
     def tolist(self):
         return list(memoryview(self))
 
@@ -103,6 +123,11 @@ class UntypedStorage(_C.StorageBase):
 
     def __sizeof__(self):
         return super().__sizeof__() + self.nbytes()
+
+
+def _check_shareable(device):
+    if rushlight.device(device).type != "cpu":
+        raise RuntimeError(f"share_memory_: only CPU memory can be shared, got device {device}")
 
 
 def _to_bytes(storage):
@@ -160,6 +185,22 @@ class TypedStorage:
     @property
     def is_cuda(self):
         return self.device.type == "cuda"
+
+    def _new_shared(self, size, *, device=None):
+        """Elements of the same type in shared memory."""
+        untyped = UntypedStorage._new_shared(size * self._itemsize(), device=device or "cpu")
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
+
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    @property
+    def filename(self):
+        return self._untyped_storage.filename
 
     @property
     def is_extended(self):

@@ -71,7 +71,13 @@ void StorageImpl::resize(size_t nbytes) {
 
 void StorageImpl::swap_contents(StorageImpl& other) {
   const bool mine_inline = data_ == inline_, theirs_inline = other.data_ == other.inline_;
-  std::swap_ranges(inline_, inline_ + kInlineBytes, other.inline_);
+  // What somebody may have kept the address of stays readable there.
+  if (mine_inline && theirs_inline)
+    std::swap_ranges(inline_, inline_ + kInlineBytes, other.inline_);
+  else if (mine_inline)
+    std::memcpy(other.inline_, inline_, kInlineBytes);
+  else if (theirs_inline)
+    std::memcpy(inline_, other.inline_, kInlineBytes);
   std::swap(data_, other.data_);
   std::swap(nbytes_, other.nbytes_);
   std::swap(deleter_, other.deleter_);

@@ -6,6 +6,7 @@
 #include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/view.h"
+#include "python/storage.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -371,6 +372,8 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
                   legacy_name(tensor_of(first).dtype()), ")");
     return ops::alias(tensor_of(first));
   }
+  if (!PyList_Check(first) && !PyTuple_Check(first))
+    if (Tensor t = tensor_of_storage(first, dtype); t.defined()) return t;
   if (PyUnicode_Check(first)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
   if (!PySequence_Check(first))
     throw_python(PyExc_TypeError, str("new(): data must be a sequence (got ", type_name(first), ")"));

@@ -10,6 +10,8 @@ void init_op_overload(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
 void init_package_name(PyObject* module);
+void init_shared_memory(PyObject* module);
+void init_process(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -38,6 +40,8 @@ static void init_all(PyObject* module) {
   init_autocast(module);
   init_indexing(module);
   init_storage(module);
+  init_shared_memory(module);
+  init_process(module);
   init_numpy(module);
   init_dlpack(module);
   init_module_base(module);

@@ -1,4 +1,6 @@
 // StorageBase: a block of bytes as Python sees it, and the tensor members that deal in storages.
+#include "python/storage.h"
+
 #include <cstddef>
 #include <cstring>
 
@@ -28,13 +30,43 @@ static PyTypeObject* python_type() {
   return reinterpret_cast<PyTypeObject*>(storage_type);
 }
 
-// One StorageImpl, one Python object while that lives.
 static PyObject* wrap_storage(Storage storage, PyTypeObject* type) {
   if (storage->pyobj) return Py_NewRef(static_cast<PyObject*>(storage->pyobj));
   PyObject* self = check(type->tp_alloc(type, 0));
   storage->pyobj = self;
   as_storage(self)->storage = storage.detach();
   return self;
+}
+
+PyObject* wrap_storage(Storage storage) { return wrap_storage(std::move(storage), python_type()); }
+
+StorageImpl* expect_storage_object(PyObject* o) {
+  if (!PyObject_TypeCheck(o, &StorageBaseType))
+    throw_python(PyExc_TypeError, "expected an UntypedStorage, got " + type_name(o));
+  return storage_of(o);
+}
+
+bool has_buffer_views(PyObject* o) { return as_storage(o)->exports > 0; }
+
+Tensor tensor_of_storage(PyObject* o, DType dtype) {
+  if (PyObject_TypeCheck(o, &StorageBaseType)) {
+    Storage s = Storage::share(storage_of(o));
+    const auto n = static_cast<int64_t>(s->nbytes() / element_size(dtype));
+    const Device device = s->device();
+    Tensor t(make_ref<TensorImpl>(std::move(s), 0, dtype, device));
+    t->set_contiguous(Dims{n});
+    return t;
+  }
+  PyRef untyped(PyObject_GetAttrString(o, "_untyped_storage"));
+  if (!untyped || !PyObject_TypeCheck(untyped.get(), &StorageBaseType)) {
+    PyErr_Clear();
+    return {};
+  }
+  PyRef found(check(PyObject_GetAttrString(o, "dtype")));
+  RL_CHECK(dtype_of_object(found.get()) == dtype, "Expected a Storage of type ", legacy_name(dtype),
+           " or an UntypedStorage, but got type ", legacy_name(dtype_of_object(found.get())),
+           " for argument 1 'storage'");
+  return tensor_of_storage(untyped.get(), dtype);
 }
 
 static void storage_dealloc(PyObject* self) {
@@ -150,7 +182,6 @@ static PyMethodDef methods[] = {
     {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resizable", m_resizable, METH_NOARGS, "Whether resize_ is possible: not for borrowed memory."},
     {"resize_", m_resize, METH_O, "resize_(nbytes): grows or shrinks, keeping the common bytes."},
-    {"is_shared", m_false, METH_NOARGS, "Whether other processes see this memory."},
     {"is_pinned", m_false, METH_NOARGS, "Whether the memory is page-locked."},
     {"from_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_from_buffer)),
      METH_VARARGS | METH_KEYWORDS | METH_CLASS, "Shares the bytes of an object that exports a buffer."},
