@@ -291,8 +291,10 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0, out=None):
         bits = input.to(torch.float64).contiguous().view(torch.int64)
     else:
         bits = input.to(torch.int64)
-    dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = [dim] if isinstance(dim, int) else dim or range(input.dim())
     dims = sorted({_wrap_dim(d, input.dim()) for d in dims})
+    if input.dim() == 0:
+        bits, dims = bits.reshape(1), [0]
     rest = [d for d in range(input.dim()) if d not in dims]
     lines = bits.permute([*rest, *dims]).reshape([bits.shape[d] for d in rest] + [-1])
     while lines.size(-1) > 1:

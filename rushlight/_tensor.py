@@ -262,7 +262,7 @@ class Tensor(_C.TensorBase):
         )
 
     def __rdiv__(self, other):
-        return self.__rtruediv__(other)
+        return self.reciprocal() * other
 
     def histogram(self, bins, *, range=None, weight=None, density=False):
         """See :func:`torch.histogram`."""

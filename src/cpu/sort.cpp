@@ -82,7 +82,7 @@ template <class T>
 struct LineSorter {
   using K = KeyOf<T>;
   using Traits = ItemTraits<K>;
-  std::vector<typename Traits::Item> items, scratch;
+  std::vector<typename Traits::Item> items, scratch, loaded;
 
   void load(Line<const T> x, int64_t n, bool descending) {
     items.resize(static_cast<size_t>(n));
@@ -111,17 +111,30 @@ struct LineSorter {
   // The first k by key alone. Of equal elements this picks, and leaves in front, those that PyTorch's calls
   // do.
   void select_first(int64_t k, bool in_order) {
-    const auto by_key = [](const auto& a, const auto& b) { return Traits::key(a) < Traits::key(b); };
     const auto n = static_cast<int64_t>(items.size());
-    if (k * 64 <= n) return std::partial_sort(items.begin(), items.begin() + k, items.end(), by_key);
-    std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), by_key);
-    if (in_order) std::sort(items.begin(), items.begin() + (k - 1), by_key);
+    if (k * 64 <= n) return std::partial_sort(items.begin(), items.begin() + k, items.end(), less_by_key);
+    std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), less_by_key);
+    if (in_order) std::sort(items.begin(), items.begin() + (k - 1), less_by_key);
   }
   void sort() {
     if (items.size() > 1024)
       radix_sort<K>(items, scratch);
     else
       std::sort(items.begin(), items.end());
+  }
+  static bool less_by_key(const typename Traits::Item& a, const typename Traits::Item& b) {
+    return Traits::key(a) < Traits::key(b);
+  }
+  // As std::sort by key alone orders the items as loaded: only equal ones can tell it from sort(), which is
+  // faster on long lines.
+  void sort_unstable() {
+    if (items.size() <= 1024) return std::sort(items.begin(), items.end(), less_by_key);
+    loaded = items;
+    sort();
+    const auto equal = [](const auto& a, const auto& b) { return Traits::key(a) == Traits::key(b); };
+    if (std::adjacent_find(items.begin(), items.end(), equal) == items.end()) return;
+    items.swap(loaded);
+    std::sort(items.begin(), items.end(), less_by_key);
   }
   void store(Line<const T> x, int64_t n, Line<T> values, Line<int64_t> indices) const {
     for (int64_t i = 0; i < n; ++i) {
@@ -145,15 +158,19 @@ void check_length(int64_t n) {
 
 }  // namespace
 
-void sort(const Tensor& in, int64_t dim, bool descending, const Tensor& values, const Tensor& indices) {
+void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
+          const Tensor& indices) {
   const int64_t n = line_length(in, dim);
   check_length(n);
+  // PyTorch sorts long integer vectors digit by digit, which is stable.
+  stable |=
+      is_integral(in.dtype()) && in.dtype() != DType::Bool && in.dim() == 1 && !descending && n >= 32768;
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       sorter.load(x, n, descending);
-      sorter.sort();
+      stable ? sorter.sort() : sorter.sort_unstable();
       sorter.store(x, n, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
     });
   });
@@ -186,8 +203,7 @@ template <class T>
 int64_t position_of_rank(LineSorter<T>& sorter, int64_t rank) {
   using Traits = typename LineSorter<T>::Traits;
   auto& items = sorter.items;
-  std::nth_element(items.begin(), items.begin() + rank, items.end(),
-                   [](const auto& a, const auto& b) { return Traits::key(a) < Traits::key(b); });
+  std::nth_element(items.begin(), items.begin() + rank, items.end());  // of equal elements, the first
   return Traits::position(items[rank]);
 }
 
@@ -229,11 +245,11 @@ int64_t position_of_median(LineSorter<T>& sorter, Line<const T> x, int64_t n, bo
   return position_of_rank(sorter, (n - nans - 1) / 2);
 }
 
-// The smallest of the most frequent values, at its last position.
+// The smallest of the most frequent values, where the unstable sort has it last.
 template <class T>
 int64_t position_of_mode(LineSorter<T>& sorter, int64_t n) {
   using Traits = typename LineSorter<T>::Traits;
-  sorter.sort();
+  sorter.sort_unstable();
   int64_t best = 0, best_length = 0, length = 0;
   for (int64_t i = 0; i < n; ++i) {
     ++length;

@@ -1,11 +1,13 @@
 // Sorting and selecting along a dimension. Elements are ordered through unsigned keys: NaN last, -0 equal to
-// 0, equal elements in the order of their positions.
+// 0. A stable sort leaves equal elements in the order of their positions; otherwise they come as PyTorch's
+// default sort leaves them.
 #pragma once
 #include "core/tensor.h"
 
 namespace rushlight::cpu {
 
-void sort(const Tensor& in, int64_t dim, bool descending, const Tensor& values, const Tensor& indices);
+void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
+          const Tensor& indices);
 // The k first of each line in that order; outputs have size k at `dim`.
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
           const Tensor& indices);

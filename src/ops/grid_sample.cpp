@@ -218,7 +218,11 @@ Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, in
     const auto twin = [&](const std::vector<Tensor>& t) {
       return sampler_twin(t[0], t[1], mode, padding, align);
     };
-    return gradients_by_twin(twin, {x, grid}, g);
+    Grads grads = gradients_by_twin(twin, {x, grid}, g);
+    // The nearest pixel does not move with the grid, but the gradient is part of the graph.
+    if (wanted & 2 && !grads[1].defined())
+      grads[1] = rushlight::where(zeros_like(grid, DType::Bool), grid, zeros_like(grid));
+    return grads;
   }
   auto [gx, gg] = grid_sampler_backward(g, x, grid, mode, padding, align, wanted);
   return Grads{gx, gg};

@@ -420,6 +420,8 @@ void register_matmul_operators(Table& t) {
       .doc("Sums of products over dims_self of one and dims_other of the other.")
       .function_only();
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
+      .out()
+      .data(&exact_dtype_out)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].");
 }
 

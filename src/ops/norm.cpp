@@ -115,6 +115,12 @@ Tensor torch_layer_norm_body(const Call&, const Tensor& input, IntList shape, co
   return layer_norm(input, shape, weight, bias, eps);
 }
 
+Dims last_dims(int64_t dim, size_t n) {
+  Dims dims;
+  for (int64_t d = dim - static_cast<int64_t>(n); d < dim; ++d) dims.push_back(d);
+  return dims;
+}
+
 double epsilon_of(const Tensor& input, std::optional<double> eps) {
   if (eps) return *eps;
   return input.dtype() == DType::Float64 ? std::numeric_limits<double>::epsilon()
@@ -131,6 +137,15 @@ std::tuple<Tensor, Tensor> fused_rms_norm_kernel(const Call&, const Tensor& inpu
 }
 Tensor rms_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
                      std::optional<double> eps) {
+  if (is_complex(input.dtype())) {
+    check_rows(input, shape, weight, Tensor());
+    const double added =
+        eps.value_or(input.dtype() == DType::Complex128 ? std::numeric_limits<double>::epsilon()
+                                                        : std::numeric_limits<float>::epsilon());
+    const Tensor square = mean_dim(input * input, IntList(last_dims(input.dim(), shape.size())), true);
+    const Tensor y = input * rsqrt(square + Scalar(added));
+    return weight.defined() ? y * weight : y;
+  }
   return std::get<0>(fused_rms_norm(input, shape, weight, eps));
 }
 
@@ -154,11 +169,6 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
   return {gx, gw, gb};
 }
 
-Dims last_dims(int64_t dim, size_t n) {
-  Dims dims;
-  for (int64_t d = dim - static_cast<int64_t>(n); d < dim; ++d) dims.push_back(d);
-  return dims;
-}
 Tensor sum_leading(const Tensor& t, IntList shape) {
   Dims dims;
   for (int64_t d = 0; d < t.dim() - static_cast<int64_t>(shape.size()); ++d) dims.push_back(d);
@@ -226,7 +236,6 @@ void update_running(const Tensor& running, double momentum, F&& batch) {
           (1 - momentum) * static_cast<double>(static_cast<compute_type<T>>(value)) + momentum * batch(c)));
     }
   });
-  running.bump_version();
 }
 
 double value_at(const Tensor& t, int64_t i) {
@@ -256,7 +265,11 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   const Channels c = channels_of(input);
   Tensor y = empty_in_format(input, c), mean = empty_tensor(IntList{channels}, compute, input.device());
   Tensor rstd = empty_tensor(IntList{channels}, compute, input.device());
-  if (!y.is_cpu()) return {y, mean, rstd};
+  // Evaluation keeps no statistics: the running ones are there.
+  const auto kept = [&](const Tensor& t) {
+    return training ? t : empty_tensor(IntList{0}, compute, input.device());
+  };
+  if (!y.is_cpu()) return {y, kept(mean), kept(rstd)};
   const auto count = static_cast<double>(c.shape.outer * c.shape.inner);
   if (training && input.numel()) {
     kernels.channel_statistics(c.shape, c.x.data_ptr(), mean.data_ptr(), rstd.data_ptr());
@@ -284,7 +297,7 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   }
   if (input.numel())
     kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
-  return {y, mean, rstd};
+  return {y, kept(mean), kept(rstd)};
 }
 
 ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
@@ -352,6 +365,10 @@ Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_m
                    "Expected more than 1 value per channel when training, got input size torch.Size(",
                    input.sizes(), ")");
   }
+  if (input.dim() == 1 && input.numel() == 0) {  // no values, and so none to shift or scale
+    const Tensor scaled = weight.defined() ? input * weight : clone(input, std::nullopt);
+    return bias.defined() ? scaled + bias : scaled;
+  }
   return std::get<0>(
       native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }
@@ -394,9 +411,11 @@ void register_norm_operators(Table& t) {
       .function_only()
       .out()
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
-      .derivative([](Grad g, In<0> x, In<1> w, Attr<5, bool> training, Attr<7, double> eps, Out<1> mean,
-                     Out<2> rstd, Needs need) {
-        Grads grads = batch_gradients(g, x, w, mean, rstd, training, eps, wanted_gradients(need, 1, 2));
+      .derivative([](Grad g, In<0> x, In<1> w, In<3> running_mean, In<4> running_var, Attr<5, bool> training,
+                     Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
+        const Tensor m = training ? mean : to_dtype(running_mean, mean.dtype());
+        const Tensor r = training ? rstd : rsqrt(to_dtype(running_var, rstd.dtype()) + Scalar(*eps));
+        Grads grads = batch_gradients(g, x, w, m, r, training, eps, wanted_gradients(need, 1, 2));
         grads.push_back(Tensor());
         grads.push_back(Tensor());
         return grads;

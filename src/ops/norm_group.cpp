@@ -1,6 +1,7 @@
 // Group normalisation.
 #include <cstring>
 
+#include "ops/copy.h"
 #include "ops/norm.h"
 #include "ops/norm_common.h"
 #include "ops/operators.h"
@@ -98,6 +99,19 @@ Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   return {gx, gw, gb};
 }
 
+// What flows back from the mean and 1 / deviation that the operator also returns.
+Tensor statistics_gradient(const Tensor& grad_mean, const Tensor& grad_rstd, const Tensor& x, int64_t n,
+                           int64_t channels, int64_t inner, int64_t groups, double eps) {
+  const int64_t size = channels / groups * inner;
+  const Tensor grouped = reshape(to_dtype(x, compute_dtype(x.dtype())), IntList{n, groups, -1});
+  const Normalized normal = normalized_twin(grouped, IntList{2}, eps);
+  Tensor total = grouped * Scalar(0);
+  if (grad_mean.defined()) total = total + unsqueeze(grad_mean, -1) / Scalar(size);
+  if (grad_rstd.defined())
+    total = total - unsqueeze(grad_rstd, -1) * normal.centred * normal.rstd * normal.rstd / Scalar(size);
+  return to_dtype(reshape(total, x.sizes()), x.dtype());
+}
+
 Tensor group_norm_body(const Call&, const Tensor& input, int64_t groups, const Tensor& weight,
                        const Tensor& bias, double eps) {
   RL_CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
@@ -128,9 +142,18 @@ void register_group_norm_operators(Table& t) {
        native_group_norm_kernel)
       .function_only()
       .doc("Group normalisation; also returns the mean and 1 / deviation of each group.")
-      .derivative([](Grad g, In<0> x, In<1> w, Attr<3, int64_t> n, Attr<4, int64_t> c, Attr<5, int64_t> inner,
-                     Attr<6, int64_t> groups, Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
-        return group_gradients(g, x, w, mean, rstd, n, c, inner, groups, eps, wanted_gradients(need, 1, 2));
+      .derivative([](Grad g, GradOf<1> gm, GradOf<2> gr, In<0> x, In<1> w, Attr<3, int64_t> n,
+                     Attr<4, int64_t> c, Attr<5, int64_t> inner, Attr<6, int64_t> groups, Attr<7, double> eps,
+                     Out<1> mean, Out<2> rstd, Needs need) {
+        Grads grads{Tensor(), Tensor(), Tensor()};
+        if (g.defined())
+          grads =
+              group_gradients(g, x, w, mean, rstd, n, c, inner, groups, eps, wanted_gradients(need, 1, 2));
+        if (need[0] && (gm.defined() || gr.defined()) && x.numel() > 0) {
+          const Tensor more = statistics_gradient(gm, gr, x, n, c, inner, groups, eps);
+          grads[0] = grads[0].defined() ? grads[0] + more : more;
+        }
+        return grads;
       });
   t.op(group_norm_gradients,
        "_group_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int "

@@ -57,6 +57,8 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
 // Where the elements of a padded dimension of size n come from.
 Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_t after, Device device) {
   Tensor t = empty_tensor(IntList{n + before + after}, DType::Int64);
+  // What negative amounts crop is gone before the rest wraps around.
+  const int64_t cropped = std::max<int64_t>(-before, 0), left = n - cropped - std::max<int64_t>(-after, 0);
   for (int64_t i = 0; i < t.numel(); ++i) {
     int64_t at = i - before;
     if (mode == "reflect")
@@ -64,7 +66,7 @@ Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_
     else if (mode == "replicate")
       at = std::clamp<int64_t>(at, 0, n - 1);
     else
-      at = (at % n + n) % n;
+      at = ((at - cropped) % left + left) % left + cropped;
     t.data<int64_t>()[i] = at;
   }
   return device.is_cpu() ? t : to(t, std::nullopt, device, false, false, std::nullopt);
@@ -83,7 +85,9 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
                "padding (",
                before, ", ", after, ") at dimension ", d, " of input ", input.sizes());
     if (mode == "circular")
-      RL_CHECK(before <= size && after <= size, "Padding value causes wrapping around more than once.");
+      RL_CHECK(before <= size && after <= size &&
+                   size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) > 0,
+               "Padding value causes wrapping around more than once.");
     RL_CHECK(
         size > 0, "Expected ", padded + 1, "D or ", padded + 2,
         "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",

@@ -264,8 +264,17 @@ Tensor t_inplace(const Call&, const Tensor& self) { return adopt_layout(self, op
 Tensor transpose_inplace(const Call&, const Tensor& self, int64_t a, int64_t b) {
   return adopt_layout(self, transpose(self, a, b));
 }
+Fn<Tensor(const Tensor& self, IntList size, IntList stride, int64_t shift, IntList old_stride)> set_strides_;
+
 Tensor as_strided_inplace(const Call&, const Tensor& self, IntList size, IntList stride, OptInt offset) {
-  return adopt_layout(self, as_strided(self, size, stride, offset));
+  const int64_t shift = offset ? *offset - self.storage_offset() : 0;
+  const Dims old_strides = self.strides().dims();
+  return set_strides_(self, size, stride, shift, old_strides);
+}
+// As as_strided_, for autograd, which needs the strides that there were.
+Tensor set_strides_inplace(const Call&, const Tensor& self, IntList size, IntList stride, int64_t shift,
+                           IntList) {
+  return adopt_layout(self, as_strided(self, size, stride, self.storage_offset() + shift));
 }
 
 Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat> format) {
@@ -306,12 +315,21 @@ void register_inplace_geometry(Table& t) {
         .doc("Exchanges two dimensions in the tensor's own shape and strides.")
         .family(Family::View)
         .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
-  t.op(as_strided_,
+  t.composite(
+       as_strided_,
        "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
        as_strided_inplace)
-      .doc("Gives the tensor itself another size, stride and offset in its storage.")
+      .doc("Gives the tensor itself another size, stride and offset in its storage.");
+  t.op(set_strides_,
+       "_set_strides_(Tensor(a!) self, int[] size, int[] stride, int shift, int[] old_stride) -> Tensor(a!)",
+       set_strides_inplace)
+      .doc("as_strided_, told the strides that there were.")
+      .internal()
       .family(Family::View)
-      .not_differentiable("rewrites the geometry of its input");
+      .derivative([](Grad g, Shape<0> self, Attr<1, IntList> size, Attr<2, IntList> stride,
+                     Attr<3, int64_t> shift, Attr<4, IntList> old_stride) {
+        return as_strided_backward(g, self, old_stride, size, stride, shift);
+      });
   t.op(resize_, "resize_(Tensor(a!) self, int[1] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
        resize_inplace)
       .doc(
@@ -375,8 +393,9 @@ void register_shape_operators(Table& t) {
               flatten_body)
       .doc("Merges the dimensions start_dim to end_dim into one.");
   t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)", [](const Call&, const Tensor& self) {
-     return reshape(self, IntList{-1});
-   }).doc("All elements as a vector: a view where possible, else a copy.");
+     const Tensor x = self.is_contiguous() ? self : clone(self, MemoryFormat::Contiguous);
+     return view(x, IntList{-1});
+   }).doc("All elements as a vector: a view of a contiguous tensor, else a copy.");
   t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body)
       .doc("Splits the dimension dim into sizes, one of which may be -1.");
   t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body)

@@ -23,26 +23,26 @@ namespace {
 using namespace ops;
 using cpu::Select;
 
-std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending) {
+std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending, bool stable) {
   const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
   const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
   const int64_t d = wrap_dim(dim, self.dim());
   RL_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
-  if (self.numel() > 0) cpu::sort(self, d, descending, values, indices);
+  if (self.numel() > 0) cpu::sort(self, d, descending, stable, values, indices);
   return {values, indices};
 }
 std::tuple<Tensor, Tensor> sort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
-  return sorted(self, dim, descending);
+  return sorted(self, dim, descending, false);
 }
-std::tuple<Tensor, Tensor> sort_stable_kernel(const Call&, const Tensor& self, std::optional<bool>,
+std::tuple<Tensor, Tensor> sort_stable_kernel(const Call&, const Tensor& self, std::optional<bool> stable,
                                               int64_t dim, bool descending) {
-  return sorted(self, dim, descending);
+  return sorted(self, dim, descending, stable.value_or(false));
 }
 Tensor argsort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
-  return std::get<1>(sorted(self, dim, descending));
+  return std::get<1>(sorted(self, dim, descending, false));
 }
-Tensor argsort_stable_kernel(const Call&, const Tensor& self, bool, int64_t dim, bool descending) {
-  return std::get<1>(sorted(self, dim, descending));
+Tensor argsort_stable_kernel(const Call&, const Tensor& self, bool stable, int64_t dim, bool descending) {
+  return std::get<1>(sorted(self, dim, descending, stable));
 }
 Tensor msort_body(const Call&, const Tensor& self) { return std::get<0>(sort(self, 0)); }
 

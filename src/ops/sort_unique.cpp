@@ -80,7 +80,7 @@ UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inv
   const Tensor flat = dense(reshape(self, {-1}));
   std::vector<int64_t> order = natural_order(flat.numel());
   if (!consecutive) {
-    const Tensor sorted = std::get<1>(sort(flat, 0));
+    const Tensor sorted = std::get<1>(sort_stable(flat, true, 0, false));
     order.assign(sorted.data<int64_t>(), sorted.data<int64_t>() + sorted.numel());
   }
   auto [first, inverse, counts] = grouped(order, starts_of_groups(flat, order, 1), want_inverse, want_counts);
@@ -98,7 +98,7 @@ UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecuti
     return {self, empty_tensor({want_inverse ? n : 0}, DType::Int64), empty_tensor({0}, DType::Int64)};
   }
   require_data(self, "unique");
-  const Tensor rows = dense(reshape(transpose(self, 0, dim), {n, -1}));
+  const Tensor rows = dense(reshape(movedim_int(self, dim, 0), {n, -1}));
   const int64_t width = rows.size(1);
   const std::vector<int64_t> order = consecutive ? natural_order(n) : sorted_rows(rows, width);
   auto [first, inverse, counts] =

@@ -32,6 +32,20 @@ void copying(Table& t, const char* schema) {
   if constexpr (std::is_same_v<typename Copying<View>::Result, Tensor>) record.out().data(&exact_dtype_out);
 }
 
+// Lists have no out= of their own in the gate: each view goes to its target, which may take its shape.
+void copy_to(const Call& call, const std::vector<Tensor>& views, TensorList out) {
+  const auto name = call.op.name();
+  RL_CHECK(out.size() == views.size(), name, "(): expected out to have ", views.size(), " tensors but got ",
+           out.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    RL_CHECK(out[i].dtype() == views[i].dtype(), name, "(): expected out tensors of dtype ",
+             dtype_name(views[i].dtype()), " but got ", dtype_name(out[i].dtype()), " at index ", i);
+    if (out[i].sizes() != views[i].sizes())
+      prepare_output(call.op, out[i], views[i].sizes(), views[i].dtype(), false);
+    copy_(out[i], views[i], false);
+  }
+}
+
 void check_source(const char* op, const Tensor& part, const Tensor& src) {
   RL_CHECK(part.sizes() == src.sizes(), op,
            ": expected src to have a size equal to the slice of self. src size = ", src.sizes(),
@@ -159,12 +173,26 @@ void register_copies(Table& t) {
   copying<split>(t, "split_copy.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]");
   copying<split_with_sizes>(t,
                             "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]");
+  t.composite(
+       "split_with_sizes_copy.out(Tensor self, int[] split_sizes, int dim=0, *, Tensor[] out) -> ()",
+       +[](const Call& call, const Tensor& self, IntList sizes, int64_t dim, TensorList out) {
+         copy_to(call, split_with_sizes(self, sizes, dim), out);
+       })
+      .doc("Copies the views of split_with_sizes to the tensors in out.")
+      .function_only();
   copying<squeeze>(t, "squeeze_copy(Tensor self) -> Tensor");
   copying<squeeze_dim>(t, "squeeze_copy.dim(Tensor self, int dim) -> Tensor");
   copying<squeeze_dims>(t, "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor");
   copying<ops::t>(t, "t_copy(Tensor self) -> Tensor");
   copying<transpose>(t, "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor");
   copying<unbind>(t, "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]");
+  t.composite(
+       "unbind_copy.int_out(Tensor self, int dim=0, *, Tensor[] out) -> ()",
+       +[](const Call& call, const Tensor& self, int64_t dim, TensorList out) {
+         copy_to(call, unbind(self, dim), out);
+       })
+      .doc("Copies the views of unbind to the tensors in out.")
+      .function_only();
   copying<unfold>(t, "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor");
   copying<unsqueeze>(t, "unsqueeze_copy(Tensor self, int dim) -> Tensor");
   t.composite("view_copy(Tensor self, int[] size) -> Tensor", view_copy_body)

@@ -270,6 +270,8 @@ def linear_cross_entropy(
         raise RuntimeError(
             f"expected linear_bias shape {tuple(linear_weight.shape[:-1])}, got {tuple(linear_bias.shape)}"
         )
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     rows = linear_weight.reshape(-1, in_features)
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = F.linear(input, rows, bias)

@@ -188,8 +188,8 @@ def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, s
         shape = [batch, channels] + [1] * (2 * n)
         shape[2 + d], shape[2 + n + d] = output_size[d], kernel[d]
         index = index * sizes[d] + at.view(shape)
-    index = index.reshape(batch, channels, *output_size, -1)
-    windows = x.reshape(batch, channels, -1).gather(-1, index.reshape(batch, channels, -1)).view(index.shape)
+    index = index.flatten(2 + n)
+    windows = x.flatten(2).gather(-1, index.flatten(2)).view(index.shape)
     values, best = windows.max(-1)
     indices = index.gather(-1, best.unsqueeze(-1)).squeeze(-1)
     return (values, indices) if batched else (values.squeeze(0), indices.squeeze(0))

@@ -1,0 +1,59 @@
+"""Which of several equal elements sort, argsort, mode, median and unique name: as PyTorch."""
+
+import numpy as np
+import pytest
+
+import rushlight
+
+torch = pytest.importorskip("torch")
+
+DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")
+
+
+def pair(values, dtype):
+    return tuple(m.tensor(values.tolist()).to(getattr(m, dtype)) for m in (rushlight, torch))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(9,), (40,), (3000,), (6, 70)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sort_orders_equal_elements_as_pytorch(dtype, shape, descending):
+    ours, theirs = pair(np.random.RandomState(0).randint(0, 2 if dtype == "bool" else 7, shape), dtype)
+    for dim in range(len(shape)):
+        for stable in (None, False, True):
+            got = ours.sort(dim=dim, descending=descending, stable=stable)[1]
+            assert got.tolist() == theirs.sort(dim=dim, descending=descending, stable=stable)[1].tolist()
+        assert ours.argsort(dim, descending).tolist() == theirs.argsort(dim, descending).tolist()
+        stable = ours.argsort(dim=dim, descending=descending, stable=True)
+        assert stable.tolist() == theirs.argsort(dim=dim, descending=descending, stable=True).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_long_vectors(dtype):
+    ours, theirs = pair(np.random.RandomState(1).randint(0, 500, 40000), dtype)
+    for descending in (False, True):
+        got, expected = (t.sort(descending=descending)[1].tolist() for t in (ours, theirs))
+        assert got == expected
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32"])
+@pytest.mark.parametrize("name", ["mode", "median", "nanmedian"])
+def test_selections_name_the_same_element(name, dtype):
+    rng = np.random.RandomState(2)
+    if name != "mode" and dtype == "bool":
+        dtype = "uint8"
+    for length in (1, 2, 5, 30, 400):
+        ours, theirs = pair(rng.randint(0, 2 if dtype == "bool" else 5, (8, length)), dtype)
+        if name == "nanmedian" and dtype == "float32" and length > 2:
+            ours[:, 1], theirs[:, 1] = float("nan"), float("nan")
+        got, expected = (getattr(t, name)(-1) for t in (ours, theirs))
+        assert got[0].tolist() == expected[0].tolist()
+        assert got[1].tolist() == expected[1].tolist()
+
+
+def test_unique_slices_of_the_last_dimension_are_ordered_by_all_others():
+    ours, theirs = pair(np.random.RandomState(3).randint(0, 2, (4, 3, 5)), "int64")
+    for dim in range(3):
+        got = ours.unique(dim=dim, return_inverse=True, return_counts=True)
+        expected = theirs.unique(dim=dim, return_inverse=True, return_counts=True)
+        assert [g.tolist() for g in got] == [e.tolist() for e in expected]
