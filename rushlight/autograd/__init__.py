@@ -31,13 +31,21 @@ __all__ = [
 
 _HOME = {
     "Function": "function",
+    "DeviceType": "_profiler_enums",
+    "ProfilerActivity": "_profiler_enums",
     "Variable": "variable",
+    "kineto_available": "profiler",
     "detect_anomaly": "anomaly_mode",
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
     "set_detect_anomaly": "anomaly_mode",
 }
-_MODULES = ("anomaly_mode", "forward_ad", "function", "functional", "grad_mode", "graph", "variable")
+_MODULES = frozenset(
+    """
+        anomaly_mode forward_ad function functional grad_mode graph profiler profiler_legacy
+        profiler_util variable
+    """.split()
+)
 
 
 def __getattr__(name):

@@ -2,6 +2,7 @@
 step."""
 
 from collections import OrderedDict, defaultdict
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import wraps
 from itertools import chain
@@ -58,6 +59,16 @@ _HOOK_TABLES = (
 )
 
 
+@contextmanager
+def _profiled(name):
+    """Name what runs inside in profiles."""
+    range = rushlight._C._profiler_enter(name)
+    try:
+        yield
+    finally:
+        rushlight._C._profiler_exit(range)
+
+
 def _use_grad_for_differentiable(step):
     """Run a step with gradients off, unless the optimizer was built with ``differentiable=True``."""
 
@@ -71,6 +82,14 @@ def _use_grad_for_differentiable(step):
             rushlight._C._set_grad_enabled(before)
 
     return run
+
+
+def _zero_in_place(grad):
+    if grad.grad_fn is not None:
+        grad.detach_()
+    else:
+        grad.requires_grad_(False)
+    grad.zero_()
 
 
 class Optimizer:
@@ -122,8 +141,13 @@ class Optimizer:
                 or self._optimizer_step_post_hooks
                 or _global_pre_hooks
                 or _global_post_hooks
+                or rushlight._C._profiler_enabled()
             ):
                 return func(self, *args, **kwargs)
+            with _profiled(f"Optimizer.step#{type(self).__name__}.step"):
+                return stepped(self, args, kwargs)
+
+        def stepped(self, args, kwargs):
             args = (self, *args)
             for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
                 result = hook(self, args, kwargs)
@@ -254,16 +278,13 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters, or fill them with zeros when ``set_to_none`` is false."""
-        for group in self.param_groups:
-            for p in group["params"]:
-                if set_to_none:
-                    p.grad = None
-                elif p.grad is not None:
-                    if p.grad.grad_fn is not None:
-                        p.grad.detach_()
-                    else:
-                        p.grad.requires_grad_(False)
-                    p.grad.zero_()
+        with _profiled(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if set_to_none:
+                        p.grad = None
+                    elif p.grad is not None:
+                        _zero_in_place(p.grad)
 
     def step(self, closure=None):
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""

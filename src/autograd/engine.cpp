@@ -5,6 +5,7 @@
 #include "autograd/engine_state.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/saved.h"
+#include "dispatch/profiler.h"
 
 namespace rushlight {
 
@@ -173,8 +174,15 @@ class Pass {
       for (int32_t c = (*work_)[s].capture; c >= 0; c = work_->captures[c].next)
         captured_[work_->captures[c].result] = grads[work_->captures[c].input];
     if (!(*work_)[s].executes) return {};
-    Gradients results =
-        anomaly_state.enabled ? apply_checked(node, std::move(grads)) : apply(node, std::move(grads));
+    std::optional<ProfilerScope> event;
+    if (is_profiled()) [[unlikely]] {
+      event.emplace(ProfilerEvent::Kind::Engine,
+                    "autograd::engine::evaluate_function: " + profiled_name(node));
+      describe(*event, node);
+    }
+    Gradients results = is_profiled()           ? apply_profiled(node, std::move(grads))
+                        : anomaly_state.enabled ? apply_checked(node, std::move(grads))
+                                                : apply(node, std::move(grads));
     if (!options_.keep_graph) node.release_saved();
     const auto edges = node.edges();
     for (size_t i = 0; i < results.size() && i < edges.size(); ++i)
@@ -208,6 +216,22 @@ class Pass {
       print_stack(node);
       throw;
     }
+  }
+
+  static Gradients apply_profiled(Node& node, Gradients grads) {
+    ProfilerScope scope(ProfilerEvent::Kind::Node, profiled_name(node));
+    describe(scope, node);
+    if (scope.wants_shapes())
+      for (size_t i = 0; i < grads.size(); ++i) scope.event()->inputs.push_back(profiled_operand(grads[i]));
+    return anomaly_state.enabled ? apply_checked(node, std::move(grads)) : apply(node, std::move(grads));
+  }
+
+  static std::string profiled_name(const Node& node) {
+    return (node.is_accumulate ? "torch::autograd::" : "") + node.name();
+  }
+  static void describe(const ProfilerScope& scope, const Node& node) {
+    if (scope.event() && node.sequence() != Node::kLast)
+      scope.event()->sequence = static_cast<int64_t>(node.sequence());
   }
 
   void distribute(Node& node, Gradients& results) {

@@ -1,8 +1,10 @@
 #include "cpu/sort.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "cpu/lines.h"
 
@@ -144,12 +146,20 @@ struct LineSorter {
   }
 };
 
-// One per thread, behind a pointer: a library loaded at run time has little room for thread-locals.
+// A thread's sorters by type, behind one pointer: a library loaded at run time has little room for
+// thread-locals.
+using Sorters = std::array<std::shared_ptr<void>, kDTypeCount>;
+Sorters& thread_sorters() {
+  thread_local std::unique_ptr<Sorters> kept;
+  if (!kept) kept = std::make_unique<Sorters>();
+  return *kept;
+}
+
 template <class T>
 LineSorter<T>& thread_sorter() {
-  thread_local std::unique_ptr<LineSorter<T>> kept;
-  if (!kept) kept = std::make_unique<LineSorter<T>>();
-  return *kept;
+  std::shared_ptr<void>& sorter = thread_sorters()[static_cast<size_t>(dtype_of<T>)];
+  if (!sorter) sorter = std::make_shared<LineSorter<T>>();
+  return *static_cast<LineSorter<T>*>(sorter.get());
 }
 
 void check_length(int64_t n) {

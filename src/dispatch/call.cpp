@@ -2,6 +2,7 @@
 
 #include "dispatch/exact_out.h"
 #include "dispatch/op.h"
+#include "dispatch/profiler.h"
 
 namespace rushlight {
 
@@ -14,9 +15,9 @@ namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
 // classes and modes come late: they see what really runs, derivatives' calls included.
-constexpr TensorFlag kOrder[] = {kAutocast, kWrapped,        kForwardGrad, kAutograd,
-                                 kLowered,  kPythonDispatch, kSparse};
-Interceptor interceptors[8] = {};
+constexpr uint32_t kOrder[] = {kProfiled, kAutocast, kWrapped,        kForwardGrad,
+                               kAutograd, kLowered,  kPythonDispatch, kSparse};
+Interceptor interceptors[32] = {};
 
 struct Operands {
   uint32_t flags = 0;
@@ -219,10 +220,10 @@ void set_interceptor(TensorFlag bit, Interceptor f) {
 }
 
 void Frame::proceed() {
-  for (TensorFlag bit : kOrder) {
+  for (const uint32_t bit : kOrder) {
     if (!(pending & bit)) continue;
     pending &= ~bit;
-    if (Interceptor f = interceptors[std::countr_zero(static_cast<uint32_t>(bit))]) return f(*this);
+    if (Interceptor f = interceptors[std::countr_zero(bit)]) return f(*this);
   }
   run_kernel(*this);
 }

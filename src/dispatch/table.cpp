@@ -1,5 +1,7 @@
 #include "dispatch/table.h"
 
+#include "dispatch/profiler.h"
+
 namespace rushlight {
 
 Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
@@ -7,6 +9,7 @@ Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
   op.schema = Schema::parse(text);
   op.trampoline = trampoline;
   op.id = static_cast<uint32_t>(ops_.size() - 1);
+  op.intercepted |= kProfiled;
   const auto& list = op.schema.parameters;
   RL_ASSERT(parameters == kAnyLength || list.size() == parameters,
             "C++ signature and schema differ in length: ", text);

@@ -5,6 +5,7 @@
 #include "transform/autograd.h"
 #include "transform/forward.h"
 #include "transform/level.h"
+#include "transform/profiler.h"
 #include "transform/sparse.h"
 
 namespace rushlight {
@@ -79,6 +80,7 @@ Table& mutable_operator_table() {
     install_levels();
     install_forward();
     install_sparse();
+    install_profiler();
     return t;
   }();
   return *table;

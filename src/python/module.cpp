@@ -12,6 +12,7 @@ void init_custom_ops(PyObject* module);
 void init_package_name(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_process(PyObject* module);
+void init_profiler(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -52,6 +53,7 @@ static void init_all(PyObject* module) {
   init_wrapper_subclass(module);
   init_custom_ops(module);
   init_package_name(module);
+  init_profiler(module);
 }
 
 }  // namespace rushlight::python

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "core/generator.h"
+#include "dispatch/profiler.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -69,7 +70,7 @@ BelowAutograd::BelowAutograd()
     : always_(dispatch_state.always),
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled) {
-  dispatch_state.always &= kPythonDispatch;
+  dispatch_state.always &= kPythonDispatch | kProfiled;
   dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparse;
   dispatch_state.grad_enabled = false;
 }

@@ -1,0 +1,221 @@
+"""From the recorder's tuples to events, and from events to a Chrome trace."""
+
+import json
+import os
+from typing import NamedTuple
+
+from rushlight.autograd._profiler_enums import RecordScope
+from rushlight.autograd._profiler_flops import count_flops
+from rushlight.autograd.profiler_util import EventList, FunctionEvent, StringTable
+
+__all__ = ["Trace", "make_events", "write_trace"]
+
+_OPERATOR, _NODE, _ENGINE, _RANGE = range(4)
+_SCOPES = {_NODE: RecordScope.BACKWARD_FUNCTION, _RANGE: RecordScope.USER_SCOPE}
+_BASE = 10**15  # times in a trace are relative to a second that files of one day share, to keep digits
+
+
+class Trace(NamedTuple):
+    """What a whole recording has in common."""
+
+    started: int  # the recorder's clock, in nanoseconds
+    wall_offset: int  # what to add for nanoseconds since 1970
+    options: dict
+
+
+class _Record(NamedTuple):
+    """One event as the recorder hands it out."""
+
+    name: str
+    kind: int
+    thread: int
+    start: int
+    end: int
+    parent: int
+    sequence: int
+    forward_thread: int
+    bytes: int
+    inputs: list
+    outputs: list
+    stack: list
+
+
+def _sizes(operand):
+    if operand is None:
+        return []
+    return [sizes for _, sizes in operand] if isinstance(operand, list) else operand[1]
+
+
+def _type(operand):
+    if operand is None:
+        return ""
+    if isinstance(operand, list):
+        return "TensorList"
+    return _TYPE_NAMES.get(str(operand[0]).removeprefix("torch."), str(operand[0]))
+
+
+_TYPE_NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "c10::Half",
+    "bfloat16": "c10::BFloat16",
+    "int64": "long int",
+    "int32": "int",
+    "uint8": "unsigned char",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
+}
+
+
+def _make_event(number, record, trace, strings):
+    shapes = [_sizes(operand) for operand in record.inputs]
+    results = [_sizes(operand) for operand in record.outputs]
+    return FunctionEvent(
+        id=number,
+        name=strings[record.name],
+        thread=record.thread,
+        start_us=(record.start - trace.started) / 1000,
+        end_us=(record.end - trace.started) / 1000,
+        fwd_thread=record.forward_thread if record.kind in (_NODE, _ENGINE) else 0,
+        input_shapes=shapes if trace.options["record_shapes"] else [],
+        input_dtypes=[_type(operand) for operand in record.inputs],
+        stack=record.stack,
+        scope=int(_SCOPES.get(record.kind, RecordScope.FUNCTION)),
+        cpu_memory_usage=record.bytes if trace.options["profile_memory"] else 0,
+        sequence_nr=record.sequence,
+        is_user_annotation=record.kind == _RANGE,
+        flops=count_flops(record.name, shapes, results) if trace.options["with_flops"] else None,
+    )
+
+
+def _link(events, records):
+    """Give every event its parent. What ran alone in a call of the same name is that call, seen twice."""
+    for event, record in zip(events, records):
+        parent = events[record.parent] if record.parent >= 0 else None
+        if parent is not None and parent.time_range.end >= event.time_range.end:
+            event.set_cpu_parent(parent)
+            parent.append_cpu_child(event)
+    for event in events:
+        while len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name:
+            twin = event.cpu_children[0]
+            event.cpu_children = twin.cpu_children
+            for child in event.cpu_children:
+                child.set_cpu_parent(event)
+            twin.cpu_parent = twin
+    return [event for event in events if event.cpu_parent is not event]
+
+
+def _count_once(events):
+    """A call whose parts were counted is not counted again."""
+    counted_inside = set()
+    for event in reversed(events):
+        if event.id in counted_inside:
+            event.flops = None
+        elif event.flops is None:
+            continue
+        if event.cpu_parent is not None:
+            counted_inside.add(event.cpu_parent.id)
+
+
+def make_events(logs, trace):
+    """The events of all threads. What had not ended when the recording did is left out."""
+    made = []
+    strings = StringTable()
+    for log in logs:
+        records = [_Record(*entry) for entry in log]
+        stop = max((max(r.start, r.end) for r in records), default=0)
+        # An event that is still open ends with the recording.
+        records = [r if r.end >= 0 else r._replace(end=stop) for r in records]
+        made += _link([_make_event(0, r, trace, strings) for r in records], records)
+    made.sort(key=lambda event: event.time_range.start)
+    for number, event in enumerate(made, 1):
+        event.id = number
+    if trace.options["with_flops"]:
+        _count_once(made)
+    return EventList(
+        made,
+        profile_memory=trace.options["profile_memory"],
+        with_flops=trace.options["with_flops"],
+        trace=trace,
+    )
+
+
+# --- Chrome traces
+
+
+def _arguments(event):
+    args = {"External id": event.id, "Ev Idx": event.id - 1}
+    if event.sequence_nr >= 0:
+        args["Sequence number"] = event.sequence_nr
+        args["Fwd thread id"] = event.fwd_thread
+    if event.input_shapes:
+        args["Input Dims"] = event.input_shapes
+        args["Input type"] = event.input_dtypes
+    if event.stack:
+        args["Call stack"] = ";".join(event.stack)
+    if event.flops is not None:
+        args["Flops"] = event.flops
+    if event.cpu_memory_usage:
+        args["Bytes"] = event.cpu_memory_usage
+    return args
+
+
+def _flows(events, place):
+    """Arrows from an operator to the step of the backward pass that it led to."""
+    forward = {}
+    for event in events:
+        if event.scope == RecordScope.FUNCTION and event.name.startswith("aten::") and event.sequence_nr >= 0:
+            forward[event.sequence_nr] = event  # the innermost one recorded it
+    for event in events:
+        origin = forward.get(event.sequence_nr)
+        if event.scope == RecordScope.BACKWARD_FUNCTION and origin is not None:
+            common = {"id": event.sequence_nr, "cat": "fwdbwd", "name": "fwdbwd"}
+            yield {"ph": "s", **common, **place(origin)}
+            yield {"ph": "f", "bp": "e", **common, **place(event)}
+
+
+def _trace_events(events, trace):
+    pid = os.getpid()
+    offset = (trace.started + trace.wall_offset) % _BASE / 1000
+
+    def place(event):
+        return {"pid": pid, "tid": event.thread, "ts": event.time_range.start + offset}
+
+    yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}
+    for thread in sorted({event.thread for event in events}):
+        name = f"thread {thread} (python)"
+        yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": name}}
+    for event in events:
+        yield {
+            "ph": "X",
+            "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+            "name": event.trace_name,
+            **place(event),
+            "dur": event.cpu_time_total,
+            "args": _arguments(event),
+        }
+    yield from _flows(events, place)
+
+
+def write_trace(path, events, trace, metadata):
+    wall = trace.started + trace.wall_offset
+    content = {
+        "schemaVersion": 1,
+        "deviceProperties": [],
+        **{name: int(on) for name, on in trace.options.items() if on},
+        **metadata,
+        "displayTimeUnit": "ms",
+        "baseTimeNanoseconds": wall - wall % _BASE,
+        "traceName": str(path),
+        "traceEvents": list(_trace_events(events, trace)),
+    }
+    with _open(path) as file:
+        json.dump(content, file)
+
+
+def _open(path):
+    if str(path).endswith(".gz"):
+        import gzip
+
+        return gzip.open(path, "wt", encoding="utf-8")
+    return open(path, "w", encoding="utf-8")

@@ -1,0 +1,274 @@
+"""Profiles of a piece of a program: which operators ran, for how long, and inside of what."""
+
+from collections import defaultdict
+from functools import wraps
+
+from rushlight import _C
+from rushlight.autograd import profiler_util
+from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity
+from rushlight.autograd._profiler_trace import Trace, make_events
+from rushlight.autograd.profiler_util import (
+    EventList,
+    FunctionEvent,
+    FunctionEventAvg,
+    Interval,
+    Kernel,
+    StringTable,
+)
+
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "KinetoStepTracker",
+    "ProfilerActivity",
+    "StringTable",
+    "emit_itt",
+    "emit_nvtx",
+    "kineto_available",
+    "profile",
+    "profiler_util",
+    "record_function",
+]
+
+
+def kineto_available():
+    """Whether `torch.profiler` works: it does."""
+    return True
+
+
+class profile:
+    """Records what this thread runs inside of a ``with`` block, backward passes included.
+
+    Args:
+        enabled: with False the block runs unobserved.
+        record_shapes: keep the shapes of operands.
+        with_flops: estimate floating-point operations of products and convolutions.
+        profile_memory: keep how many bytes were allocated.
+        with_stack: keep the Python frames that were running.
+
+    Nothing but the CPU is observed: ``use_cuda`` and ``use_device`` warn.
+    """
+
+    def __init__(
+        self,
+        enabled=True,
+        *,
+        use_cuda=False,
+        use_device=None,
+        record_shapes=False,
+        with_flops=False,
+        profile_memory=False,
+        with_stack=False,
+        with_modules=False,
+        use_kineto=False,
+        use_cpu=True,
+        experimental_config=None,
+        acc_events=False,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+        activity_filters=None,
+    ):
+        self.enabled, self.entered = enabled, False
+        self.use_cpu, self.use_device = use_cpu, None
+        self.record_shapes = record_shapes or with_flops
+        self.with_flops, self.profile_memory = with_flops, profile_memory
+        self.with_stack, self.with_modules = with_stack, with_modules
+        self.acc_events = acc_events
+        self._events = None
+        self._accumulated = []
+        if use_cuda or use_device not in (None, "cpu"):
+            import warnings
+
+            device = "CUDA" if use_cuda else use_device
+            warnings.warn(f"{device} is not available, disabling {device} profiling", stacklevel=2)
+
+    def __enter__(self):
+        if not self.enabled:
+            return self
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._prepare_trace()
+        self._start_trace()
+        return self
+
+    def _prepare_trace(self):
+        self.entered = True
+
+    def _start_trace(self):
+        self.entered = True
+        _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        if not self.enabled or not self.entered:
+            return False
+        logs, started, offset = _C._profiler_stop()
+        options = {"profile_memory": self.profile_memory, "record_shapes": self.record_shapes}
+        options |= {"with_stack": self.with_stack, "with_flops": self.with_flops}
+        self._logs, self._trace, self._events = logs, Trace(started, offset, options), None
+        self.entered = False
+        if self.acc_events:
+            self._accumulated += self.function_events
+        return False
+
+    def __repr__(self):
+        return "<unfinished torch.autograd.profile>" if self._recorded() is None else repr(self._recorded())
+
+    def __str__(self):
+        return "<unfinished torch.autograd.profile>" if self._recorded() is None else str(self._recorded())
+
+    def _recorded(self):
+        if self._events is None and hasattr(self, "_logs"):
+            self._events = make_events(self._logs, self._trace)
+            del self._logs
+        return self._events
+
+    @property
+    def function_events(self):
+        """The events of the last block; of all blocks with ``acc_events``."""
+        events = self._recorded()
+        if events is None or self.entered:
+            raise RuntimeError("Profiler didn't finish running")
+        return events
+
+    def events(self):
+        if not self.acc_events:
+            return self.function_events
+        return EventList(
+            self._accumulated,
+            profile_memory=self.profile_memory,
+            with_flops=self.with_flops,
+            trace=self._trace,
+        )
+
+    def table(self, *args, **kwargs):
+        return self.function_events.table(*args, **kwargs)
+
+    table.__doc__ = EventList.table.__doc__
+
+    def export_chrome_trace(self, path, metadata=None, use_python_export=False):
+        self.function_events.export_chrome_trace(path, metadata)
+
+    export_chrome_trace.__doc__ = EventList.export_chrome_trace.__doc__
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        return self.function_events.export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enabled, activities):
+        """Stop or continue recording this thread inside of the block."""
+        if ProfilerActivity.CPU in set(activities):
+            _C._profiler_set_thread(enabled)
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    key_averages.__doc__ = EventList.key_averages.__doc__
+
+    def total_average(self):
+        return self.function_events.total_average()
+
+    total_average.__doc__ = EventList.total_average.__doc__
+
+    @property
+    def self_cpu_time_total(self):
+        return self.function_events.self_cpu_time_total
+
+
+class record_function:
+    """Names a block of code, or a function that it decorates, in profiles.
+
+    >>> with torch.autograd.profiler.record_function("forward"):
+    ...     loss = model(x).sum()
+    """
+
+    def __init__(self, name, args=None):
+        self.name, self.args = name, args
+        self.run_callbacks_on_exit = True
+        self._ranges = []
+
+    def __enter__(self):
+        self._ranges.append(_C._profiler_enter(self.name))
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        range = self._ranges.pop()
+        if self.run_callbacks_on_exit:
+            _C._profiler_exit(range)
+
+    def __call__(self, func):
+        @wraps(func)
+        def inside(*args, **kwargs):
+            with type(self)(self.name, self.args):
+                return func(*args, **kwargs)
+
+        return inside
+
+    def _call_end_callbacks_on_future(self, fut):
+        """Let the range end when the future does instead of with the block."""
+        if not self.run_callbacks_on_exit:
+            raise RuntimeError("_call_end_callbacks_on_future can only be called once.")
+        self.run_callbacks_on_exit = False
+        range = self._ranges[-1]
+
+        def end(future):
+            _C._profiler_exit(range)
+            return future.value()
+
+        return fut.then(end)
+
+
+class _Annotations:
+    """Marks ranges for a vendor's profiler, which this build does not know."""
+
+    _library = ""
+
+    def __init__(self, enabled=True, record_shapes=False):
+        self.enabled, self.record_shapes, self.entered = enabled, record_shapes, False
+
+    def __enter__(self):
+        if self.enabled:
+            raise RuntimeError(f"{self._library} is not available; use torch.profiler.profile instead")
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        return False
+
+
+class emit_nvtx(_Annotations):
+    __doc__ = _Annotations.__doc__
+    _library = "NVTX: torch not compiled with CUDA enabled; it"
+
+
+class emit_itt(_Annotations):
+    __doc__ = _Annotations.__doc__
+    _library = "ITT: torch not compiled with ITT enabled; it"
+
+
+class KinetoStepTracker:
+    """One step number for several callers that each count their own steps."""
+
+    _current_step = 0
+    _step_dict = defaultdict(int)
+
+    @classmethod
+    def init_step_count(cls, requester):
+        cls._step_dict[requester] = cls._current_step
+
+    @classmethod
+    def erase_step_count(cls, requester):
+        return cls._step_dict.pop(requester, None) is not None
+
+    @classmethod
+    def increment_step(cls, requester):
+        cls._step_dict[requester] = cls._step_dict.get(requester, cls._current_step) + 1
+        cls._current_step = max(cls._current_step, *cls._step_dict.values())
+        return cls._current_step
+
+    @classmethod
+    def current_step(cls):
+        return cls._current_step

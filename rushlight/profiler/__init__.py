@@ -1,0 +1,26 @@
+"""Profiles of training loops: schedules, traces for Chrome and TensorBoard, tables."""
+
+from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope
+from rushlight.autograd.profiler import KinetoStepTracker, kineto_available, record_function
+from rushlight.profiler.profiler import (
+    ProfilerAction,
+    _KinetoProfile,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "DeviceType",
+    "KinetoStepTracker",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "RecordScope",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

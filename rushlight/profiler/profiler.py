@@ -1,0 +1,305 @@
+"""`torch.profiler.profile`: one profile, or by a schedule one for each part of a training loop."""
+
+import json
+import os
+import warnings
+from enum import Enum
+
+from rushlight.autograd import profiler as _autograd_profiler
+from rushlight.autograd._profiler_enums import ProfilerActivity
+
+__all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
+
+PROFILER_STEP_NAME = "ProfilerStep"
+
+
+def supported_activities():
+    """What can be observed in this build."""
+    return {ProfilerActivity.CPU}
+
+
+class _KinetoProfile:
+    """A profile that is started and stopped by hand."""
+
+    def __init__(
+        self,
+        *,
+        activities=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+    ):
+        self.activities = set(activities) if activities is not None else supported_activities()
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        self.record_shapes, self.profile_memory = record_shapes, profile_memory
+        self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
+        self.acc_events = acc_events
+        self.execution_trace_observer = execution_trace_observer
+        self.profiler = None
+        self.preset_metadata, self._metadata = {}, {}
+
+    def start(self):
+        self.prepare_trace()
+        self.start_trace()
+
+    def stop(self):
+        self.stop_trace()
+
+    def prepare_trace(self):
+        if self.profiler is None or not self.acc_events:
+            self.profiler = _autograd_profiler.profile(
+                record_shapes=self.record_shapes,
+                with_flops=self.with_flops,
+                profile_memory=self.profile_memory,
+                with_stack=self.with_stack,
+                with_modules=self.with_modules,
+                acc_events=self.acc_events,
+            )
+        self.profiler._prepare_trace()
+        self._metadata = {}
+
+    def start_trace(self):
+        self._started().profiler._start_trace()
+        for key, value in self.preset_metadata.items():
+            self.add_metadata_json(key, value)
+
+    def stop_trace(self):
+        self._started().profiler.__exit__(None, None, None)
+
+    def _started(self):
+        if self.profiler is None:
+            raise AssertionError("Profiler must be initialized before it is used; call start() first")
+        return self
+
+    def export_chrome_trace(self, path, use_python_export=False):
+        """Write what chrome://tracing and Perfetto show; compressed if the path ends with ``.gz``."""
+        self._started().profiler.export_chrome_trace(path, self._metadata)
+
+    def export_stacks(self, path, metric="self_cpu_time_total"):
+        """Write stacks and their times, as flame graph tools read them."""
+        return self._started().profiler.export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enable, activities):
+        """Stop or continue recording while the profile runs."""
+        if self.profiler is not None:
+            self.profiler.toggle_collection_dynamic(enable, activities)
+
+    def key_averages(self, group_by_input_shape=False, group_by_stack_n=0, group_by_overload_name=False):
+        """One sum for each operator, and for each tuple of shapes or innermost frames if asked for."""
+        return self._started().profiler.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name
+        )
+
+    def events(self):
+        """All events in the order in which they began."""
+        return self._started().profiler.events()
+
+    def add_metadata(self, key, value):
+        """Put a string into the trace."""
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key, value):
+        """Put a value, given as JSON, into the trace."""
+        self._metadata[key] = json.loads(value)
+
+    def preset_metadata_json(self, key, value):
+        """As `add_metadata_json`, before the profile starts and for all its traces."""
+        self.preset_metadata[key] = value
+
+
+class ProfilerAction(Enum):
+    """What a profiler does during one step."""
+
+    NONE = 0
+    WARMUP = 1
+    RECORD = 2
+    RECORD_AND_SAVE = 3
+    DEVICE_STOPPED = 4
+
+
+def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+    """A schedule of cycles: some steps idle, some to warm up, some recorded.
+
+    Args:
+        repeat: after how many cycles to stop; 0 never stops.
+        skip_first: steps before the first cycle.
+        skip_first_wait: if not 0, the first cycle does not wait.
+    """
+    if min(wait, warmup, repeat, skip_first) < 0 or active <= 0:
+        raise AssertionError("Invalid profiler schedule arguments")
+    if warmup == 0:
+        warnings.warn("Profiler won't be using warmup, this can skew profiler results", stacklevel=2)
+
+    def action(step):
+        if step < 0:
+            raise AssertionError(f"Step must be non-negative. Got {step}.")
+        if step < skip_first:
+            return ProfilerAction.NONE
+        step -= skip_first
+        if skip_first_wait != 0:
+            step += wait
+        cycle, at = divmod(step, wait + warmup + active)
+        if (repeat > 0 and cycle >= repeat) or at < wait:
+            return ProfilerAction.NONE
+        if at < wait + warmup:
+            return ProfilerAction.WARMUP
+        last = at == wait + warmup + active - 1
+        return ProfilerAction.RECORD_AND_SAVE if last else ProfilerAction.RECORD
+
+    return action
+
+
+def _always_record(_):
+    return ProfilerAction.RECORD
+
+
+def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+    """For ``on_trace_ready``: writes each trace to a file of its own where TensorBoard's plug-in looks."""
+    import socket
+    import time
+
+    def write(prof):
+        try:
+            os.makedirs(dir_name, exist_ok=True)
+        except OSError as error:
+            raise RuntimeError(f"Can't create directory: {dir_name}") from error
+        worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+        # Nanoseconds: two traces must not have one name.
+        name = f"{worker}.{time.time_ns()}.pt.trace.json" + (".gz" if use_gzip else "")
+        prof.export_chrome_trace(os.path.join(dir_name, name), use_python_export=use_python_export)
+
+    return write
+
+
+_RECORDS = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+
+
+class profile(_KinetoProfile):
+    """Observes a training loop.
+
+    Args:
+        activities: what to observe; only the CPU can be.
+        schedule: what to do at which step, usually from `schedule`; by default all is recorded.
+        on_trace_ready: called with this object each time a recording is complete.
+        record_shapes, profile_memory, with_stack, with_flops: what to keep of every event.
+
+    >>> with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=report) as prof:
+    ...     for batch in loader:
+    ...         train(batch)
+    ...         prof.step()
+    """
+
+    def __init__(
+        self,
+        *,
+        activities=None,
+        schedule=None,
+        on_trace_ready=None,
+        record_shapes=False,
+        profile_memory=False,
+        with_stack=False,
+        with_flops=False,
+        with_modules=False,
+        experimental_config=None,
+        execution_trace_observer=None,
+        acc_events=False,
+        use_cuda=None,
+        custom_trace_id_callback=None,
+        post_processing_timeout_s=None,
+    ):
+        super().__init__(
+            activities=activities,
+            record_shapes=record_shapes,
+            profile_memory=profile_memory,
+            with_stack=with_stack,
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+            acc_events=acc_events,
+        )
+        if use_cuda is not None:
+            warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, 2)
+        self.schedule = schedule or _always_record
+        self.record_steps = schedule is not None
+        self.on_trace_ready = on_trace_ready
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.step_rec_fn = None
+        self.custom_trace_id_callback = custom_trace_id_callback
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, exc_type, exc_val, exc_tb):
+        self.stop()
+        if self.execution_trace_observer:
+            self.execution_trace_observer.cleanup()
+
+    def start(self):
+        self._transit(ProfilerAction.NONE, self.current_action)
+        if self.execution_trace_observer:
+            self.execution_trace_observer.start()
+        self._open_step()
+
+    def stop(self):
+        self._close_step()
+        if self.execution_trace_observer:
+            self.execution_trace_observer.stop()
+        self._transit(self.current_action, None)
+
+    def step(self):
+        """Tell the profiler that the next step of the loop begins."""
+        self._close_step()
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        self._transit(before, self.current_action)
+        self._open_step()
+
+    def set_custom_trace_id_callback(self, callback):
+        self.custom_trace_id_callback = callback
+
+    def get_trace_id(self):
+        """What the callback for trace ids says, if there is one."""
+        return self.custom_trace_id_callback() if self.custom_trace_id_callback else None
+
+    def _open_step(self):
+        if self.record_steps:
+            self.step_rec_fn = _autograd_profiler.record_function(f"{PROFILER_STEP_NAME}#{self.step_num}")
+            self.step_rec_fn.__enter__()
+
+    def _close_step(self):
+        if self.step_rec_fn is not None:
+            self.step_rec_fn.__exit__(None, None, None)
+            self.step_rec_fn = None
+
+    def _transit(self, before, after):
+        """End what `before` did, as far as `after` does not go on with it, and begin what `after` does."""
+        saves = before is ProfilerAction.RECORD_AND_SAVE or (before in _RECORDS and after is None)
+        goes_on = before is ProfilerAction.RECORD and after in _RECORDS
+        if before in _RECORDS and not goes_on:
+            if not saves:
+                warnings.warn(f"Incorrect schedule: RECORD followed by {after.name}", stacklevel=3)
+            self.stop_trace()
+            if saves:
+                self._trace_ready()
+        if after is ProfilerAction.WARMUP:
+            self.prepare_trace()
+        if after in _RECORDS and not goes_on:
+            if before is not ProfilerAction.WARMUP:
+                self.prepare_trace()
+            self.start_trace()
+
+    def _trace_ready(self):
+        if self.on_trace_ready:
+            self.on_trace_ready(self)

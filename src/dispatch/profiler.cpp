@@ -1,0 +1,127 @@
+#include "dispatch/profiler.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "core/cpu_allocator.h"
+
+namespace rushlight {
+
+void (*read_python_stack)(std::vector<std::string>& frames) = [](std::vector<std::string>&) {};
+
+namespace {
+
+template <class Clock>
+int64_t nanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+int64_t now() { return nanoseconds<std::chrono::steady_clock>(); }
+
+int64_t allocated_bytes() {
+  const CpuMemoryStats stats = cpu_memory_stats();
+  return stats.blocks.requested_bytes[AllocatorStats::kAll].current + stats.tiny_allocated_bytes;
+}
+
+std::atomic<uint64_t> session_count{0};
+std::mutex running_mutex;
+std::shared_ptr<ProfilerSession> running;
+
+// Which log is this thread's, and in which session.
+struct ThreadLog {
+  uint64_t session = 0;
+  ProfilerSession::Log* log = nullptr;
+};
+thread_local ThreadLog thread_log;
+
+}  // namespace
+
+static ProfiledOperand::Shape shape_of(const Tensor& t) {
+  if (!t.defined()) return {DType::Float32, {}};
+  const IntList sizes = t.sizes();
+  return {t.dtype(), {sizes.begin(), sizes.end()}};
+}
+
+ProfiledOperand profiled_operand(const Tensor& t) {
+  return t.defined() ? ProfiledOperand{false, {shape_of(t)}} : ProfiledOperand();
+}
+
+ProfiledOperand profiled_operand(TensorList list) {
+  ProfiledOperand operand{true, {}};
+  for (const Tensor& t : list) operand.tensors.push_back(shape_of(t));
+  return operand;
+}
+
+ProfilerSession::ProfilerSession(const ProfilerOptions& options)
+    : options(options),
+      number(++session_count),
+      started(now()),
+      wall_offset(nanoseconds<std::chrono::system_clock>() - started) {}
+
+ProfilerSession::Log& ProfilerSession::log_of_this_thread() {
+  if (thread_log.session == number) return *thread_log.log;
+  const std::lock_guard guard(mutex_);
+  Log& log = logs_.emplace_back();
+  log.thread = syscall(SYS_gettid);
+  thread_log = {number, &log};
+  return log;
+}
+
+std::string_view ProfilerSession::keep(std::string_view name) {
+  const std::lock_guard guard(mutex_);
+  return *names_.emplace(name).first;
+}
+
+void start_profiler(const ProfilerOptions& options) {
+  const std::lock_guard guard(running_mutex);
+  RL_CHECK(!running, "profiler: another profiler is running in this process; stop it first");
+  running = std::make_shared<ProfilerSession>(options);
+  dispatch_state.always |= kProfiled;
+}
+
+std::shared_ptr<ProfilerSession> stop_profiler() {
+  const std::lock_guard guard(running_mutex);
+  RL_CHECK(running, "profiler: no profiler is running");
+  dispatch_state.always &= ~kProfiled;
+  return std::exchange(running, nullptr);
+}
+
+std::shared_ptr<ProfilerSession> running_profiler() {
+  const std::lock_guard guard(running_mutex);
+  return running;
+}
+
+void set_thread_profiled(bool on) {
+  dispatch_state.always = on ? dispatch_state.always | kProfiled : dispatch_state.always & ~kProfiled;
+}
+
+ProfilerScope::ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bool copy)
+    : session_(running_profiler()) {
+  if (!session_) return;
+  log_ = &session_->log_of_this_thread();
+  ProfilerEvent& event = log_->events.emplace_back();
+  event.name = copy ? session_->keep(name) : name;
+  event.kind = kind;
+  event.parent = log_->open;
+  event.forward_thread = log_->thread;
+  log_->open = static_cast<int64_t>(log_->events.size()) - 1;
+  if (session_->options.stack) read_python_stack(event.stack);
+  if (session_->options.memory) event.bytes = allocated_bytes();
+  event_ = &event;
+  event.start = now();
+}
+
+ProfilerScope::ProfilerScope(ProfilerScope&& o) noexcept
+    : session_(std::move(o.session_)), log_(o.log_), event_(std::exchange(o.event_, nullptr)) {}
+
+void ProfilerScope::close() noexcept {
+  if (!event_) return;
+  event_->end = now();
+  if (session_->options.memory) event_->bytes = allocated_bytes() - event_->bytes;
+  log_->open = event_->parent;
+  event_ = nullptr;
+}
+
+}  // namespace rushlight

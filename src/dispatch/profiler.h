@@ -1,0 +1,109 @@
+// The profiler's recorder: what ran, on which thread, when, inside of what. Those who have something to tell
+// open an event and close it; src/python hands the events out.
+#pragma once
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "dispatch/op.h"
+
+namespace rushlight {
+
+// In dispatch_state.always while this thread is recorded; above the flags that tensors have. Operators that
+// the program starts from a recorded thread are recorded, those of other threads are not.
+inline constexpr uint32_t kProfiled = 1u << 31;
+
+inline bool is_profiled() { return dispatch_state.always & kProfiled; }
+
+// What an operator was given or returned in one place: no tensor, a tensor, or a list of them.
+struct ProfiledOperand {
+  struct Shape {
+    DType dtype;
+    std::vector<int64_t> sizes;
+  };
+  bool is_list = false;
+  std::vector<Shape> tensors;
+};
+ProfiledOperand profiled_operand(const Tensor& t);
+ProfiledOperand profiled_operand(TensorList list);
+
+struct ProfilerEvent {
+  enum class Kind : uint8_t { Operator, Node, Engine, Range, Instant };
+  std::string_view name;  // lives as long as the session, or longer
+  Kind kind = Kind::Operator;
+  int64_t start = 0, end = -1;  // nanoseconds of the steady clock
+  int64_t parent = -1;          // index of the event around it, on the same thread
+  int64_t sequence = -1;        // the same for an operator and the node it recorded
+  int64_t forward_thread = 0;   // of a node: the thread that recorded it
+  int64_t bytes = 0;            // allocated less freed while it ran
+  std::vector<ProfiledOperand> inputs;
+  std::vector<ProfiledOperand> outputs;
+  std::vector<std::string> stack;  // Python's, innermost first
+};
+
+struct ProfilerOptions {
+  bool shapes = false, memory = false, stack = false;
+};
+
+// One recording. A thread's events lie in a log of its own, which only it writes.
+class ProfilerSession {
+ public:
+  struct Log {
+    int64_t thread = 0;
+    std::deque<ProfilerEvent> events;
+    int64_t open = -1;  // the innermost event that has not ended
+  };
+  explicit ProfilerSession(const ProfilerOptions& options);
+
+  const ProfilerOptions options;
+  const uint64_t number;               // no two sessions have the same
+  const int64_t started, wall_offset;  // steady clock; what to add to it for nanoseconds since 1970
+  Log& log_of_this_thread();
+  std::string_view keep(std::string_view name);
+  // Only when no thread records any more.
+  const std::deque<Log>& logs() const { return logs_; }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Log> logs_;
+  std::unordered_set<std::string> names_;
+};
+
+// One session at a time in a process. Starting makes this thread a recorded one.
+void start_profiler(const ProfilerOptions& options);
+std::shared_ptr<ProfilerSession> stop_profiler();
+std::shared_ptr<ProfilerSession> running_profiler();
+// Switches this thread's recording while a session runs.
+void set_thread_profiled(bool on);
+
+// An event that lasts as long as this object. Does nothing when no session runs.
+class ProfilerScope {
+ public:
+  // `lasting_name` is kept as it is, other names are copied into the session.
+  static ProfilerScope lasting(ProfilerEvent::Kind kind, std::string_view name) {
+    return ProfilerScope(kind, name, false);
+  }
+  ProfilerScope(ProfilerEvent::Kind kind, std::string_view name) : ProfilerScope(kind, name, true) {}
+  ProfilerScope(ProfilerScope&& o) noexcept;
+  ProfilerScope(const ProfilerScope&) = delete;
+  ~ProfilerScope() { close(); }
+
+  void close() noexcept;
+  ProfilerEvent* event() const { return event_; }
+  bool wants_shapes() const { return event_ && session_->options.shapes; }
+
+ private:
+  ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bool copy);
+  std::shared_ptr<ProfilerSession> session_;
+  ProfilerSession::Log* log_ = nullptr;
+  ProfilerEvent* event_ = nullptr;
+};
+
+// Fills what a Python program adds: the frames that are running, innermost first. Set by src/python.
+extern void (*read_python_stack)(std::vector<std::string>& frames);
+
+}  // namespace rushlight

@@ -1,0 +1,132 @@
+// The recorder's face: start, stop, ranges that the program opens, and the events as tuples.
+#include "dispatch/profiler.h"
+
+#include "python/parse.h"
+#include "python/types.h"
+
+namespace rushlight::python {
+
+namespace {
+
+constexpr const char* kRange = "rushlight.profiler_range";
+
+PyRef owned(PyObject* o) { return PyRef(check(o)); }
+
+template <class List, class F>
+PyRef list_of(const List& list, F&& item) {
+  PyRef out = owned(PyList_New(0));
+  for (const auto& element : list) check(PyList_Append(out.get(), item(element).get()));
+  return out;
+}
+
+PyRef shape_object(const ProfiledOperand::Shape& shape) {
+  const PyRef dtype = owned(wrap(shape.dtype));
+  const PyRef sizes = list_of(shape.sizes, [](int64_t n) { return owned(PyLong_FromLongLong(n)); });
+  return owned(PyTuple_Pack(2, dtype.get(), sizes.get()));
+}
+
+// None, (dtype, sizes), or a list of those.
+PyRef operand_object(const ProfiledOperand& operand) {
+  if (operand.is_list) return list_of(operand.tensors, shape_object);
+  return operand.tensors.empty() ? PyRef::borrow(Py_None) : shape_object(operand.tensors[0]);
+}
+
+PyRef event_object(const ProfilerEvent& e, int64_t thread) {
+  const PyRef inputs = list_of(e.inputs, operand_object), outputs = list_of(e.outputs, operand_object);
+  const PyRef stack = list_of(e.stack, [](const std::string& s) { return owned(to_python(s)); });
+  return owned(Py_BuildValue("(s#iLLLLLLLOOO)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()),
+                             static_cast<int>(e.kind), static_cast<long long>(thread),
+                             static_cast<long long>(e.start), static_cast<long long>(e.end),
+                             static_cast<long long>(e.parent), static_cast<long long>(e.sequence),
+                             static_cast<long long>(e.forward_thread), static_cast<long long>(e.bytes),
+                             inputs.get(), outputs.get(), stack.get()));
+}
+
+PyObject* start(PyObject*, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    int shapes = 0, memory = 0, stack = 0;
+    if (!PyArg_ParseTuple(args, "ppp:_profiler_start", &shapes, &memory, &stack)) return nullptr;
+    start_profiler({shapes != 0, memory != 0, stack != 0});
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* stop(PyObject*, PyObject*) {
+  return guard([] {
+    const std::shared_ptr<ProfilerSession> session = stop_profiler();
+    PyRef logs = list_of(session->logs(), [](const ProfilerSession::Log& log) {
+      return list_of(log.events, [&](const ProfilerEvent& e) { return event_object(e, log.thread); });
+    });
+    return check(Py_BuildValue("(OLL)", logs.get(), static_cast<long long>(session->started),
+                               static_cast<long long>(session->wall_offset)));
+  });
+}
+
+PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(is_profiled()); }
+
+PyObject* set_thread(PyObject*, PyObject* on) {
+  return guard([&] {
+    set_thread_profiled(to_bool(on));
+    return Py_NewRef(Py_None);
+  });
+}
+
+void free_range(PyObject* capsule) {
+  delete static_cast<ProfilerScope*>(PyCapsule_GetPointer(capsule, kRange));
+}
+
+// None when this thread is not recorded; such a range costs next to nothing.
+PyObject* enter(PyObject*, PyObject* name) {
+  return guard([&]() -> PyObject* {
+    if (!is_profiled()) return Py_NewRef(Py_None);
+    if (!PyUnicode_Check(name)) throw_python(PyExc_TypeError, "record_function: the name must be a string");
+    auto scope = std::make_unique<ProfilerScope>(ProfilerEvent::Kind::Range, string_view(name));
+    PyObject* capsule = check(PyCapsule_New(scope.get(), kRange, free_range));
+    scope.release();
+    return capsule;
+  });
+}
+
+PyObject* leave(PyObject*, PyObject* range) {
+  return guard([&] {
+    if (range != Py_None) {
+      void* scope = PyCapsule_GetPointer(range, kRange);
+      if (!scope) throw PythonError();
+      static_cast<ProfilerScope*>(scope)->close();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
+// "file.py(12): function"
+void read_frames(std::vector<std::string>& frames) {
+  const GilAcquire gil;
+  PyRef frame = PyRef::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* f = reinterpret_cast<PyFrameObject*>(frame.get());
+    const PyRef code(reinterpret_cast<PyObject*>(PyFrame_GetCode(f)));
+    const auto* c = reinterpret_cast<PyCodeObject*>(code.get());
+    frames.push_back(
+        str(string_view(c->co_filename), "(", PyFrame_GetLineNumber(f), "): ", string_view(c->co_name)));
+    frame = PyRef(reinterpret_cast<PyObject*>(PyFrame_GetBack(f)));
+  }
+}
+
+PyMethodDef functions[] = {
+    {"_profiler_start", start, METH_VARARGS, "_profiler_start(shapes, memory, stack): records this thread."},
+    {"_profiler_stop", stop, METH_NOARGS,
+     "Ends the recording: (events by thread, start, wall clock offset)."},
+    {"_profiler_enabled", is_enabled, METH_NOARGS, "Whether this thread is recorded."},
+    {"_profiler_set_thread", set_thread, METH_O, "Records this thread too, or no longer."},
+    {"_profiler_enter", enter, METH_O, "Opens a named range."},
+    {"_profiler_exit", leave, METH_O, "Closes a range."},
+    {}};
+
+}  // namespace
+
+void init_profiler(PyObject* module) {
+  add_functions(module, functions);
+  read_python_stack = read_frames;
+}
+
+}  // namespace rushlight::python
