@@ -277,12 +277,15 @@ from rushlight._C import float8_e5m2 as float8_e5m2
 from rushlight._C import float8_e4m3fn as float8_e4m3fn
 from rushlight._C import float8_e5m2fnuz as float8_e5m2fnuz
 from rushlight._C import float8_e4m3fnuz as float8_e4m3fnuz
+from rushlight._C import float8_e8m0fnu as float8_e8m0fnu
+from rushlight._C import complex32 as complex32
 from rushlight._C import float as float
 from rushlight._C import double as double
 from rushlight._C import half as half
 from rushlight._C import short as short
 from rushlight._C import int as int
 from rushlight._C import long as long
+from rushlight._C import chalf as chalf
 from rushlight._C import cfloat as cfloat
 from rushlight._C import cdouble as cdouble
 from rushlight._C import strided as strided

@@ -98,7 +98,7 @@ class _ComplexFormatter:
         self.width = self._real.width + self._imag.width + 1
 
     def format(self, value):
-        real, imag = self._real.format(value.real).lstrip(), self._imag.format(value.imag).lstrip()
+        real, imag = self._real.format(value.real), self._imag.format(value.imag).lstrip()
         return f"{real}{'' if imag[0] in '+-' else '+'}{imag}j"
 
 

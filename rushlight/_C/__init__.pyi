@@ -989,6 +989,7 @@ class TensorBase:
     def char(self, *args: Any, **kwargs: Any) -> Any: ...
     def byte(self, *args: Any, **kwargs: Any) -> Any: ...
     def bool(self, *args: Any, **kwargs: Any) -> Tensor: ...
+    def chalf(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def cfloat(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def cdouble(self, *args: Any, **kwargs: Any) -> Tensor: ...
     def resolve_conj(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -1145,9 +1146,11 @@ bfloat16: _dtype
 bool: _dtype
 cdouble: _dtype
 cfloat: _dtype
+chalf: _dtype
 channels_last: _memory_format
 channels_last_3d: _memory_format
 complex128: _dtype
+complex32: _dtype
 complex64: _dtype
 contiguous_format: _memory_format
 double: _dtype
@@ -1159,6 +1162,7 @@ float8_e4m3fn: _dtype
 float8_e4m3fnuz: _dtype
 float8_e5m2: _dtype
 float8_e5m2fnuz: _dtype
+float8_e8m0fnu: _dtype
 half: _dtype
 int: _dtype
 int16: _dtype

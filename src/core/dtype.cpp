@@ -70,29 +70,51 @@ float float8_to_float(uint8_t bits, Float8Format format) {
 }  // namespace detail
 
 std::string_view legacy_name(DType t) {
-  static constexpr std::string_view names[kDTypeCount] = {
-      "Bool",           "Byte",         "Char",          "Short",       "Int",           "Long",
-      "UInt16",         "UInt32",       "UInt64",        "Half",        "BFloat16",      "Float",
-      "Double",         "ComplexFloat", "ComplexDouble", "Float8_e5m2", "Float8_e4m3fn", "Float8_e5m2fnuz",
-      "Float8_e4m3fnuz"};
+  static constexpr std::string_view names[kDTypeCount] = {"Bool",
+                                                          "Byte",
+                                                          "Char",
+                                                          "Short",
+                                                          "Int",
+                                                          "Long",
+                                                          "UInt16",
+                                                          "UInt32",
+                                                          "UInt64",
+                                                          "Half",
+                                                          "BFloat16",
+                                                          "Float",
+                                                          "Double",
+                                                          "ComplexFloat",
+                                                          "ComplexDouble",
+                                                          "Float8_e5m2",
+                                                          "Float8_e4m3fn",
+                                                          "Float8_e5m2fnuz",
+                                                          "Float8_e4m3fnuz",
+                                                          "Float8_e8m0fnu",
+                                                          "ComplexHalf"};
   return names[static_cast<int>(t)];
 }
 
 bool is_signed(DType t) {
   return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 ||
-           t == DType::UInt64);
+           t == DType::UInt64 || t == DType::Float8_e8m0fnu);
 }
 
 DType real_dtype(DType t) {
-  return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
+  return t == DType::Complex64    ? DType::Float32
+         : t == DType::Complex128 ? DType::Float64
+         : t == DType::Complex32  ? DType::Float16
+                                  : t;
 }
 
 DType complex_dtype(DType t) {
   if (is_complex(t)) return t;
-  return t == DType::Float64 ? DType::Complex128 : DType::Complex64;
+  return t == DType::Float64 ? DType::Complex128 : t == DType::Float16 ? DType::Complex32 : DType::Complex64;
 }
 
-DType compute_dtype(DType t) { return is_floating(t) && t != DType::Float64 ? DType::Float32 : t; }
+DType compute_dtype(DType t) {
+  if (t == DType::Complex32) return DType::Complex64;
+  return is_floating(t) && t != DType::Float64 ? DType::Float32 : t;
+}
 
 static std::atomic<DType> default_dtype{DType::Float32};
 DType get_default_dtype() { return default_dtype.load(std::memory_order_relaxed); }
@@ -132,11 +154,10 @@ DType promote_types(DType a, DType b) {
   const Category ca = category_of(a), cb = category_of(b);
   if (ca == Category::Bool) return b;
   if (cb == Category::Bool) return a;
-  if (ca == Category::Complex || cb == Category::Complex) {
-    const DType ra = ca >= Category::Floating ? real_dtype(a) : DType::Float32;
-    const DType rb = cb >= Category::Floating ? real_dtype(b) : DType::Float32;
-    return ra == DType::Float64 || rb == DType::Float64 ? DType::Complex128 : DType::Complex64;
-  }
+  if (ca == Category::Complex && cb == Category::Integral) return a;
+  if (cb == Category::Complex && ca == Category::Integral) return b;
+  if (ca == Category::Complex || cb == Category::Complex)
+    return complex_dtype(promote_types(real_dtype(a), real_dtype(b)));
   if (ca != cb) return ca == Category::Floating ? a : b;
   if (ca == Category::Integral) return promote_integers(a, b);
   if (element_size(a) == element_size(b)) return DType::Float32;  // float16 with bfloat16

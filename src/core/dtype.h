@@ -34,14 +34,16 @@ using complex128 = std::complex<double>;
   _(Float8_e5m2, Float8_e5m2, "float8_e5m2")             \
   _(Float8_e4m3fn, Float8_e4m3fn, "float8_e4m3fn")       \
   _(Float8_e5m2fnuz, Float8_e5m2fnuz, "float8_e5m2fnuz") \
-  _(Float8_e4m3fnuz, Float8_e4m3fnuz, "float8_e4m3fnuz")
+  _(Float8_e4m3fnuz, Float8_e4m3fnuz, "float8_e4m3fnuz") \
+  _(Float8_e8m0fnu, Float8_e8m0fnu, "float8_e8m0fnu")    \
+  _(Complex32, complex32, "complex32")
 
 enum class DType : uint8_t {
 #define RL_ENUM(name, type, text) name,
   RL_FORALL_DTYPES(RL_ENUM)
 #undef RL_ENUM
 };
-constexpr int kDTypeCount = 19;
+constexpr int kDTypeCount = 21;
 
 // Number categories in promotion order: a higher category wins over a lower one.
 enum class Category : uint8_t { Bool, Integral, Floating, Complex };
@@ -68,7 +70,7 @@ inline bool is_integral_or_bool(DType t) { return category_of(t) <= Category::In
 inline bool is_floating(DType t) { return category_of(t) == Category::Floating; }
 inline bool is_complex(DType t) { return category_of(t) == Category::Complex; }
 inline bool is_differentiable(DType t) { return category_of(t) >= Category::Floating; }
-inline bool is_float8(DType t) { return t >= DType::Float8_e5m2; }
+inline bool is_float8(DType t) { return t >= DType::Float8_e5m2 && t <= DType::Float8_e8m0fnu; }
 inline bool is_reduced_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 bool is_signed(DType t);
 
@@ -117,15 +119,24 @@ template <int M, int B, bool F, bool U>
 struct compute_type_t<Float8<M, B, F, U>> {
   using type = float;
 };
+template <>
+struct compute_type_t<Float8_e8m0fnu> {
+  using type = float;
+};
+template <>
+struct compute_type_t<complex32> {
+  using type = complex64;
+};
 template <class T>
 using compute_type = typename compute_type_t<T>::type;
 
 template <class T>
-constexpr bool is_complex_v = std::is_same_v<T, complex64> || std::is_same_v<T, complex128>;
+constexpr bool is_complex_v =
+    std::is_same_v<T, complex64> || std::is_same_v<T, complex128> || std::is_same_v<T, complex32>;
 template <class T>
 constexpr bool is_reduced_v = !std::is_same_v<T, compute_type<T>>;
 template <class T>
-constexpr bool is_floating_v = std::is_floating_point_v<T> || is_reduced_v<T>;
+constexpr bool is_floating_v = std::is_floating_point_v<T> || (is_reduced_v<T> && !is_complex_v<T>);
 
 template <class... Ts>
 struct TypeList {};
@@ -147,7 +158,9 @@ using Concat = typename detail::concat<L...>::type;
 using RealTypes = Concat<IntegralTypes, FloatTypes>;
 using NumberTypes = Concat<RealTypes, ComplexTypes>;
 using AllTypes = Concat<TypeList<bool>, NumberTypes>;
-using StorageTypes = Concat<AllTypes, TypeList<Float8_e5m2, Float8_e4m3fn, Float8_e5m2fnuz, Float8_e4m3fnuz>>;
+using StorageTypes =
+    Concat<AllTypes,
+           TypeList<Float8_e5m2, Float8_e4m3fn, Float8_e5m2fnuz, Float8_e4m3fnuz, Float8_e8m0fnu, complex32>>;
 
 // Apart, so that what builds the text is not compiled into kernels.
 [[noreturn, gnu::cold]] void refuse_dtype(std::string_view op, DType t);
@@ -170,6 +183,10 @@ template <class To, class From>
 inline To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
+  } else if constexpr (std::is_same_v<From, complex32>) {
+    return convert<To>(static_cast<complex64>(value));
+  } else if constexpr (std::is_same_v<To, complex32>) {
+    return complex32(convert<complex64>(value));
   } else if constexpr (is_complex_v<From> && !is_complex_v<To>) {
     if constexpr (std::is_same_v<To, bool>)
       return value.real() != 0 || value.imag() != 0;

@@ -1,7 +1,8 @@
-// 16- and 8-bit floating types: storage formats that compute in float.
+// 16- and 8-bit floating types, and complex numbers of such: storage formats that compute in float.
 #pragma once
 #include <bit>
 #include <cmath>
+#include <complex>
 #include <cstdint>
 #include <limits>
 
@@ -86,5 +87,37 @@ using Float8_e5m2 = Float8<2, 15, false, false>;
 using Float8_e4m3fn = Float8<3, 7, true, false>;
 using Float8_e5m2fnuz = Float8<2, 16, true, true>;
 using Float8_e4m3fnuz = Float8<3, 8, true, true>;
+
+// A power of two, as scales of blocks: an exponent without sign and mantissa. No zero; 0xff is NaN.
+struct Float8_e8m0fnu {
+  uint8_t bits = 0;
+  Float8_e8m0fnu() = default;
+  Float8_e8m0fnu(float value) : bits(from_float(value)) {}
+  operator float() const {
+    if (bits == 0xff) return std::numeric_limits<float>::quiet_NaN();
+    return std::bit_cast<float>(bits ? static_cast<uint32_t>(bits) << 23 : 0x00400000u);
+  }
+
+  // To nearest; half way to the even neighbour, which for normal numbers is the next power.
+  static uint8_t from_float(float value) {
+    const uint32_t f = std::bit_cast<uint32_t>(value), exponent = (f >> 23) & 0xffu, mantissa = f & 0x7fffffu;
+    if (exponent == 0xff) return 0xff;
+    return static_cast<uint8_t>(exponent + (exponent ? mantissa >= 0x400000u : mantissa > 0x400000u));
+  }
+};
+
+// A complex number of two halves.
+struct complex32 {
+  using value_type = Half;
+  complex32() = default;
+  complex32(float re, float im = 0) : re_(re), im_(im) {}
+  complex32(std::complex<float> z) : re_(z.real()), im_(z.imag()) {}
+  operator std::complex<float>() const { return {re_, im_}; }
+  Half real() const { return re_; }
+  Half imag() const { return im_; }
+
+ private:
+  Half re_, im_;
+};
 
 }  // namespace rushlight

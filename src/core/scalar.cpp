@@ -62,7 +62,9 @@ void Scalar::check_fits(DType t) const {
                                                             "Float8_e5m2",
                                                             "Float8_e4m3fn",
                                                             "Float8_e5m2fnuz",
-                                                            "Float8_e4m3fnuz"};
+                                                            "Float8_e4m3fnuz",
+                                                            "Float8_e8m0fnu",
+                                                            "c10::complex<c10::Half>"};
     RL_FAIL("value cannot be converted to type ", names[static_cast<int>(t)], " without overflow");
   };
   if (is_complex() && !rushlight::is_complex(t)) {

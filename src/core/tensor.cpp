@@ -197,7 +197,7 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
     using T = decltype(tag);
     const T value = t.data<T>()[element_offset];
     if constexpr (is_complex_v<T>)
-      result = Scalar(complex128(value));
+      result = Scalar(convert<complex128>(value));
     else if constexpr (is_floating_v<T>)
       result = Scalar(static_cast<double>(value));
     else if constexpr (std::is_same_v<T, bool>)

@@ -113,7 +113,7 @@ void index_write(const IndexBlocks& at, void* self, const void* values, bool sin
 
 void index_accumulate(const IndexBlocks& at, void* self, const void* values, bool single, DType dtype) {
   const auto blocks = static_cast<int64_t>(at.before.size() * at.indexed.size());
-  visit_dtype(AllTypes{}, dtype, "index_put_", [&]<class T>(T) {
+  visit_dtype(Concat<AllTypes, TypeList<complex32>>{}, dtype, "index_put_", [&]<class T>(T) {
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
     for_each_run(at, 0, blocks, [&](int64_t to, int64_t from) {
@@ -241,7 +241,7 @@ int64_t last_size(const Tensor& t) { return t.dim() ? t->sizes.back() : 1; }
 
 int64_t count_nonzero(const Tensor& t) {
   int64_t count = 0;
-  visit_dtype(AllTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
+  visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
     for_each_line<T>(t, [&](int64_t, const T* x, int64_t stride) {
       for (int64_t j = 0; j < last_size(t); ++j)
         count += static_cast<compute_type<T>>(x[j * stride]) != compute_type<T>(0);
@@ -254,7 +254,7 @@ void nonzero(const Tensor& t, int64_t* out) {
   const int64_t dims = t.dim();
   if (dims == 0) return;  // no coordinates to write
   Dims index(dims);
-  visit_dtype(AllTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
+  visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
     for_each_line<T>(t, [&](int64_t, const T* x, int64_t stride) {
       for (int64_t j = 0; j < t->sizes.back(); ++j) {
         if (static_cast<compute_type<T>>(x[j * stride]) == compute_type<T>(0)) continue;

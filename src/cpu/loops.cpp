@@ -54,6 +54,8 @@ std::array<DType, 3> substitutes(DType t) {
     case DType::Float16:
     case DType::BFloat16:
       return {DType::Float32, t, t};
+    case DType::Complex32:
+      return {DType::Complex64, t, t};
     default:
       return {t, is_integral(t) ? DType::Int64 : t, t};
   }

@@ -115,10 +115,11 @@ bool contains_zero(const Tensor& t) {
   it.add(t);
   it.finish();
   bool found = false;
-  visit_dtype(AllTypes{}, t.dtype(), "division", [&](auto tag) {
+  visit_dtype(StorageTypes{}, t.dtype(), "division", [&](auto tag) {
     using T = decltype(tag);
     for_each_row(it, 0, 0, it.numel(), [&](char* row, int64_t stride, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) found |= *reinterpret_cast<T*>(row + i * stride) == T(0);
+      for (int64_t i = 0; i < n; ++i)
+        found |= convert<compute_type<T>>(*reinterpret_cast<T*>(row + i * stride)) == compute_type<T>(0);
     });
   });
   return found;

@@ -36,7 +36,7 @@ Tensor view_as_real_kernel(const Call&, const Tensor& self) {
 }
 
 Tensor view_as_complex_kernel(const Call&, const Tensor& self) {
-  RL_CHECK(is_floating(self.dtype()) && self.dtype() >= DType::Float32 && !is_float8(self.dtype()),
+  RL_CHECK(is_floating(self.dtype()) && self.dtype() != DType::BFloat16 && !is_float8(self.dtype()),
            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
            "type: ",
            legacy_name(self.dtype()));

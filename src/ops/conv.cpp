@@ -124,8 +124,16 @@ Dims transposed_output_sizes(const Tensor& input, const Tensor& weight, const Ge
   return sizes;
 }
 
+// complex32 is convolved in complex64.
+bool is_narrow(const Tensor& t) { return t.dtype() == DType::Complex32; }
+Tensor widened(const Tensor& t) { return t.defined() ? to_dtype(t, DType::Complex64) : t; }
+Tensor narrowed(const Tensor& t) { return to_dtype(t, DType::Complex32); }
+
 Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_sizes, IntList stride,
                       IntList padding, IntList dilation, int64_t groups) {
+  if (is_narrow(grad))
+    return narrowed(
+        input_gradient(widened(grad), widened(weight), input_sizes, stride, padding, dilation, groups));
   const bool last = wants_channels_last(grad, weight);
   Tensor result = empty_image(input_sizes, grad, last);
   if (!result.is_cpu()) return result;
@@ -136,7 +144,7 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
   return result;
 }
 
-Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
+Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& weight, const Tensor& bias,
                           IntList stride, IntList padding, IntList dilation, bool transposed,
                           IntList output_padding, int64_t groups) {
   RL_CHECK(input.dim() >= 3 && input.dim() <= 5,
@@ -157,6 +165,9 @@ Tensor convolution_kernel(const Call&, const Tensor& input, const Tensor& weight
     return result;
   }
   const Dims sizes = output_sizes(input, weight, g);
+  if (is_narrow(input))
+    return narrowed(convolution_kernel(call, widened(input), widened(weight), widened(bias), stride, padding,
+                                       dilation, transposed, output_padding, groups));
   const bool last = wants_channels_last(input, weight);
   Tensor result = empty_image(sizes, input, last);
   if (!result.is_cpu()) return result;
@@ -173,8 +184,12 @@ Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor&
   return input_gradient(grad, weight, input_sizes, stride, padding, dilation, groups);
 }
 
-Tensor conv_weight_gradient_kernel(const Call&, const Tensor& grad, const Tensor& input, IntList weight_sizes,
-                                   IntList stride, IntList padding, IntList dilation, int64_t groups) {
+Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const Tensor& input,
+                                   IntList weight_sizes, IntList stride, IntList padding, IntList dilation,
+                                   int64_t groups) {
+  if (is_narrow(grad))
+    return narrowed(conv_weight_gradient_kernel(call, widened(grad), widened(input), weight_sizes, stride,
+                                                padding, dilation, groups));
   const bool last = wants_channels_last(input, grad);
   Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
   if (!result.is_cpu()) return result;

@@ -196,6 +196,7 @@ void register_conversions(Table& t) {
   cast("char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int8>);
   cast("byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::UInt8>);
   cast("bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Bool>);
+  cast("chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex32>);
   cast("cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex64>);
   cast("cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex128>);
 }

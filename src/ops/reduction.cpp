@@ -83,7 +83,8 @@ Tensor sum_to(const Tensor& t, IntList sizes) {
 Tensor accumulate(ReduceOp op, const Tensor& self, std::optional<uint64_t> dims, bool keepdim, OptDType dtype,
                   const char* who, const cpu::ReduceParams& params) {
   const DType target = dtype.value_or(cpu::reduced_dtype(ReduceOp::Sum, self.dtype()));
-  const Tensor x = cpu::reduced_dtype(op, self.dtype()) == target ? self : to_dtype(self, target);
+  const DType inner = target == DType::Complex32 ? DType::Complex64 : target;
+  const Tensor x = cpu::reduced_dtype(op, self.dtype()) == inner ? self : to_dtype(self, inner);
   return to_dtype(dims ? reduce_dims(op, x, *dims, keepdim, who, params) : reduce_all(op, x, who, params),
                   target);
 }

@@ -150,6 +150,8 @@ static FloatFacts float_facts(DType t) {
       return {8, 0.125, 57344.0, 0x1p-15, 1.0};
     case DType::Float8_e4m3fnuz:
       return {8, 0.125, 240.0, 0x1p-7, 1.0};
+    case DType::Float8_e8m0fnu:
+      return {8, 1.0, 0x1p127, 0x1p-127, 1.0};
     default:
       return {};
   }
@@ -350,6 +352,7 @@ void init_dtypes(PyObject* module) {
                           {"short", DType::Int16},
                           {"int", DType::Int32},
                           {"long", DType::Int64},
+                          {"chalf", DType::Complex32},
                           {"cfloat", DType::Complex64},
                           {"cdouble", DType::Complex128}})
     check(PyModule_AddObjectRef(module, alias, PyRef(wrap(t)).get()));

@@ -200,7 +200,7 @@ static PyObject* element_object(const T& v) {
   if constexpr (std::is_same_v<T, bool>)
     return PyBool_FromLong(v);
   else if constexpr (is_complex_v<T>)
-    return PyComplex_FromDoubles(v.real(), v.imag());
+    return PyComplex_FromDoubles(convert<double>(v.real()), convert<double>(v.imag()));
   else if constexpr (is_floating_v<T>)
     return PyFloat_FromDouble(convert<double>(v));
   else if constexpr (std::is_unsigned_v<T>)
@@ -496,6 +496,7 @@ static PyMethodDef methods[] = {
     {"char", method(m_to_dtype<DType::Int8>), kFast, "In int8."},
     {"byte", method(m_to_dtype<DType::UInt8>), kFast, "In uint8."},
     {"bool", method(m_to_dtype<DType::Bool>), kFast, "In bool."},
+    {"chalf", method(m_to_dtype<DType::Complex32>), kFast, "In complex32."},
     {"cfloat", method(m_to_dtype<DType::Complex64>), kFast, "In complex64."},
     {"cdouble", method(m_to_dtype<DType::Complex128>), kFast, "In complex128."},
     {"as_subclass", m_as_subclass, METH_O, "as_subclass(cls): the same data as another tensor type."},
