@@ -12,6 +12,16 @@ from rushlight._C import *
 from rushlight._tensor import Tensor
 from rushlight.version import __version__
 
+
+def _c_name(name):
+    """What `_C` does not hold itself: names of PyTorch's extension that are plain Python here."""
+    from rushlight import _c_names
+
+    return getattr(_c_names, name)
+
+
+_C.__getattr__ = _c_name
+
 globals().update({name: f for name, f in vars(_C._VariableFunctions).items() if not name.startswith("__")})
 
 newaxis = None
@@ -24,7 +34,8 @@ _SUBMODULES = frozenset(
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization signal sparse special storage testing
         torch_version types utils version xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _ops _library _higher_order_ops _legacy_types _deterministic _symbolic ops classes
+        _subclasses _custom_ops _ops _library _higher_order_ops _legacy_types _deterministic _symbolic
+        ops classes
     """.split()
 )
 
@@ -72,6 +83,7 @@ _HOMES = {
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
     """,
+    "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
@@ -91,6 +103,7 @@ _HOMES = {
         _foreach_norm view_as_complex_copy view_as_real_copy slice_inverse set_anomaly_enabled
         sym_sum sym_constrain_range sym_constrain_range_for_size
     """,
+    "jit": "ScriptFunction ScriptModule",
     "torch_version": "TorchVersion",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -6,6 +6,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from rushlight import _custom_ops as _custom_ops
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library
 from rushlight import _ops as _ops
@@ -199,6 +200,8 @@ from rushlight._legacy_types import HalfStorage as HalfStorage
 from rushlight._legacy_types import IntStorage as IntStorage
 from rushlight._legacy_types import LongStorage as LongStorage
 from rushlight._legacy_types import ShortStorage as ShortStorage
+from rushlight._file_records import PyTorchFileReader as PyTorchFileReader
+from rushlight._file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
 from rushlight._lowrank import pca_lowrank as pca_lowrank
 from rushlight._lowrank import svd_lowrank as svd_lowrank
@@ -251,6 +254,8 @@ from rushlight._more_functions import set_anomaly_enabled as set_anomaly_enabled
 from rushlight._more_functions import sym_sum as sym_sum
 from rushlight._more_functions import sym_constrain_range as sym_constrain_range
 from rushlight._more_functions import sym_constrain_range_for_size as sym_constrain_range_for_size
+from rushlight.jit import ScriptFunction as ScriptFunction
+from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.torch_version import TorchVersion as TorchVersion
 from rushlight._C import OutOfMemoryError as OutOfMemoryError
 from rushlight._C import dtype as dtype

@@ -69,6 +69,10 @@ class RecordReader:
     def has(self, name):
         return f"{self._folder}/{name}" in self._zip.NameToInfo
 
+    def names(self):
+        skip = len(self._folder) + 1 if self._folder else 0
+        return [name[skip:] for name in self._zip.namelist() if name.startswith(self._folder)]
+
     def size(self, name):
         return self._info(name).file_size
 

@@ -37,14 +37,14 @@ _trusted_owners = ("facebookresearch", "facebookincubator", "pytorch", "fairinte
 _hub_dir = None
 
 
-def _torch_home():
+def _get_torch_home():
     cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
     return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def get_dir() -> str:
     """The folder of downloads: what `set_dir` was given, ``$TORCH_HOME/hub`` or ``~/.cache/torch/hub``."""
-    return _hub_dir if _hub_dir is not None else os.path.join(_torch_home(), "hub")
+    return _hub_dir if _hub_dir is not None else os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d) -> None:
@@ -53,16 +53,43 @@ def set_dir(d) -> None:
     _hub_dir = os.path.expanduser(d)
 
 
-@contextlib.contextmanager
-def _bar(total, shown):
-    """A function that counts bytes: a tqdm bar where that is installed and wanted."""
+class _NoBar:
+    """What `tqdm` is where that package is not installed: counts, and shows nothing."""
+
+    def __init__(self, iterable=(), **options):
+        self.iterable = iterable
+        self.n = 0
+
+    def __iter__(self):
+        return iter(self.iterable)
+
+    def update(self, n=1):
+        self.n += n
+
+    def close(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        return None
+
+
+def __getattr__(name):
+    if name != "tqdm":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         from tqdm import tqdm
     except ImportError:
-        yield lambda n: None
-        return
-    with tqdm(total=total, disable=not shown, unit="B", unit_scale=True, unit_divisor=1024) as bar:
-        yield bar.update
+        return _NoBar
+    return tqdm
+
+
+def _bar(total, shown):
+    """A bar that counts bytes, where tqdm is installed and it is wanted."""
+    bar = __getattr__("tqdm")
+    return bar(total=total, disable=not shown, unit="B", unit_scale=True, unit_divisor=1024)
 
 
 def download_url_to_file(url, dst, hash_prefix=None, progress=True):
@@ -78,11 +105,11 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
         length = response.headers.get("Content-Length")
         part = tempfile.NamedTemporaryFile(dir=folder, suffix=".partial", delete=False)
         try:
-            with part, _bar(int(length) if length else None, progress) as count:
+            with part, _bar(int(length) if length else None, progress) as bar:
                 while chunk := response.read(READ_DATA_CHUNK):
                     part.write(chunk)
                     digest.update(chunk)
-                    count(len(chunk))
+                    bar.update(len(chunk))
             found = digest.hexdigest()
             if hash_prefix is not None and not found.startswith(hash_prefix):
                 raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')

@@ -32,6 +32,8 @@ __all__ = [
     "wrap_triton",
 ]
 
+# Rules for operators that are not there yet, or never will be because their library did not load.
+_fakes_to_come: dict = {}
 _keep: list = []  # libraries made on the user's behalf live on
 
 
@@ -97,6 +99,9 @@ class Library:
         defined = _ops._define(self.ns, name, overload, index, full)
         defined.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
         self._op_defs[name, overload] = index
+        fake = _fakes_to_come.pop((self.ns, name, overload), None)
+        if fake is not None:
+            _C._set_operator_kernel(index, "meta", fake)
         return name + (f".{overload}" if overload else "")
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
@@ -146,6 +151,12 @@ class Library:
         return entry.index
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True):
+        name = op_name if isinstance(op_name, str) else _qualified(op_name)
+        space, _, rest = name.rpartition("::")
+        operator, _, overload = rest.partition(".")
+        if operator not in _ops._defined.get(space or self.ns, {}):
+            _fakes_to_come[space or self.ns, operator, overload] = fn
+            return
         _C._set_operator_kernel(self._index(op_name), "meta", fn)
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):

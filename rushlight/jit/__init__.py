@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 optimized_execution = _decorations.optimized_execution
+_script_if_tracing = script_if_tracing
 isinstance = _decorations.refined_isinstance  # noqa: A001 - PyTorch's name
 
 

@@ -8,6 +8,28 @@ from functools import wraps
 from itertools import chain
 
 import rushlight
+from rushlight.optim._shared import (  # noqa: F401
+    ParamsT,
+    StateDict,
+    _capturable_doc,
+    _default_to_fused_or_foreach,
+    _device_dtype_check_for_fused,
+    _differentiable_doc,
+    _disable_dynamo_if_unsupported,
+    _foreach_doc,
+    _fused_doc,
+    _get_capturable_supported_devices,
+    _get_foreach_kernels_supported_devices,
+    _get_fused_kernels_supported_devices,
+    _get_scalar_dtype,
+    _get_value,
+    _maximize_doc,
+    _params_doc,
+    _stack_if_compiling,
+    _to_scalar,
+    _view_as_real,
+    group_tensors,
+)
 from rushlight.utils.hooks import RemovableHandle
 
 __all__ = [
@@ -18,14 +40,14 @@ __all__ = [
 ]
 
 
-class _Required:
+class _RequiredParameter:
     """Stands for a hyperparameter without a default: every group has to give it."""
 
     def __repr__(self):
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredParameter()
 
 _global_pre_hooks: OrderedDict = OrderedDict()
 _global_post_hooks: OrderedDict = OrderedDict()
@@ -117,6 +139,8 @@ class Optimizer:
             groups = [{"params": groups}]
         for group in groups:
             self.add_param_group(group)
+
+    _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def _make_hook_tables(self):
         for table in _HOOK_TABLES:

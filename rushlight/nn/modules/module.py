@@ -24,7 +24,7 @@ from ._hooks import (
     registered,
 )
 from ._module_base import ModuleBase
-from ._state_dict import StateDictMixin
+from ._state_dict import _EXTRA_STATE_KEY_SUFFIX, StateDictMixin, _IncompatibleKeys  # noqa: F401
 
 __all__ = [
     "register_module_forward_pre_hook",

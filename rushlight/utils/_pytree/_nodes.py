@@ -319,6 +319,22 @@ _register_builtin(
     _load_namedtuple,
 )
 
+
+def _forms(cls):
+    node = SUPPORTED_NODES[cls]
+    return node.flatten_fn, node.unflatten_fn, node.flatten_with_keys_fn
+
+
+# Packages register subclasses of the containers with these.
+_tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys = _forms(tuple)
+_list_flatten, _list_unflatten, _list_flatten_with_keys = _forms(list)
+_dict_flatten, _dict_unflatten, _dict_flatten_with_keys = _forms(dict)
+_ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys = _forms(OrderedDict)
+_odict_flatten, _odict_unflatten = _ordereddict_flatten, _ordereddict_unflatten
+_defaultdict_flatten, _defaultdict_unflatten, _defaultdict_flatten_with_keys = _forms(defaultdict)
+_deque_flatten, _deque_unflatten, _deque_flatten_with_keys = _forms(deque)
+_namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys = _forms(namedtuple)
+
 STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
 BUILTIN_TYPES = frozenset({tuple, list, dict, namedtuple, OrderedDict, defaultdict, deque})
 

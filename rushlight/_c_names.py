@@ -1,0 +1,69 @@
+"""Names of PyTorch's extension module that packages ask for and that need no C here; `_C.x` finds them."""
+
+
+def _get_privateuse1_backend_name():
+    """The name of the device type that extensions may claim."""
+    return "privateuseone"
+
+
+def _log_api_usage_once(event):
+    """Nothing is counted."""
+
+
+def _log_api_usage_metadata(event, metadata):
+    """Nothing is counted."""
+
+
+def _get_tracing_state():
+    """None: no graph is being recorded by `torch.jit.trace`."""
+    return None
+
+
+# Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
+
+
+def _jit_can_fuse_on_cpu():
+    return False
+
+
+_jit_can_fuse_on_gpu = _jit_texpr_fuser_enabled = _jit_nvfuser_enabled = _jit_can_fuse_on_cpu
+
+
+def _jit_set_profiling_executor(enabled):
+    """Keep the profiling executor off; returns what it was."""
+    return False
+
+
+_jit_set_profiling_mode = _jit_set_texpr_fuser_enabled = _jit_set_nvfuser_enabled = (
+    _jit_set_nvfuser_guard_mode
+) = _jit_set_profiling_executor
+
+
+def _jit_override_can_fuse_on_cpu(enabled):
+    """Nothing to switch."""
+
+
+_jit_override_can_fuse_on_gpu = _jit_override_can_fuse_on_cpu
+
+
+def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
+    from rushlight.utils import _foreach_utils
+
+    return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+
+
+_HOMES = {
+    "_file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_dispatch_keys": (
+        "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _dispatch_key_name _dispatch_key_parse"
+    ),
+}
+
+
+def __getattr__(name):
+    for home, names in _HOMES.items():
+        if name in names.split():
+            from importlib import import_module
+
+            return getattr(import_module(f"rushlight.{home}"), name)
+    raise AttributeError(f"module 'torch._C' has no attribute {name!r}")

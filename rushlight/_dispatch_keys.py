@@ -1,0 +1,107 @@
+"""PyTorch's dispatch keys, as names. Here interceptors look at bits (src/dispatch/call.cpp); the keys that
+programs meet are those of devices, autograd and autocast, and leaving them out means what it says."""
+
+import enum
+from contextlib import ExitStack
+
+import rushlight as torch
+
+_DEVICES = (
+    "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta".split()
+)
+_AUTOCAST_DEVICES = "CPU MPS CUDA XPU IPU HPU PrivateUse1".split()
+_NAMES = [
+    "Undefined",
+    *_DEVICES,
+    *(kind + device for kind in ("Quantized", "Sparse", "SparseCsr", "NestedTensor") for device in _DEVICES),
+    *("Dense Quantized Sparse SparseCsr NestedTensor BackendSelect Python Functionalize".split()),
+    *("Conjugate Negative ZeroTensor ADInplaceOrView PythonDispatcher PreDispatch".split()),
+    *("Autograd AutogradOther AutogradFunctionality AutogradNestedTensor".split()),
+    *("Autograd" + device for device in _DEVICES),
+    *("Autocast" + device for device in _AUTOCAST_DEVICES),
+    *("FuncTorchBatched FuncTorchVmapMode FuncTorchGradWrapper FuncTorchDynamicLayerBackMode".split()),
+    *("FuncTorchDynamicLayerFrontMode FuncTorchBatchedDecomposition PythonTLSSnapshot".split()),
+    *("CompositeImplicitAutograd CompositeExplicitAutograd CompositeImplicitAutogradNestedTensor".split()),
+    "CompositeExplicitAutogradNonFunctional",
+]
+
+DispatchKey = enum.IntEnum("DispatchKey", {name: i for i, name in enumerate(_NAMES)}, module=__name__)
+DispatchKey.__str__ = lambda self: f"DispatchKey.{self.name}"
+
+
+class DispatchKeySet:
+    """A set of dispatch keys: `|`, `&`, `-`, `add`, `remove`, `has`."""
+
+    def __init__(self, *keys):
+        self._keys = frozenset(DispatchKey(key) for key in keys) - {DispatchKey.Undefined}
+
+    def __or__(self, other):
+        return DispatchKeySet(*(self._keys | other._keys))
+
+    def __and__(self, other):
+        return DispatchKeySet(*(self._keys & other._keys))
+
+    def __sub__(self, other):
+        return DispatchKeySet(*(self._keys - other._keys))
+
+    def __eq__(self, other):
+        return isinstance(other, DispatchKeySet) and self._keys == other._keys
+
+    def __hash__(self):
+        return hash(self._keys)
+
+    def __iter__(self):
+        return iter(sorted(self._keys))
+
+    def __repr__(self):
+        return f"DispatchKeySet({', '.join(key.name for key in self)})"
+
+    def has(self, key):
+        return key in self._keys
+
+    def add(self, key):
+        return self | DispatchKeySet(key)
+
+    def remove(self, key):
+        return self - DispatchKeySet(key)
+
+    def highestPriorityTypeId(self):
+        return max(self._keys, default=DispatchKey.Undefined)
+
+    def raw_repr(self):
+        return sum(1 << key for key in self._keys)
+
+    @staticmethod
+    def from_raw_repr(bits):
+        return DispatchKeySet(*(key for key in DispatchKey if bits >> key & 1))
+
+
+class _ExcludeDispatchKeyGuard:
+    """A context in which operators skip the keys of a set: autocast of the devices named, and autograd."""
+
+    def __init__(self, keys):
+        self._names = [key.name for key in keys]
+
+    def __enter__(self):
+        self._stack = ExitStack()
+        for name in self._names:
+            device = name.removeprefix("Autocast").lower()
+            if name.startswith("Autocast") and torch.amp.is_autocast_available(device):
+                self._stack.enter_context(torch.autocast(device, enabled=False))
+            elif name.startswith(("Autograd", "ADInplaceOrView")):
+                self._stack.enter_context(torch.no_grad())
+        return self
+
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
+
+
+def _dispatch_key_name(key):
+    return DispatchKey(key).name
+
+
+def _dispatch_key_parse(name):
+    try:
+        return DispatchKey[name]
+    except KeyError:
+        raise RuntimeError(f"could not parse dispatch key: {name}") from None

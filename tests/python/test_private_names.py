@@ -1,0 +1,105 @@
+"""Names that PyTorch keeps private, or for other builds, and that packages use all the same."""
+
+import warnings
+from collections import OrderedDict, defaultdict
+
+import pytest
+
+import rushlight as torch
+
+
+def test_distributed_answers_as_a_build_without_it():
+    assert not torch.distributed.is_available()
+    assert issubclass(torch.distributed.QueueEmptyError, torch.distributed.DistStoreError)
+    assert not hasattr(torch._C, "_c10d_init")
+    with pytest.raises(ValueError, match="process group has not been initialized"):
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))
+
+
+def test_forms_of_the_containers_of_trees():
+    from rushlight.utils import _pytree
+
+    values, keys = _pytree._dict_flatten({"a": 1, "b": 2})
+    assert _pytree._dict_unflatten(values, keys) == {"a": 1, "b": 2}
+    pairs, _ = _pytree._ordereddict_flatten_with_keys(OrderedDict(x=5))
+    assert pairs == [(_pytree.MappingKey("x"), 5)]
+    made = _pytree._defaultdict_unflatten(*_pytree._defaultdict_flatten(defaultdict(list, a=[1])))
+    assert made == {"a": [1]} and made.default_factory is list
+
+
+def test_tensors_grouped_by_device_and_dtype():
+    a, b, c = torch.ones(1), torch.ones(2, dtype=torch.float64), torch.ones(3)
+    group = torch.optim.Optimizer._group_tensors_by_device_and_dtype
+    groups = group([[a, b, c], [], [None, None, c]], with_indices=True)
+    lists, indices = groups[a.device, torch.float32]
+    assert lists[0][0] is a and lists[0][1] is c and indices == [0, 2]
+    assert lists[1] == [] and lists[2][0] is None and lists[2][1] is c
+    assert groups[a.device, torch.float64][1] == [1]
+    with pytest.raises(RuntimeError, match="same length"):
+        group([[a], [a, c]])
+
+
+def test_choice_of_optimizer_forms():
+    from rushlight.optim import optimizer
+
+    params = [torch.nn.Parameter(torch.ones(2))]
+    assert optimizer._default_to_fused_or_foreach(params, False, use_fused=True) == (True, False)
+    assert optimizer._default_to_fused_or_foreach(params, False) == (False, False)
+    assert optimizer._default_to_fused_or_foreach(params, True, use_fused=True) == (False, False)
+    with pytest.raises(RuntimeError, match="floating point Tensors of supported devices"):
+        optimizer._device_dtype_check_for_fused(torch.ones(2, dtype=torch.int64))
+    values = [torch.ones(2, dtype=torch.complex64)]
+    optimizer._view_as_real(values)
+    assert values[0].shape == (2, 2)
+
+
+def test_sets_of_dispatch_keys():
+    key, keys = torch._C.DispatchKey, torch._C.DispatchKeySet
+    both = keys(key.CPU) | keys(key.AutocastCPU)
+    assert both.has(key.CPU) and both - keys(key.CPU) == keys(key.AutocastCPU)
+    assert keys.from_raw_repr(both.raw_repr()) == both
+    assert str(key.CPU) == "DispatchKey.CPU" and torch._C._dispatch_key_parse("Meta") is key.Meta
+    x = torch.ones(2, 2)
+    with torch.autocast("cpu"):
+        with torch._C._ExcludeDispatchKeyGuard(both):
+            assert (x @ x).dtype == torch.float32
+        assert (x @ x).dtype == torch.bfloat16
+
+
+def test_a_fake_rule_may_come_before_its_operator():
+    @torch.library.register_fake("private_names::later")
+    def later(x):
+        return x.new_empty(3)
+
+    library = torch.library.Library("private_names", "DEF")
+    library.define("later(Tensor x) -> Tensor")
+    assert torch.ops.private_names.later(torch.ones(2, device="meta")).shape == (3,)
+
+
+def test_records_of_a_file(tmp_path):
+    first, second = str(tmp_path / "first.pt"), str(tmp_path / "second.pt")
+    torch.save({"a": torch.arange(5.0)}, first)
+    reader = torch.PyTorchFileReader(first)
+    assert {"data.pkl", "data/0", "version"} <= set(reader.get_all_records())
+    assert reader.get_storage_from_record("data/0", 5, torch.float32).tolist() == [0, 1, 2, 3, 4]
+    assert reader.get_storage_from_record("data/0", 20, torch.UntypedStorage).untyped_storage().nbytes() == 20
+    writer = torch.PyTorchFileWriter(second)
+    for name in ("data.pkl", "data/0"):
+        data = reader.get_record(name)
+        writer.write_record(name, data, len(data))
+    writer.write_end_of_file()
+    assert torch.load(second)["a"].tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(RuntimeError, match="file not found"):
+        reader.get_record("data/9")
+
+
+def test_former_home_of_mixed_precision():
+    from rushlight.cuda import amp
+
+    with pytest.warns(FutureWarning, match=r"torch\.cuda\.amp\.GradScaler"):
+        scaler = amp.GradScaler(enabled=False)
+    assert not scaler.is_enabled() and amp.amp_definitely_not_available()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with amp.autocast(enabled=False):
+            assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
