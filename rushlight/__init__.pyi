@@ -27,6 +27,7 @@ from rushlight import fft as fft
 from rushlight import func as func
 from rushlight import functional as functional
 from rushlight import futures as futures
+from rushlight import fx as fx
 from rushlight import hub as hub
 from rushlight import interpolate as interpolate
 from rushlight import jit as jit

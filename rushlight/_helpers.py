@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C
+from rushlight._overridable import overridable
 
 
 def _expect_tensor(name, value):
@@ -11,6 +12,8 @@ def _expect_tensor(name, value):
 
 def _ask(name):
     def ask(input):
+        if not isinstance(input, rushlight.Tensor) and _C._has_torch_function_unary(input):
+            return _C._handle_torch_function(ask, (input,), input)
         _expect_tensor(name, input)
         return getattr(input, name)()
 
@@ -49,6 +52,7 @@ def _ask(name):
 )
 
 
+@overridable
 def is_same_size(input, other):
     """Whether both tensors have the same sizes."""
     return input.is_same_size(other)
@@ -125,6 +129,8 @@ def get_device_module(device=None):
 
 
 def _assert(condition, message):
+    if type(condition) is not bool and _C._has_torch_function_unary(condition):
+        return _C._handle_torch_function(_assert, (condition,), condition, message)
     assert condition, message
 
 
@@ -188,16 +194,29 @@ class SymBool:
     """Never instantiated; see SymInt."""
 
 
-sym_int, sym_float, sym_max, sym_min = int, float, max, min
+sym_max, sym_min = max, min
 
 
+@overridable
+def sym_int(a):
+    return int(a)
+
+
+@overridable
+def sym_float(a):
+    return float(a)
+
+
+@overridable
 def sym_not(a):
     return not a
 
 
+@overridable
 def sym_ite(b, t, f):
     return t if b else f
 
 
+@overridable
 def sym_sqrt(a):
     return a**0.5

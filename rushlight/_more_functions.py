@@ -4,6 +4,7 @@ import math
 from collections import namedtuple
 
 import rushlight as torch
+from rushlight._overridable import make_overridable
 
 _Histogram = namedtuple("histogram", "hist bin_edges")  # type: ignore[name-match]
 _Histogram.__module__ = "torch.return_types"
@@ -447,3 +448,8 @@ def resize_as_(input, the_template, *, memory_format=None):
 def index_put_(input, indices, values, accumulate=False):
     """Writes, or adds, `values` at index arrays."""
     return input.index_put_(indices, values, accumulate)
+
+
+make_overridable(
+    globals(), skip=["make_overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"]
+)

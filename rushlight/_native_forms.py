@@ -4,6 +4,7 @@ Reductions are numbers here: 0 none, 1 mean, 2 sum; so are interpolation and pad
 """
 
 import rushlight as torch
+from rushlight._overridable import make_overridable
 from rushlight.nn import functional as F
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -140,3 +141,6 @@ def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
     if weight is not None:
         result = result * weight.view(shape)
     return result if bias is None else result + bias.view(shape)
+
+
+make_overridable(globals(), skip=["make_overridable"])

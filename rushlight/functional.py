@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 
 import rushlight as torch
+from rushlight._overridable import make_overridable
+
+block_diag, cartesian_prod = torch.block_diag, torch.cartesian_prod
 
 __all__ = [
     "atleast_1d",
@@ -379,3 +382,11 @@ def meshgrid(*tensors, indexing=None):
     if swapped:
         grids = [g.transpose(0, 1) for g in grids]
     return tuple(grids)
+
+
+make_overridable(
+    globals(),
+    lists="atleast_1d atleast_2d atleast_3d broadcast_tensors chain_matmul einsum meshgrid".split(),
+    skip="broadcast_shapes hann_window hamming_window blackman_window bartlett_window kaiser_window".split()
+    + ["make_overridable"],
+)

@@ -14,6 +14,8 @@ extern PyTypeObject ModuleBaseType;
 static PyObject* global_hooks = nullptr;  // a tuple of the dictionaries of hooks that all modules share
 static PyObject* note_error = nullptr;    // note_error(module, exception) adds the module's path to an error
 
+static PyObject* read_hook = nullptr;  // read_hook(module, name, value) says what reading a name gives
+
 static PyObject* dict_of(PyObject* self) { return reinterpret_cast<PyModule_*>(self)->dict; }
 
 // Interned names of the tables in a module's __dict__.
@@ -47,6 +49,14 @@ static PyObject* find_registered(PyObject* dict, PyObject* name) {
   return nullptr;
 }
 
+// What a program reads: the registered object itself, unless a tracer wants to give another.
+static PyObject* read_registered(PyObject* self, PyObject* name, PyObject* found) {
+  if (!read_hook) [[likely]]
+    return Py_NewRef(found);
+  PyRef hook = PyRef::borrow(read_hook), keep = PyRef::borrow(found);
+  return PyObject_CallFunctionObjArgs(hook.get(), self, name, found, nullptr);
+}
+
 static bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 
 static PyObject* module_getattro(PyObject* self, PyObject* name) {
@@ -56,7 +66,7 @@ static PyObject* module_getattro(PyObject* self, PyObject* name) {
   if (dict)
     if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
   if (in_type) return PyObject_GenericGetAttr(self, name);
-  if (PyObject* found = find_registered(dict, name)) return Py_NewRef(found);
+  if (PyObject* found = find_registered(dict, name)) return read_registered(self, name, found);
   if (!PyErr_Occurred())
     PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
   return nullptr;
@@ -64,7 +74,7 @@ static PyObject* module_getattro(PyObject* self, PyObject* name) {
 
 // What subclasses call as super().__getattr__(name).
 static PyObject* m_getattr(PyObject* self, PyObject* name) {
-  if (PyObject* found = find_registered(dict_of(self), name)) return Py_NewRef(found);
+  if (PyObject* found = find_registered(dict_of(self), name)) return read_registered(self, name, found);
   if (!PyErr_Occurred())
     PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
   return nullptr;
@@ -199,7 +209,15 @@ static PyObject* set_module_hooks(PyObject*, PyObject* args) {
   Py_XSETREF(note_error, note == Py_None ? nullptr : Py_NewRef(note));
   Py_RETURN_NONE;
 }
-static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr}, {}};
+// _set_module_read_hook(hook or None) -> the one before
+static PyObject* set_read_hook(PyObject*, PyObject* hook) {
+  PyObject* before = read_hook ? read_hook : Py_NewRef(Py_None);
+  read_hook = hook == Py_None ? nullptr : Py_NewRef(hook);
+  return before;
+}
+static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
+                                  {"_set_module_read_hook", set_read_hook, METH_O, nullptr},
+                                  {}};
 
 void init_module_base(PyObject* module) {
   add_type(module, "_ModuleBase", &ModuleBaseType);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/generator.h"
+#include "python/op_function.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -194,7 +195,8 @@ static bool take_bool_list(PyObject* o, Value& v, Arguments& out) {
   return true;
 }
 
-static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssize_t n, Value& v,
+// False where an element is no tensor but has a __torch_function__ of its own, which is asked next.
+static bool take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssize_t n, Value& v,
                          Arguments& out, int parameter) {
   auto** list = out.take<TensorImpl*>(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -202,6 +204,7 @@ static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
       list[i] = nullptr;
       continue;
     }
+    if (!is_tensor(items[i]) && type_has_torch_function(Py_TYPE(items[i]))) return false;
     if (!is_tensor(items[i]))
       throw_python(PyExc_TypeError, str("expected Tensor as element ", static_cast<int64_t>(i),
                                         " in argument ", parameter, ", but got ", type_name(items[i])));
@@ -209,14 +212,14 @@ static void take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
     if (list[i]->flags & kPythonSubclass) out.overloaded = true;
   }
   new (&v) Value(TensorList(reinterpret_cast<const Tensor*>(list), static_cast<size_t>(n)));
+  return true;
 }
 
 static bool take_tensor_list(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
   PyObject** items = items_of(o, n);
-  take_tensors(p, items, n, v, out, parameter);
-  return true;
+  return take_tensors(p, items, n, v, out, parameter);
 }
 
 // Puts the object into `v` if its type fits the parameter.
@@ -413,10 +416,8 @@ static bool take_rest(const SignatureSpec& spec, int index, const CallArgs& call
     take_ints(rest, n, out.values()[index], out, index - spec.self_count);
     return true;
   }
-  if (spec.varargs_tensors && index == spec.max_positional - 1 && is_tensor(rest[0])) {
-    take_tensors(p, rest, n, out.values()[index], out, index - spec.self_count);
-    return true;
-  }
+  if (spec.varargs_tensors && index == spec.max_positional - 1 && is_tensor(rest[0]))
+    return take_tensors(p, rest, n, out.values()[index], out, index - spec.self_count);
   return false;
 }
 

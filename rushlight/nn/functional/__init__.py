@@ -5,6 +5,7 @@ here, one file per family; the core's version wins where both exist.
 """
 
 from rushlight import _C
+from rushlight._overridable import make_overridable
 
 from ._activation import gumbel_softmax, rrelu, rrelu_, softmin, softsign, tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward
@@ -59,6 +60,7 @@ from ._vision import (
 
 from ._interpolate import interpolate, upsample, upsample_bilinear, upsample_nearest  # isort: skip
 
+make_overridable(globals(), skip=["make_overridable"])
 handle_torch_function = _C._handle_torch_function
 has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary

@@ -1,0 +1,43 @@
+"""Programs as graphs: trace a module symbolically, look at its operations, change them, and run the result.
+
+`symbolic_trace` runs a module with proxies and gives back a `GraphModule`, whose `graph` is a list of nodes
+and whose `code` is Python generated from it.
+"""
+
+from . import immutable_collections
+from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
+from .graph import CodeGen, Graph
+from .graph_module import GraphModule
+from .interpreter import Interpreter, Transformer
+from .node import Node, has_side_effect, map_arg
+from .proxy import Proxy
+
+__all__ = [
+    "symbolic_trace",
+    "Tracer",
+    "wrap",
+    "Graph",
+    "GraphModule",
+    "Interpreter",
+    "Transformer",
+    "Node",
+    "Proxy",
+    "replace_pattern",
+    "has_side_effect",
+    "map_arg",
+]
+
+
+def __getattr__(name):
+    import importlib
+
+    if name == "replace_pattern":
+        from .subgraph_rewriter import replace_pattern
+
+        return replace_pattern
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
+        raise AttributeError(f"module 'torch.fx' has no attribute {name!r}") from None
