@@ -11,6 +11,7 @@ from .graph_module import GraphModule
 from .interpreter import Interpreter, Transformer
 from .node import Node, has_side_effect, map_arg
 from .proxy import Proxy
+from .subgraph_rewriter import replace_pattern
 
 __all__ = [
     "symbolic_trace",
@@ -31,10 +32,6 @@ __all__ = [
 def __getattr__(name):
     import importlib
 
-    if name == "replace_pattern":
-        from .subgraph_rewriter import replace_pattern
-
-        return replace_pattern
     try:
         return importlib.import_module(f"{__name__}.{name}")
     except ModuleNotFoundError as error:

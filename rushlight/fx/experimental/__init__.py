@@ -1,0 +1,1 @@
+"""Tracing below autograd, simple optimisations, and names of symbolic shapes."""

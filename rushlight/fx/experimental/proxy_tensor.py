@@ -1,0 +1,339 @@
+"""`make_fx`: a graph of the operators that really run, recorded below autograd and the transforms."""
+
+import contextlib
+import functools
+import inspect
+
+import rushlight as torch
+from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from rushlight.fx import PH, GraphModule, Tracer
+from rushlight.fx.node import map_aggregate
+from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
+from rushlight.fx.proxy import Proxy
+from rushlight.utils import _pytree as pytree
+from rushlight.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
+
+__all__ = [
+    "DecompositionInterpreter",
+    "PythonKeyTracer",
+    "decompose",
+    "disable_proxy_modes_tracing",
+    "dispatch_trace",
+    "get_innermost_proxy_mode",
+    "get_isolated_graphmodule",
+    "get_proxy_mode",
+    "handle_sym_dispatch",
+    "make_fx",
+    "maybe_disable_thunkify",
+    "maybe_enable_thunkify",
+    "py_sym_types",
+]
+
+py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
+CURRENT_DECOMPOSITION_TABLE: dict = {}
+
+_VALUE_OPERATORS = frozenset(["item", "_local_scalar_dense", "is_nonzero", "equal", "allclose"])
+
+
+class PythonKeyTracer(Tracer):
+    """The tracer under `make_fx`: modules run, and tensors stand for themselves."""
+
+    def __init__(self):
+        super().__init__(autowrap_modules=())
+        self.tensor_tracker = {}  # id -> (tensor, its proxy): held, so that ids stay unique
+
+    def call_module(self, m, forward, args, kwargs):
+        return forward(*args, **kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        return attr_val
+
+    def track(self, tensor, proxy):
+        """From now on the tensor is the value of this proxy."""
+        self.tensor_tracker[id(tensor)] = tensor, proxy
+
+    def proxy_of(self, tensor):
+        """The proxy of a tensor, or None if it is a constant of the graph."""
+        found = self.tensor_tracker.get(id(tensor))
+        return None if found is None else found[1]
+
+    def create_arg(self, a):
+        if isinstance(a, torch.Tensor):
+            proxy = self.proxy_of(a)
+            if proxy is not None:
+                return proxy.node
+            is_parameter = isinstance(a, torch.nn.Parameter)
+            return self._constant(a, "_param_constant" if is_parameter else "_tensor_constant")
+        return super().create_arg(a)
+
+
+def _describe(node, value, fakes):
+    """What is known of a value goes into the node's meta."""
+
+    def kind(v):
+        if isinstance(v, FakeTensor) or not isinstance(v, torch.Tensor):
+            return v
+        return fakes.from_tensor(v.detach() if v.requires_grad else v)
+
+    with disable_proxy_modes_tracing():
+        node.meta["val"] = map_aggregate(value, kind)
+        if isinstance(value, torch.Tensor):
+            node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+
+
+class ProxyTorchDispatchMode(TorchDispatchMode):
+    """Sees operators, runs them, and records them as nodes."""
+
+    def __init__(self, tracer, tracing_mode="real", pre_dispatch=False, decomposition_table=None):
+        super().__init__()
+        self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
+        self.decomposition_table = decomposition_table or {}
+        self.enable_tracing = True
+        self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        decomposition = self.decomposition_table.get(func)
+        if decomposition is not None:
+            with self:
+                result = decomposition(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if self._asks_for_value(func, args):
+            raise RuntimeError(
+                f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring "
+                "out! It's likely that this is caused by data-dependent control flow or similar. The graph "
+                "cannot depend on values of its inputs."
+            )
+        return self._record(func, args, kwargs)
+
+    def _asks_for_value(self, func, args):
+        if func._opname not in _VALUE_OPERATORS:
+            return False
+        return any(isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None for a in args)
+
+    def _record(self, func, args, kwargs):
+        as_proxies = functools.partial(pytree.tree_map_only, torch.Tensor, self._proxy_or_constant)
+        name = self.tracer.graph._target_to_str(func._opname)
+        proxy_args, proxy_kwargs = as_proxies(args), as_proxies(kwargs)
+        proxy = self.tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=name)
+        result = func(*args, **kwargs)
+        track_tensor_tree(result, proxy, constant=None, tracer=self.tracer)
+        _describe(proxy.node, result, self.fakes)
+        return result
+
+    def _proxy_or_constant(self, tensor):
+        proxy = self.tracer.proxy_of(tensor)
+        return tensor if proxy is None else proxy
+
+
+def track_tensor_tree(inner_res, proxy_res, *, constant=None, tracer):
+    """The tensors of a result are the values of a proxy, or of its items."""
+    if isinstance(inner_res, torch.Tensor):
+        tracer.track(inner_res, proxy_res)
+    elif isinstance(inner_res, (tuple, list)):
+        for i, item in enumerate(inner_res):
+            if isinstance(item, (torch.Tensor, tuple, list)):
+                track_tensor_tree(item, proxy_res[i], tracer=tracer)
+    return inner_res
+
+
+def _fake_signature(fn, nargs):
+    """A function of so many arguments by position, for one whose own cannot be read."""
+    names = ",".join(f"arg{i}" for i in range(nargs))
+    return eval(f"lambda {names}: fn({names})", {"fn": fn})
+
+
+def _has_plain_signature(f):
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    stars = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    return code is not None and not code.co_flags & stars and not inspect.ismethod(f)
+
+
+def dispatch_trace(root, tracer, concrete_args=None):
+    """Run a function on proxies with a tracer; returns its module."""
+    graph = tracer.trace(root, concrete_args)
+    for node in graph.nodes:  # code with nested inputs takes over the names of leaves
+        node.type = None
+    name = type(root).__name__ if isinstance(root, torch.nn.Module) else getattr(root, "__name__", "f")
+    return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")
+
+
+class _MakefxTracer:
+    """One `make_fx`: how to trace, and the trace."""
+
+    def __init__(self, f, decomposition_table, tracing_mode, record_module_stack):
+        self.f, self.tracing_mode = f, tracing_mode
+        self.decomposition_table = decomposition_table
+        self.record_module_stack = record_module_stack
+
+    def trace(self, *args):
+        tracer = PythonKeyTracer()
+        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
+        inputs = [self._input(leaf, mode) for leaf in pytree.tree_leaves(args)]
+        spec = pytree.tree_structure(args)
+        placeholders = pytree.tree_map(lambda _: PH, args)
+        f = self.f if _has_plain_signature(self.f) else _fake_signature(self.f, len(args))
+
+        @functools.wraps(f)
+        def wrapped(*proxies):
+            for value, proxy in zip(inputs, pytree.tree_leaves(proxies)):
+                if isinstance(value, torch.Tensor):
+                    tracer.track(value, proxy)
+                _describe(proxy.node, value, mode.fakes)
+            with self._fake_mode(mode), mode:
+                result = f(*pytree.tree_unflatten(inputs, spec))
+            return result
+
+        return dispatch_trace(wrapped, tracer, concrete_args=tuple(placeholders))
+
+    def _input(self, value, mode):
+        if (
+            self.tracing_mode == "fake"
+            and isinstance(value, torch.Tensor)
+            and not isinstance(value, FakeTensor)
+        ):
+            return mode.fakes.from_tensor(value)
+        return value
+
+    def _fake_mode(self, mode):
+        return mode.fakes if self.tracing_mode == "fake" else contextlib.nullcontext()
+
+
+def make_fx(
+    f,
+    decomposition_table=None,
+    tracing_mode="real",
+    _allow_non_fake_inputs=False,
+    *,
+    pre_dispatch=False,
+    record_module_stack=False,
+    _allow_fake_constant=False,
+    _error_on_data_dependent_ops=True,
+    **options,
+):
+    """A function that traces `f` on its arguments and returns a GraphModule of operators.
+
+    ``decomposition_table`` maps operators to functions that express them by others. ``tracing_mode`` is
+    ``"real"`` or ``"fake"``; shapes are always those of the arguments.
+    """
+    if tracing_mode == "symbolic":
+        raise NotImplementedError(
+            'make_fx: tracing_mode="symbolic" is not supported, sizes are plain numbers here; use "real" or '
+            '"fake", which specialise the graph to the shapes of the arguments'
+        )
+    if tracing_mode not in ("real", "fake"):
+        raise AssertionError(
+            f'tracing_mode should be one of "real", "fake", or "symbolic", got {tracing_mode}'
+        )
+    maker = _MakefxTracer(f, decomposition_table, tracing_mode, record_module_stack)
+
+    @functools.wraps(f)
+    def wrapped(*args):
+        return maker.trace(*args)
+
+    return wrapped
+
+
+def get_isolated_graphmodule(func, args, kwargs, tracing_mode="real", decomposition_table=None):
+    """A trace of ``func(*args, **kwargs)`` that an outer trace does not see."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+
+    def call(*values):
+        args, kwargs = pytree.tree_unflatten(list(values), spec)
+        return func(*args, **kwargs)
+
+    with disable_proxy_modes_tracing():
+        return make_fx(call, decomposition_table=decomposition_table, tracing_mode=tracing_mode)(*leaves)
+
+
+# --- modes in force ---------------------------------------------------------------------------------
+
+
+def get_innermost_proxy_mode():
+    """The mode that records now, or None."""
+    modes = reversed(_get_current_dispatch_mode_stack())
+    return next((mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)), None)
+
+
+get_proxy_mode = get_innermost_proxy_mode
+
+
+@contextlib.contextmanager
+def disable_proxy_modes_tracing():
+    """Within it, nothing is recorded."""
+    taken = []
+    while _get_current_dispatch_mode_stack():
+        taken.append(_pop_mode())
+    for mode in reversed(taken):
+        if not isinstance(mode, ProxyTorchDispatchMode):
+            _push_mode(mode)
+    try:
+        yield
+    finally:
+        for mode in taken:
+            if not isinstance(mode, ProxyTorchDispatchMode):
+                _pop_mode()
+        for mode in reversed(taken):
+            _push_mode(mode)
+
+
+@contextlib.contextmanager
+def decompose(decomposition_table):
+    """Within it, `CURRENT_DECOMPOSITION_TABLE` is this table."""
+    global CURRENT_DECOMPOSITION_TABLE
+    before, CURRENT_DECOMPOSITION_TABLE = CURRENT_DECOMPOSITION_TABLE, decomposition_table
+    try:
+        yield CURRENT_DECOMPOSITION_TABLE
+    finally:
+        CURRENT_DECOMPOSITION_TABLE = before
+
+
+def maybe_disable_thunkify():
+    return contextlib.nullcontext()
+
+
+maybe_enable_thunkify = maybe_disable_thunkify
+
+
+def handle_sym_dispatch(func, args, kwargs):
+    """Calls on symbolic numbers, of which there are none."""
+    return func(*args, **kwargs)
+
+
+class DecompositionInterpreter(torch.fx.Interpreter):
+    """Runs a graph of operators, and records it with some of them decomposed."""
+
+    def __init__(self, module, new_graph, decomposition_table=None, **kwargs):
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.graph, self.tracer.root, self.tracer.tensor_attrs = new_graph, module, {}
+        self.decomposition_table = decomposition_table or {}
+        self.mode = ProxyTorchDispatchMode(self.tracer, decomposition_table=self.decomposition_table)
+
+    def placeholder(self, target, args, kwargs):
+        value = super().placeholder(target, args, kwargs)
+        proxy = Proxy(self.new_graph.placeholder(target), self.tracer)
+        track_tensor_tree(value, proxy, tracer=self.tracer)
+        return value
+
+    def get_attr(self, target, args, kwargs):
+        value = super().get_attr(target, args, kwargs)
+        proxy = Proxy(self.new_graph.get_attr(target), self.tracer)
+        track_tensor_tree(value, proxy, tracer=self.tracer)
+        return value
+
+    def output(self, target, args, kwargs):
+        value = super().output(target, args, kwargs)
+        self.new_graph.output(self.tracer.create_arg(value))
+        return value
+
+    def run(self, *args, **kwargs):
+        with decompose(self.decomposition_table), self.mode:
+            return super().run(*args, **kwargs)

@@ -1,0 +1,49 @@
+"""The parts of a graph that came from one function or module of the user's program."""
+
+from dataclasses import dataclass, field
+
+__all__ = ["SourcePartition", "check_subgraphs_connected", "get_source_partitions"]
+
+
+@dataclass
+class SourcePartition:
+    """Nodes of one origin, and how the rest of the graph meets them."""
+
+    nodes: list
+    source: object
+    input_nodes: list = field(default_factory=list)
+    output_nodes: list = field(default_factory=list)
+    params: list = field(default_factory=list)
+
+
+def _partition(nodes, source):
+    inside, inputs, outputs, params = set(nodes), {}, [], []
+    for node in nodes:
+        for used in node.all_input_nodes:
+            if used not in inside and used.op != "get_attr":
+                inputs[used] = None
+        if node.op == "get_attr":
+            params.append(node)
+        if any(user not in inside for user in node.users):
+            outputs.append(node)
+    return SourcePartition(nodes, source, list(inputs), outputs, params)
+
+
+def get_source_partitions(graph, wanted_sources, filter_fn=None):
+    """For each wanted source, the groups of nodes that came from one use of it."""
+    groups = {}
+    for node in graph.nodes:
+        stack = node.meta.get("source_fn_stack")
+        name_and_source = stack[-1] if stack else node.meta.get("torch_fn")
+        if not name_and_source:
+            continue
+        name, source = name_and_source
+        if source in wanted_sources and (filter_fn is None or filter_fn(node)):
+            groups.setdefault(source, {}).setdefault(name, []).append(node)
+    return {s: [_partition(nodes, s) for nodes in uses.values()] for s, uses in groups.items()}
+
+
+def check_subgraphs_connected(subgraph1, subgraph2):
+    """Whether the second uses what the first makes."""
+    made = set(subgraph1.nodes)
+    return any(used in made for node in subgraph2.nodes for used in node.all_input_nodes)
