@@ -209,3 +209,39 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     else:
         _set_obj_state(tensor, state)
     return tensor
+
+
+class KeyErrorMessage(str):
+    """A text that is its own repr: KeyError shows the repr of its argument, which would spoil a traceback."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return self
+
+
+class ExceptionWrapper:
+    """The exception being handled, as type and text, on its way to another thread or process."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+
+        # The traceback itself is not kept: it would keep every frame's variables alive.
+        exc_info = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self):
+        """Raises an exception of the same type whose message holds the first one's traceback."""
+        msg = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            msg = KeyErrorMessage(msg)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=msg)
+        try:
+            exception = self.exc_type(msg)
+        except Exception:  # a type that is not made from one text
+            raise RuntimeError(msg) from None
+        raise exception

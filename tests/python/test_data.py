@@ -185,13 +185,6 @@ def test_gathered_rows_equal_stacked_rows():
     assert type(fast[0]) is type(slow[0]) and fast[0][0].dtype == slow[0][0].dtype
 
 
-def test_workers_are_refused_clearly():
-    loader = rushlight.utils.data.DataLoader(range(3), num_workers=2)
-    with pytest.raises(NotImplementedError, match="issue 8"):
-        iter(loader)
-    assert rushlight.utils.data.get_worker_info() is None
-
-
 def test_wrong_length_of_stream_warns():
     loader = rushlight.utils.data.DataLoader(_stream(rushlight, 5, 3), None)
     assert len(loader) == 3

@@ -1,9 +1,15 @@
 """The loader: a dataset, an order, and a collation, as an iterable of batches."""
 
-import rushlight
+import weakref
+
+from rushlight.utils.data import _resume
+from rushlight.utils.data._iterators import (
+    _BaseDataLoaderIter,  # noqa: F401
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
-from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data._utils.worker import get_worker_info
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -120,7 +126,10 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.__initialized = True
         self._IterableDataset_len_called = None
-        self._iterator = None
+        self._iterator = None  # that persistent workers serve
+        self._current = None  # the newest iterator, weakly
+        self._loaded_state = None
+        self.check_worker_number_rationality()
 
     @property
     def multiprocessing_context(self):
@@ -150,13 +159,52 @@ class DataLoader:
     def _index_sampler(self):
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def _get_iterator(self):
+    def _get_iterator(self, resume=None):
         if self.num_workers == 0:
-            return _SingleProcessDataLoaderIter(self)
-        return _MultiProcessingDataLoaderIter(self)
+            return _SingleProcessDataLoaderIter(self, resume)
+        return _MultiProcessingDataLoaderIter(self, resume=resume)
 
     def __iter__(self):
-        return self._get_iterator()
+        state, self._loaded_state = self._loaded_state, None
+        if state is None or state["iterator"] is None:
+            iterator = self._new_epoch(None)
+        else:
+            with _resume.at_beginning_of(self, state["beginning"]):
+                iterator = self._new_epoch(state["iterator"])
+        self._current = weakref.ref(iterator)
+        return iterator
+
+    def _new_epoch(self, resume):
+        if self.num_workers == 0 or not self.persistent_workers:
+            return self._get_iterator(resume)
+        if self._iterator is None or self._iterator._shutdown:
+            self._iterator = self._get_iterator(resume)
+        else:
+            self._iterator._reset(self, resume=resume)
+        return self._iterator
+
+    def state_dict(self):
+        """Where the newest iteration stands: a loader made alike, in this process or another, goes on with
+        the very next batch after :meth:`load_state_dict`.
+
+        Between epochs it holds the states of the loader's own generators and samplers. Those of the global
+        generators are the program's to save. Not exact are: streams of other than ``in_order`` batches, and
+        random numbers drawn by worker processes if the number of workers changes.
+        """
+        if self._loaded_state is not None:
+            return self._loaded_state
+        iterator = self._current and self._current()
+        if iterator is None or iterator._finished:
+            return {"version": 1, "beginning": _resume.capture(self), "iterator": None}
+        return {"version": 1, "beginning": iterator._beginning, "iterator": iterator._state()}
+
+    def load_state_dict(self, state_dict):
+        """Makes the next iteration go on where :meth:`state_dict` was called."""
+        if not isinstance(state_dict, dict) or state_dict.get("version") != 1:
+            raise ValueError("DataLoader.load_state_dict: this is not what DataLoader.state_dict gave")
+        self._loaded_state = state_dict
+        if state_dict["iterator"] is None:
+            _resume.restore_own(self, state_dict["beginning"])
 
     def __len__(self):
         if self._dataset_kind == _DatasetKind.Iterable:
@@ -167,7 +215,21 @@ class DataLoader:
         return len(self._index_sampler)
 
     def check_worker_number_rationality(self):
-        """Kept for programs that call it: the number of workers is checked when they are started."""
+        """Warns of more workers than the machine has cores."""
+        import os
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if self.num_workers and cores is not None and self.num_workers > cores:
+            import warnings
+
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested "
+                f"max number of worker in current system is {cores}, which is smaller than what this "
+                "DataLoader is going to create. Please be aware that excessive worker creation might get "
+                "DataLoader running slow or even freeze, lower the worker number to avoid potential "
+                "slowness/freeze if necessary.",
+                stacklevel=3,
+            )
 
 
 def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
@@ -214,79 +276,3 @@ def _process_context(context):
             f"start method, but got multiprocessing_context={context!r}"
         )
     return context
-
-
-def _has_accelerator():
-    accelerator = getattr(rushlight, "accelerator", None)
-    return accelerator is not None and accelerator.is_available()
-
-
-class _BaseDataLoaderIter:
-    def __init__(self, loader):
-        self._dataset = loader.dataset
-        self._dataset_kind = loader._dataset_kind
-        self._IterableDataset_len_called = loader._IterableDataset_len_called
-        self._auto_collation = loader._auto_collation
-        self._drop_last = loader.drop_last
-        self._index_sampler = loader._index_sampler
-        self._num_workers = loader.num_workers
-        self._pin_memory = loader.pin_memory and _has_accelerator()
-        self._timeout = loader.timeout
-        self._collate_fn = loader.collate_fn
-        self._sampler_iter = iter(self._index_sampler)
-        # One draw per epoch, before the sampler's own, even where no worker will be seeded with it.
-        seed = rushlight.empty((), dtype=rushlight.int64).random_(generator=loader.generator)
-        self._base_seed = seed.item()
-        self._num_yielded = 0
-
-    def __iter__(self):
-        return self
-
-    def _next_index(self):
-        return next(self._sampler_iter)
-
-    def _next_data(self):
-        raise NotImplementedError
-
-    def __next__(self):
-        data = self._next_data()
-        self._num_yielded += 1
-        expected = self._IterableDataset_len_called
-        if (
-            self._dataset_kind == _DatasetKind.Iterable
-            and expected is not None
-            and self._num_yielded > expected
-        ):
-            import warnings
-
-            warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {expected}"
-                f"(when accessing len(dataloader)), but {self._num_yielded} samples have been fetched. ",
-                stacklevel=2,
-            )
-        return data
-
-    def __len__(self):
-        return len(self._index_sampler)
-
-
-class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
-    def __init__(self, loader):
-        super().__init__(loader)
-        self._dataset_fetcher = _DatasetKind.create_fetcher(
-            self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
-        )
-
-    def _next_data(self):
-        data = self._dataset_fetcher.fetch(self._next_index())
-        return pin_memory(data) if self._pin_memory else data
-
-
-class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Batches loaded by worker processes."""
-
-    def __init__(self, loader):
-        raise NotImplementedError(
-            f"DataLoader: num_workers={loader.num_workers} needs worker processes, which belong to issue 8 "
-            "(many processes); use num_workers=0"
-        )

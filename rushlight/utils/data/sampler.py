@@ -129,7 +129,7 @@ class WeightedRandomSampler(Sampler):
         draws = rushlight.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
-        return iter(draws.tolist())
+        yield from draws.tolist()  # drawn when the first one is asked for, after the loader's own seed
 
     def __len__(self):
         return self.num_samples

@@ -1,5 +1,15 @@
-"""The parts of the loader that a batch passes through: fetch, collate, pin."""
+"""The parts of the loader that a batch passes through: fetch, collate, pin; and the processes that do it."""
 
-from rushlight.utils.data._utils import collate, fetch, pin_memory, worker
+import importlib.util
 
-__all__ = ["collate", "fetch", "pin_memory", "worker"]
+from rushlight._utils import ExceptionWrapper
+
+IS_WINDOWS = False
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
+
+MP_STATUS_CHECK_INTERVAL = 5.0  # seconds that idle workers get to end before they are told so by a signal
+BUSY_GRACE = 1.0  # the same for workers that are loading a batch which nobody awaits any more
+
+from rushlight.utils.data._utils import collate, fetch, pin_memory, signal_handling, worker  # noqa: E402
+
+__all__ = ["collate", "fetch", "pin_memory", "signal_handling", "worker"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
 
 import rushlight
+from rushlight.utils.data._utils.worker import get_worker_info
 
 _BAD_TYPE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
@@ -87,8 +88,19 @@ def collate(batch, *, collate_fn_map=None):
     raise TypeError(_BAD_TYPE.format(kind))
 
 
+def batch_in_shared_memory(n, sample):
+    """Where a worker process puts `n` tensors like the sample, so that the batch needs no copy on its way
+    out; None in the main process, and for tensors that have no such memory."""
+    if get_worker_info() is None or sample.requires_grad or sample.layout != rushlight.strided:
+        return None
+    if not sample.is_cpu or not sample.numel():
+        return None
+    storage = rushlight.UntypedStorage._new_shared(n * sample.nbytes)
+    return sample.new(storage).view(n, *sample.shape)
+
+
 def collate_tensor_fn(batch, *, collate_fn_map=None):
-    return rushlight.stack(batch, 0)
+    return rushlight.stack(batch, 0, out=batch_in_shared_memory(len(batch), batch[0]))
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):

@@ -1,7 +1,9 @@
 """Fetchers: from the indices of a batch (or the next turns of a stream) to the collated batch."""
 
+import itertools
+
 import rushlight
-from rushlight.utils.data._utils.collate import default_collate
+from rushlight.utils.data._utils.collate import batch_in_shared_memory, default_collate
 from rushlight.utils.data.dataset import Subset, TensorDataset, _get_items
 
 
@@ -30,6 +32,11 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
             raise StopIteration
         return self.collate_fn(batch)
 
+    def skip(self, samples):
+        """Leaves out that many samples."""
+        for _ in itertools.islice(self.dataset_iter, samples):
+            pass
+
 
 class _MapDatasetFetcher(_BaseDatasetFetcher):
     def fetch(self, index):
@@ -53,4 +60,9 @@ def _tensor_rows(dataset, index):
     if any(type(t) is not rushlight.Tensor or t.layout != rushlight.strided for t in dataset.tensors):
         return None
     rows = rushlight.tensor(index)
-    return [t[rows] for t in dataset.tensors]
+    return [_gather(t, rows) for t in dataset.tensors]
+
+
+def _gather(tensor, rows):
+    out = batch_in_shared_memory(len(rows), tensor[:1]) if len(tensor) else None
+    return tensor[rows] if out is None else rushlight.index_select(tensor, 0, rows, out=out.squeeze(1))

@@ -1,8 +1,291 @@
-"""What a loader's worker process knows about itself."""
+"""What a loader's worker process does, and what it knows about itself."""
+
+import os
+import select
+import signal
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+
+import rushlight
+from rushlight._utils import ExceptionWrapper
+from rushlight.utils.data._utils import seeding
+from rushlight.utils.data._utils.seeding import _generate_state  # noqa: F401
+
+__all__ = ["WorkerInfo", "get_worker_info"]
+
+_CHECK_PARENT_MS = 1000  # where the system cannot tell at once
 
 _worker_info = None
 
 
+@dataclass(frozen=True)
+class WorkerInfo:
+    """Number, count, seed and dataset of a worker."""
+
+    id: int
+    num_workers: int
+    seed: int
+    dataset: object
+    rng: object = None
+    worker_method: str = "multiprocessing"
+
+
 def get_worker_info():
-    """Number, count, seed and dataset of the current worker process; None in the main process."""
+    """What a worker process knows about itself (see :class:`WorkerInfo`); None in the main process."""
     return _worker_info
+
+
+# --- messages
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Load a batch. `epoch` tells answers that nobody awaits any more."""
+
+    epoch: int
+    idx: int
+    index: object
+
+
+@dataclass(frozen=True)
+class _ResumeIteration:
+    """A new epoch begins: start over, or `skip` that many samples of a stream and go on with `rng`."""
+
+    seed: object = None
+    epoch: int = 0
+    skip: int = 0
+    rng: object = None
+
+
+@dataclass(frozen=True)
+class _StateRequest:
+    """Send the random state after a batch that was loaded lately."""
+
+    epoch: int
+    idx: int
+
+
+@dataclass(frozen=True)
+class _StateAnswer:
+    rng: object
+
+
+@dataclass(frozen=True)
+class _IterableDatasetStopIteration:
+    """A worker's part of a stream has ended."""
+
+    worker_id: int
+
+
+@dataclass
+class WorkerSetup:
+    """All that a worker is started with."""
+
+    dataset_kind: int
+    dataset: object
+    auto_collation: bool
+    collate_fn: object
+    drop_last: bool
+    base_seed: int
+    init_fn: object
+    worker_id: int
+    num_workers: int
+    shared_seed: object
+    prefetch_factor: int
+    parent_pid: int
+
+
+class ManagerWatchdog:
+    """Knows when the process with the given number ends, by default the one that started this process."""
+
+    def __init__(self, pid=None):
+        self.manager_pid = os.getppid() if pid is None else pid
+        try:
+            self.descriptor = os.pidfd_open(self.manager_pid)
+        except ProcessLookupError:
+            self.manager_pid = self.descriptor = None
+        except (OSError, AttributeError):
+            self.descriptor = None
+
+    def is_alive(self):
+        if self.manager_pid is None:
+            return False
+        if self.descriptor is not None:
+            return not select.select([self.descriptor], [], [], 0)[0]
+        try:
+            os.kill(self.manager_pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+class _Inbox:
+    """Messages from the loader; ends when the loader closes the connection or its process is gone."""
+
+    def __init__(self, channel, watchdog):
+        self.channel = channel
+        self._watchdog = watchdog
+        self._read = deque()
+        self._poll = select.poll()
+        self._poll.register(channel.fileno(), select.POLLIN)
+        if watchdog.descriptor is not None:
+            self._poll.register(watchdog.descriptor, select.POLLIN)
+
+    def _drain(self):
+        try:
+            while True:
+                self._read.append(self.channel.receive(wait=False))
+        except BlockingIOError:
+            pass
+
+    def next(self):
+        """The next message, with tasks of epochs that have been left already skipped. EOFError at the end."""
+        self._drain()
+        while not self._read:
+            self._poll.poll(None if self._watchdog.descriptor is not None else _CHECK_PARENT_MS)
+            if not self._watchdog.is_alive():
+                raise EOFError
+            self._drain()
+        newest = max((m.epoch for m in self._read if isinstance(m, _ResumeIteration)), default=0)
+        while isinstance(self._read[0], _Task) and self._read[0].epoch < newest:
+            self._read.popleft()
+        return self._read.popleft()
+
+
+class _Worker:
+    """Loads batches: one fetcher an epoch, and a short memory of random states for exact resumption."""
+
+    def __init__(self, setup):
+        self.setup = setup
+        self.dataset = setup.dataset
+        self.epoch = 0
+        self.ended = False  # the stream is used up
+        self.failure = None  # of the set-up: the answer to every task
+        self.fetcher = None
+        self.states = OrderedDict()
+
+    def start(self):
+        setup = self.setup
+        global _worker_info
+        seed = seeding.seed_all(setup.base_seed, setup.worker_id)
+        _worker_info = WorkerInfo(
+            id=setup.worker_id, num_workers=setup.num_workers, seed=seed, dataset=self.dataset
+        )
+        try:
+            self._seed_pipes(setup.shared_seed)
+            if setup.init_fn is not None:
+                setup.init_fn(setup.worker_id)
+        except Exception:
+            self._fail()
+
+    def _fail(self):
+        self.failure = ExceptionWrapper(where=f"in DataLoader worker process {self.setup.worker_id}")
+
+    def _seed_pipes(self, seed):
+        """Data pipes draw from generators that all workers seed alike."""
+        if seed is None:
+            return
+        from rushlight.utils.data.graph_settings import apply_random_seed
+
+        self.dataset = apply_random_seed(self.dataset, rushlight.Generator().manual_seed(seed))
+
+    def begin_epoch(self, message):
+        self.epoch, self.ended = message.epoch, False
+        self.states.clear()
+        if self.failure is not None:
+            return
+        try:
+            if message.epoch > 0:
+                self._seed_pipes(message.seed)
+            self._make_fetcher()
+            if message.skip:
+                self.fetcher.skip(message.skip)
+            if message.rng is not None:
+                seeding.set_state(message.rng)
+            self._remember(-1)
+        except Exception:
+            self._fail()
+
+    def _make_fetcher(self):
+        from rushlight.utils.data.dataloader import _DatasetKind
+
+        s = self.setup
+        self.fetcher = _DatasetKind.create_fetcher(
+            s.dataset_kind, self.dataset, s.auto_collation, s.collate_fn, s.drop_last
+        )
+
+    def load(self, task):
+        """The answer to a task."""
+        if self.failure is not None:
+            return self.failure
+        try:
+            data = self.fetcher.fetch(task.index)
+        except StopIteration as e:
+            from rushlight.utils.data.dataloader import _DatasetKind
+
+            if self.setup.dataset_kind != _DatasetKind.Iterable:
+                return self._wrap(e)
+            self.ended = True
+            return _IterableDatasetStopIteration(self.setup.worker_id)
+        except Exception as e:
+            data = self._wrap(e)
+        self._remember(task.idx)
+        return data
+
+    def _wrap(self, error):
+        return ExceptionWrapper(
+            (type(error), error, error.__traceback__),
+            where=f"in DataLoader worker process {self.setup.worker_id}",
+        )
+
+    def _remember(self, idx):
+        self.states[idx] = seeding.get_state()
+        # The loader asks about the batch that it gave out last: what it prefetches was loaded since.
+        while len(self.states) > self.setup.prefetch_factor * self.setup.num_workers + 2:
+            self.states.popitem(last=False)
+
+    def state_after(self, request):
+        return _StateAnswer(self.states.get(request.idx) if request.epoch == self.epoch else None)
+
+
+def _send_answer(channel, epoch, idx, data, worker):
+    try:
+        channel.send((epoch, idx, data))
+    except (BrokenPipeError, ConnectionResetError):
+        raise EOFError from None
+    except Exception as e:  # what the dataset gave can't be sent
+        channel.send((epoch, idx, worker._wrap(e)))
+
+
+def _prepare_process():
+    # Ctrl-C reaches every process of the terminal; the loader decides what it means for its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    rushlight.set_num_threads(1)
+    from rushlight.multiprocessing import _set_thread_name
+
+    _set_thread_name("pt_data_worker")
+
+
+def _worker_loop(setup, channel, inherited):
+    """Runs in the worker process until the loader closes the connection or ends."""
+    for other in inherited:
+        other.close()
+    _prepare_process()
+    worker = _Worker(setup)
+    inbox = _Inbox(channel, ManagerWatchdog(setup.parent_pid))
+    worker.start()
+    try:
+        while True:
+            message = inbox.next()
+            if isinstance(message, _ResumeIteration):
+                worker.begin_epoch(message)
+            elif isinstance(message, _StateRequest):
+                channel.send(worker.state_after(message))
+            elif not worker.ended:
+                _send_answer(channel, message.epoch, message.idx, worker.load(message), worker)
+            del message
+    except EOFError:
+        pass
+    finally:
+        channel.close()

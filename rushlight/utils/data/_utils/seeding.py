@@ -1,0 +1,99 @@
+"""Random numbers in a worker: seeds that differ between workers and agree with PyTorch's, and their state."""
+
+import importlib.abc
+import importlib.util
+import random
+import sys
+
+import rushlight
+
+_MASK = 0xFFFFFFFF
+# NumPy's SeedSequence (Melissa O'Neill's seed_seq with a pool of four words), written out so that NumPy need
+# not be imported for it.
+_INIT_A, _MULT_A = 0x43B0D7E5, 0x931E8875
+_INIT_B, _MULT_B = 0x8B51F9DD, 0x58F38DED
+_MIX_L, _MIX_R = 0xCA01F9DD, 0x4973F715
+
+
+def _hasher(constant, factor):
+    def hashed(value):
+        nonlocal constant
+        value ^= constant
+        constant = constant * factor & _MASK
+        value = value * constant & _MASK
+        return value ^ value >> 16
+
+    return hashed
+
+
+def _mix(x, y):
+    value = (_MIX_L * x - _MIX_R * y) & _MASK
+    return value ^ value >> 16
+
+
+def _generate_state(base_seed, worker_id):
+    """Four words that seed NumPy: far apart for all pairs of arguments."""
+    hashed = _hasher(_INIT_A, _MULT_A)
+    pool = [hashed(word) for word in (worker_id, base_seed & _MASK, base_seed >> 32, 0)]
+    for source in range(4):
+        for target in range(4):
+            if source != target:
+                pool[target] = _mix(pool[target], hashed(pool[source]))
+    hashed = _hasher(_INIT_B, _MULT_B)
+    return [hashed(word) for word in pool]
+
+
+class _SeedNumpyOnImport(importlib.abc.MetaPathFinder):
+    """Seeds ``numpy.random`` when a dataset imports it, so that those that do not need not wait for it."""
+
+    def __init__(self, seed):
+        self._seed = seed
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "numpy.random":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None:
+            return None
+        load = spec.loader.exec_module
+
+        def exec_module(module):
+            load(module)
+            module.seed(self._seed)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def seed_all(base_seed, worker_id):
+    """Seeds Python's, Rushlight's and NumPy's global generators; returns the seed of the first two."""
+    seed = base_seed + worker_id
+    random.seed(seed)
+    rushlight.manual_seed(seed)
+    words = _generate_state(base_seed, worker_id)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(words)
+    else:
+        sys.meta_path.insert(0, _SeedNumpyOnImport(words))
+    return seed
+
+
+def get_state():
+    """The state of the three generators."""
+    numpy_random = sys.modules.get("numpy.random")
+    return (
+        rushlight.get_rng_state(),
+        random.getstate(),
+        numpy_random.get_state() if numpy_random else None,
+    )
+
+
+def set_state(state):
+    own, python, numpy = state
+    rushlight.set_rng_state(own)
+    random.setstate(python)
+    if numpy is not None:
+        import numpy.random as numpy_random
+
+        numpy_random.set_state(numpy)
