@@ -325,27 +325,9 @@ def from_file(
     requires_grad=False,
 ):
     """A tensor over a file's bytes, mapped into memory; with `shared`, writes reach the file."""
-    import numpy
-
     dtype = dtype or torch.get_default_dtype()
-    count = size or 0
-    if count < 0:
-        raise RuntimeError(f"from_file: size must not be negative, but got {size}")
-    length = count * dtype.itemsize
-    if shared:
-        with open(filename, "ab") as file:  # grows to the asked size, as a shared mapping must
-            if file.tell() < length:
-                file.truncate(length)
-    if count == 0:
-        return torch.empty(0, dtype=dtype, requires_grad=requires_grad)
-    with open(filename, "rb") as file:
-        file.seek(0, 2)
-        if file.tell() < length:
-            raise RuntimeError(
-                f"from_file: file <{filename}> of {file.tell()} bytes is smaller than the {length} asked for"
-            )
-    mapped = numpy.memmap(filename, dtype=numpy.uint8, mode="r+" if shared else "c", shape=(length,))
-    return torch.from_numpy(mapped).view(dtype).requires_grad_(requires_grad)
+    storage = torch.UntypedStorage.from_file(filename, bool(shared), (size or 0) * dtype.itemsize)
+    return torch.empty(0, dtype=dtype).set_(storage).requires_grad_(requires_grad)
 
 
 def _shape_as_tensor(input):

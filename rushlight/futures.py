@@ -1,11 +1,15 @@
 """Futures: results that arrive later."""
 
 import threading
+from typing import Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
-class Future:
+_T = TypeVar("_T")
+
+
+class Future(Generic[_T]):
     """A result set once by ``set_result`` or ``set_exception``; ``wait`` blocks until then.
 
     Callbacks run in the thread that completes the future, in the order of their registration."""

@@ -15,6 +15,14 @@ class UntypedStorage(_C.StorageBase):
         """The bytes of another object, shared with it; no buffer exports memory of no length."""
         return cls.from_buffer(source, offset=offset, count=nbytes) if nbytes else cls(0)
 
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """The first bytes of a file, mapped into memory; with `shared`, writes reach the file, which grows to
+        the asked size."""
+        return _map_file(cls, filename, shared, nbytes)
+
+    filename = None  # of the file that a shared mapping writes to
+
     @property
     def is_cuda(self):
         return self.device.type == "cuda"
@@ -130,6 +138,36 @@ def _check_shareable(device):
         raise RuntimeError(f"share_memory_: only CPU memory can be shared, got device {device}")
 
 
+def _map_file(cls, filename, shared, nbytes):
+    from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
+
+    if nbytes < 0:
+        raise RuntimeError(f"from_file: size must not be negative, but got {nbytes} bytes")
+    try:
+        if shared:
+            with open(filename, "ab") as file:  # makes the file where there is none
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        with open(filename, "r+b" if shared else "rb") as file:
+            length = file.seek(0, 2)
+            if length < nbytes:
+                raise RuntimeError(
+                    f"from_file: file <{filename}> of {length} bytes is smaller than the {nbytes} asked for"
+                )
+            access = ACCESS_WRITE if shared else ACCESS_COPY
+            storage = (
+                cls._from_buffer(mmap(file.fileno(), nbytes, access=access), 0, nbytes) if nbytes else cls(0)
+            )
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {how} mode: {error.strerror} ({error.errno})"
+        ) from None
+    if shared:
+        storage.filename = str(filename)
+    return storage
+
+
 def _to_bytes(storage):
     from io import BytesIO
 
@@ -197,6 +235,12 @@ class TypedStorage:
     def share_memory_(self):
         self._untyped_storage.share_memory_()
         return self
+
+    @classmethod
+    def from_file(cls, filename, shared, size):
+        """The first `size` elements of a file, mapped into memory (see UntypedStorage.from_file)."""
+        itemsize = (getattr(cls, "_class_dtype", None) or rushlight.get_default_dtype()).itemsize
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, size * itemsize), _internal=True)
 
     @property
     def filename(self):

@@ -338,6 +338,13 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 // --- torch.Tensor(...): the legacy constructor
 // --------------------------------------------------------------------------
 
+// Every array has __index__; only one that holds a single integer, without axes, is a size.
+static bool is_integer_array(PyObject* array) {
+  const PyRef index(PyNumber_Index(array));
+  if (!index) PyErr_Clear();
+  return static_cast<bool>(index);
+}
+
 static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (kwargs)
@@ -348,6 +355,8 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
     }
   if (n == 0) return empty_tensor({0}, dtype);
   PyObject* first = PyTuple_GET_ITEM(args, 0);
+  if (n == 1 && is_ndarray(first) && !is_integer_array(first))
+    return ops::to(tensor_from_buffer(first), dtype, std::nullopt, false, false, std::nullopt);
   if (is_index(first)) {
     Dims sizes;
     for (Py_ssize_t i = 0; i < n; ++i) {

@@ -1,6 +1,7 @@
 """Functions of the top namespace that are compositions: values, shapes and refusals as PyTorch's."""
 
 import math
+import sys
 
 import pytest
 
@@ -163,6 +164,33 @@ def test_from_file(tmp_path):
     assert torch.from_file(str(path), size=6, dtype=torch.int32).tolist() == [0, 1, 2, 3, 0, 7]
     with pytest.raises(RuntimeError, match="smaller"):
         torch.from_file(str(path), size=100, dtype=torch.int32)
+
+
+def test_storages_from_files(tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(range(8)))
+    private = torch.UntypedStorage.from_file(str(path), False, 8)
+    private[0] = 9
+    assert (
+        private.tolist()[:3] == [9, 1, 2]
+        and path.read_bytes() == bytes(range(8))
+        and private.filename is None
+    )
+    shared = torch.UntypedStorage.from_file(str(path), shared=True, nbytes=12)
+    torch.empty(0, dtype=torch.uint8).set_(shared)[8:] = 7
+    assert path.read_bytes() == bytes(range(8)) + b"\7\7\7\7" and shared.filename == str(path)
+    assert torch.IntStorage.from_file(str(path), False, 2)[1] == int.from_bytes(
+        bytes([4, 5, 6, 7]), sys.byteorder
+    )
+    assert len(torch.UntypedStorage.from_file(str(path))) == 0
+    for arguments, text in (
+        ((tmp_path / "none", False, 1), "unable to open file"),
+        ((path, False, 13), "smaller"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch.UntypedStorage.from_file(*arguments)
+    with pytest.raises(RuntimeError, match="negative"):
+        torch.UntypedStorage.from_file(path, False, -1)
 
 
 def test_sparse_index_conversions():
