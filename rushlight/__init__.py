@@ -47,6 +47,7 @@ _HOMES = {
     "serialization": "load save",
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
     "storage": "TypedStorage UntypedStorage",
+    "futures": "Future",
     "functional": """
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
         broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window

@@ -75,6 +75,7 @@ from rushlight.random import seed as seed
 from rushlight.random import set_rng_state as set_rng_state
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
+from rushlight.futures import Future as Future
 from rushlight.functional import atleast_1d as atleast_1d
 from rushlight.functional import atleast_2d as atleast_2d
 from rushlight.functional import atleast_3d as atleast_3d

@@ -21,7 +21,7 @@ class UntypedStorage(_C.StorageBase):
         the asked size."""
         return _map_file(cls, filename, shared, nbytes)
 
-    filename = None  # of the file that a shared mapping writes to
+    filename = None  # the file that a shared mapping writes to; memory that is merely shared has none
 
     @property
     def is_cuda(self):
@@ -79,11 +79,6 @@ class UntypedStorage(_C.StorageBase):
         """Moves the bytes to where other processes can see them; all that looks into this storage follows."""
         _check_shareable(self.device)
         return _C._shared_move(self)
-
-    @property
-    def filename(self):
-        """The file behind the memory: none, also where it is shared."""
-        return None
 
     def tolist(self):
         return list(memoryview(self))

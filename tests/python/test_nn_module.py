@@ -512,3 +512,16 @@ def test_call_super_init():
             super().__init__(value)
 
     assert Net(5).value == 5
+
+
+def test_signature_of_a_module():
+    import inspect
+
+    class Called(torch.nn.Module):
+        def __call__(self, x, scale=1):
+            return x * scale
+
+    assert str(inspect.signature(torch.nn.Linear(2, 2))) == "(*args, **kwargs)"
+    assert str(inspect.signature(Called())) == "(x, scale=1)"
+    assert list(inspect.signature(torch.nn.Linear).parameters)[:2] == ["in_features", "out_features"]
+    assert not hasattr(torch.nn.Linear, "__signature__")

@@ -222,9 +222,9 @@ def test_writing_over_shifted_operands():
 def test_legacy_constructor_takes_arrays():
     numpy = pytest.importorskip("numpy")
     array = numpy.arange(3, dtype=numpy.float32)
-    shared = torch.Tensor(array)
+    shared = rl.Tensor(array)
     shared[0] = 9
-    assert array[0] == 9 and torch.Tensor(numpy.arange(3)).tolist() == [0.0, 1.0, 2.0]
-    assert torch.LongTensor(numpy.array([1.9, 2.0])).tolist() == [1, 2]
-    assert torch.Tensor(numpy.array(2.5)).shape == () and torch.Tensor(numpy.array(2)).shape == (2,)
-    assert torch.Tensor(numpy.zeros((2, 0))).shape == (2, 0)
+    assert array[0] == 9 and rl.Tensor(numpy.arange(3)).tolist() == [0.0, 1.0, 2.0]
+    assert rl.LongTensor(numpy.array([1.9, 2.0])).tolist() == [1, 2]
+    assert rl.Tensor(numpy.array(2.5)).shape == () and rl.Tensor(numpy.array(2)).shape == (2,)
+    assert rl.Tensor(numpy.zeros((2, 0))).shape == (2, 0)

@@ -33,3 +33,14 @@ _C._set_module_hooks(
     _note_module_path,
 )
 ModuleBase = _C._ModuleBase
+
+
+class CallSignature:
+    """What `inspect.signature` says of a module, whose `__call__` is C; overrides speak for themselves."""
+
+    def __get__(self, instance, owner=None):
+        if instance is None or owner.__call__ is not ModuleBase.__call__:
+            raise AttributeError("__signature__")
+        import inspect
+
+        return inspect.signature(lambda *args, **kwargs: None)

@@ -23,7 +23,7 @@ from ._hooks import (
     register_module_parameter_registration_hook,
     registered,
 )
-from ._module_base import ModuleBase
+from ._module_base import CallSignature, ModuleBase
 from ._state_dict import _EXTRA_STATE_KEY_SUFFIX, StateDictMixin, _IncompatibleKeys  # noqa: F401
 
 __all__ = [
@@ -133,6 +133,7 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
     # -- calling: __call__ and __getattr__ come from the base
 
     _wrapped_call_impl = ModuleBase.__call__
+    __signature__ = CallSignature()
 
     def _slow_forward(self, *input, **kwargs):
         return self.forward(*input, **kwargs)

@@ -14,7 +14,7 @@ def _device(target):
 
 
 def scatter(inputs, target_gpus, dim=0):
-    """One copy of the inputs for each device, in which tensors are cut along `dim`; other objects are shared."""
+    """The inputs for each device: tensors are cut along `dim`, other objects are shared."""
     if isinstance(inputs, torch.Tensor):
         chunks = inputs.chunk(len(target_gpus), dim)
         return tuple(chunk.to(_device(target)) for chunk, target in zip(chunks, target_gpus))
@@ -30,7 +30,7 @@ def scatter(inputs, target_gpus, dim=0):
 
 
 def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
-    """Positional and keyword arguments for each device; the shorter of the two is filled up with empty ones."""
+    """Arguments for each device; the shorter of the two lists is filled up with empty ones."""
     for_inputs = list(scatter(inputs, target_gpus, dim)) if inputs else []
     for_kwargs = list(scatter(kwargs, target_gpus, dim)) if kwargs else []
     for_inputs += [()] * (len(for_kwargs) - len(for_inputs))
@@ -39,7 +39,7 @@ def scatter_kwargs(inputs, kwargs, target_gpus, dim=0):
 
 
 def gather(outputs, target_device, dim=0):
-    """The devices' results as one on `target_device`: tensors are joined along `dim`, numbers become a vector."""
+    """The devices' results as one: tensors are joined along `dim`, numbers become a vector."""
     first = outputs[0]
     if first is None:
         return None
