@@ -95,7 +95,7 @@ _HOMES = {
         cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle channel_shuffle
         bilinear binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss
         margin_ranking_loss triplet_margin_loss poisson_nll_loss instance_norm
-        embedding_renorm_ conv_tbc norm_except_dim batch_norm_stats batch_norm_elemt
+        conv_tbc norm_except_dim batch_norm_stats batch_norm_elemt
     """,
     "_more_functions": """
         as_strided_ detach_ resize_as_ index_put_

@@ -229,7 +229,6 @@ from rushlight._native_forms import margin_ranking_loss as margin_ranking_loss
 from rushlight._native_forms import triplet_margin_loss as triplet_margin_loss
 from rushlight._native_forms import poisson_nll_loss as poisson_nll_loss
 from rushlight._native_forms import instance_norm as instance_norm
-from rushlight._native_forms import embedding_renorm_ as embedding_renorm_
 from rushlight._native_forms import conv_tbc as conv_tbc
 from rushlight._native_forms import norm_except_dim as norm_except_dim
 from rushlight._native_forms import batch_norm_stats as batch_norm_stats
@@ -855,6 +854,7 @@ from rushlight._C._VariableFunctions import batch_norm as batch_norm
 from rushlight._C._VariableFunctions import native_group_norm as native_group_norm
 from rushlight._C._VariableFunctions import group_norm as group_norm
 from rushlight._C._VariableFunctions import embedding as embedding
+from rushlight._C._VariableFunctions import embedding_renorm_ as embedding_renorm_
 from rushlight._C._VariableFunctions import constant_pad_nd as constant_pad_nd
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu_backward as _scaled_dot_product_flash_attention_for_cpu_backward

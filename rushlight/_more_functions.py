@@ -351,19 +351,23 @@ def _check_tensor_all_with(error_type, condition, message=None):
         raise error_type(message() if callable(message) else "Expected cond to be True")
 
 
-def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False):
+def _convert_indices_from_coo_to_csr(input, size, *, out_int32=False, out=None):
     """Row starts of sorted row numbers: how many are below 0, 1, ..., size."""
     rows = torch.arange(size + 1, dtype=input.dtype)
     result = torch.searchsorted(input.contiguous(), rows)
-    return result.to(torch.int32 if out_int32 else torch.int64)
+    result = result.to(torch.int32 if out_int32 else torch.int64)
+    return result if out is None else out.resize_(result.shape).copy_(result)
 
 
-def _convert_indices_from_csr_to_coo(crow_indices, col_indices, *, out_int32=False, transpose=False):
+def _convert_indices_from_csr_to_coo(
+    crow_indices, col_indices, *, out_int32=False, transpose=False, out=None
+):
     """Row and column numbers from row starts and column numbers."""
     counts = crow_indices[1:] - crow_indices[:-1]
     rows = torch.arange(counts.numel(), dtype=col_indices.dtype).repeat_interleave(counts)
     pair = [col_indices, rows] if transpose else [rows, col_indices]
-    return torch.stack(pair).to(torch.int32 if out_int32 else torch.int64)
+    result = torch.stack(pair).to(torch.int32 if out_int32 else torch.int64)
+    return result if out is None else out.resize_(result.shape).copy_(result)
 
 
 def _foreach_norm(tensors, ord=2, dtype=None):

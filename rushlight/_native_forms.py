@@ -99,16 +99,6 @@ def instance_norm(
     return F.instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
 
 
-def embedding_renorm_(input, indices, max_norm, norm_type):
-    """Scales rows at `indices` down, in place, to a norm of at most `max_norm`."""
-    with torch.no_grad():
-        rows = indices.reshape(-1).unique()
-        norms = torch.linalg.vector_norm(input[rows], norm_type, 1)
-        scale = torch.where(norms > max_norm, max_norm / (norms + 1e-7), torch.ones_like(norms))
-        input[rows] = input[rows] * scale.unsqueeze(1)
-    return input
-
-
 def conv_tbc(input, weight, bias, pad=0):
     """Convolution over the first dimension of [time, batch, channels]; weight is [width, in, out]."""
     if input.dim() != 3 or weight.dim() != 3:

@@ -306,8 +306,24 @@ class Tensor(_C.TensorBase):
         return None
 
     @_overridable
-    def dim_order(self):
+    def dim_order(self, *, ambiguity_check=False):
         """The dimensions from the outermost to the innermost in memory."""
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if not isinstance(ambiguity_check, (bool, list)) or not all(
+            isinstance(f, rushlight.memory_format) for f in formats
+        ):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+        strides = self.stride()
+        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))
+        if (
+            ambiguity_check is not False
+            and several
+            and sum(self.is_contiguous(memory_format=f) for f in formats) != 1
+        ):
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
+                "formats."
+            )
         return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
 
 

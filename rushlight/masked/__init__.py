@@ -75,7 +75,7 @@ def _filled(input, mask, identity):
 
 
 def _lowest(dtype):
-    if dtype.is_floating_point:
+    if dtype.is_floating_point or dtype.is_complex:
         return -torch.inf
     return 0 if dtype == torch.bool else torch.iinfo(dtype).min
 

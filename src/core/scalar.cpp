@@ -53,8 +53,8 @@ void Scalar::check_fits(DType t) const {
                                                             "uint16_t",
                                                             "uint32_t",
                                                             "uint64_t",
-                                                            "at::Half",
-                                                            "at::BFloat16",
+                                                            "c10::Half",
+                                                            "c10::BFloat16",
                                                             "float",
                                                             "double",
                                                             "c10::complex<float>",
@@ -67,10 +67,10 @@ void Scalar::check_fits(DType t) const {
                                                             "c10::complex<c10::Half>"};
     RL_FAIL("value cannot be converted to type ", names[static_cast<int>(t)], " without overflow");
   };
+  if (t == DType::Bool) return;
   if (is_complex() && !rushlight::is_complex(t)) {
     if (value_.z[1] != 0) fail();
   }
-  if (t == DType::Bool) return;
   visit_dtype(StorageTypes{}, t, "check_fits", [&](auto tag) {
     using T = decltype(tag);
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {

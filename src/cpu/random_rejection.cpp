@@ -142,12 +142,14 @@ void draw_gamma(RandomOut out, const void* alpha, Generator& g) {
 
 void draw_rrelu_slopes(RandomOut out, const void* input, double lower, double upper, Generator& g) {
   Draws draws(g);
-  visit_dtype(TypeList<float, double>{}, out.dtype, "rrelu_with_noise_out_cpu", [&](auto tag) {
+  visit_dtype(TypeList<float, double, BFloat16>{}, out.dtype, "rrelu_with_noise_out_cpu", [&](auto tag) {
     using T = decltype(tag);
+    using A = compute_type<T>;
     const T* next = static_cast<const T*>(input);
-    const double low = static_cast<T>(lower), high = static_cast<T>(upper);
-    fill_each(out, TypeList<T>{}, "rrelu_with_noise_out_cpu",
-              [&]() -> double { return *next++ <= 0 ? draws.uniform() * (high - low) + low : 1; });
+    const double low = static_cast<A>(lower), high = static_cast<A>(upper);
+    fill_each(out, TypeList<T>{}, "rrelu_with_noise_out_cpu", [&]() -> double {
+      return static_cast<A>(*next++) <= 0 ? draws.uniform() * (high - low) + low : 1;
+    });
   });
 }
 

@@ -1,6 +1,7 @@
 #include "cpu/scan.h"
 
 #include <cmath>
+#include <complex>
 
 #include "cpu/lines.h"
 #include "cpu/reduce.h"
@@ -68,6 +69,22 @@ A log_add_exp(A a, A b) {
   const A top = a > b || a != a ? a : b;
   return a != a || b != b ? a + b : top + std::log1p(std::exp(-std::abs(a - b)));
 }
+template <class R>
+std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
+  const auto no_number = [](std::complex<R> z) { return std::isnan(z.real()) || std::isnan(z.imag()); };
+  if (no_number(a) || no_number(b))
+    return {std::numeric_limits<R>::quiet_NaN(), std::numeric_limits<R>::quiet_NaN()};
+  const bool falls = b.real() < a.real();
+  const std::complex<R> low = falls ? b : a, top = falls ? a : b;
+  if (low.real() == top.real() && std::isinf(low.real()))  // of exp(-inf) the angle does not matter
+    return low.real() < 0 ? a : std::log(std::exp(a) + std::exp(b));
+  const std::complex<R> step = low - top;
+  const R size = std::exp(step.real());
+  if (size == 0) return top;
+  const R x = size * std::cos(step.imag()), y = size * std::sin(step.imag());
+  // log(1 + x + iy); |1 + z|^2 - 1 = x (2 + x) + y^2 keeps the digits of small numbers.
+  return top + std::complex<R>(std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x));
+}
 
 }  // namespace
 
@@ -84,9 +101,10 @@ void cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
 }
 
 void logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
-  visit_dtype(FloatTypes{}, in.dtype(), "logcumsumexp_out_cpu", [&]<class T>(T) {
+  visit_dtype(Concat<FloatTypes, ComplexTypes>{}, in.dtype(), "logcumsumexp_out_cpu", [&]<class T>(T) {
     using A = RunningType<T>;
-    scan<T>(in, dim, out, -std::numeric_limits<A>::infinity(), log_add_exp<A>);
+    using R = decltype(std::real(A()));
+    scan<T>(in, dim, out, A(-std::numeric_limits<R>::infinity()), [](A a, A x) { return log_add_exp(a, x); });
   });
 }
 

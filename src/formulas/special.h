@@ -2,7 +2,7 @@
 #pragma once
 
 #define RL_SPECIAL_FORMULAS(_)                                                              \
-  _(TruncDivide, 2, 0, FloatingS, Same, trunc_divide(x, y))                                 \
+  _(TruncDivide, 2, 1, FloatingS, Same, trunc_divide(x, y, p[0]))                           \
   _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                          \
   _(FloorDivide, 2, 0, FloatingS, Same, floor_divide(x, y))                                 \
   _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                          \
@@ -13,8 +13,8 @@
   _(Fmax, 2, 0, FloatingS, Same, std::fmax(x, y))                                           \
   _(Fmin, 2, 0, FloatingS, Same, std::fmin(x, y))                                           \
   _(Copysign, 2, 0, FloatingS, Same, copysign(x, y))                                        \
-  _(Nextafter, 2, 0, FloatingS, Same, nextafter(x, y))                                      \
-  _(Heaviside, 2, 0, Real, Same, x != x ? x : x == 0 ? y : T(x > 0))                        \
+  _(Nextafter, 2, 1, FloatingS, Same, step_after(x, y, p[0]))                               \
+  _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                     \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                       \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                       \
   _(Lgamma, 1, 0, FloatingS, Same, std::lgamma(x))                                          \

@@ -5,6 +5,30 @@
 
 namespace rushlight::formulas {
 
+// Formulas of half types are computed in float. Where the spacing of the numbers matters, `kind` tells it: 0
+// that of T, 1 that of float16, 2 that of bfloat16.
+template <Real T>
+T rounded_to(T x, T kind) {
+  if (sizeof(T) != 4 || kind == 0) return x;
+  const auto value = static_cast<float>(x);
+  return kind == 1 ? T(Half::to_float(Half::from_float(value)))
+                   : T(std::bit_cast<float>(uint32_t{BFloat16::from_float(value)} << 16));
+}
+template <Real T>
+T trunc_divide(T x, T y, T kind) {
+  return trunc(rounded_to(T(x / y), kind));
+}
+template <Real T>
+T step_after(T x, T y, T kind) {
+  if (sizeof(T) != 4 || kind == 0 || x != x || y != y || x == y) return nextafter(x, y);
+  const bool half = kind == 1;
+  const auto value = static_cast<float>(x);
+  const int32_t bits = half ? Half::from_float(value) : BFloat16::from_float(value);
+  const int32_t next = x == 0 ? (y > 0 ? 1 : 0x8001) : bits + ((x < y) == (x > 0) ? 1 : -1);
+  return half ? T(Half::to_float(static_cast<uint16_t>(next)))
+              : T(std::bit_cast<float>(static_cast<uint32_t>(next) << 16));
+}
+
 inline constexpr double kSqrtPi = 1.77245385090551602730;
 
 // B(2j)/(2j) and B(2j)/(2j)!, the coefficients of the Euler-Maclaurin expansions below.

@@ -99,7 +99,7 @@ void register_activation_functional_operators(Table& t) {
   flagged("nn::prelu(Tensor input, Tensor weight) -> Tensor", Functional<prelu>::plain, prelu.op());
   flagged("nn::sigmoid(Tensor input) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
   flagged("nn::tanh(Tensor input) -> Tensor", Functional<tanh>::plain, tanh.op());
-  flagged("special::expit(Tensor self) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
+  flagged("special::expit(Tensor self) -> Tensor", Functional<sigmoid>::plain, sigmoid.op()).out();
   t.composite(
        "nn::rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
        "bool inplace=False) -> Tensor",

@@ -80,6 +80,12 @@ Tensor probabilities(const Tensor& query, const Tensor& key, const Tensor& given
 
 Tensor attention_twin(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                       double dropout_p, bool causal, double scale) {
+  if (is_reduced_float(query.dtype()) && key.dtype() == query.dtype() && value.dtype() == query.dtype()) {
+    const auto wide = [](const Tensor& t) { return to_dtype(t, DType::Float32); };
+    const Tensor wide_mask = mask.defined() && !is_bool(mask.dtype()) ? wide(mask) : mask;
+    return to_dtype(attention_twin(wide(query), wide(key), wide(value), wide_mask, dropout_p, causal, scale),
+                    query.dtype());
+  }
   Tensor p = probabilities(query, key, mask, causal, scale);
   if (p.dtype() != value.dtype()) p = to_dtype(p, value.dtype());
   if (dropout_p > 0) p = dropout(p, dropout_p, true);

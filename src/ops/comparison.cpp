@@ -146,13 +146,15 @@ Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& ma
            value.dim(), " dimension(s).");
   RL_CHECK(is_bool(mask.dtype()), "masked_fill_ only supports boolean masks, but got mask with dtype ",
            dtype_name(mask.dtype()));
-  RL_CHECK(can_cast(value.dtype(), self.dtype()) || value.is_wrapped_number() ||
-               category_of(value.dtype()) <= category_of(self.dtype()),
-           "value cannot be converted to type ", dtype_name(self.dtype()), " without overflow");
-  if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
+  Tensor filling = value;
+  if (value.is_cpu() && value.dtype() != self.dtype()) {
+    const Scalar number = read_scalar(value);
+    number.check_fits(self.dtype());
+    filling = scalar_tensor_of(number, self.dtype());
+  }
   const Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
   const Tensor out = pointwise::result(call, shape, self.dtype(), {&self, &mask});
-  if (out.is_cpu()) cpu::run_where(out, mask, value, self);
+  if (out.is_cpu()) cpu::run_where(out, mask, filling, self);
   return out;
 }
 

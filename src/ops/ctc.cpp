@@ -219,7 +219,9 @@ void register_ctc_operators(Table& t) {
        ctc_backward_kernel)
       .doc("The gradient of log_probs.")
       .internal()
-      .not_differentiable("derivative for aten::_ctc_loss_backward is not implemented");
+      .derivative([](Grad) -> Grads {
+        RL_NOT_IMPLEMENTED("derivative for aten::_ctc_loss_backward is not implemented");
+      });
   t.composite(ctc_parts_tensor,
               "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
               "target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",

@@ -246,7 +246,7 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors) {
   if (p.dims == p.output_dims) return result.is_same(tensors[0]) ? alias(result) : result;
   Dims rest;
   for (int64_t d = p.output_dims; d < p.dims; ++d) rest.push_back(d);
-  bool all_ones = true;
+  bool all_ones = tensors.size() > 1;  // of one operand all labels are summed, which widens integers
   for (int64_t d : rest) all_ones &= result->sizes[d] == 1;
   if (!all_ones) return sum_dim(result, IntList(rest), false, std::nullopt);
   return reshape(result, result.sizes().slice(0, static_cast<size_t>(p.output_dims)));

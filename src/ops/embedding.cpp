@@ -137,7 +137,9 @@ void register_embedding_operators(Table& t) {
        embedding_renorm_kernel)
       .doc("Scales the rows that indices name, so that their norms are at most max_norm.")
       .function_only()
-      .not_differentiable("bounds the table itself");
+      .not_differentiable("bounds the table itself")
+      .op()
+      .is_function = true;  // as in PyTorch, although the name ends in an underscore
   t.composite(nn_embedding,
               "nn::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
               "norm_type=2.0, "

@@ -319,6 +319,58 @@ Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const
   return matmul(input, ops::t(weight)) + bias;
 }
 
+// Products of half matrices whose sums stay in float32.
+Tensor widened(const char* op, const Tensor& t, DType wanted) {
+  RL_CHECK(wanted == t.dtype() || (wanted == DType::Float32 && is_reduced_float(t.dtype())), op,
+           "(): out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, got ",
+           dtype_name(wanted), " for ", dtype_name(t.dtype()));
+  return to_dtype(t, wanted);
+}
+Tensor mm_dtype_body(const Call&, const Tensor& a, const Tensor& b, DType wanted) {
+  return mm(widened("mm", a, wanted), widened("mm", b, wanted));
+}
+Tensor bmm_dtype_body(const Call&, const Tensor& a, const Tensor& b, DType wanted) {
+  return bmm(widened("bmm", a, wanted), widened("bmm", b, wanted));
+}
+Tensor addmm_dtype_body(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, DType wanted,
+                        const Scalar& beta, const Scalar& alpha) {
+  return addmm(to_dtype(self, wanted), widened("addmm", a, wanted), widened("addmm", b, wanted), beta, alpha);
+}
+Tensor baddbmm_dtype_body(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, DType wanted,
+                          const Scalar& beta, const Scalar& alpha) {
+  return baddbmm(to_dtype(self, wanted), widened("baddbmm", a, wanted), widened("baddbmm", b, wanted), beta,
+                 alpha);
+}
+
+void register_products_in_other_dtypes(Table& t) {
+  t.composite("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_dtype_body)
+      .out()
+      .data(&exact_dtype_out)
+      .function_only()
+      .doc("mm of half matrices, summed and returned in float32.");
+  t.composite("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_dtype_body)
+      .out()
+      .data(&exact_dtype_out)
+      .function_only()
+      .doc("bmm of half matrices, summed and returned in float32.");
+  t.composite(
+       "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar "
+       "alpha=1) -> Tensor",
+       addmm_dtype_body)
+      .out()
+      .data(&exact_dtype_out)
+      .function_only()
+      .doc("addmm of half matrices, summed and returned in float32.");
+  t.composite(
+       "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
+       "Scalar alpha=1) -> Tensor",
+       baddbmm_dtype_body)
+      .out()
+      .data(&exact_dtype_out)
+      .function_only()
+      .doc("baddbmm of half matrices, summed and returned in float32.");
+}
+
 }  // namespace
 
 void register_matmul_operators(Table& t) {
@@ -423,6 +475,7 @@ void register_matmul_operators(Table& t) {
       .out()
       .data(&exact_dtype_out)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].");
+  register_products_in_other_dtypes(t);
 }
 
 }  // namespace rushlight

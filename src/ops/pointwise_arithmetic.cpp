@@ -95,7 +95,13 @@ Tensor div_mode_kernel(const Call& call, const Tensor& self, const Tensor& other
   if (*mode == "floor") return floor_divide_kernel(call, self, other);
   RL_CHECK(*mode == "trunc", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
            *mode, "'");
-  return rounded_division(call, Formula::TruncDivide, Formula::TruncDivideInteger, self, other);
+  const DType common = pointwise::common_type(Promote::Same, {&self, &other});
+  check_divisor(self, other, common);
+  if (is_integral_or_bool(common))
+    return pointwise::compute(call, Formula::TruncDivideInteger, common, {&self, &other});
+  // Quotients of half types are rounded to that type before they are cut.
+  const Scalar spacing[] = {pointwise::spacing_kind(common)};
+  return pointwise::compute(call, Formula::TruncDivide, common, {&self, &other}, spacing);
 }
 
 Tensor div_self_grad(const Tensor& g, const Tensor& b) { return g / conj_of(b); }

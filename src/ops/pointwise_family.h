@@ -33,6 +33,8 @@ Tensor promoted(const Call& call, const PointwiseSpec& spec, std::initializer_li
 // The promoted type of several operands under a rule.
 DType common_type(Promote promote, std::initializer_list<const Tensor*> inputs);
 DType float_type(DType t);  // the default dtype for integers and bool
+// What formulas that depend on the spacing of a dtype's numbers are told: see formulas/special_math.h.
+inline double spacing_kind(DType t) { return t == DType::Float16 ? 1 : t == DType::BFloat16 ? 2 : 0; }
 
 // A fresh result in the layout that pointwise work on `inputs` gives, or the checked target of out= and
 // in-place calls.

@@ -113,6 +113,12 @@ std::tuple<Tensor, Tensor> frexp_kernel(const Call& call, const Tensor& self) {
   return {mantissa, exponent};
 }
 
+Tensor nextafter_kernel(const Call& call, const Tensor& self, const Tensor& other) {
+  const DType common = pointwise::common_type(Promote::Same, {&self, &other});
+  const Scalar kind[] = {pointwise::spacing_kind(common)};
+  return pointwise::compute(call, Formula::Nextafter, common, {&self, &other}, kind);
+}
+
 Tensor heaviside_kernel(const Call& call, const Tensor& self, const Tensor& values) {
   RL_CHECK(!is_complex(self.dtype()) && !is_complex(values.dtype()),
            "heaviside is not yet implemented for complex tensors.");
@@ -191,7 +197,10 @@ void register_pairs(Table& t) {
       .derivative([](Grad g, In<0> x, Out<0> y, Needs need) {
         return Grads{need[0] ? copysign_grad(g, x, y) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
       });
-  add_binary(t, ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", Formula::Nextafter)
+  t.op(ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", nextafter_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
       .doc("The next number after self towards other.")
       .derivative([](Grad g, In<0> x, In<1> y) {  // a step of one unit, save where there is nowhere to go
         return Grads{masked_fill(g, ops::eq(x, y), 0), zeros_like(g)};

@@ -107,6 +107,10 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, in
 // Sums of exp run in the logarithm, for positive and negative gradients apart. The logarithm of no gradient
 // is the lowest number, not minus infinity, which would turn into NaN in second derivatives.
 Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t dim) {
+  if (is_complex(grad.dtype())) {
+    const Tensor magnitude = log(conj_of(grad));
+    return conj_of(exp(reversed(logcumsumexp(reversed(magnitude - y, dim), dim), dim) + x));
+  }
   const double lowest = grad.dtype() == DType::Float64   ? std::numeric_limits<double>::lowest()
                         : grad.dtype() == DType::Float16 ? -65504.0
                                                          : std::numeric_limits<float>::lowest();

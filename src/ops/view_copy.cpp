@@ -171,6 +171,13 @@ void register_copies(Table& t) {
   copying<slice>(
       t, "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor");
   copying<split>(t, "split_copy.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]");
+  t.composite(
+       "split_copy.Tensor_out(Tensor self, int split_size, int dim=0, *, Tensor[] out) -> ()",
+       +[](const Call& call, const Tensor& self, int64_t size, int64_t dim, TensorList out) {
+         copy_to(call, split(self, size, dim), out);
+       })
+      .doc("Copies the views of split to the tensors in out.")
+      .function_only();
   copying<split_with_sizes>(t,
                             "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]");
   t.composite(

@@ -158,7 +158,7 @@ static FloatFacts float_facts(DType t) {
 }
 
 static const char* const finfo_format =
-    "finfo(resolution=%R, min=%R, max=%R, eps=%R, smallest_normal=%R, tiny=%R, dtype=%U)";
+    "finfo(resolution=%g, min=%g, max=%g, eps=%g, smallest_normal=%g, tiny=%g, dtype=%s)";
 
 static PyObject* finfo_get(PyObject* self, void* field) {
   const DType t = self_of(self);
@@ -193,9 +193,11 @@ static PyGetSetDef finfo_getset[] = {
     {}};
 
 static PyObject* finfo_repr(PyObject* self) {
-  auto get = [&](intptr_t i) { return PyRef(finfo_get(self, field(i))); };
-  return PyUnicode_FromFormat(finfo_format, get(5).get(), get(3).get(), get(2).get(), get(1).get(),
-                              get(4).get(), get(4).get(), get(6).get());
+  const FloatFacts f = float_facts(self_of(self));
+  char text[256];
+  std::snprintf(text, sizeof text, finfo_format, f.resolution, -f.max, f.max, f.eps, f.smallest_normal,
+                f.smallest_normal, std::string(dtype_name(self_of(self))).c_str());
+  return PyUnicode_FromString(text);
 }
 
 static PyObject* new_info(PyTypeObject* type, PyObject* args, PyObject* kwargs, bool floating) {

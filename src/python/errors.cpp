@@ -123,7 +123,7 @@ void add_type(PyObject* module, const char* name, PyTypeObject* type) {
 void init_errors(PyObject* module) {
   out_of_memory_error = check(PyErr_NewExceptionWithDoc(
       "rushlight.OutOfMemoryError", "Raised when a device has no memory left.", PyExc_RuntimeError, nullptr));
-  linalg_error = check(PyErr_NewExceptionWithDoc("rushlight.linalg.LinAlgError",
+  linalg_error = check(PyErr_NewExceptionWithDoc("rushlight._C._LinAlgError",
                                                  "Raised when a linear algebra routine cannot go on: a "
                                                  "singular matrix, a decomposition that does not converge.",
                                                  PyExc_RuntimeError, nullptr));

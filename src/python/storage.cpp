@@ -278,6 +278,12 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     RL_CHECK(!(t->flags & kAutograd && GradMode::enabled()),
              "set_() is not allowed on a tensor that requires grad; use .data");
     const Dims no_sizes{0};
+    if (source) {
+      const Device from = is_tensor(source) ? tensor_of(source).device() : expect_storage(source)->device();
+      RL_CHECK(from == t.device(), "Attempted to set the storage of a tensor on device \"", t.device(),
+               "\" to a storage on different device \"", from,
+               "\".  This is no longer allowed; the devices must match.");
+    }
     if (!source) {
       t->storage = StorageImpl::allocate(0, t.device());
       t->offset = 0;

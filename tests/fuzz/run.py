@@ -103,9 +103,9 @@ def unlike(ours, theirs):
 
 
 def explanations():
-    """(operator pattern, difference pattern) of each row of the table in docs/differences.md."""
+    """(operator pattern, difference pattern) of each row of the first table in docs/differences.md."""
     found = []
-    for line in EXPLAINED.read_text().splitlines():
+    for line in EXPLAINED.read_text().split("\n## ")[0].splitlines():
         cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
         if len(cells) == 3 and cells[0].startswith("`"):
             found.append(tuple(re.compile(c.strip("`").replace("\\|", "|"), re.DOTALL) for c in cells[:2]))

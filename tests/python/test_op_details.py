@@ -39,10 +39,10 @@ def test_group_norm_statistics_have_gradients():
         assert mine == pytest.approx(other, abs=2e-2)
 
 
-@pytest.mark.parametrize("name", ["unbind_copy", "split_with_sizes_copy"])
+@pytest.mark.parametrize("name", ["unbind_copy", "split_with_sizes_copy", "split_copy"])
 def test_copies_of_views_take_out_lists(name):
     x = rushlight.arange(6.0).view(3, 2)
-    sizes = [[1, 2]] if name == "split_with_sizes_copy" else []
+    sizes = {"unbind_copy": [], "split_with_sizes_copy": [[1, 2]], "split_copy": [2]}[name]
     views = getattr(rushlight, name)(x, *sizes)
     out = [rushlight.full_like(v, 9) if i else rushlight.empty(0) for i, v in enumerate(views)]
     assert getattr(rushlight, name)(x, *sizes, out=out) is None
@@ -120,3 +120,143 @@ def test_fractional_max_pool_of_no_images():
         2,
         2,
     )
+
+
+HALVES = ("float16", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_nextafter_steps_by_units_of_the_half_type(dtype):
+    a = [float("inf"), 1.0, 0.0, -0.0, -1.0, float("nan"), 3.0, 65504.0, -2.0]
+    b = [0.0, 2.0, -1.0, 1.0, 0.0, 1.0, 3.0, float("inf"), -9.0]
+    ours, theirs = (
+        m.nextafter(m.tensor(a, dtype=getattr(m, dtype)), m.tensor(b, dtype=getattr(m, dtype))).tolist()
+        for m in (rushlight, torch)
+    )
+    assert str(ours) == str(theirs)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_truncated_quotients_of_half_types_are_rounded_first(dtype):
+    values = [i * 0.37 + 0.5 for i in range(200)]
+    ours, theirs = (
+        m.div(
+            m.tensor(values, dtype=getattr(m, dtype)),
+            m.tensor(values[::-1], dtype=getattr(m, dtype)) / 30,
+            rounding_mode="trunc",
+        ).tolist()
+        for m in (rushlight, torch)
+    )
+    assert ours == theirs
+
+
+def test_heaviside_of_nan_is_zero():
+    x = rushlight.tensor([float("nan"), 0.0, -1.0, 2.0])
+    assert rushlight.heaviside(x, rushlight.full((4,), 0.5)).tolist() == [0, 0.5, 0, 1]
+
+
+def test_logcumsumexp_of_complex_numbers():
+    values = [1 + 2j, 0.5 - 1j, 0.5 + 3j, -2 + 0.25j, 3 - 3j]
+
+    def program(m):
+        x = m.tensor(values, dtype=m.complex128, requires_grad=True)
+        y = m.logcumsumexp(x, 0)
+        (grad,) = m.autograd.grad(y, [x], m.tensor(values[::-1], dtype=m.complex128))
+        return y.detach(), grad
+
+    for mine, other in zip(program(rushlight), program(torch), strict=True):
+        assert torch.allclose(torch.tensor(mine.tolist()), torch.tensor(other.tolist()))
+    special = [complex(-float("inf"), 1), 0.5 - 1j, complex(float("nan"), 0), 1j]
+    assert str(rushlight.logcumsumexp(rushlight.tensor(special), 0)[0].item()) == "(-inf+0j)"
+    assert rushlight.logcumsumexp(rushlight.tensor(special), 0)[2:].isnan().all()
+
+
+def test_integer_sums_of_einsum_and_bilinear_have_pytorchs_dtypes():
+    def program(m):
+        x = m.ones(2, 3, dtype=m.int32)
+        cube = m.ones(1, 3, 1, dtype=m.int32)
+        weight = m.ones(2, 3, 3, dtype=m.int32)
+        results = [m.einsum("ij->i", x), m.einsum("iji->j", cube), m.einsum("ij,ij->i", x, x)]
+        return [str(r.dtype).split(".")[1] for r in (*results, m.nn.functional.bilinear(x, x, weight))]
+
+    assert program(rushlight) == program(torch)
+
+
+def test_attention_with_dropout_of_half_types_runs_in_float32():
+    def program(m):
+        m.manual_seed(0)
+        q = (m.arange(96) % 13 / 5).view(4, 3, 8).half()
+        return m.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True, dropout_p=0.5).tolist()
+
+    assert torch.allclose(torch.tensor(program(rushlight)), torch.tensor(program(torch)), rtol=1e-3)
+
+
+def test_storages_stay_on_their_device():
+    x = rushlight.empty(3, device="meta")
+    for source in (rushlight.ones(3), rushlight.ones(3).untyped_storage()):
+        with pytest.raises(RuntimeError, match="different device"):
+            x.set_(source)
+
+
+def test_linear_algebra_errors_have_pytorchs_name():
+    assert rushlight.linalg.LinAlgError.__name__ == torch.linalg.LinAlgError.__name__
+    with pytest.raises(rushlight.linalg.LinAlgError):
+        rushlight.linalg.inv(rushlight.zeros(2, 2))
+
+
+def test_finfo_reads_as_pytorchs():
+    for name in ("float16", "bfloat16", "float32", "float64"):
+        assert repr(rushlight.finfo(getattr(rushlight, name))) == repr(torch.finfo(getattr(torch, name)))
+
+
+@pytest.mark.parametrize("name", ["mm", "bmm", "addmm", "baddbmm"])
+def test_products_of_half_matrices_can_be_summed_in_float32(name):
+    batch = [1] if name in ("bmm", "baddbmm") else []
+    x = (rushlight.arange(64.0) / 7).view(*batch, 8, 8)
+    operands = [x.half()] * (3 if "add" in name else 2)
+    result = getattr(rushlight, name)(*operands, out_dtype=rushlight.float32)
+    expected = getattr(rushlight, name)(*(t.float() for t in operands))
+    assert result.dtype == rushlight.float32 and rushlight.equal(result, expected)
+    with pytest.raises(RuntimeError, match="out_dtype must be"):
+        getattr(rushlight, name)(*(t.double() for t in operands), out_dtype=rushlight.float32)
+
+
+def test_rows_of_tables_are_bounded_in_place():
+    table = rushlight.tensor([[3.0, 4.0], [0.1, 0.0], [6.0, 8.0]])
+    assert rushlight.embedding_renorm_(table, rushlight.tensor([0, 1]), 1.0, 2.0) is table
+    assert table.tolist() == [pytest.approx([0.6, 0.8]), pytest.approx([0.1, 0.0]), [6.0, 8.0]]
+
+
+def test_second_derivatives_of_ctc_loss_are_refused():
+    x = rushlight.randn(5, 1, 4).log_softmax(-1).requires_grad_()
+    loss = F.ctc_loss(x, rushlight.tensor([[1, 2]]), rushlight.tensor([5]), rushlight.tensor([2]))
+    (grad,) = rushlight.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="_ctc_loss_backward is not implemented"):
+        rushlight.autograd.grad(grad.sum(), x)
+
+
+def test_order_of_dimensions_may_be_ambiguous():
+    assert rushlight.empty(2, 3, 5, 7).transpose(1, 2).dim_order(ambiguity_check=True) == (0, 2, 1, 3)
+    with pytest.raises(RuntimeError, match="unique dim order"):
+        rushlight.empty(1, 2, 3, 4).dim_order(ambiguity_check=True)
+    formats = [rushlight.contiguous_format, rushlight.channels_last]
+    assert rushlight.empty(1, 2, 3, 4).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    with pytest.raises(TypeError, match="must be a bool or a list"):
+        rushlight.empty(1).dim_order(ambiguity_check="x")
+
+
+def test_masked_fill_takes_every_value_that_fits():
+    values = [2.5, 3, True, 300, 1e30, 2 + 0j, 1 + 1j, -1, float("nan")]
+
+    def outcome(m, dtype, value):
+        x, mask = m.tensor([1, 0], dtype=getattr(m, dtype)), m.tensor([True, False])
+        try:
+            return str(x.masked_fill(mask, value(m)).tolist())
+        except RuntimeError as error:
+            return str(error)
+
+    for dtype in ("bool", "uint8", "int32", "float16", "float32", "complex64"):
+        for value in values:
+            makes = (lambda m, v=value: v), (lambda m, v=value: m.tensor(v))
+            for make in makes:
+                assert outcome(rushlight, dtype, make) == outcome(torch, dtype, make)

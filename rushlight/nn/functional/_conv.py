@@ -19,7 +19,7 @@ def bilinear(input1, input2, weight, bias=None):
             )
     outputs, n1, n2 = weight.shape
     mapped = torch.matmul(input1, weight.transpose(0, 1).reshape(n1, outputs * n2))
-    out = (mapped.view(*input1.shape[:-1], outputs, n2) * input2.unsqueeze(-2)).sum(-1)
+    out = (mapped.view(*input1.shape[:-1], outputs, n2) * input2.unsqueeze(-2)).sum(-1, dtype=weight.dtype)
     return out if bias is None else out + bias
 
 
