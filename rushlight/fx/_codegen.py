@@ -134,7 +134,7 @@ class _Globals:
             return repr(arg)
         if isinstance(arg, tuple) and hasattr(arg, "_fields"):
             # a named tuple's own repr does not name its class as code could
-            return f"{self.add(type_name(type(arg)), type(arg))}{tuple(arg)!r}"
+            return f"{self.add(_get_qualified_name(type(arg)), type(arg))}{tuple(arg)!r}"
         if isinstance(arg, (OpOverload, OpOverloadPacket, types.BuiltinFunctionType, types.FunctionType)):
             name = _get_qualified_name(arg)
             return self.add(name, arg)

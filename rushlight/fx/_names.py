@@ -61,7 +61,7 @@ _also_named(_C._nn, {"log_sigmoid": "logsigmoid"}.get)
 def _public(module_name):
     """`rushlight.nn.functional._pooling` is `torch.nn.functional` to everybody outside."""
     parts = module_name.split(".")
-    if parts[0] != _PACKAGE:
+    if parts[0] not in (_PACKAGE, "torch"):
         return module_name
     parts[0] = "torch"
     if parts[1:3] == ["nn", "functional"]:
@@ -105,7 +105,8 @@ def is_method(function):
     """Whether the function is reached through a tensor."""
     if isinstance(function, (_METHOD, _BUILTIN_OPERATOR)):
         return isinstance(function, _METHOD)
-    return rushlight.overrides.is_tensor_method_or_property(function)
+    name = getattr(function, "__name__", None)
+    return name == "__get__" or inspect.getattr_static(rushlight.Tensor, name, None) is function
 
 
 def _find_module_of_method(orig_method):
@@ -142,7 +143,7 @@ def _get_qualified_name(func):
         return f"torch.{name}"
     if module.startswith("torch") and getattr(rushlight, name, None) is func and module != "torch.functional":
         return f"torch.{name}"
-    return f"{module.replace('torch._ops', 'torch.ops')}.{getattr(func, '__qualname__', name)}"
+    return f"{module.replace('torch._ops', 'torch.ops')}.{name}"
 
 
 def is_from_torch(obj):

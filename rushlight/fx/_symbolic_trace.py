@@ -209,9 +209,9 @@ class Tracer(TracerBase):
         return None
 
     def _get_attr_proxy(self, name, value):
-        factory = None
-        if self.param_shapes_constant:
-            factory = lambda node: ParameterProxy(self, node, name, value)  # noqa: E731
+        if not self.param_shapes_constant:  # tracers may override create_proxy without a factory
+            return self.create_proxy("get_attr", name, (), {})
+        factory = lambda node: ParameterProxy(self, node, name, value)  # noqa: E731
         return self.create_proxy("get_attr", name, (), {}, proxy_factory_fn=factory)
 
     # -- inputs

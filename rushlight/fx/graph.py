@@ -208,6 +208,18 @@ class Graph:
         """A call of a Python function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr=type_expr)
 
+    def create_size_node(self, tensor, dim):
+        """Reads one size of a tensor."""
+        return self.call_method("size", (tensor, dim))
+
+    def create_stride_node(self, tensor, dim):
+        """Reads one stride of a tensor."""
+        return self.call_method("stride", (tensor, dim))
+
+    def create_storage_offset_node(self, tensor):
+        """Reads where in its storage a tensor begins."""
+        return self.call_method("storage_offset", (tensor,))
+
     def output(self, result, type_expr=None):
         """What the graph returns."""
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
@@ -405,9 +417,7 @@ class Graph:
                 node._repr_fn = old
 
     def __str__(self):
-        names, returns = [], [""]
-        lines = [node.format_node(names, returns) for node in self.nodes]
-        return f"graph({', '.join([])}){returns[0]}:" + "".join(f"\n    {line}" for line in lines if line)
+        return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)
 
     def print_tabular(self):
         """Print the nodes as a table."""

@@ -95,9 +95,11 @@ class Node:
     and other nodes; ``users`` are the nodes that have this one among theirs; ``meta`` is free for passes.
     """
 
+    graph = name = None
+
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
         if op not in _legal_ops:
-            raise AssertionError(f"op '{op}' is not one of {list(_legal_ops)}")
+            raise AssertionError(f"op '{op}' is not in _legal_ops")
         if op == "call_function":
             if not callable(target):
                 raise ValueError(
@@ -109,7 +111,7 @@ class Node:
                 f"Node [graph = {graph}, name = '{name}'] target {target} has type "
                 f"{torch.typename(target)} but a str is expected"
             )
-        self.graph, self.name, self.op, self.target = graph, name, op, target
+        self.graph, self.name, self._op, self._target = graph, name, op, target
         self._input_nodes: dict = {}
         self.users: dict = {}
         self.type = return_type
@@ -120,6 +122,36 @@ class Node:
         self.meta: dict = {}
         self._args, self._kwargs = (), immutable_dict()
         self._update_args_kwargs(args, kwargs)
+
+    # -- what it does
+
+    @property
+    def op(self):
+        """The kind of node."""
+        return self._op
+
+    @op.setter
+    def op(self, value):
+        self._change("_op", value)
+
+    @property
+    def target(self):
+        """What it calls or reads."""
+        return self._target
+
+    @target.setter
+    def target(self, value):
+        self._change("_target", value)
+
+    def _change(self, name, value):
+        """Set the kind or the target, by which the graph keeps its nodes."""
+        table = self.graph._find_nodes_lookup_table
+        known = self in table
+        if known:
+            table.remove(self)
+        setattr(self, name, value)
+        if known:
+            table.insert(self)
 
     # -- place in the list
 
@@ -352,15 +384,8 @@ class Node:
             return ""
         return f"[shape={tuple(value.shape)}, dtype={value.dtype}]"
 
-    def __setattr__(self, name, value):
-        if name in ("op", "target") and name in self.__dict__:
-            table = self.graph._find_nodes_lookup_table
-            if self in table:  # the graph keeps nodes by kind and target
-                table.remove(self)
-                object.__setattr__(self, name, value)
-                table.insert(self)
-                return
-        object.__setattr__(self, name, value)
+    def __setstate__(self, state):
+        self.__dict__.update(state)
 
     def _rename(self, candidate):
         if candidate == self.name:

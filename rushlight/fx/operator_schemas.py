@@ -11,6 +11,7 @@ from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight._schema import parse_schema
 
 from ._names import _BUILTIN_OPERATOR, _METHOD
+from ._names import _public as public_module
 
 __all__ = [
     "ArgsKwargsPair",
@@ -216,7 +217,7 @@ def normalize_module(root, target, args, kwargs=None, normalize_to_only_use_kwar
         raise RuntimeError(
             f"Tried to normalize node with target {target} but root did not have that target!"
         ) from None
-    if not type(module).__module__.startswith(f"{torch.__name__}.nn"):
+    if not public_module(type(module).__module__).startswith("torch.nn"):
         return None
     signature = inspect.signature(type(module).forward)
     own = signature.replace(parameters=list(signature.parameters.values())[1:])

@@ -1,0 +1,1 @@
+"""Running passes in order."""

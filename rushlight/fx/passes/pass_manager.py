@@ -1,0 +1,94 @@
+"""The earlier form of `infra.pass_manager`: passes take a module and return one."""
+
+from functools import wraps
+
+from .infra.pass_manager import (
+    _topological_sort_passes,
+    _validate_pass_schedule_constraint,
+)
+
+__all__ = ["PassManager", "inplace_wrapper", "loop_pass", "these_before_those_pass_constraint"]
+
+
+def inplace_wrapper(fn):
+    """A function that changes its argument as a pass."""
+
+    @wraps(fn)
+    def wrapped(gm):
+        fn(gm)
+        return gm
+
+    return wrapped
+
+
+def loop_pass(base_pass, n_iter=None, predicate=None):
+    """A pass run `n_iter` times, or while ``predicate(input)`` holds."""
+    if (n_iter is None) == (predicate is None):
+        raise AssertionError("exactly one of n_iter and predicate must be given")
+
+    @wraps(base_pass)
+    def repeated(source):
+        count = 0
+        while count < n_iter if n_iter is not None else predicate(source):
+            source = base_pass(source)
+            count += 1
+        return source
+
+    return repeated
+
+
+def these_before_those_pass_constraint(these, those):
+    """The constraint that no pass of one kind runs after one of another."""
+
+    def depends_on(a, b):
+        return unwrapped(a) != those or unwrapped(b) != these
+
+    def unwrapped(fn):
+        return getattr(fn, "__wrapped__", fn)
+
+    return depends_on
+
+
+class PassManager:
+    """Runs passes in an order that obeys the constraints."""
+
+    def __init__(self, passes=None, constraints=None):
+        self.passes, self.constraints = list(passes or []), list(constraints or [])
+        self._validated = False
+
+    @classmethod
+    def build_from_passlist(cls, passes):
+        return cls(passes)
+
+    def add_pass(self, _pass):
+        self.passes.append(_pass)
+        self._validated = False
+
+    def add_constraint(self, constraint):
+        self.constraints.append(constraint)
+        self._validated = False
+
+    def remove_pass(self, _passes):
+        self.passes = [p for p in self.passes if p.__name__ not in _passes]
+        self._validated = False
+
+    def replace_pass(self, _target, _replacement):
+        name = _target.__name__
+        self.passes = [_replacement if p.__name__ == name else p for p in self.passes]
+        self._validated = False
+
+    def validate(self):
+        if not self._validated:
+            for constraint in self.constraints:
+                _validate_pass_schedule_constraint(constraint, self.passes)
+            self._validated = True
+
+    def solve_constraints(self):
+        self.passes = _topological_sort_passes(self.passes, self.constraints)
+        self._validated = True
+
+    def __call__(self, source):
+        self.validate()
+        for fn in self.passes:
+            source = fn(source)
+        return source

@@ -1,0 +1,151 @@
+"""make_fx: graphs of the operators that really run, through autograd and the function transforms."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import fx, nn
+from rushlight.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+
+OPERATORS = torch.ops.aten
+
+
+def targets(module):
+    return [n.target for n in module.graph.nodes if n.op == "call_function"]
+
+
+def check(f, *args, **options):
+    """The trace computes what the program does, on these arguments and on others."""
+    module = make_fx(f, **options)(*args)
+    module.graph.lint()
+    others = [torch.randn_like(a) if isinstance(a, torch.Tensor) else a for a in args]
+    for inputs in (args, others):
+        copies = [a.clone() if isinstance(a, torch.Tensor) else a for a in inputs]
+        torch.testing.assert_close(module(*copies), f(*inputs))
+    return module
+
+
+def test_code_names_operators():
+    def program(x, y):
+        return torch.sin(x) + y.sum() * 2
+
+    module = check(program, torch.randn(3), torch.randn(3))
+    assert "def forward(self, x_1, y_1):" in module.code
+    assert "sin = torch.ops.aten.sin.default(x_1);  x_1 = None" in module.code
+    assert targets(module)[-1] is OPERATORS.add.Tensor
+    shapes = {n.name: tuple(n.meta["val"].shape) for n in module.graph.nodes if n.op == "call_function"}
+    assert shapes == {"sin": (3,), "sum_1": (), "mul": (), "add": (3,)}
+
+
+def test_gradients_are_part_of_the_graph():
+    def gradient(x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad((x.sin() * x).sum(), x)[0]
+
+    module = check(gradient, torch.randn(3))
+    assert OPERATORS.cos.default in targets(module)
+    assert OPERATORS.cos.default in targets(check(torch.func.grad(lambda x: x.sin().sum()), torch.randn(3)))
+
+
+def test_transforms_are_gone_from_the_graph():
+    check(torch.vmap(lambda x: x.sum() * 2), torch.randn(2, 3))
+    check(torch.func.jacrev(lambda x: x.exp() * x), torch.randn(3))
+    check(lambda x, t: torch.func.jvp(torch.tanh, (x,), (t,)), torch.randn(3), torch.randn(3))
+    check(torch.vmap(torch.func.grad(lambda x: (x @ x).sin())), torch.randn(4, 3))
+
+
+def test_modules_and_training_steps():
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)
+    ).eval()
+    x = torch.randn(2, 1, 4, 4)
+    module = check(model, x)
+    assert sorted(dict(module.named_parameters())) == sorted(
+        f"_param_constant{i}" for i in range(len(dict(module.named_parameters())))
+    )
+
+    def loss_gradients(parameters, x, y):
+        def loss(parameters):
+            return nn.functional.cross_entropy(torch.func.functional_call(model, parameters, (x,)), y)
+
+        return torch.func.grad(loss)(parameters)
+
+    parameters = {name: p.detach() for name, p in model.named_parameters()}
+    step = make_fx(loss_gradients)(parameters, x, torch.tensor([0, 2]))
+    expected = loss_gradients(parameters, x, torch.tensor([1, 1]))
+    torch.testing.assert_close(step(parameters, x, torch.tensor([1, 1])), expected)
+
+
+def test_nested_inputs_and_outputs():
+    def program(x):
+        return {"a": x[0].cos(), "b": [x[1]["k"] + 1, 5]}
+
+    module = make_fx(program)((torch.ones(2), {"k": torch.ones(3)}))
+    out = module((torch.zeros(2), {"k": torch.zeros(3)}))
+    assert out["a"].tolist() == [1, 1] and out["b"][0].tolist() == [1, 1, 1] and out["b"][1] == 5
+
+
+def test_writes_views_constants_and_lists():
+    check(lambda x: x.clone().add_(1).mul(2), torch.randn(3))
+    check(lambda x: x.view(3, 1).expand(3, 2)[0], torch.randn(3))
+    check(lambda x: torch.zeros(3) + x + torch.tensor([1.0, 2, 3]), torch.randn(3))
+    check(lambda x: x.split(1)[0] + torch.max(x, 0)[0], torch.randn(3))
+    check(lambda *a: torch.cat([a[0], a[1]]), torch.randn(2), torch.randn(3))
+    check(lambda x, n: x * n, torch.randn(2), 3)
+
+    def slices(x):
+        y = x.clone()
+        y[1:] = y[:-1] * 2
+        return y
+
+    check(slices, torch.randn(4))
+
+
+def test_a_graph_that_depends_on_values_is_refused():
+    for program in (
+        lambda x: 1 if x.sum() > 0 else x,
+        lambda x: x * x.sum().item(),
+        lambda x: float(x.sum()),
+    ):
+        with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+            make_fx(program)(torch.ones(3))
+    assert get_proxy_mode() is None
+    with pytest.raises(NotImplementedError, match="symbolic"):
+        make_fx(torch.sin, tracing_mode="symbolic")
+
+
+def test_decompositions():
+    def silu(x):
+        return x * torch.sigmoid(x)
+
+    module = check(
+        lambda x: nn.functional.silu(x) + 1,
+        torch.randn(3),
+        decomposition_table={OPERATORS.silu.default: silu},
+    )
+    assert targets(module) == [OPERATORS.sigmoid.default, OPERATORS.mul.Tensor, OPERATORS.add.Tensor]
+
+
+def test_fake_tracing_computes_nothing():
+    module = make_fx(lambda x: torch.relu(x @ x), tracing_mode="fake")(torch.randn(3, 3))
+    x = torch.randn(3, 3)
+    torch.testing.assert_close(module(x), torch.relu(x @ x))
+    assert all(type(n.meta["val"]).__name__ == "FakeTensor" for n in module.graph.nodes if n.op != "output")
+
+
+def test_traces_can_be_traced_and_interpreted():
+    module = make_fx(lambda x: torch.softmax(x, 0).log())(torch.randn(3))
+    x = torch.randn(3)
+    torch.testing.assert_close(fx.Interpreter(module).run(x), module(x))
+    again = make_fx(module)(x)
+    assert targets(again) == targets(module)
+
+
+def test_the_mode_is_known_to_what_runs_in_it():
+    seen = []
+
+    def program(x):
+        seen.append(get_proxy_mode())
+        return x + 1
+
+    make_fx(program)(torch.ones(1))
+    assert seen[0] is not None and get_proxy_mode() is None
