@@ -34,8 +34,8 @@ _SUBMODULES = frozenset(
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization signal sparse special storage testing
         torch_version types utils version xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _custom_ops _ops _library _higher_order_ops _legacy_types _deterministic _symbolic
-        ops classes
+        _subclasses _custom_ops _ops _library __future__ _higher_order_ops _legacy_types _deterministic
+        _symbolic ops classes
     """.split()
 )
 
@@ -83,6 +83,7 @@ _HOMES = {
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
+        ComplexDoubleStorage ComplexFloatStorage Storage
     """,
     "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",

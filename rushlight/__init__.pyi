@@ -6,6 +6,7 @@ from math import e as e
 from math import inf as inf
 from math import nan as nan
 from math import pi as pi
+from rushlight import __future__ as __future__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library
@@ -202,6 +203,9 @@ from rushlight._legacy_types import HalfStorage as HalfStorage
 from rushlight._legacy_types import IntStorage as IntStorage
 from rushlight._legacy_types import LongStorage as LongStorage
 from rushlight._legacy_types import ShortStorage as ShortStorage
+from rushlight._legacy_types import ComplexDoubleStorage as ComplexDoubleStorage
+from rushlight._legacy_types import ComplexFloatStorage as ComplexFloatStorage
+from rushlight._legacy_types import Storage as Storage
 from rushlight._file_records import PyTorchFileReader as PyTorchFileReader
 from rushlight._file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
@@ -608,6 +612,10 @@ from rushlight._C._VariableFunctions import _foreach_floor as _foreach_floor
 from rushlight._C._VariableFunctions import _foreach_floor_ as _foreach_floor_
 from rushlight._C._VariableFunctions import _foreach_ceil as _foreach_ceil
 from rushlight._C._VariableFunctions import _foreach_ceil_ as _foreach_ceil_
+from rushlight._C._VariableFunctions import _foreach_round as _foreach_round
+from rushlight._C._VariableFunctions import _foreach_round_ as _foreach_round_
+from rushlight._C._VariableFunctions import _foreach_sigmoid as _foreach_sigmoid
+from rushlight._C._VariableFunctions import _foreach_sigmoid_ as _foreach_sigmoid_
 from rushlight._C._VariableFunctions import _foreach_trunc as _foreach_trunc
 from rushlight._C._VariableFunctions import _foreach_trunc_ as _foreach_trunc_
 from rushlight._C._VariableFunctions import _foreach_frac as _foreach_frac
@@ -636,6 +644,8 @@ from rushlight._C._VariableFunctions import _foreach_addcdiv as _foreach_addcdiv
 from rushlight._C._VariableFunctions import _foreach_addcdiv_ as _foreach_addcdiv_
 from rushlight._C._VariableFunctions import _foreach_lerp as _foreach_lerp
 from rushlight._C._VariableFunctions import _foreach_lerp_ as _foreach_lerp_
+from rushlight._C._VariableFunctions import _foreach_clone as _foreach_clone
+from rushlight._C._VariableFunctions import _foreach_max as _foreach_max
 from rushlight._C._VariableFunctions import _foreach_zero_ as _foreach_zero_
 from rushlight._C._VariableFunctions import _foreach_copy_ as _foreach_copy_
 from rushlight._C._VariableFunctions import view_as_real as view_as_real

@@ -135,6 +135,8 @@ def _assert(condition, message):
 
 
 def _check_with(error_type, cond, message=None):
+    if not isinstance(cond, (bool, SymBool)):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if not cond:
         text = (
             "Expected cond to be True, but got False."

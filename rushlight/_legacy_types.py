@@ -37,10 +37,11 @@ globals().update({f"{name}Tensor": _make(f"{name}Tensor", dtype) for name, dtype
 
 
 def __getattr__(name):
-    kind = name.removesuffix("Storage")
-    if name.endswith("Storage") and kind in _NAMES:
+    if name.endswith("Storage"):
         import rushlight.storage
 
+        if name == "Storage":  # the one of the default type
+            name = rushlight.storage._name_of_dtype()[rushlight.get_default_dtype()]
         found = getattr(rushlight.storage, name, None)
         if found is not None:
             return found

@@ -337,8 +337,6 @@ def _shape_as_tensor(input):
 
 def _assert_async(input, message=""):
     """Raises unless the tensor's only element is true."""
-    if input.numel() != 1:
-        raise RuntimeError(f"Boolean value of Tensor with {input.numel()} values is ambiguous")
     if not bool(input):
         raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")
 

@@ -67,8 +67,10 @@ def get_num_interop_threads():
 
 def set_num_interop_threads(n):
     """Kept for programs that call it; operators run one after another here."""
-    if not isinstance(n, int) or n <= 0:
-        raise RuntimeError("Expected positive number of threads")
+    if not isinstance(n, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
+    if not 0 < n < 2**31:
+        raise RuntimeError(f"set_num_interop_threads: expected a positive number of threads, got {n}")
     _state["interop_threads"] = n
 
 

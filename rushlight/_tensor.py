@@ -239,27 +239,19 @@ class Tensor(_C.TensorBase):
     @_overridable
     def apply_(self, function):
         """Replace every element by ``function(element)``; slow, one Python call each."""
-        return self.copy_(
-            rushlight.tensor([function(v) for v in self.flatten().tolist()], dtype=self.dtype).view(
-                self.shape
-            )
-        )
+        return self.copy_(_tensor_of_numbers([function(v) for v in self.flatten().tolist()], self))
 
     @_overridable
     def map_(self, other, callable):
         """Replace every element by ``callable(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
-        return self.copy_(
-            rushlight.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).view(self.shape)
-        )
+        return self.copy_(_tensor_of_numbers([callable(a, b) for a, b in pairs], self))
 
     @_overridable
     def map2_(self, x, y, callable):
         """Replace every element by ``callable(element, x's element, y's element)``; slow."""
         triples = zip(*(t.expand_as(self).flatten().tolist() for t in (self, x, y)), strict=True)
-        return self.copy_(
-            rushlight.tensor([callable(*t) for t in triples], dtype=self.dtype).view(self.shape)
-        )
+        return self.copy_(_tensor_of_numbers([callable(*t) for t in triples], self))
 
     def __rdiv__(self, other):
         return self.reciprocal() * other
@@ -307,24 +299,36 @@ class Tensor(_C.TensorBase):
 
     @_overridable
     def dim_order(self, *, ambiguity_check=False):
-        """The dimensions from the outermost to the innermost in memory."""
-        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
-        if not isinstance(ambiguity_check, (bool, list)) or not all(
-            isinstance(f, rushlight.memory_format) for f in formats
-        ):
+        """The dimensions from the outermost to the innermost in memory.
+
+        With `ambiguity_check` an order that dimensions of size 1 leave open is a RuntimeError; a list of
+        memory formats settles it where the tensor fits exactly one of them.
+        """
+        order = tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+        if ambiguity_check is False:
+            return order
+        formats = [] if ambiguity_check is True else ambiguity_check
+        if not isinstance(formats, list) or not all(isinstance(f, rushlight.memory_format) for f in formats):
             raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-        strides = self.stride()
-        several = 1 in self.shape or any(a == b for a, b in zip(strides, strides[1:]))
-        if (
-            ambiguity_check is not False
-            and several
-            and sum(self.is_contiguous(memory_format=f) for f in formats) != 1
-        ):
+        fitting = [f for f in formats if self.is_contiguous(memory_format=f)]
+        strides = [self.stride(d) for d in order]
+        if len(fitting) == 1:
+            last = range(2, self.dim())
+            return tuple(range(self.dim())) if fitting[0] is rushlight.contiguous_format else (0, *last, 1)
+        if len(set(strides)) < len(strides):
             raise RuntimeError(
                 "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
                 "formats."
             )
-        return tuple(sorted(range(self.dim()), key=lambda d: (-self.stride(d), d)))
+        return order
+
+
+def _tensor_of_numbers(values, like):
+    """What `apply_` and `map_` got, as a tensor: real numbers only, as the element by element form has it."""
+    if not (like.is_complex() or all(isinstance(v, (int, float)) or hasattr(v, "__float__") for v in values)):
+        wrong = next(v for v in values if not hasattr(v, "__float__"))
+        raise TypeError(f"must be real number, not {type(wrong).__name__}")
+    return rushlight.tensor(values, dtype=like.dtype).view(like.shape)
 
 
 _C._set_tensor_type(Tensor)

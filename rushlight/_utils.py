@@ -245,3 +245,15 @@ class ExceptionWrapper:
         except Exception:  # a type that is not made from one text
             raise RuntimeError(msg) from None
         raise exception
+
+
+def _element_size(dtype):
+    """Bytes of one element of this type."""
+    if not isinstance(dtype, rushlight.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
+def _is_privateuse1_backend_available():
+    """Whether an extension claimed the spare device type: none can."""
+    return False

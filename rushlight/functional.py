@@ -6,6 +6,7 @@ Each is public as ``rushlight.NAME``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight._overridable import make_overridable
@@ -43,16 +44,23 @@ __all__ = [
 ]
 
 
+def _shape_of(shape):
+    sizes = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(sizes, (tuple, list)) or not all(isinstance(size, int) for size in sizes):
+        raise RuntimeError(
+            f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
+        )
+    return tuple(sizes)
+
+
 def broadcast_shapes(*shapes):
     """The shape that all `shapes` (ints or sequences) broadcast to. RuntimeError where they do not."""
-    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    sizes = [_shape_of(s) for s in shapes]
     result = [1] * max((len(s) for s in sizes), default=0)
     for shape in sizes:
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(
-                    f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})"
-                )
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if shape[i] in (1, result[i]):
                 continue
             if result[i] != 1:
@@ -223,6 +231,8 @@ _nonzero = torch._C._VariableFunctions.nonzero
 def nonzero(input, *, out=None, as_tuple=False):
     """Indices of the elements that are not zero: one row each, or one tensor a dimension with `as_tuple`."""
     if as_tuple:
+        if out is not None:
+            raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         return tuple((input.unsqueeze(0) if input.dim() == 0 else input).nonzero().unbind(1))
     return _nonzero(input) if out is None else _nonzero(input, out=out)
 
@@ -292,8 +302,17 @@ def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
 def unravel_index(indices, shape):
     """Coordinates, one tensor a dimension, of flat `indices` into a tensor of `shape`."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
-        raise ValueError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
+        raise TypeError(f"unravel_index(): expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(
+            f"unravel_index(): expected 'shape' to be int or sequence of ints, but got {type(shape)}"
+        )
     sizes = [shape] if isinstance(shape, int) else list(shape)
+    if not all(isinstance(size, int) for size in sizes):
+        raise TypeError(
+            "unravel_index(): expected 'shape' sequence to only contain ints, but got "
+            f"{next(type(size) for size in sizes if not isinstance(size, int))}"
+        )
     if any(s < 0 for s in sizes):
         raise ValueError(f"unravel_index(): 'shape' cannot have negative values, but got {tuple(sizes)}")
     steps = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]

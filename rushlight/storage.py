@@ -1,5 +1,7 @@
 """Storage as Python sees it: untyped bytes, and the older typed face that pickled files name."""
 
+import sys
+
 import rushlight
 from rushlight import _C
 
@@ -267,6 +269,35 @@ class TypedStorage:
         self._untyped_storage.resize_(size * self._itemsize())
         return self
 
+    def resizable(self):
+        return self._untyped_storage.resizable()
+
+    def is_pinned(self, device="cuda"):
+        return False
+
+    def __sizeof__(self):
+        return super().__sizeof__() + self.nbytes()
+
+    @classmethod
+    def from_buffer(cls, source, byte_order="native", count=-1, offset=0):
+        """The bytes of a buffer as elements of the class's type, copied; `byte_order` is theirs."""
+        if getattr(cls, "_class_dtype", None) is None:
+            raise RuntimeError("from_buffer: only classes with a type have it, FloatStorage for instance")
+        if byte_order not in ("native", "big", "little"):
+            raise ValueError(f"invalid byte_order '{byte_order}' (expected 'native', 'little', or 'big')")
+        itemsize = cls._class_dtype.itemsize
+        content = memoryview(source).cast("B")[offset:]
+        content = content[: count * itemsize if count >= 0 else len(content)]
+        if len(content) % itemsize:
+            raise ValueError(f"buffer length ({len(content)}) is not a multiple of {itemsize}")
+        untyped = UntypedStorage(len(content))
+        if cls._class_dtype is rushlight.bool:
+            content = bytes(map(bool, content))
+        memoryview(untyped)[:] = content
+        if byte_order not in ("native", sys.byteorder):
+            untyped.byteswap(cls._class_dtype)
+        return cls(wrap_storage=untyped, _internal=True)
+
     def tolist(self):
         return self._tensor().tolist()
 
@@ -297,6 +328,14 @@ class TypedStorage:
 
     def cpu(self):
         return self
+
+    def type(self, dtype=None):
+        """The name of the class of this type, or a copy in another type."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        name = dtype if isinstance(dtype, str) else f"torch.{dtype.__name__}"
+        dtype = getattr(rushlight, _DTYPE_OF_NAME[name.rpartition(".")[2]])
+        return self._tensor().to(dtype)._typed_storage()
 
     def pickle_storage_type(self):
         return _name_of_dtype()[self.dtype]
@@ -350,6 +389,16 @@ def _name_of_dtype():
     if not _names:
         _names.update((getattr(rushlight, dtype), name) for name, dtype in _DTYPE_OF_NAME.items())
     return _names
+
+
+def _dtype_to_storage_type_map():
+    """The names of the typed classes by dtype."""
+    return dict(_name_of_dtype())
+
+
+def _storage_type_to_dtype_map():
+    """The dtypes by the names of the typed classes."""
+    return {name: dtype for dtype, name in _name_of_dtype().items()}
 
 
 def __getattr__(name):

@@ -155,7 +155,7 @@ graph_pool_handle = make_graphed_callables = current_blas_handle = list_gpu_proc
 
 class _NeedsCuda:
     def __init__(self, *args, **kwargs):
-        _refuse()
+        raise RuntimeError(f"Tried to instantiate dummy base class {type(self).__name__}")
 
 
 class Stream(_NeedsCuda):
@@ -187,7 +187,9 @@ class _TypeMeta(type):
         return False
 
     def __call__(cls, *args, **kwargs):
-        _refuse()
+        raise TypeError(
+            f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+        )
 
 
 for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):

@@ -5,6 +5,8 @@ from importlib.util import find_spec
 
 
 def __getattr__(name):
+    if name == "swap_tensors":
+        return import_module(f"{__name__}._swap").swap_tensors
     full = f"{__name__}.{name}"
     if name.startswith("__") or find_spec(full) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

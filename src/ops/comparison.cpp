@@ -85,8 +85,6 @@ bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double 
 }
 
 bool equal_kernel(const Call&, const Tensor& self, const Tensor& other) {
-  RL_CHECK(self.dtype() == other.dtype(), "Expected object of data type ", dtype_name(self.dtype()),
-           " but got data type ", dtype_name(other.dtype()), " for argument 'other' in call to equal");
   return self.sizes() == other.sizes() && cpu::all_true(ops::eq(self, other));
 }
 

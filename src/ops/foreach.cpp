@@ -2,8 +2,10 @@
 #include <deque>
 #include <string>
 
+#include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/operators.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -17,6 +19,21 @@ void check_lengths(const Call& call, size_t a, size_t b) {
 }
 void check_not_empty(const Call& call, TensorList list) {
   RL_CHECK(!list.empty(), call.op.name(), ": Tensor list must have at least one tensor.");
+}
+
+void check_scalar_tensor(const Call& call, const Tensor& other) {
+  RL_CHECK(other.dim() == 0 && other.numel() == 1, call.op.name(),
+           ": scalar tensor expected to be 0 dim but it has ", other.dim(), " dimensions and ", other.numel(),
+           " elements.");
+}
+// The factors of a list of operations, given as the elements of one tensor.
+Tensor factors(const Call& call, TensorList self, const Tensor& scalars) {
+  RL_CHECK(scalars.dim() == 1, call.op.name(), ": Expected packed scalar Tensor to be of dimension 1. Got ",
+           scalars.dim(), " instead.");
+  RL_CHECK(scalars.numel() == static_cast<int64_t>(self.size()), call.op.name(),
+           ": Expected length of scalars to match input of length ", static_cast<int64_t>(self.size()),
+           " but got ", scalars.numel(), " instead.");
+  return ops::contiguous(scalars, MemoryFormat::Contiguous);
 }
 
 // f(i) for each position, collected or written into self.
@@ -63,6 +80,14 @@ struct Binary {
     const Tensor number = wrapped_number(s);
     each(c, a, [&](size_t i) { H.inplace(a[i], number); });
   }
+  static Tensors tensor(const Call& c, TensorList a, const Tensor& other, const Tail&... tail) {
+    check_scalar_tensor(c, other);
+    return collect(c, a, [&](size_t i) { return H(a[i], other, tail...); });
+  }
+  static void tensor_inplace(const Call& c, TensorList a, const Tensor& other, const Tail&... tail) {
+    check_scalar_tensor(c, other);
+    each(c, a, [&](size_t i) { H.inplace(a[i], other, tail...); });
+  }
   static Tensors scalars(const Call& c, TensorList a, FloatList s) {
     check_lengths(c, a.size(), s.size());
     return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
@@ -95,6 +120,21 @@ struct Ternary {
   }
 };
 
+template <auto& H>
+struct TernaryPacked {
+  static Tensors fresh(const Call& c, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
+    const Tensor values = factors(c, a, scalars);
+    return collect(
+        c, a, [&](size_t i) { return H(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+  }
+  static void inplace(const Call& c, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
+    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
+    const Tensor values = factors(c, a, scalars);
+    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+  }
+};
+
 Tensors lerp_list(const Call& c, TensorList a, TensorList b, TensorList w) {
   check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
   return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], w[i]); });
@@ -110,6 +150,24 @@ Tensors lerp_scalar(const Call& c, TensorList a, TensorList b, const Scalar& w) 
 void lerp_scalar_inplace(const Call& c, TensorList a, TensorList b, const Scalar& w) {
   check_lengths(c, a.size(), b.size());
   each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w)); });
+}
+Tensors lerp_scalars(const Call& c, TensorList a, TensorList b, FloatList w) {
+  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
+  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w[i])); });
+}
+void lerp_scalars_inplace(const Call& c, TensorList a, TensorList b, FloatList w) {
+  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
+  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w[i])); });
+}
+Tensors power_of_scalar(const Call& c, const Scalar& base, TensorList exponents) {
+  const Tensor number = wrapped_number(base);
+  return collect(c, exponents, [&](size_t i) { return ops::pow(number, exponents[i]); });
+}
+Tensors clone_each(const Call& c, TensorList a, std::optional<MemoryFormat> format) {
+  return collect(c, a, [&](size_t i) { return ops::clone(a[i], format); });
+}
+Tensors max_each(const Call& c, TensorList a) {
+  return collect(c, a, [&](size_t i) { return ops::max(a[i]); });
 }
 void zero_each(const Call& c, TensorList a) {
   each(c, a, [&](size_t i) { ops::zero_(a[i]); });
@@ -149,13 +207,21 @@ class Writer {
     return add(".ScalarList", ", float[] scalars", B::scalars)
         .add(".ScalarList", ", float[] scalars", B::scalars_inplace);
   }
+  // Also with one tensor of no dimension for all of the list.
+  template <auto& H, class... Tail>
+  Writer& tensor(const char* tail = "") {
+    using B = Binary<H, Tail...>;
+    const char* other = *tail ? ", Tensor other, *, Scalar alpha=1" : ", Tensor other";
+    return add(".Tensor", other, B::tensor).add(".Tensor", other, B::tensor_inplace);
+  }
   template <auto& H>
   Writer& ternary() {
     const char* scalar = ", Tensor[] tensor1, Tensor[] tensor2, Scalar value=1";
     const char* scalars = ", Tensor[] tensor1, Tensor[] tensor2, float[] scalars";
     add(".Scalar", scalar, Ternary<H>::scalar).add(".Scalar", scalar, Ternary<H>::scalar_inplace);
-    return add(".ScalarList", scalars, Ternary<H>::scalars)
-        .add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
+    add(".ScalarList", scalars, Ternary<H>::scalars).add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
+    const char* packed = ", Tensor[] tensor1, Tensor[] tensor2, Tensor scalars";
+    return add(".Tensor", packed, TernaryPacked<H>::fresh).add(".Tensor", packed, TernaryPacked<H>::inplace);
   }
 
  private:
@@ -190,6 +256,8 @@ void register_unaries(Table& t) {
   Writer(t, "lgamma").unary<ops::lgamma>();
   Writer(t, "floor").unary<ops::floor>();
   Writer(t, "ceil").unary<ops::ceil>();
+  Writer(t, "round").unary<ops::round>();
+  Writer(t, "sigmoid").unary<ops::sigmoid>();
   Writer(t, "trunc").unary<ops::trunc>();
   Writer(t, "frac").unary<ops::frac>();
 }
@@ -198,10 +266,10 @@ void register_unaries(Table& t) {
 
 void register_foreach_operators(Table& t) {
   register_unaries(t);
-  Writer(t, "add").binary<ops::add, Scalar>("alpha");
+  Writer(t, "add").binary<ops::add, Scalar>("alpha").tensor<ops::add, Scalar>("alpha");
   Writer(t, "sub").binary<ops::sub, Scalar>("alpha");
-  Writer(t, "mul").binary<ops::mul>();
-  Writer(t, "div").binary<ops::div>();
+  Writer(t, "mul").binary<ops::mul>().tensor<ops::mul>();
+  Writer(t, "div").binary<ops::div>().tensor<ops::div>();
   Writer(t, "pow").binary<ops::pow>();
   Writer(t, "maximum").binary<ops::maximum>();
   Writer(t, "minimum").binary<ops::minimum>();
@@ -215,7 +283,13 @@ void register_foreach_operators(Table& t) {
       .add(".List", weights, lerp_list)
       .add(".List", weights, lerp_list_inplace)
       .add(".Scalar", weight, lerp_scalar)
-      .add(".Scalar", weight, lerp_scalar_inplace);
+      .add(".Scalar", weight, lerp_scalar_inplace)
+      .add(".ScalarList", ", Tensor[] tensors1, float[] weight", lerp_scalars)
+      .add(".ScalarList", ", Tensor[] tensors1, float[] weight", lerp_scalars_inplace);
+  t.composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", power_of_scalar)
+      .doc("A number to the power of every tensor of the list.");
+  Writer(t, "clone").add("", ", *, MemoryFormat? memory_format=None", clone_each);
+  Writer(t, "max").add("", "", max_each);
   Writer(t, "zero").add("", "", zero_each);
   Writer(t, "copy").add("", ", Tensor[] src, bool non_blocking=False", copy_each);
 }

@@ -14,7 +14,10 @@ namespace {
 
 using namespace ops;
 
-Tensor nonzero_kernel(const Call&, const Tensor& self) {
+Tensor nonzero_kernel(const Call& call, const Tensor& self) {
+  RL_CHECK(!call.out || call.out->dtype() == DType::Int64,
+           "nonzero: Expected out tensor to have scalar type Long but got scalar type ",
+           legacy_name(call.out->dtype()));
   require_data(self, "nonzero");
   const Tensor out = empty_tensor({cpu::count_nonzero(self), self.dim()}, DType::Int64, self.device());
   if (out.numel() > 0) cpu::nonzero(self, out.data<int64_t>());

@@ -205,7 +205,7 @@ void register_sort_operators(Table& t) {
        sort_stable_kernel)
       .doc("Sorts along a dimension; equal elements keep their order.")
       .out()
-      .data(&exact_out)
+      .data(&exact_dtype_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -213,7 +213,7 @@ void register_sort_operators(Table& t) {
        sort_kernel)
       .doc("Sorts along a dimension; NaN counts as the greatest.")
       .out()
-      .data(&exact_out)
+      .data(&exact_dtype_out)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });

@@ -124,7 +124,12 @@ Tensor expand_kernel(const Call&, const Tensor& self, IntList size, bool) {
     }
     RL_CHECK(sizes[i] >= 0, "expand: negative size ", size[i], " in ", size);
     if (have == sizes[i]) {
-      strides[i] = d >= 0 ? self->strides[d] : 0;
+      if (d >= 0)
+        strides[i] = self->strides[d];
+      else if (i + 1 < n)
+        strides[i] = sizes[i + 1] * strides[i + 1];  // a new dimension of size 1 lies as unsqueeze lays it
+      else
+        strides[i] = 1;
       continue;
     }
     RL_CHECK(have == 1, "The expanded size of the tensor (", sizes[i], ") must match the existing size (",

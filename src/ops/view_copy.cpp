@@ -255,6 +255,10 @@ void register_view_copy_operators(Table& t) {
   t.composite(
        "resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)",
        +[](const Call&, const Tensor& self, const Tensor& other, std::optional<MemoryFormat> format) {
+         if (format == MemoryFormat::Preserve)
+           format = !is_channels_last(other) ? MemoryFormat::Contiguous
+                    : other.dim() == 4       ? MemoryFormat::ChannelsLast
+                                             : MemoryFormat::ChannelsLast3d;
          return resize_(self, other.sizes(), format);
        })
       .doc("Gives the tensor itself the size of another; see resize_.");

@@ -21,10 +21,10 @@ bool is_dtype_like(PyObject* o) {
 DType parse_dtype(PyObject* o) {
   if (is_dtype(o)) return dtype_of_object(o);
   auto* t = reinterpret_cast<PyTypeObject*>(o);
-  if (t == &PyFloat_Type) return get_default_dtype();
+  if (t == &PyFloat_Type) return DType::Float64;
   if (t == &PyLong_Type) return DType::Int64;
   if (t == &PyBool_Type) return DType::Bool;
-  if (t == &PyComplex_Type) return complex_dtype(get_default_dtype());
+  if (t == &PyComplex_Type) return DType::Complex128;
   throw_python(PyExc_TypeError, "expected torch.dtype, not " + type_name(o));
 }
 
@@ -308,8 +308,11 @@ static PyObject* py_set_default_dtype(PyObject*, PyObject* o) {
 }
 static PyObject* py_promote_types(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    if (n != 2 || !is_dtype_like(args[0]) || !is_dtype_like(args[1]))
-      throw_python(PyExc_TypeError, "promote_types(): expected two torch.dtype arguments");
+    if (n != 2) throw_python(PyExc_TypeError, "promote_types(): expected two torch.dtype arguments");
+    for (int i = 0; i < 2; ++i)
+      if (!is_dtype_like(args[i]))
+        throw_python(PyExc_TypeError, str("promote_types(): argument 'type", i + 1, "' (position ", i + 1,
+                                          ") must be torch.dtype, not ", type_name(args[i])));
     return wrap(promote_types(parse_dtype(args[0]), parse_dtype(args[1])));
   });
 }

@@ -307,19 +307,18 @@ static Tensor value_tensor(const Tensor& t, PyObject* value) {
                str("can't assign a ", type_name(value), " to a torch.", legacy_name(t.dtype()), "Tensor"));
 }
 
-// NumPy and PyTorch let a value have extra leading dimensions of size 1.
-static Tensor drop_leading_ones(const Tensor& value, const Tensor& target) {
-  if (value.dim() <= target.dim()) return value;
+// NumPy and PyTorch let a value have extra leading dimensions of size 1: those beyond `rank` go.
+static Tensor drop_leading_ones(const Tensor& value, int64_t rank) {
+  if (value.dim() <= rank) return value;
   const auto sizes = value.sizes();
   size_t first = 0;
-  while (first < sizes.size() && static_cast<int64_t>(sizes.size() - first) > target.dim() &&
-         sizes[first] == 1)
+  while (first < sizes.size() && static_cast<int64_t>(sizes.size() - first) > rank && sizes[first] == 1)
     ++first;
   return first ? ops::view(value, sizes.slice(first)) : value;
 }
 
 static void assign(const Tensor& view, const Tensor& value) {
-  const Tensor source = drop_leading_ones(value, view);
+  const Tensor source = drop_leading_ones(value, view.dim());
   if (source.dim() == 0 && view.is_cpu() && source.is_cpu())
     ops::fill_(view, source);
   else
@@ -341,7 +340,7 @@ static void set_item(const Tensor& t, PyObject* o, PyObject* value) {
   Tensor view = index.view.finish();
   if (!index.any_tensor) return assign(view, source);
   if (source.dtype() != view.dtype()) source = to_dtype(source, view.dtype());
-  scatter(view, index.tensors, drop_leading_ones(source, view));
+  scatter(view, index.tensors, drop_leading_ones(source, 0));
 }
 
 static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {

@@ -185,14 +185,29 @@ static Numbers takes_numbers(const OverloadSet& set, const Op& op) {
   return Numbers::Mixed;
 }
 
+static bool is_number_list(const SignatureSpec& spec, size_t i) {
+  const Tag type = i < spec.parameters.size() ? spec.parameters[i].type : Tag::Tensor;
+  return type == Tag::FloatList || type == Tag::IntList;
+}
+
+// Elements that are no tensors are an error at once, unless another overload takes a list of numbers there.
+static void mark_other_lists(std::vector<SignatureSpec*>& specs) {
+  for (SignatureSpec* spec : specs)
+    for (size_t i = 0; i < spec->parameters.size(); ++i)
+      for (const SignatureSpec* other : specs)
+        spec->parameters[i].other_list |=
+            spec->parameters[i].type == Tag::TensorList && is_number_list(*other, i);
+}
+
 static void build_specs(OpFunction* f) {
-  auto* specs = new std::vector<const SignatureSpec*>;
+  std::vector<SignatureSpec*> specs;
   for (const Op* op : f->set->ops) {
     if (f->method ? !op->is_method : !op->is_function) continue;
     if (f->inplace && !op->has_inplace) continue;
-    specs->push_back(new SignatureSpec(*op, f->method, f->inplace, takes_numbers(*f->set, *op)));
+    specs.push_back(new SignatureSpec(*op, f->method, f->inplace, takes_numbers(*f->set, *op)));
   }
-  f->specs = specs;
+  mark_other_lists(specs);
+  f->specs = new std::vector<const SignatureSpec*>(specs.begin(), specs.end());
 }
 
 const std::vector<const SignatureSpec*>& specs_of(OpFunction* f) {

@@ -205,6 +205,7 @@ static bool take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
       continue;
     }
     if (!is_tensor(items[i]) && type_has_torch_function(Py_TYPE(items[i]))) return false;
+    if (!is_tensor(items[i]) && p.other_list) return false;
     if (!is_tensor(items[i]))
       throw_python(PyExc_TypeError, str("expected Tensor as element ", static_cast<int64_t>(i),
                                         " in argument ", parameter, ", but got ", type_name(items[i])));

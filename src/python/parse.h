@@ -16,7 +16,8 @@ struct ParameterSpec {
   Tag type = Tag::Tensor;
   Role role = kValue;
   bool has_default = false, allow_none = false, keyword_only = false, elements_optional = false;
-  bool numbers = false;  // a Tensor parameter that takes Python numbers
+  bool numbers = false;     // a Tensor parameter that takes Python numbers
+  bool other_list = false;  // a Tensor[] parameter in whose place another overload has a list of numbers
   int list_length = 0;
   const Parameter* schema = nullptr;
 };

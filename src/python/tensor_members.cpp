@@ -418,7 +418,9 @@ static PyObject* m_type(PyObject* self, PyObject* args, PyObject* kwargs) {
 static PyTypeObject* expect_class(PyObject* cls) {
   if (!PyType_Check(cls)) throw_python(PyExc_TypeError, "cls must be a type (got " + type_name(cls) + ")");
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType))
-    throw_python(PyExc_TypeError, "cls must be a type that inherits from Tensor");
+    throw_python(PyExc_TypeError,
+                 "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+                 "Make sure your class inherits from Tensor.");
   return reinterpret_cast<PyTypeObject*>(cls);
 }
 

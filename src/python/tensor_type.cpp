@@ -9,6 +9,7 @@
 #include "python/tensor_type.h"
 
 #include <cstddef>
+#include <cstring>
 
 namespace rushlight::python {
 
@@ -40,6 +41,8 @@ static PyTensor* allocate(PyTypeObject* type) {
   } else {
     self = PyObject_GC_New(PyTensor, type);
     if (!self) throw PythonError();
+    // What `__slots__` of a subclass hold lies behind; the allocator does not clear it.
+    std::memset(static_cast<void*>(self + 1), 0, static_cast<size_t>(type->tp_basicsize) - sizeof(PyTensor));
   }
   self->impl = nullptr;
   self->dict = self->weakrefs = nullptr;
@@ -212,6 +215,7 @@ static int tensor_clear(PyObject* object) {
   } else if (self->impl && self->impl->autograd && clear_autograd) {
     clear_autograd(self->impl);
   }
+  if (Py_TYPE(object) != tensor_type) clear_slots(object);
   Py_CLEAR(self->dict);
   return 0;
 }
@@ -306,7 +310,25 @@ static PyObject* set_parameter_type(PyObject*, PyObject* cls) {
     Py_RETURN_NONE;
   });
 }
+static PyObject* use_count(PyObject*, PyObject* tensor) {
+  return guard([&] {
+    return PyLong_FromSize_t(static_cast<size_t>(expect_tensor(tensor, "use_count")->use_count()));
+  });
+}
+// Each wrapper takes over what the other stood for.
+static PyObject* swap_tensor_impl(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 2) throw_python(PyExc_TypeError, "_swap_tensor_impl takes two tensors");
+    for (Py_ssize_t i = 0; i < 2; ++i) expect_tensor(args[i], "_swap_tensor_impl(): argument");
+    std::swap(as_tensor(args[0])->impl, as_tensor(args[1])->impl);
+    for (Py_ssize_t i = 0; i < 2; ++i) as_tensor(args[i])->impl->pyobj = args[i];
+    Py_RETURN_NONE;
+  });
+}
 static PyMethodDef functions[] = {
+    {"_tensor_use_count", use_count, METH_O, "How many hold the tensor, this wrapper among them."},
+    {"_swap_tensor_impl", reinterpret_cast<PyCFunction>(swap_tensor_impl), METH_FASTCALL,
+     "Lets two wrappers change places."},
     {"_set_tensor_type", set_tensor_type, METH_O, "Names the class that wraps results."},
     {"_set_parameter_type", set_parameter_type, METH_O,
      "Names the class that counts as a plain tensor in dispatch."},

@@ -1,5 +1,6 @@
 """Saving a module's tensors into a flat dictionary, and loading them with an account of every difference."""
 
+import sys
 import warnings
 from collections import OrderedDict, namedtuple
 
@@ -18,6 +19,27 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return "_" + super().__repr__().lstrip("_")
 
     __str__ = __repr__
+
+
+def future_switch(switch):
+    """A switch of `torch._future_switch__`, which is off as long as nobody loads that module."""
+    module = sys.modules.get("rushlight._future_switch__")
+    return module is not None and getattr(module, switch)()
+
+
+def _swap_in(tensor, value, given):
+    """Let tensor have the content of value, which `module_load` made of what was given."""
+    if value is tensor or value is given:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the "
+            "inputs in module_load"
+        )
+    if isinstance(tensor, Parameter):
+        if isinstance(value, Parameter):
+            value.requires_grad_(tensor.requires_grad)
+        else:
+            value = Parameter(value, requires_grad=tensor.requires_grad)
+    torch.utils.swap_tensors(tensor, value)
 
 
 class StateDictMixin:
@@ -148,8 +170,12 @@ class StateDictMixin:
                 "to their corresponding key in the module instead of copying them in place?)",
                 stacklevel=2,
             )
+        swap = future_switch("get_swap_module_params_on_conversion")
         try:
             with torch.no_grad():
+                if swap:
+                    _swap_in(tensor, tensor.module_load(value, assign=assign), value)
+                    return None
                 if not assign:
                     tensor.copy_(value)
                     return None
@@ -161,7 +187,8 @@ class StateDictMixin:
                 setattr(self, name, value)
         except Exception as error:
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in '
+                "the model are "
                 f"{tensor.size()} and whose dimensions in the checkpoint are {value.size()}, "
                 f"an exception occurred : {error.args}."
             )

@@ -1,6 +1,5 @@
 """`Module`: a callable that owns parameters, buffers and other modules."""
 
-import sys
 import warnings
 from collections import OrderedDict
 
@@ -24,7 +23,12 @@ from ._hooks import (
     registered,
 )
 from ._module_base import CallSignature, ModuleBase
-from ._state_dict import _EXTRA_STATE_KEY_SUFFIX, StateDictMixin, _IncompatibleKeys  # noqa: F401
+from ._state_dict import (
+    _EXTRA_STATE_KEY_SUFFIX,  # noqa: F401
+    StateDictMixin,
+    _IncompatibleKeys,  # noqa: F401
+    future_switch,
+)
 
 __all__ = [
     "register_module_forward_pre_hook",
@@ -70,10 +74,7 @@ def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, memor
 
 def _can_share_data(param, applied):
     """Whether param can take over the data of applied and stay the same object."""
-    overwrite = getattr(
-        sys.modules.get("rushlight.__future__"), "get_overwrite_module_params_on_conversion", None
-    )
-    if overwrite is not None and overwrite():
+    if future_switch("get_overwrite_module_params_on_conversion"):
         return False
     plain = type(applied) is Tensor or isinstance(applied, Parameter)
     return plain and param.is_meta == applied.is_meta and param.layout == applied.layout
@@ -439,7 +440,9 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
             with torch.no_grad():
                 applied = fn(param)
                 new_grad = None if grad is None else fn(grad)
-            if _can_share_data(param, applied):
+            if future_switch("get_swap_module_params_on_conversion"):
+                self._swap_parameter(name, param, applied, grad)
+            elif _can_share_data(param, applied):
                 if grad is not None:
                     param.grad = None
                 param.data = applied
@@ -451,6 +454,15 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _swap_parameter(self, name, param, applied, grad):
+        # A gradient holds its tensor, which hinders swapping.
+        param.grad = None
+        try:
+            torch.utils.swap_tensors(param, Parameter(applied, param.requires_grad))
+        except Exception as error:
+            param.grad = grad
+            raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error
 
     def to(self, *args, **kwargs):
         """Move to a device, convert to a floating point dtype, or change the memory format; in place."""

@@ -1,0 +1,170 @@
+"""Rarer interfaces: swapped tensors, typed storages, lists of tensors, checks of arguments."""
+
+import gc
+import subprocess
+import sys
+import weakref
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.utils import swap_tensors
+
+
+@pytest.fixture
+def swapping():
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    torch.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_swap_tensors():
+    a, b = torch.zeros(2), nn.Parameter(torch.ones(3, 3))
+    a.mark = "a"
+    first, second = id(a), id(b)
+    swap_tensors(a, b)
+    assert (id(a), id(b)) == (first, second)
+    assert a.shape == (3, 3) and type(a) is nn.Parameter and b.mark == "a" and not hasattr(a, "mark")
+    assert id(a.detach().fill_(5).sum()) and a.sum() == 45 and id(b.fill_(1)) == second
+
+
+def test_swap_tensors_refuses_shared_ones():
+    a, b = torch.zeros(2), torch.ones(2)
+    reference = weakref.ref(a)
+    with pytest.raises(RuntimeError, match="Cannot swap t1 because it has weakref"):
+        swap_tensors(a, b)
+    del reference
+    held = torch.ones(2, requires_grad=True)
+    product = held * held
+    with pytest.raises(RuntimeError, match="Expected use_count of t2 to be 1 or 2"):
+        swap_tensors(torch.zeros(2), held)
+    assert product.requires_grad
+
+
+def test_modules_swap_their_parameters(swapping):
+    module = nn.Linear(2, 3)
+    before = {name: id(p) for name, p in module.named_parameters()}
+    module(torch.ones(1, 2)).sum().backward()
+    module.double()
+    assert {name: id(p) for name, p in module.named_parameters()} == before
+    assert module.weight.dtype is torch.float64 and module.weight.grad.dtype is torch.float64
+    other = nn.Linear(2, 3).double()
+    kept = other.weight
+    assert other.load_state_dict(module.state_dict()) and other.weight is kept
+    assert torch.equal(kept, module.weight) and kept.requires_grad
+
+
+def test_typed_storages():
+    assert torch.FloatStorage.from_buffer(bytearray([0x40, 0x10, 0, 0]), "big").tolist() == [2.25]
+    assert torch.ShortStorage.from_buffer(bytearray([1, 2, 3, 4]), "big").tolist() == [258, 772]
+    assert torch.BoolStorage.from_buffer(b"\0\4").tolist() == [False, True]
+    with pytest.raises(ValueError, match="invalid byte_order"):
+        torch.FloatStorage.from_buffer(bytearray(4), "middle")
+    storage = torch.ones(10).storage()
+    assert storage.type() == "torch.FloatStorage" and storage.resizable()
+    assert storage.type("torch.IntStorage").tolist() == [1] * 10
+    assert storage.__sizeof__() - torch.ones(0).storage().__sizeof__() == 40
+
+
+def test_slots_of_tensor_classes():
+    program = """if True:
+        import gc, rushlight as torch
+        class Slotted(torch.Tensor):
+            __slots__ = ["other"]
+            def __del__(self):
+                print("gone", flush=True)
+        x, y = Slotted(torch.empty(2)), Slotted(torch.empty(2))
+        assert not hasattr(x, "other")
+        x.other, y.other = y, x
+        del x, y
+        gc.collect()
+    """
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout.count("gone") == 2, done.stderr
+    gc.collect()
+
+
+def test_list_forms():
+    a, b = torch.tensor([1.0, -2.6]), torch.tensor([[3.0]])
+    for result, expected in [
+        (torch._foreach_max([a, b]), [a.max(), b.max()]),
+        (torch._foreach_round([a, b]), [a.round(), b.round()]),
+        (torch._foreach_sigmoid([a, b]), [a.sigmoid(), b.sigmoid()]),
+        (torch._foreach_clone([a, b]), [a, b]),
+        (torch._foreach_mul([a, b], torch.tensor(2.0)), [a * 2, b * 2]),
+        (torch._foreach_add([a, b], torch.tensor(2.0), alpha=3), [a + 6, b + 6]),
+        (torch._foreach_pow(2, [a, b]), [2**a, 2**b]),
+        (torch._foreach_lerp([a, b], [a + 1, b + 1], [0.5, 1.0]), [a + 0.5, b + 1]),
+        (
+            torch._foreach_addcmul([a, b], [a, b], [a, b], torch.tensor([1.0, 2.0])),
+            [a + a * a, b + 2 * b * b],
+        ),
+    ]:
+        assert all(torch.allclose(r, e) for r, e in zip(result, expected, strict=True))
+    with pytest.raises(RuntimeError, match="scalar tensor expected to be 0 dim"):
+        torch._foreach_mul([a], torch.ones(1))
+    with pytest.raises(RuntimeError, match="Expected packed scalar Tensor to be of dimension 1"):
+        torch._foreach_addcmul([a], [a], [a], torch.ones(1, 1))
+
+
+def test_python_types_as_dtypes():
+    assert torch.zeros(1, dtype=float).dtype is torch.float64
+    assert torch.randn(1, dtype=complex).dtype is torch.complex128
+    assert torch.ones(1).to(float).dtype is torch.float64
+
+
+def test_assigning_values_with_leading_ones():
+    x = torch.zeros(4, 4)
+    x[range(4), range(4)] = torch.arange(4.0).view(1, 1, 4)
+    assert torch.equal(x.diagonal(), torch.arange(4.0))
+
+
+def test_dim_order():
+    x = torch.empty(2, 3, 4, 5)
+    assert x.dim_order(ambiguity_check=True) == (0, 1, 2, 3)
+    assert x.to(memory_format=torch.channels_last).dim_order() == (0, 2, 3, 1)
+    narrow = torch.empty(2, 2, 1, 2)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        narrow.dim_order(ambiguity_check=True)
+    formats = [torch.contiguous_format, torch.channels_last]
+    assert narrow.dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    assert narrow.to(memory_format=torch.channels_last).dim_order(ambiguity_check=formats) == (0, 2, 3, 1)
+    with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
+        x.dim_order(ambiguity_check="no")
+
+
+def test_gradcheck_is_callable_after_its_module_was_imported():
+    import rushlight.autograd.gradcheck
+
+    x = torch.rand(2, dtype=torch.float64, requires_grad=True)
+    assert rushlight.autograd.gradcheck(torch.sin, (x,))
+
+
+def test_argument_checks():
+    for call, error, text in [
+        (lambda: torch._check("x"), TypeError, "cond must be a bool"),
+        (lambda: torch.ones(2).apply_(lambda v: "a"), TypeError, "must be real number, not str"),
+        (lambda: torch.broadcast_shapes(1.5), RuntimeError, "Input shapes should be of type ints"),
+        (lambda: torch.broadcast_shapes(-1), ValueError, "negative length"),
+        (lambda: torch.unravel_index(torch.ones(1), (2,)), TypeError, "expected 'indices' to be integer"),
+        (lambda: torch.unravel_index(torch.ones(1).int(), (2.0,)), TypeError, "to only contain ints"),
+        (
+            lambda: torch.promote_types(torch.float32, 1),
+            TypeError,
+            r"argument 'type2' \(position 2\) must be",
+        ),
+        (lambda: torch.ones(1).as_subclass(int), TypeError, "does not inherit from Tensor"),
+        (lambda: torch.nonzero(torch.ones(1), out=torch.ones(1)), RuntimeError, "scalar type Long"),
+        (lambda: torch.cuda.Stream(), RuntimeError, "Tried to instantiate dummy base class Stream"),
+    ]:
+        with pytest.raises(error, match=text):
+            call()
+    assert torch.equal(torch.ones(2), torch.ones(2, dtype=torch.int32))
+    assert torch.ones(1).expand(1, 1, 1).stride() == torch.ones(1)[None, None].stride()
+    x = torch.tensor([2.0, 1.0])
+    torch.sort(x, out=(x, torch.empty(0, dtype=torch.int64)))
+    assert x.tolist() == [1.0, 2.0]
+    like = torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    resized = torch.empty(120).resize_as_(like, memory_format=torch.preserve_format)
+    assert resized.is_contiguous(memory_format=torch.channels_last)
