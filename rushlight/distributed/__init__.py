@@ -1,40 +1,47 @@
-"""Process groups: this build has none, and says so as a PyTorch without `USE_DISTRIBUTED` does.
+"""Processes that work together: groups, collectives, stores; data parallelism is in `nn.parallel`.
 
-Programs ask `is_available()` before anything else; what they may then still name is here: the types of errors
-and of annotations."""
+`init_process_group("gloo")` in every process of a job, then `all_reduce(tensor)` and the like. Where the
+build has no backend `is_available()` is False, and making a group says what to install.
+"""
 
+import sys as _sys
 
-class DistError(RuntimeError):
-    """Exception raised when an error occurs in the distributed library"""
+from . import distributed_c10d
+from ._initialize import is_available
+from .distributed_c10d import *  # noqa: F403
+from .distributed_c10d import (
+    _all_gather_base,
+    _find_pg_by_ranks_and_tag,
+    _get_default_group,
+    _get_default_store,
+    _get_pg_default_device,
+    _rank_not_in_group,
+    _reduce_scatter_base,
+    _resolve_process_group,
+)
 
-
-class DistBackendError(DistError):
-    """Exception raised when a backend error occurs in distributed"""
-
-
-class DistNetworkError(DistError):
-    """Exception raised when a network error occurs in distributed"""
-
-
-class DistStoreError(DistError):
-    """Exception raised when an error occurs in the distributed store"""
-
-
-class QueueEmptyError(DistStoreError):
-    """Exception raised when an error occurs in the distributed store"""
-
-
-class _Annotation:
-    """What annotations name; no object of it exists where there are no process groups."""
-
-
-GroupName = ProcessGroup = _Annotation
+_LAZY = {
+    "DeviceMesh": "device_mesh",
+    "init_device_mesh": "device_mesh",
+    "device_mesh": "device_mesh",
+    "nn": "nn",
+    "algorithms": "algorithms",
+}
 
 
-def is_available() -> bool:
-    """Whether process groups can be made."""
-    return False
+def __getattr__(name):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'torch.distributed' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(f"{__name__}.{_LAZY[name]}")
+    return module if name == _LAZY[name] else getattr(module, name)
 
 
-for _class in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):
-    _class.__module__ = "torch.distributed"
+def breakpoint(rank: int = 0, skip: int = 0):
+    """A debugger on one rank, while the others wait at a barrier."""
+    import pdb
+
+    if get_rank() == rank:  # noqa: F405
+        pdb.Pdb().set_trace(_sys._getframe().f_back)
+    barrier()  # noqa: F405

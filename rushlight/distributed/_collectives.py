@@ -1,0 +1,316 @@
+"""Collectives of tensors.
+
+Every process of the group must make the same calls in the same order. They write to the tensors given, which
+must have the same dtype and number of elements everywhere, and record nothing for autograd
+(`torch.distributed.nn.functional` does). `async_op=True` returns a Work to wait for, None else.
+
+Raises, all of them: TypeError for arguments that are not tensors; ValueError for shapes and ranks that do not
+fit; DistBackendError, naming the call, its number and its tensors, when another rank ended, or does not take
+part within the group's timeout.
+"""
+
+import time
+from datetime import timedelta
+
+from .. import Tensor, cat
+from ._errors import DistError
+from ._initialize import get_group_rank
+from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
+from ._reduce_op import RedOpType, ReduceOp, op_of
+
+
+def _check_tensor(value, name):
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(value)} instead."
+        )
+
+
+def _check_tensor_list(values, name):
+    if not isinstance(values, (list, tuple)) or not all(isinstance(t, Tensor) for t in values):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+            f"             but got {type(values)} with elements of type "
+            f"{[type(value) for value in values] if isinstance(values, (list, tuple)) else '-'}."
+        )
+
+
+def _check_same(tensors, like, what):
+    for tensor in tensors:
+        if tensor.dtype != like.dtype or tensor.numel() != like.numel():
+            raise ValueError(
+                f"{what}: every tensor must have the dtype and number of elements of the one that is sent, "
+                f"{like.dtype}{list(like.shape)}, but one is {tensor.dtype}{list(tensor.shape)}"
+            )
+
+
+def supports_complex(reduceOp) -> bool:
+    """Whether a reduction is defined for complex numbers: sums and averages are."""
+    return op_of(reduceOp) in (RedOpType.SUM, RedOpType.AVG)
+
+
+def _check_complex(tensor, op, name):
+    if tensor.is_complex() and not supports_complex(op):
+        raise ValueError(f"{name} does not support {op} on complex tensors")
+
+
+def _root(group, rank, group_rank, what):
+    """The root's rank in the group, given as global or as group rank."""
+    if (rank is None) == (group_rank is None):
+        raise ValueError(f"Specify exactly one of {what} and group_{what}")
+    return get_group_rank(group, rank) if group_rank is None else group_rank
+
+
+def _result(work, async_op):
+    return work if async_op else None
+
+
+def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the tensors of all processes; each gets the result in its own."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_reduce")
+    _check_complex(tensor, op, "all_reduce")
+    return _result(_group_or_default(group).engine.all_reduce([tensor], op, async_op), async_op)
+
+
+def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+    """`all_reduce` of several tensors in one call."""
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    _check_tensor_list(tensors, "tensors")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_reduce_coalesced")
+    for tensor in tensors:
+        _check_complex(tensor, op, "all_reduce_coalesced")
+    return _result(_group_or_default(group).engine.all_reduce(list(tensors), op, async_op), async_op)
+
+
+def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+    """Reduce the tensors of all processes into the one of rank `dst`."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce")
+    group = _group_or_default(group)
+    _check_complex(tensor, op, "reduce")
+    root = _root(group, dst, group_dst, "dst")
+    return _result(group.engine.reduce(tensor, root, op, async_op), async_op)
+
+
+def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+    """Copy the tensor of rank `src` to all processes."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("broadcast")
+    group = _group_or_default(group)
+    root = _root(group, src, group_src, "src")
+    return _result(group.engine.broadcast(tensor, root, async_op), async_op)
+
+
+def all_gather(tensor_list, tensor, group=None, async_op=False):
+    """Collect the tensors of all processes, by rank, in `tensor_list`."""
+    _check_tensor_list(tensor_list, "tensor_list")
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather")
+    group = _group_or_default(group)
+    if len(tensor_list) != group.size():
+        raise ValueError(
+            f"all_gather: tensor_list has {len(tensor_list)} tensors for the {group.size()} ranks"
+        )
+    _check_same(tensor_list, tensor, "all_gather")
+    return _result(group.engine.all_gather(list(tensor_list), tensor, async_op), async_op)
+
+
+def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+    """Collect the tensors of all processes in one, which has as many elements as all of them."""
+    _check_tensor(input_tensor, "input_tensor")
+    _check_tensor(output_tensor, "output_tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_into_tensor")
+    group = _group_or_default(group)
+    if (
+        output_tensor.numel() != input_tensor.numel() * group.size()
+        or output_tensor.dtype != input_tensor.dtype
+    ):
+        raise ValueError(
+            "output tensor size must be equal to world_size times input tensor size: got "
+            f"{output_tensor.dtype}{list(output_tensor.shape)} for {group.size()} times "
+            f"{input_tensor.dtype}{list(input_tensor.shape)}"
+        )
+    return _result(group.engine.all_gather_into(output_tensor, input_tensor, async_op), async_op)
+
+
+_all_gather_base = all_gather_single = all_gather_into_tensor
+
+
+def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+    """`all_gather` of several tensors: `output_tensor_lists[rank][i]` is the rank's i-th tensor."""
+    _check_tensor_list(input_tensor_list, "tensor_list")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_coalesced")
+    engine, work = _group_or_default(group).engine, None
+    for index, tensor in enumerate(input_tensor_list):
+        outputs = [outputs_of_rank[index] for outputs_of_rank in output_tensor_lists]
+        _check_same(outputs, tensor, "all_gather_coalesced")
+        work = engine.all_gather(outputs, tensor, async_op)
+    return _result(work, async_op)
+
+
+def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+    """Collect the tensors of all processes in `gather_list` of rank `dst` (default 0)."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("gather")
+    group = _group_or_default(group)
+    root = _root(group, dst, group_dst, "dst") if (dst, group_dst) != (None, None) else 0
+    if group.rank() == root:
+        if not gather_list:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _check_tensor_list(gather_list, "gather_list")
+        if len(gather_list) != group.size():
+            raise ValueError(f"gather: gather_list has {len(gather_list)} tensors for {group.size()} ranks")
+        _check_same(gather_list, tensor, "gather")
+    elif gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    return _result(group.engine.gather(tensor, gather_list, root, async_op), async_op)
+
+
+def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+    """Give every process the tensor of its rank in `scatter_list` of rank `src` (default 0)."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("scatter")
+    group = _group_or_default(group)
+    root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
+    if group.rank() == root:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _check_tensor_list(scatter_list, "scatter_list")
+        if len(scatter_list) != group.size():
+            raise ValueError(
+                f"scatter: scatter_list has {len(scatter_list)} tensors for {group.size()} ranks"
+            )
+        _check_same(scatter_list, tensor, "scatter")
+    elif scatter_list:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    return _result(group.engine.scatter(tensor, scatter_list, root, async_op), async_op)
+
+
+def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the lists of all processes tensor by tensor; each process gets the one of its rank."""
+    _check_tensor(output, "output")
+    _check_tensor_list(input_list, "input_list")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce_scatter")
+    _check_same(input_list, output, "reduce_scatter")
+    flat = cat([tensor.detach().reshape(-1) for tensor in input_list])
+    return reduce_scatter_tensor(output, flat, op, group, async_op)
+
+
+def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+    """Reduce the tensors of all processes; each process gets its rank's part of the result."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("reduce_scatter_tensor")
+    group = _group_or_default(group)
+    if input.numel() != output.numel() * group.size() or input.dtype != output.dtype:
+        raise ValueError(
+            "input tensor must be the same size as output size times world size: reduce_scatter_tensor got "
+            f"{input.dtype}{list(input.shape)} for {group.size()} times {output.dtype}{list(output.shape)}"
+        )
+    _check_complex(output, op, "reduce_scatter")
+    return _result(group.engine.reduce_scatter(output, input, op, async_op), async_op)
+
+
+_reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor
+
+
+def all_to_all_single(
+    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
+):
+    """Cut the input along its first dimension, send each rank its part, put theirs together in `output`."""
+    _check_tensor(output, "output")
+    _check_tensor(input, "input")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_to_all_single")
+    group = _group_or_default(group)
+    received = _split_sizes(output, output_split_sizes, group.size(), "output")
+    sent = _split_sizes(input, input_split_sizes, group.size(), "input")
+    return _result(group.engine.all_to_all(output, input, received, sent, async_op), async_op)
+
+
+def _split_sizes(tensor, sizes, ranks, what):
+    rows = tensor.shape[0] if tensor.dim() else 0
+    if not sizes:
+        if rows % ranks:
+            raise ValueError(
+                f"Tensor's dim 0 does not divide equally across group size: {what} has {rows} rows"
+            )
+        return [rows // ranks] * ranks
+    if len(sizes) != ranks or sum(sizes) != rows:
+        raise ValueError(f"Split sizes doesn't match total dim 0 size: {what} of {rows} rows, split {sizes}")
+    return list(sizes)
+
+
+def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+    """Send each rank its tensor of `input_tensor_list`, and get theirs in `output_tensor_list`."""
+    _check_tensor_list(output_tensor_list, "output_tensor_list")
+    _check_tensor_list(input_tensor_list, "input_tensor_list")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_to_all")
+    group = _group_or_default(group)
+    sent, received = [t.numel() for t in input_tensor_list], [t.numel() for t in output_tensor_list]
+    source = cat([t.detach().reshape(-1) for t in input_tensor_list])
+    target = source.new_empty(sum(received))
+
+    def finish():
+        for part, output in zip(target.split(received), output_tensor_list, strict=True):
+            output.detach().copy_(part.view(output.shape))
+
+    return _result(group.engine.all_to_all(target, source, received, sent, async_op, finish), async_op)
+
+
+def barrier(group=None, async_op=False, device_ids=None, timeout=None):
+    """Wait until every process of the group is here."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("barrier")
+    return _result(_group_or_default(group).engine.barrier(async_op, timeout), async_op)
+
+
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    """A barrier that says who did not come: rank 0 raises RuntimeError with the ranks that are missing after
+    `timeout`, all of them with `wait_all_ranks`, else the first; the others raise because rank 0 did."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("monitored_barrier")
+    group = _group_or_default(group)
+    limit: timedelta = timeout or group._timeout
+    seconds, store = limit.total_seconds(), group._store
+    number = group._monitored = getattr(group, "_monitored", 0) + 1
+    if group.rank() != 0:
+        store.set(f"monitored/{number}/{group.rank()}", b"here")
+        try:
+            store._wait_seconds([f"monitored/{number}/all"], seconds)
+        except DistError as error:
+            raise RuntimeError(
+                f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while "
+                f"waiting for send/recv from rank 0. Please check rank 0 logs for faulty rank. ({error})"
+            ) from None
+        return
+    deadline, missing = time.monotonic() + seconds, []
+    for rank in range(1, group.size()):
+        try:
+            store._wait_seconds([f"monitored/{number}/{rank}"], max(deadline - time.monotonic(), 0.001))
+        except DistError:
+            missing.append(rank)
+            if not wait_all_ranks:
+                break
+    if missing:
+        names = ", ".join(map(str, missing))
+        raise RuntimeError(
+            f"[Rank 0]: Ranks {names} failed to pass monitoredBarrier in {round(seconds * 1000)} ms"
+            if wait_all_ranks
+            else f"Rank 0: Rank {names} failed to pass monitoredBarrier in {round(seconds * 1000)} ms"
+        )
+    store.set(f"monitored/{number}/all", b"here")

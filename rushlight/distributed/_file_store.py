@@ -1,0 +1,116 @@
+"""A store in a file that all processes see."""
+
+import fcntl
+import os
+import struct
+import weakref
+from contextlib import contextmanager
+
+from .store import Store, poll, to_bytes
+
+_LENGTHS = struct.Struct("<II")
+_DELETED = 0xFFFFFFFF
+
+
+class FileStore(Store):
+    """A store in the file `file_name`, on a file system with working locks that all processes share.
+
+    The file is a log of (key, value) records, appended under a lock. It is removed when the last process lets
+    go of the store; a file that a killed job left behind must be removed by hand.
+    """
+
+    def __init__(self, file_name, world_size=-1):
+        super().__init__()
+        self.path = os.fspath(file_name)
+        self._values, self._position = {}, 0
+        self.add("cleanup/", 1)
+        self._finalizer = weakref.finalize(self, _let_go, self.path)
+
+    @contextmanager
+    def _locked(self):
+        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with os.fdopen(descriptor, "r+b", closefd=False) as file:
+                self._read(file)
+                yield file
+        finally:
+            os.close(descriptor)
+
+    def _read(self, file):
+        file.seek(self._position)
+        while header := file.read(_LENGTHS.size):
+            key_length, value_length = _LENGTHS.unpack(header)
+            key = file.read(key_length).decode()
+            if value_length == _DELETED:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = file.read(value_length)
+        self._position = file.tell()
+
+    def _write(self, file, key, value):
+        """Append a record; None as value deletes the key."""
+        name = key.encode()
+        file.write(
+            _LENGTHS.pack(len(name), _DELETED if value is None else len(value)) + name + (value or b"")
+        )
+        file.flush()
+        self._read(file)
+
+    def _refreshed(self):
+        with self._locked():
+            return self._values
+
+    def set(self, key, value):
+        with self._locked() as file:
+            self._write(file, key, to_bytes(value))
+
+    def get(self, key):
+        self._wait_seconds([key], self.timeout.total_seconds())
+        return self._values[key]
+
+    def add(self, key, amount):
+        with self._locked() as file:
+            total = int(self._values.get(key, b"0")) + amount
+            self._write(file, key, str(total).encode())
+            return total
+
+    def append(self, key, value):
+        with self._locked() as file:
+            self._write(file, key, self._values.get(key, b"") + to_bytes(value))
+
+    def compare_set(self, key, expected, desired):
+        expected = to_bytes(expected)
+        with self._locked() as file:
+            current = self._values.get(key)
+            if current == expected or (current is None and not expected):
+                self._write(file, key, to_bytes(desired))
+            return self._values.get(key, expected)
+
+    def check(self, keys):
+        values = self._refreshed()
+        return all(key in values for key in keys)
+
+    def delete_key(self, key):
+        with self._locked() as file:
+            present = key in self._values
+            self._write(file, key, None)
+            return present
+
+    def num_keys(self):
+        return len(self._refreshed())
+
+    def _wait_seconds(self, keys, seconds):
+        poll(lambda: self.check(keys), seconds, keys)
+
+
+def _let_go(path):
+    if os.path.exists(path) and _count_down(path) == 0 and os.path.exists(path):
+        os.remove(path)
+
+
+def _count_down(path):
+    store = FileStore.__new__(FileStore)
+    Store.__init__(store)
+    store.path, store._values, store._position = path, {}, 0
+    return store.add("cleanup/", -1)

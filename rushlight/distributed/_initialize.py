@@ -1,0 +1,266 @@
+"""Making and ending process groups, and asking who is in them."""
+
+import os
+from datetime import timedelta
+
+from ._gloo_group import is_gloo_available
+from ._process_group import (
+    Backend,
+    BackendConfig,
+    GroupMember,
+    ProcessGroup,
+    _get_default_group,
+    _group_or_default,
+    _rank_not_in_group,
+    _world,
+)
+from .constants import default_pg_timeout
+from .rendezvous import rendezvous
+from .store import PrefixStore
+
+
+def is_available() -> bool:
+    """Whether this build can make process groups."""
+    return is_gloo_available()
+
+
+def is_initialized() -> bool:
+    """Whether `init_process_group` was called."""
+    return _world.default_pg is not None
+
+
+def is_mpi_available() -> bool:
+    return False
+
+
+is_nccl_available = is_ucc_available = is_xccl_available = is_mpi_available
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether a launcher started this process."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def _check_timeout(timeout):
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    return timeout
+
+
+def init_process_group(
+    backend=None,
+    init_method=None,
+    timeout=None,
+    world_size=-1,
+    rank=-1,
+    store=None,
+    group_name="",
+    pg_options=None,
+    device_id=None,
+    _ranks=None,
+) -> None:
+    """Join the job: meet the other processes and connect to them.
+
+    Args:
+        backend: "gloo" (the default), or pairs such as "cpu:gloo,cuda:nccl".
+        init_method: URL of the meeting point, `env://` unless a store is given (see `rendezvous`).
+        timeout: limit of every collective, a timedelta; 30 minutes.
+        world_size, rank: number of processes, and which of them this is.
+        store: a Store in which the processes meet, instead of `init_method`.
+
+    Raises:
+        ValueError: the process group exists already, or arguments are missing or contradict each other.
+        DistBackendError: the backend is not part of this build, or the others cannot be reached.
+    """
+    if _world.default_pg is not None:
+        raise ValueError("trying to initialize the default process group twice!")
+    if store is not None and init_method is not None:
+        raise ValueError("Cannot specify both init_method and store.")
+    timeout = _check_timeout(timeout or default_pg_timeout)
+    BackendConfig(backend or Backend.UNDEFINED).cpu_backend()
+    if store is None:
+        meeting = rendezvous(init_method or "env://", rank, world_size, timeout=timeout)
+        store, rank, world_size = next(meeting)
+        store.set_timeout(timeout)
+    elif world_size <= 0 or rank < 0:
+        raise ValueError("world_size must be positive and rank non-negative if using store")
+    name = _world.next_name()
+    keys = PrefixStore(f"default_pg/{name}", store)
+    backend = backend or Backend.UNDEFINED
+    group = ProcessGroup(name, range(world_size), rank, backend, keys, timeout, "default_pg")
+    group._root_store = store
+    _world.default_pg = _world.groups[name] = group
+
+
+def destroy_process_group(group=None):
+    """Leave a group; the default one means all of them.
+
+    Raises ValueError when the group is not known."""
+    if _rank_not_in_group(group):
+        return
+    target = _group_or_default(group)
+    if _world.groups.get(target.group_name) is not target:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    leaving = list(_world.groups.values()) if target is _world.default_pg else [target]
+    for member in reversed(leaving):
+        member.engine.close()
+        _world.forget(member)
+
+
+def get_rank(group=None) -> int:
+    """This process's rank in the group, -1 outside of it."""
+    if _rank_not_in_group(group):
+        return -1
+    return _group_or_default(group).rank()
+
+
+def get_world_size(group=None) -> int:
+    """The number of processes in the group, -1 outside of it."""
+    if _rank_not_in_group(group):
+        return -1
+    return _group_or_default(group).size()
+
+
+def get_backend(group=None):
+    """The name of the group's backend."""
+    if _rank_not_in_group(group):
+        raise ValueError("Invalid process group specified")
+    return Backend(_group_or_default(group)._backend_name)
+
+
+def get_backend_config(group=None) -> str:
+    """Which backend serves which device, as "cpu:gloo"."""
+    return str(_group_or_default(group)._config)
+
+
+def get_default_backend_for_device(device) -> str:
+    """The backend that serves a device by default."""
+    kind = str(getattr(device, "type", device)).split(":")[0]
+    if kind not in Backend.default_device_backend_map:
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.default_device_backend_map[kind]
+
+
+def get_process_group_ranks(group) -> list[int]:
+    """The global ranks of a group, by rank in it."""
+    return list(_group_or_default(group)._ranks)
+
+
+def get_group_rank(group, global_rank: int) -> int:
+    """A global rank's rank in a group; ValueError when it is not in it."""
+    ranks = _group_or_default(group)._ranks
+    if global_rank not in ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return ranks.index(global_rank)
+
+
+def get_global_rank(group, group_rank: int) -> int:
+    """The global rank of a group's rank; ValueError when there is none."""
+    ranks = _group_or_default(group)._ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return ranks[group_rank]
+
+
+def get_pg_count() -> int:
+    """How many groups this process is in."""
+    return len(_world.groups)
+
+
+def get_node_local_rank(fallback_rank=None) -> int:
+    """The rank among the processes of this host, as the launcher says it in LOCAL_RANK."""
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` "
+        "to work, assuming you are not running in a multi-device context and want the code to run locally."
+    )
+
+
+def new_group(
+    ranks=None,
+    timeout=None,
+    backend=None,
+    pg_options=None,
+    use_local_synchronization=False,
+    group_desc=None,
+    device_id=None,
+    sort_ranks=True,
+):
+    """A group of some of the processes; every process of the job must make this call, in the same order.
+
+    Returns the group, or `GroupMember.NON_GROUP_MEMBER` to those who are not in it.
+    Raises ValueError for ranks that do not exist or that come twice.
+    """
+    default = _get_default_group()
+    members = list(range(default.size())) if ranks is None else [int(rank) for rank in ranks]
+    if len(set(members)) != len(members):
+        raise ValueError(f"new_group: a rank comes twice in {members}")
+    if not members or min(members) < 0 or max(members) >= default.size():
+        raise ValueError(
+            "the new group's rank should be within the world_size set by init_process_group, but got ranks "
+            f"{members} of {default.size()}"
+        )
+    if sort_ranks:
+        members.sort()
+    name = "-".join(map(str, members)) if use_local_synchronization else _world.next_name()
+    if default.rank() not in members:
+        return GroupMember.NON_GROUP_MEMBER
+    keys = PrefixStore(name, default._store)
+    timeout = _check_timeout(timeout or default._timeout)
+    group = ProcessGroup(
+        name, members, default.rank(), backend or default._backend_name, keys, timeout, group_desc
+    )
+    _world.groups[name] = group
+    return group
+
+
+def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+    """Groups of `group_size` consecutive ranks; returns (the one with this process, all of them)."""
+    world = get_world_size()
+    if group_size is None:
+        raise ValueError("new_subgroups: group_size is needed, as this build has no accelerators to count")
+    if group_size <= 0:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
+    if world < group_size:
+        raise ValueError(f"The arg 'group_size' ({group_size}) must not exceed the world size ({world})")
+    if world % group_size:
+        raise ValueError(f"The world size ({world}) must be divisible by '{group_size=}'")
+    parts = [list(range(first, first + group_size)) for first in range(0, world, group_size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
+):
+    """The groups of the listed ranks; returns (the one with this process or None, all of them)."""
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    flat = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(flat)) != len(flat):
+        raise ValueError(
+            f"new_subgroups_by_enumeration: a rank is in two groups of {ranks_per_subgroup_list}"
+        )
+    groups = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        for ranks in ranks_per_subgroup_list
+    ]
+    mine = [made for made in groups if not _rank_not_in_group(made)]
+    return (mine[0] if mine else None), groups
+
+
+def split_group(
+    parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
+):
+    """Split a group into groups of its ranks; returns the one with this process, or None."""
+    parent = _group_or_default(parent_pg)
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    found = None
+    for ranks in split_ranks:
+        made = new_group([parent._ranks[rank] for rank in ranks], timeout, backend, group_desc=group_desc)
+        if not _rank_not_in_group(made):
+            found = made
+    return found

@@ -1,0 +1,212 @@
+"""Messages between two processes, and collectives of Python objects."""
+
+import io
+import pickle
+
+from .. import Tensor, cat, empty, frombuffer, int64, uint8, zeros
+from .. import tensor as make_tensor
+from ._collectives import _check_tensor, _root, all_gather, broadcast, gather, scatter
+from ._initialize import get_global_rank, get_group_rank
+from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
+
+
+def _peer(group, rank, group_rank, what):
+    peer = _root(group, rank, group_rank, what)
+    if peer == group.rank():
+        name = "destination" if what == "dst" else "source"
+        raise ValueError(
+            f"Invalid {name} rank: {name} rank should not be the same as the rank of the current process."
+        )
+    return peer
+
+
+def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Start sending to rank `dst`; the tensor must not be changed before the returned Work is done."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("isend")
+    group = _group_or_default(group)
+    return group.engine.send(tensor, _peer(group, dst, group_dst, "dst"), tag)
+
+
+def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+    """Start receiving from rank `src`, or from any; the tensor is filled when the Work is done."""
+    _check_tensor(tensor, "tensor")
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("irecv")
+    group = _group_or_default(group)
+    anyone = src is None and group_src is None
+    return group.engine.receive(tensor, -1 if anyone else _peer(group, src, group_src, "src"), tag)
+
+
+def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+    """Send a tensor to rank `dst`."""
+    work = isend(tensor, dst, group, tag, group_dst)
+    if work is not None:
+        work.wait()
+
+
+def recv(tensor, src=None, group=None, tag=0, group_src=None) -> int:
+    """Receive a tensor from rank `src`, or from any; returns its global rank, -1 outside the group."""
+    work = irecv(tensor, src, group, tag, group_src)
+    if work is None:
+        return -1
+    work.wait()
+    return get_global_rank(group, work.source_rank())
+
+
+class P2POp:
+    """One message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        if op not in (isend, irecv):
+            raise ValueError(
+                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                "``torch.distributed.irecv``."
+            )
+        _check_tensor(tensor, "tensor")
+        self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
+        self.group_peer = _peer(_group_or_default(group), peer, group_peer, "dst" if op is isend else "src")
+        self.peer = get_global_rank(group, self.group_peer)
+
+    def __repr__(self):
+        return f"P2POp({self.op.__name__} peer={self.peer}, shape={list(self.tensor.shape)}, tag={self.tag})"
+
+
+def batch_isend_irecv(p2p_op_list):
+    """Start all messages of a list of P2POp; returns their Works.
+
+    Raises RuntimeError for other things in the list, and for messages of different groups."""
+    if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
+        raise ValueError(
+            "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."
+        )
+    groups = {id(_group_or_default(op.group)) for op in p2p_op_list}
+    if len(groups) > 1:
+        raise ValueError("All ops need to use the same group.")
+    options = {isend: "group_dst", irecv: "group_src"}
+    return [
+        op.op(op.tensor, group=op.group, tag=op.tag, **{options[op.op]: op.group_peer}) for op in p2p_op_list
+    ]
+
+
+# --- objects: pickled, so only for processes that trust each other
+
+
+def _object_to_tensor(value):
+    data = bytearray(pickle.dumps(value))
+    return frombuffer(data, dtype=uint8), make_tensor([len(data)])
+
+
+def _tensor_to_object(data: Tensor, size):
+    return pickle.Unpickler(io.BytesIO(data.numpy()[: int(size)].tobytes())).load()
+
+
+def _gathered_sizes(size, group):
+    sizes = [size.clone() for _ in range(_group_or_default(group).size())]
+    all_gather(sizes, size, group)
+    return [int(s) for s in sizes]
+
+
+def _padded(data, size):
+    padded = data.new_zeros(size)
+    padded[: data.numel()] = data
+    return padded
+
+
+def all_gather_object(object_list, obj, group=None):
+    """Collect an object of every process, by rank, in `object_list`."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("all_gather_object")
+    data, size = _object_to_tensor(obj)
+    sizes = _gathered_sizes(size, group)
+    parts = [data.new_empty(max(sizes)) for _ in sizes]
+    all_gather(parts, _padded(data, max(sizes)), group)
+    for index, (part, length) in enumerate(zip(parts, sizes)):
+        object_list[index] = _tensor_to_object(part, length)
+
+
+def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+    """Collect an object of every process in `object_gather_list` of rank `dst` (default 0)."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("gather_object")
+    group = _group_or_default(group)
+    root = _root(group, dst, group_dst, "dst") if (dst, group_dst) != (None, None) else 0
+    mine = group.rank() == root
+    if mine and not object_gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    if not mine and object_gather_list:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    data, size = _object_to_tensor(obj)
+    sizes = _gathered_sizes(size, group)
+    parts = [data.new_empty(max(sizes)) for _ in sizes] if mine else None
+    gather(_padded(data, max(sizes)), parts, group=group, group_dst=root)
+    for index, part in enumerate(parts or []):
+        object_gather_list[index] = _tensor_to_object(part, sizes[index])
+
+
+def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """Copy the objects of rank `src`'s list into the others' lists, which have the same length."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("broadcast_object_list")
+    group = _group_or_default(group)
+    root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
+    sizes = zeros(len(object_list), dtype=int64)
+    data = None
+    if group.rank() == root:
+        parts = [_object_to_tensor(value)[0] for value in object_list]
+        sizes, data = make_tensor([part.numel() for part in parts]), cat(parts)
+    broadcast(sizes, group=group, group_src=root)
+    if data is None:
+        data = zeros(int(sizes.sum()), dtype=uint8)
+    broadcast(data, group=group, group_src=root)
+    if group.rank() != root:
+        for index, part in enumerate(data.split(sizes.tolist())):
+            object_list[index] = _tensor_to_object(part, part.numel())
+
+
+def scatter_object_list(
+    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
+):
+    """Give every process the object of its rank in rank `src`'s input list, as first of its output list."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("scatter_object_list")
+    if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
+        raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
+    group = _group_or_default(group)
+    root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
+    sizes = parts = None
+    longest = make_tensor([0])
+    if group.rank() == root:
+        parts, sizes = zip(*[_object_to_tensor(value) for value in scatter_object_input_list])
+        longest = make_tensor([max(int(size) for size in sizes)])
+        parts = [_padded(part, int(longest)) for part in parts]
+        sizes = list(sizes)
+    broadcast(longest, group=group, group_src=root)
+    size, data = make_tensor([0]), empty(int(longest), dtype=uint8)
+    scatter(size, sizes, group=group, group_src=root)
+    scatter(data, parts, group=group, group_src=root)
+    scatter_object_output_list[0] = _tensor_to_object(data, size)
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+    """Send a list of objects to rank `dst`."""
+    if _rank_not_in_group(group):
+        return _warn_not_in_group("send_object_list")
+    parts = [_object_to_tensor(value)[0] for value in object_list]
+    send(make_tensor([part.numel() for part in parts]), dst, group, group_dst=group_dst)
+    send(cat(parts), dst, group, group_dst=group_dst)
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+    """Receive a list of as many objects into `object_list`; returns the sender's global rank."""
+    if _rank_not_in_group(group):
+        _warn_not_in_group("recv_object_list")
+        return -1
+    sizes = empty(len(object_list), dtype=int64)
+    sender = recv(sizes, src, group, group_src=group_src)
+    data = empty(int(sizes.sum()), dtype=uint8)
+    recv(data, group=group, group_src=get_group_rank(group, sender))
+    for index, part in enumerate(data.split(sizes.tolist())):
+        object_list[index] = _tensor_to_object(part, part.numel())
+    return sender

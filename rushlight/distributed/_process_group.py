@@ -1,0 +1,244 @@
+"""Process groups: who is in them, and which of them this process knows."""
+
+import warnings
+
+from ._errors import DistBackendError
+from ._gloo_group import GlooGroup, is_gloo_available
+
+
+class Backend(str):
+    """The name of a backend, lower-cased; `Backend.GLOO` and so on."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL, FAKE = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl", "fake"
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI, FAKE]
+    default_device_backend_map = {"cpu": GLOO, "cuda": NCCL, "xpu": XCCL, "mps": GLOO}
+    backend_capability = {
+        GLOO: ["cpu"],
+        NCCL: ["cuda"],
+        XCCL: ["xpu"],
+        UCC: ["cpu", "cuda"],
+        MPI: ["cpu"],
+    }
+    _makers = {}  # what register_backend added: name -> (maker, devices)
+
+    def __new__(cls, name: str):
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, but got {name!r}")
+        value = name.lower()
+        return getattr(cls, value.upper(), value)
+
+    @classmethod
+    def register_backend(cls, name, func, extended_api=False, devices=None):
+        """Let `init_process_group(name)` make groups with `func(store, rank, size, timeout)`, which returns
+        something with the methods of `_gloo_group.GlooGroup`."""
+        if hasattr(cls, name.upper()):
+            raise RuntimeError(f"{name.upper()} c10d backend already exist")
+        setattr(cls, name.upper(), name.lower())
+        cls.backend_list.append(name.lower())
+        devices = [devices] if isinstance(devices, str) else devices or ["cpu"]
+        cls.backend_capability[name.lower()] = devices
+        cls._makers[name.lower()] = func
+
+
+class BackendConfig:
+    """Which backend serves which type of device: "gloo", or "cpu:gloo,cuda:nccl"."""
+
+    def __init__(self, backend):
+        text = str(backend)
+        if ":" in text:
+            pairs = [part.split(":") for part in text.split(",")]
+            if any(len(pair) != 2 for pair in pairs):
+                raise ValueError(
+                    f"Invalid backend config {text!r}: expected a backend, or device:backend,..."
+                )
+            self.device_backend_map = {device: Backend(name) for device, name in pairs}
+        elif text in (Backend.UNDEFINED, ""):
+            self.device_backend_map = {"cpu": Backend.GLOO}
+        else:
+            devices = Backend.backend_capability.get(Backend(text), ["cpu"])
+            self.device_backend_map = {device: Backend(text) for device in devices}
+
+    def get_device_backend_map(self):
+        return self.device_backend_map
+
+    def __repr__(self):
+        return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
+
+    def cpu_backend(self):
+        """The backend of CPU tensors; raises where this build has none of the asked-for ones."""
+        name = self.device_backend_map.get("cpu")
+        if name is None:
+            asked = ", ".join(sorted(set(self.device_backend_map.values())))
+            raise DistBackendError(
+                f"{asked}: this build has no CUDA backend; use backend='gloo' for CPU tensors"
+            )
+        return name
+
+
+def _make_engine(backend, store, rank, size, timeout):
+    if backend == Backend.GLOO:
+        return GlooGroup(store, rank, size, timeout)
+    if backend in Backend._makers:
+        return Backend._makers[backend](store, rank, size, timeout)
+    if backend not in Backend.backend_list:
+        raise ValueError(
+            f"Invalid backend: '{backend}'. Valid backends are: {', '.join(Backend.backend_list)}"
+        )
+    raise DistBackendError(f"{backend}: this build has no such backend; use backend='gloo'")
+
+
+class ProcessGroup:
+    """A set of processes that communicate; made by `init_process_group` and `new_group`."""
+
+    def __init__(self, name, ranks, own_rank, backend, store, timeout, description=None):
+        self.group_name = name
+        self.group_desc = description or "undefined"
+        self.bound_device_id = None
+        self._ranks = list(ranks)  # global ranks, by rank in this group
+        self._rank = self._ranks.index(own_rank)
+        self._config = BackendConfig(backend)
+        self._backend_name = self._config.cpu_backend()
+        self._store = self._root_store = store
+        self._timeout = timeout
+        self.engine = _make_engine(self._backend_name, store, self._rank, len(self._ranks), timeout)
+
+    def rank(self):
+        return self._rank
+
+    def size(self):
+        return len(self._ranks)
+
+    def name(self):
+        return self._backend_name
+
+    def get_group_store(self):
+        return self._store
+
+    def _get_backend_name(self):
+        return self._backend_name
+
+    def set_timeout(self, timeout):
+        self._timeout = self.engine.timeout = timeout
+
+    def __repr__(self):
+        return f"<torch.distributed.ProcessGroup {self.group_name!r} of ranks {self._ranks}>"
+
+    def __deepcopy__(self, memo):
+        return self
+
+    # --- the calls that programs make on the group itself
+
+    def allreduce(self, tensors, op=None):
+        from ._reduce_op import ReduceOp
+
+        tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
+        op = getattr(op, "reduceOp", op)
+        return self.engine.all_reduce(list(tensors), ReduceOp.SUM if op is None else op, True)
+
+    def broadcast(self, tensors, root=0):
+        tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
+        return self.engine.broadcast(tensor, getattr(root, "rootRank", root), True)
+
+    def allgather(self, outputs, tensors):
+        nested = isinstance(tensors, (list, tuple))
+        return self.engine.all_gather(
+            outputs[0] if nested else outputs, tensors[0] if nested else tensors, True
+        )
+
+    def barrier(self, *_):
+        return self.engine.barrier(True)
+
+    def send(self, tensors, destination, tag=0):
+        return self.engine.send(tensors[0], destination, tag)
+
+    def recv(self, tensors, source, tag=0):
+        return self.engine.receive(tensors[0], source, tag)
+
+    def recv_anysource(self, tensors, tag=0):
+        return self.engine.receive(tensors[0], -1, tag)
+
+
+class World:
+    """The groups of this process."""
+
+    def __init__(self):
+        self.default_pg = None
+        self.groups = {}  # by name
+        self.made = 0  # ever: the same number on all ranks names a new group
+
+    @property
+    def pg_map(self):
+        return {group: (group._backend_name, group._store) for group in self.groups.values()}
+
+    @property
+    def pg_names(self):
+        return {group: name for name, group in self.groups.items()}
+
+    @property
+    def pg_group_ranks(self):
+        return {g: {rank: index for index, rank in enumerate(g._ranks)} for g in self.groups.values()}
+
+    @property
+    def group_count(self):
+        return self.made
+
+    def next_name(self):
+        self.made += 1
+        return str(self.made - 1)
+
+    def forget(self, group):
+        self.groups.pop(group.group_name, None)
+        if group is self.default_pg:
+            self.default_pg = None
+
+
+_world = World()
+
+
+class _GroupMeta(type):
+    @property
+    def WORLD(cls):
+        return _world.default_pg
+
+    @WORLD.setter
+    def WORLD(cls, group):
+        _world.default_pg = group
+
+
+class group(metaclass=_GroupMeta):
+    """`group.WORLD`: the group of all processes, or None before `init_process_group`."""
+
+
+class GroupMember(metaclass=_GroupMeta):
+    """`GroupMember.NON_GROUP_MEMBER`: what `new_group` returns to processes that are not in the group."""
+
+    NON_GROUP_MEMBER = -100
+
+
+def _get_default_group():
+    if _world.default_pg is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call init_process_group."
+        )
+    return _world.default_pg
+
+
+def _group_or_default(group) -> ProcessGroup:
+    return _get_default_group() if group is None else group
+
+
+def _rank_not_in_group(group) -> bool:
+    return group == GroupMember.NON_GROUP_MEMBER
+
+
+def _warn_not_in_group(name):
+    rank = _world.default_pg.rank() if _world.default_pg else -1
+    warnings.warn(
+        f"Running {name} on global rank {rank} which does not belong to the given group.", stacklevel=3
+    )
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether groups can be made with this backend."""
+    name = backend.lower()
+    return is_gloo_available() if name == "gloo" else name in Backend._makers

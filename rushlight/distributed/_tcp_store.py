@@ -1,0 +1,331 @@
+"""A store that one process serves to the others over TCP.
+
+A request is an operation's number, a count and as many byte strings; a reply a status and one byte string.
+Nothing that arrives is ever unpickled or evaluated, and the length of every string is limited.
+"""
+
+import os
+import select
+import socket
+import socketserver
+import struct
+import threading
+import time
+import weakref
+from datetime import timedelta
+
+from ._errors import DistNetworkError, DistStoreError, QueueEmptyError
+from .store import Store, Table, to_bytes
+
+_LIMIT = 1 << 28  # bytes of one string, strings of one request
+_OK, _FAILED, _TIMED_OUT, _EMPTY = range(4)
+_ERRORS = {_FAILED: DistStoreError, _TIMED_OUT: DistStoreError, _EMPTY: QueueEmptyError}
+
+
+def _send(connection, kind, strings):
+    parts = [struct.pack("<BI", kind, len(strings))]
+    for string in strings:
+        parts += [struct.pack("<I", len(string)), string]
+    connection.sendall(b"".join(parts))
+
+
+def _receive_exactly(connection, count):
+    pieces = bytearray()
+    while len(pieces) < count:
+        piece = connection.recv(min(count - len(pieces), 1 << 20))
+        if not piece:
+            raise ConnectionError("the other side closed the connection")
+        pieces += piece
+    return bytes(pieces)
+
+
+def _receive(connection):
+    kind, count = struct.unpack("<BI", _receive_exactly(connection, 5))
+    if count > _LIMIT:
+        raise ConnectionError(f"message of {count} parts refused")
+    strings = []
+    for _ in range(count):
+        (length,) = struct.unpack("<I", _receive_exactly(connection, 4))
+        if length > _LIMIT:
+            raise ConnectionError(f"message of {length} bytes refused")
+        strings.append(_receive_exactly(connection, length))
+    return kind, strings
+
+
+def _number(value):
+    return str(value).encode()
+
+
+def _keys(strings):
+    return [string.decode() for string in strings]
+
+
+# What the server does for each operation: (table, strings) -> bytes.
+def _set(table, key, value):
+    table.set(key.decode(), value)
+
+
+def _append(table, key, value):
+    table.append(key.decode(), value)
+
+
+def _get(table, key, seconds):
+    return table.get(key.decode(), float(seconds))
+
+
+def _wait(table, seconds, *keys):
+    table.wait(_keys(keys), float(seconds))
+
+
+def _add(table, key, amount):
+    return _number(table.add(key.decode(), int(amount)))
+
+
+def _check(table, *keys):
+    return _number(int(table.check(_keys(keys))))
+
+
+def _compare_set(table, key, expected, desired):
+    return table.compare_set(key.decode(), expected, desired)
+
+
+def _delete(table, key):
+    return _number(int(table.delete(key.decode())))
+
+
+def _count(table):
+    return _number(len(table.values))
+
+
+def _list(table):
+    return b"\0".join(key.encode() for key in list(table.values))
+
+
+def _push(table, key, value):
+    table.push(key.decode(), value)
+
+
+def _pop(table, key, seconds):
+    return table.pop(key.decode(), float(seconds))
+
+
+def _queue_length(table, key):
+    return _number(len(table.queues.get(key.decode(), ())))
+
+
+_OPERATIONS = [_set, _append, _get, _wait, _add, _check, _compare_set, _delete, _count, _list, _push, _pop]
+_OPERATIONS += [_queue_length]
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    """One client's connection."""
+
+    def handle(self):
+        self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while True:
+            try:
+                kind, strings = _receive(self.request)
+                _send(self.request, *self._answer(kind, strings))
+            except OSError:
+                return
+
+    def _answer(self, kind, strings):
+        try:
+            result = _OPERATIONS[kind](self.server.table, *strings)
+        except QueueEmptyError as error:
+            return _EMPTY, [str(error).encode()]
+        except DistStoreError as error:
+            return _TIMED_OUT, [str(error).encode()]
+        except (IndexError, TypeError, ValueError) as error:
+            return _FAILED, [f"malformed request: {error}".encode()]
+        return _OK, [result or b""]
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 4096
+
+    def __init__(self, host, port, listening=None):
+        self.table, self.users = Table(), 0
+        family, address = _bind_address(host, port)
+        self.address_family = family
+        super().__init__(address, _Handler, bind_and_activate=False)
+        if listening is not None:
+            self.socket.close()
+            self.socket = socket.socket(fileno=os.dup(listening))
+            self.server_address = self.socket.getsockname()
+        else:
+            if family == socket.AF_INET6:
+                self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            self.server_bind()
+        self.server_activate()
+        threading.Thread(target=self.serve_forever, args=(0.1,), daemon=True, name="TCPStore").start()
+
+
+def _bind_address(host, port):
+    """All addresses of this host, as the others may know it by another one; IPv6 too where there is IPv6."""
+    if socket.has_ipv6:
+        try:
+            with socket.socket(socket.AF_INET6):
+                return socket.AF_INET6, ("::", port)
+        except OSError:
+            pass
+    return socket.AF_INET, ("", port)
+
+
+class TCPStore(Store):
+    """The store of a job: `is_master=True` serves it at `host_name:port`, the others connect to it.
+
+    Args:
+        host_name, port: where the server is; port 0 lets the server choose a free one (see `.port`).
+        world_size: how many processes use the store; None when that is not known beforehand.
+        timeout: limit for connecting and for every `get` and `wait`.
+        wait_for_workers: whether the constructor returns only when all `world_size` processes are here.
+        master_listen_fd: a socket that listens already, for the server.
+
+    Raises:
+        DistNetworkError: the server cannot be reached in time, or its port is taken.
+    """
+
+    def __init__(
+        self,
+        host_name,
+        port,
+        world_size=None,
+        is_master=False,
+        timeout=timedelta(seconds=300),
+        wait_for_workers=True,
+        multi_tenant=False,
+        master_listen_fd=None,
+        use_libuv=True,
+    ):
+        super().__init__()
+        self.set_timeout(timeout)
+        self.host, self.port, self.libuvBackend = host_name, port, use_libuv
+        self._lock, self._connection, self._pid = threading.Lock(), None, None
+        self._server = self._serve(multi_tenant, master_listen_fd) if is_master else None
+        self._connect()
+        if wait_for_workers and world_size:
+            self._wait_for_workers(world_size, is_master)
+
+    _servers = {}  # by port, for several stores of one process
+
+    def _serve(self, multi_tenant, listening):
+        server = self._servers.get(self.port) if multi_tenant else None
+        if server is None:
+            try:
+                server = _Server(self.host, self.port, listening)
+            except OSError as error:
+                raise DistNetworkError(
+                    "The server socket has failed to listen on any local network address. port: "
+                    f"{self.port}, {error.strerror} (EADDRINUSE: another process uses it; choose "
+                    "another, or 0 for a free one)"
+                ) from None
+            self._servers[server.server_address[1]] = server
+        self.port = server.server_address[1]
+        server.users += 1
+        weakref.finalize(self, _let_go, server).atexit = False
+        return server
+
+    def _connect(self):
+        deadline = time.monotonic() + self.timeout.total_seconds()
+        host = "localhost" if self._server else self.host
+        pause = 0.01
+        while True:
+            try:
+                connection = socket.create_connection((host, self.port), timeout=5)
+                break
+            except OSError as error:
+                if time.monotonic() + pause > deadline:
+                    limit = round(self.timeout.total_seconds() * 1000)
+                    raise DistNetworkError(
+                        f"The client socket has timed out after {limit}ms "
+                        f"while trying to connect to ({self.host}, {self.port}): {error}"
+                    ) from None
+                time.sleep(pause)
+                pause = min(2 * pause, 0.5)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(None)
+        self._connection, self._pid = connection, os.getpid()
+
+    def _wait_for_workers(self, world_size, is_master):
+        arrived = self.add("init/", 1)
+        if arrived % world_size == 0:
+            self.set(f"init/complete/{arrived // world_size}", b"1")
+        if is_master:
+            self.wait([f"init/complete/{-(-arrived // world_size)}"])
+
+    def _ask(self, operation, *strings, seconds=None):
+        """Send a request and return the reply; `seconds`: how long the server itself may wait."""
+        with self._lock:
+            if self._pid != os.getpid():  # after a fork the parent's connection is the parent's
+                self._connect()
+            try:
+                _send(self._connection, _OPERATIONS.index(operation), strings)
+                if seconds is not None:
+                    ready, _, _ = select.select([self._connection], [], [], seconds + 10)
+                    if not ready:
+                        raise ConnectionError("no answer")
+                status, (reply,) = _receive(self._connection)
+            except OSError as error:
+                raise DistNetworkError(
+                    f"TCPStore: lost the server at ({self.host}, {self.port}): {error}; it has ended, or the "
+                    "network is interrupted"
+                ) from None
+        if status != _OK:
+            raise _ERRORS.get(status, DistStoreError)(reply.decode())
+        return reply
+
+    def set(self, key, value):
+        self._ask(_set, key.encode(), to_bytes(value))
+
+    def append(self, key, value):
+        self._ask(_append, key.encode(), to_bytes(value))
+
+    def get(self, key):
+        seconds = self.timeout.total_seconds()
+        return self._ask(_get, key.encode(), _number(seconds), seconds=seconds)
+
+    def add(self, key, amount):
+        return int(self._ask(_add, key.encode(), _number(amount)))
+
+    def check(self, keys):
+        return self._ask(_check, *(key.encode() for key in keys)) == b"1"
+
+    def compare_set(self, key, expected, desired):
+        return self._ask(_compare_set, key.encode(), to_bytes(expected), to_bytes(desired))
+
+    def delete_key(self, key):
+        return self._ask(_delete, key.encode()) == b"1"
+
+    def num_keys(self):
+        return int(self._ask(_count))
+
+    def list_keys(self):
+        return [key.decode() for key in self._ask(_list).split(b"\0") if key]
+
+    def queue_push(self, key, value):
+        self._ask(_push, key.encode(), to_bytes(value))
+
+    def queue_pop(self, key, block=True):
+        seconds = self.timeout.total_seconds() if block else 0
+        return self._ask(_pop, key.encode(), _number(seconds), seconds=seconds)
+
+    def queue_len(self, key):
+        return int(self._ask(_queue_length, key.encode()))
+
+    def _wait_seconds(self, keys, seconds):
+        self._ask(_wait, _number(seconds), *(key.encode() for key in keys), seconds=seconds)
+
+    def clone(self):
+        """A connection of its own, so that a blocking `get` here does not hold up the other."""
+        return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)
+
+
+def _let_go(server):
+    server.users -= 1
+    if server.users == 0:
+        TCPStore._servers.pop(server.server_address[1], None)
+        server.shutdown()
+        server.server_close()

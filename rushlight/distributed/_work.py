@@ -1,0 +1,127 @@
+"""Collectives under way."""
+
+import queue
+import threading
+from datetime import timedelta
+
+from ._errors import DistBackendError
+
+
+class Work:
+    """A collective that was started with `async_op=True`; its tensors must not be touched before `wait`."""
+
+    def __init__(self):
+        self._done = threading.Event()
+        self._error = None
+        self._results = []
+        self._future = None
+        self._lock = threading.Lock()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Block until the collective is over; raises what it raised, or DistBackendError after `timeout`."""
+        if not self._done.wait(timeout.total_seconds() if timeout else None):
+            raise DistBackendError(f"Work.wait: not finished within {timeout}")
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self):
+        return self._error
+
+    def result(self):
+        """The output tensors."""
+        self.wait()
+        return self._results
+
+    def synchronize(self):
+        self.wait()
+
+    def get_future(self):
+        """A `torch.futures.Future` of the output tensors."""
+        from ..futures import Future
+
+        with self._lock:
+            if self._future is None:
+                self._future = Future()
+                if self._done.is_set():
+                    self._fulfil()
+            return self._future
+
+    def _fulfil(self):
+        if self._error is not None:
+            self._future.set_exception(self._error)
+        else:
+            self._future.set_result(self._results)
+
+    def _run(self, body):
+        try:
+            self._results = body()
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._done.set()
+            if self._future is not None:
+                self._fulfil()
+
+
+class MessageWork(Work):
+    """A message to or from one rank: whoever waits moves it."""
+
+    def __init__(self, move, results):
+        super().__init__()
+        self._move, self._results, self._source = move, results, -1
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        if not self._done.is_set():
+            self._source = self._move(timeout)
+            self._done.set()
+        return True
+
+    def source_rank(self):
+        """The rank that sent what was received."""
+        self.wait()
+        return self._source
+
+    _source_rank = source_rank
+
+
+def finished(results):
+    """The work of a collective that ran already."""
+    work = Work()
+    work._results = results
+    work._done.set()
+    return work
+
+
+class Worker:
+    """Runs collectives one after the other on a thread of its own, which starts with the first."""
+
+    def __init__(self, name):
+        self._name, self._tasks, self._thread = name, queue.SimpleQueue(), None
+
+    def submit(self, body) -> Work:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
+            self._thread.start()
+        work = Work()
+        self._tasks.put((work, body))
+        return work
+
+    def _serve(self):
+        while (task := self._tasks.get()) is not None:
+            work, body = task
+            work._run(body)
+            del task, work, body  # the thread keeps no tensor alive while it waits
+
+    def stop(self):
+        if self._thread is not None:
+            self._tasks.put(None)
+            if self._thread is not threading.current_thread():
+                self._thread.join()
+            self._thread = None

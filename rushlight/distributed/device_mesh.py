@@ -1,0 +1,229 @@
+"""Ranks laid out as an array, with a process group along each dimension."""
+
+import math
+import threading
+
+from .. import Tensor, arange, int64
+from .. import tensor as make_tensor
+from ._initialize import get_rank, get_world_size, init_process_group, is_initialized, new_group
+from ._process_group import _get_default_group, _rank_not_in_group
+
+__all__ = ["DeviceMesh", "init_device_mesh"]
+
+
+class DeviceMesh:
+    """An n-dimensional arrangement of ranks, used as `mesh["dp"]`, `mesh.get_group("tp")`.
+
+    Args:
+        device_type: "cpu".
+        mesh: array of global ranks, a tensor or nested lists.
+        mesh_dim_names: a name for each dimension.
+
+    Every process of the job makes the same mesh. Raises ValueError for names that do not fit.
+    """
+
+    def __init__(self, device_type, mesh, *, mesh_dim_names=None, backend_override=None, _init_backend=True,
+                 _rank=None):  # fmt: skip
+        self.device_type = device_type
+        self.mesh = (mesh.detach() if isinstance(mesh, Tensor) else make_tensor(mesh)).to(int64)
+        if mesh_dim_names is not None and len(mesh_dim_names) != self.mesh.dim():
+            raise ValueError(f"DeviceMesh: {self.mesh.dim()} dimensions, but the names {mesh_dim_names}")
+        self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
+        self._parent, self._groups, self._flattened = None, [], {}
+        if _init_backend:
+            if not is_initialized():
+                init_process_group()
+            self._groups = [self._make_groups(dim) for dim in range(self.mesh.dim())]
+        self._own_rank = get_rank() if _rank is None else _rank
+
+    def _make_groups(self, dim):
+        """Groups of the ranks that differ along one dimension only; returns the one with this process."""
+        if self.mesh.dim() == 1 and self.mesh.numel() == get_world_size():
+            return _get_default_group()
+        mine = None
+        name = self.mesh_dim_names[dim] if self.mesh_dim_names else f"dim_{dim}"
+        for ranks in self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist():
+            made = new_group(ranks, group_desc=f"mesh_{name}")
+            if not _rank_not_in_group(made):
+                mine = made
+        return mine
+
+    @classmethod
+    def from_group(cls, group, device_type, mesh=None, *, mesh_dim_names=None):
+        """A mesh over groups that exist: one group, or one per dimension together with the mesh."""
+        groups = group if isinstance(group, list) else [group]
+        if mesh is None:
+            if len(groups) != 1:
+                raise ValueError("Must pass mesh if passing multiple ProcessGroups")
+            mesh = groups[0]._ranks
+        made = cls(device_type, mesh, mesh_dim_names=mesh_dim_names, _init_backend=False)
+        if made.mesh.dim() != len(groups):
+            raise ValueError(
+                f"a mesh of {made.mesh.dim()} dimensions needs as many groups, got {len(groups)}"
+            )
+        made._groups = groups
+        return made
+
+    @property
+    def shape(self):
+        return tuple(self.mesh.shape)
+
+    @property
+    def ndim(self):
+        return self.mesh.dim()
+
+    def size(self, mesh_dim=None):
+        """Number of ranks, of the mesh or along a dimension."""
+        return self.mesh.numel() if mesh_dim is None else self.mesh.shape[self._dim(mesh_dim)]
+
+    def _dim(self, mesh_dim):
+        if not isinstance(mesh_dim, str):
+            return mesh_dim
+        if not self.mesh_dim_names or mesh_dim not in self.mesh_dim_names:
+            raise KeyError(f"Invalid mesh_dim_name {mesh_dim!r}. The mesh has {self.mesh_dim_names}")
+        return self.mesh_dim_names.index(mesh_dim)
+
+    def get_group(self, mesh_dim=None):
+        """The process group of this rank along a dimension, which may be left out of 1-d meshes."""
+        if mesh_dim is None and self.ndim > 1:
+            raise RuntimeError(
+                f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be "
+                "specified when device_mesh.ndim > 1."
+            )
+        return self._groups[self._dim(mesh_dim or 0)]
+
+    def get_all_groups(self):
+        return list(self._groups)
+
+    def get_rank(self):
+        """The global rank."""
+        return self._own_rank
+
+    def get_coordinate(self):
+        """Where this rank stands, or None when it is not in the mesh."""
+        found = (self.mesh == self._own_rank).nonzero()
+        return found[0].tolist() if len(found) else None
+
+    def get_local_rank(self, mesh_dim=None):
+        """This rank's position along a dimension."""
+        if mesh_dim is None and self.ndim > 1:
+            raise RuntimeError(
+                f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be "
+                "specified when device_mesh.ndim > 1."
+            )
+        return self.get_coordinate()[self._dim(mesh_dim or 0)]
+
+    def __getitem__(self, names):
+        """The mesh along the named dimensions through this rank."""
+        names = (names,) if isinstance(names, str) else tuple(names)
+        if not self.mesh_dim_names:
+            raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        if len(names) == 1 and names[0] in self._flattened:
+            return self._flattened[names[0]]
+        dims = [self._dim(name) for name in names]
+        if names == self.mesh_dim_names:
+            return self
+        coordinate = self.get_coordinate() or [0] * self.ndim
+        index = tuple(slice(None) if d in dims else coordinate[d] for d in range(self.ndim))
+        order = sorted(dims)
+        part = self.mesh[index].permute([order.index(d) for d in dims])
+        made = DeviceMesh(
+            self.device_type, part, mesh_dim_names=names, _init_backend=False, _rank=self._own_rank
+        )
+        made._groups, made._parent = [self._groups[d] for d in dims], self
+        return made
+
+    def _flatten(self, mesh_dim_name=None):
+        """The 1-d mesh of all ranks of this one; the parent finds it by its name."""
+        name = mesh_dim_name or "_".join(self.mesh_dim_names or ["flat"])
+        root = self._get_root_mesh()
+        if name not in root._flattened:
+            made = DeviceMesh(
+                self.device_type,
+                self.mesh.flatten(),
+                mesh_dim_names=(name,),
+                _init_backend=False,
+                _rank=self._own_rank,
+            )
+            # All ranks make all groups: one for each copy of this part in the whole mesh.
+            others = [d for d in range(root.ndim) if not self._has_root_dim(root, d)]
+            mine = [d for d in range(root.ndim) if d not in others]
+            count = math.prod(root.mesh.shape[d] for d in mine)
+            for ranks in root.mesh.permute(others + mine).reshape(-1, count).tolist():
+                group = new_group(ranks, group_desc=f"mesh_{name}")
+                if not _rank_not_in_group(group):
+                    made._groups = [group]
+            made._parent = root
+            root._flattened[name] = made
+        return root._flattened[name]
+
+    def _has_root_dim(self, root, dim):
+        return not root.mesh_dim_names or root.mesh_dim_names[dim] in (self.mesh_dim_names or ())
+
+    def _get_root_mesh(self):
+        return self if self._parent is None else self._parent._get_root_mesh()
+
+    def __enter__(self):
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *_):
+        _stack().pop()
+
+    def __eq__(self, other):
+        return isinstance(other, DeviceMesh) and (
+            self.device_type == other.device_type
+            and self.mesh.tolist() == other.mesh.tolist()
+            and self.mesh_dim_names == other.mesh_dim_names
+        )
+
+    def __hash__(self):
+        return hash((self.device_type, str(self.mesh.tolist()), self.mesh_dim_names))
+
+    def __repr__(self):
+        if self.mesh_dim_names:
+            dims = ", ".join(f"{name}={size}" for name, size in zip(self.mesh_dim_names, self.shape))
+            return f"DeviceMesh(({dims}), '{self.device_type}', stride={tuple(self.mesh.stride())})"
+        return f"DeviceMesh({self.shape}, '{self.device_type}', stride={tuple(self.mesh.stride())})"
+
+
+_entered = threading.local()
+
+
+def _stack():
+    if not hasattr(_entered, "meshes"):
+        _entered.meshes = []
+    return _entered.meshes
+
+
+def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
+    """All ranks of the job as an array of this shape, in order.
+
+    Args:
+        device_type: "cpu".
+        mesh_shape: sizes; their product is the number of processes.
+        mesh_dim_names: names of the dimensions, each once.
+
+    Raises RuntimeError for names that do not fit or come twice, and for a shape of another size.
+    """
+    if mesh_dim_names is not None:
+        if len(set(mesh_dim_names)) != len(mesh_dim_names):
+            raise RuntimeError(
+                f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in {mesh_dim_names}"
+            )
+        if len(mesh_shape) != len(mesh_dim_names):
+            raise RuntimeError(
+                "mesh_shape and mesh_dim_names should have same length! Found len(mesh_dim_names): "
+                f"{len(mesh_dim_names)} and len(mesh_shape): {len(mesh_shape)}"
+            )
+    if not device_type.isalpha():
+        raise RuntimeError(
+            f"Device type with index is not supported but got {device_type}. Use its name alone"
+        )
+    if not is_initialized():
+        init_process_group()
+    count = math.prod(mesh_shape)
+    if count != get_world_size():
+        raise RuntimeError(f"Mesh should not be bigger than default world size {get_world_size()}, but found "
+                           f"{count} ranks!")  # fmt: skip
+    return DeviceMesh(device_type, arange(count).view(mesh_shape), mesh_dim_names=mesh_dim_names)

@@ -1,0 +1,235 @@
+"""Key-value stores in which the processes of a job find each other.
+
+Keys are strings, values bytes (strings are encoded). `get` and `wait` block until somebody else has set the
+keys; after `timeout` they raise `DistStoreError`. `TCPStore` and `FileStore` have modules of their own.
+"""
+
+import threading
+import time
+from collections import deque
+from datetime import timedelta
+
+from ._errors import DistStoreError, QueueEmptyError
+
+__all__ = ["HashStore", "PrefixStore", "Store"]
+
+
+def to_bytes(value):
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+class Store:
+    """The base of all stores: a subclass gives `set`, `get`, `add`, `check`, `compare_set`, `delete_key`,
+    `num_keys` and `_wait_seconds`."""
+
+    def __init__(self):
+        self._timeout = timedelta(seconds=300)
+
+    @property
+    def timeout(self):
+        return self._timeout
+
+    def set_timeout(self, timeout):
+        """Limit for every later `get` and `wait`."""
+        self._timeout = timeout
+
+    def wait(self, keys, timeout=None):
+        """Block until all keys are set; raises DistStoreError after `timeout` (default: the store's)."""
+        self._wait_seconds(list(keys), (timeout or self.timeout).total_seconds())
+
+    def multi_get(self, keys):
+        return [self.get(key) for key in keys]
+
+    def multi_set(self, keys, values):
+        for key, value in zip(keys, values, strict=True):
+            self.set(key, value)
+
+    def has_extended_api(self):
+        return True
+
+    def clone(self):
+        """Another handle of the same contents, for another thread."""
+        return self
+
+
+class Table:
+    """The contents of a store inside one process, safe for threads."""
+
+    def __init__(self):
+        self.values = {}
+        self.queues = {}
+        self.changed = threading.Condition()
+
+    def set(self, key, value):
+        with self.changed:
+            self.values[key] = value
+            self.changed.notify_all()
+
+    def append(self, key, value):
+        with self.changed:
+            self.values[key] = self.values.get(key, b"") + value
+            self.changed.notify_all()
+
+    def add(self, key, amount):
+        with self.changed:
+            try:
+                total = int(self.values.get(key, b"0")) + amount
+            except ValueError:
+                raise DistStoreError(f"add: the value of key {key!r} is not a number") from None
+            self.values[key] = str(total).encode()
+            self.changed.notify_all()
+            return total
+
+    def compare_set(self, key, expected, desired):
+        """Set when the present value is `expected`, or when there is none and `expected` is empty."""
+        with self.changed:
+            current = self.values.get(key)
+            if current == expected or (current is None and not expected):
+                self.values[key] = desired
+                self.changed.notify_all()
+            return self.values.get(key, expected)
+
+    def wait(self, keys, seconds):
+        with self.changed:
+            if not self.changed.wait_for(lambda: all(k in self.values for k in keys), seconds):
+                raise timed_out(keys, seconds)
+
+    def get(self, key, seconds):
+        self.wait([key], seconds)
+        with self.changed:
+            return self.values[key]
+
+    def check(self, keys):
+        return all(key in self.values for key in keys)
+
+    def delete(self, key):
+        with self.changed:
+            return self.values.pop(key, None) is not None
+
+    def push(self, key, value):
+        with self.changed:
+            self.queues.setdefault(key, deque()).append(value)
+            self.changed.notify_all()
+
+    def pop(self, key, seconds):
+        with self.changed:
+            if not self.changed.wait_for(lambda: self.queues.get(key), seconds):
+                raise QueueEmptyError(f"queue {key!r} is empty")
+            return self.queues[key].popleft()
+
+
+def timed_out(keys, seconds):
+    return DistStoreError(f"wait timeout after {round(seconds * 1000)}ms, keys: {', '.join(keys)}")
+
+
+class HashStore(Store):
+    """A store for the threads of one process."""
+
+    def __init__(self):
+        super().__init__()
+        self._table = Table()
+
+    def set(self, key, value):
+        self._table.set(key, to_bytes(value))
+
+    def get(self, key):
+        return self._table.get(key, self.timeout.total_seconds())
+
+    def add(self, key, amount):
+        return self._table.add(key, amount)
+
+    def append(self, key, value):
+        self._table.append(key, to_bytes(value))
+
+    def check(self, keys):
+        return self._table.check(keys)
+
+    def compare_set(self, key, expected, desired):
+        return self._table.compare_set(key, to_bytes(expected), to_bytes(desired))
+
+    def delete_key(self, key):
+        return self._table.delete(key)
+
+    def num_keys(self):
+        return len(self._table.values)
+
+    def list_keys(self):
+        return list(self._table.values)
+
+    def queue_push(self, key, value):
+        self._table.push(key, to_bytes(value))
+
+    def queue_pop(self, key, block=True):
+        return self._table.pop(key, self.timeout.total_seconds() if block else 0)
+
+    def queue_len(self, key):
+        return len(self._table.queues.get(key, ()))
+
+    def _wait_seconds(self, keys, seconds):
+        self._table.wait(keys, seconds)
+
+
+class PrefixStore(Store):
+    """Another store, all keys behind a prefix: what several users of one store need."""
+
+    def __init__(self, prefix, store):
+        super().__init__()
+        self.prefix, self.underlying_store = prefix, store
+
+    @property
+    def timeout(self):
+        return self.underlying_store.timeout
+
+    def set_timeout(self, timeout):
+        self.underlying_store.set_timeout(timeout)
+
+    def _key(self, key):
+        return f"{self.prefix}/{key}"
+
+    def set(self, key, value):
+        self.underlying_store.set(self._key(key), value)
+
+    def get(self, key):
+        return self.underlying_store.get(self._key(key))
+
+    def add(self, key, amount):
+        return self.underlying_store.add(self._key(key), amount)
+
+    def append(self, key, value):
+        self.underlying_store.append(self._key(key), value)
+
+    def check(self, keys):
+        return self.underlying_store.check([self._key(key) for key in keys])
+
+    def compare_set(self, key, expected, desired):
+        return self.underlying_store.compare_set(self._key(key), expected, desired)
+
+    def delete_key(self, key):
+        return self.underlying_store.delete_key(self._key(key))
+
+    def num_keys(self):
+        return self.underlying_store.num_keys()
+
+    def queue_push(self, key, value):
+        self.underlying_store.queue_push(self._key(key), value)
+
+    def queue_pop(self, key, block=True):
+        return self.underlying_store.queue_pop(self._key(key), block)
+
+    def queue_len(self, key):
+        return self.underlying_store.queue_len(self._key(key))
+
+    def _wait_seconds(self, keys, seconds):
+        self.underlying_store._wait_seconds([self._key(key) for key in keys], seconds)
+
+    def clone(self):
+        return PrefixStore(self.prefix, self.underlying_store.clone())
+
+
+def poll(ready, seconds, keys, interval=0.01):
+    """Ask until `ready()`; raises DistStoreError when the time is over."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > deadline:
+            raise timed_out(keys, seconds)
+        time.sleep(interval)
