@@ -23,6 +23,33 @@ from rushlight.utils.data.sampler import (
     WeightedRandomSampler,
 )
 
+# Data pipes are old and large: they load when somebody asks for them.
+_PIPES = {
+    "datapipe": ("DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe"),
+    "_decorator": (
+        "argument_validation",
+        "functional_datapipe",
+        "guaranteed_datapipes_determinism",
+        "non_deterministic",
+        "runtime_validation",
+        "runtime_validation_disabled",
+    ),
+}
+
+
+def __getattr__(name):
+    import importlib
+
+    if name in ("datapipes", "graph", "graph_settings"):
+        return importlib.import_module(f"rushlight.utils.data.{name}")
+    for module, names in _PIPES.items():
+        if name in names:
+            import rushlight.utils.data.datapipes  # the steps become methods
+
+            return getattr(importlib.import_module(f"rushlight.utils.data.datapipes.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "BatchSampler",
     "ChainDataset",

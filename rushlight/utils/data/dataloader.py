@@ -5,6 +5,7 @@ import weakref
 from rushlight.utils.data import _resume
 from rushlight.utils.data._iterators import (
     _BaseDataLoaderIter,  # noqa: F401
+    _is_pipe,
     _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )
@@ -84,6 +85,8 @@ class DataLoader:
         self.worker_init_fn = worker_init_fn
         self.multiprocessing_context = multiprocessing_context
         self.in_order = in_order
+        if _is_pipe(dataset, "_DataPipe"):
+            self.dataset, shuffle = _wrap_pipe(dataset, shuffle)
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
             _check_stream_options(shuffle, sampler, batch_sampler)
@@ -248,6 +251,16 @@ def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_work
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _wrap_pipe(pipe, shuffle):
+    """A data pipe as it travels to workers, and the shuffling that is left to do for the loader."""
+    from rushlight.utils.data.datapipes import datapipe
+    from rushlight.utils.data.graph_settings import apply_shuffle_settings
+
+    if isinstance(pipe, datapipe.MapDataPipe):
+        return datapipe._MapDataPipeSerializationWrapper(pipe), shuffle
+    return datapipe._IterDataPipeSerializationWrapper(apply_shuffle_settings(pipe, shuffle)), None
 
 
 def _check_stream_options(shuffle, sampler, batch_sampler):

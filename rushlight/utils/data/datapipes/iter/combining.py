@@ -1,0 +1,237 @@
+"""Steps that join streams, or split one."""
+
+import copy as copying
+import warnings
+from collections import deque
+
+from rushlight.utils.data.datapipes._decorator import functional_datapipe
+from rushlight.utils.data.datapipes.datapipe import IterDataPipe
+from rushlight.utils.data.datapipes.utils.common import StreamWrapper
+
+__all__ = [
+    "ConcaterIterDataPipe",
+    "DemultiplexerIterDataPipe",
+    "ForkerIterDataPipe",
+    "MultiplexerIterDataPipe",
+    "ZipperIterDataPipe",
+]
+
+
+def _check_pipes(datapipes):
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, IterDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `IterDataPipe`")
+
+
+class _Joined(IterDataPipe):
+    def __init__(self, *datapipes):
+        _check_pipes(datapipes)
+        self.datapipes = datapipes
+
+
+@functional_datapipe("concat")
+class ConcaterIterDataPipe(_Joined):
+    """One stream after the other."""
+
+    def __iter__(self):
+        for pipe in self.datapipes:
+            yield from pipe
+
+    def __len__(self):
+        return sum(self._source_length(*self.datapipes))
+
+
+@functional_datapipe("zip")
+class ZipperIterDataPipe(_Joined):
+    """Tuples of one sample from each, until one stream ends."""
+
+    def __iter__(self):
+        yield from zip(*self.datapipes)
+
+    def __len__(self):
+        return min(self._source_length(*self.datapipes))
+
+
+@functional_datapipe("mux")
+class MultiplexerIterDataPipe(_Joined):
+    """One sample from each in turn, until one stream ends."""
+
+    def __iter__(self):
+        for samples in zip(*self.datapipes):
+            yield from samples
+
+    def __len__(self):
+        return min(self._source_length(*self.datapipes)) * len(self.datapipes)
+
+
+class _Splitter(IterDataPipe):
+    """Reads a stream for several children, each of which reads at its own pace.
+
+    All children read the same pass. A child that starts again starts a new pass, for its siblings too.
+    """
+
+    def __init__(self, datapipe, num_instances, buffer_size, name):
+        if buffer_size < 0:
+            warnings.warn(
+                f"Unlimited buffer size is set for `{name}`, please be aware of OOM at random places",
+                UserWarning,
+                stacklevel=4,
+            )
+        self.main_datapipe = datapipe
+        self.num_instances = num_instances
+        self.buffer_size = buffer_size
+        self.pass_number = 0
+        self._forget()
+
+    def _forget(self):
+        self._source = None
+        self._buffers = [deque() for _ in range(self.num_instances)]
+        self._exhausted = False
+        self._finished = [False] * self.num_instances
+
+    def __getstate__(self):
+        state = super().__getstate__()
+        if isinstance(state, dict):
+            state = {
+                k: v for k, v in state.items() if k not in ("_source", "_buffers", "_finished", "_exhausted")
+            }
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._forget()
+
+    def restart(self):
+        if not all(self._finished):
+            warnings.warn(
+                "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer "
+                "and each child DataPipe will read from the start again.",
+                UserWarning,
+                stacklevel=4,
+            )
+        for buffer in self._buffers:
+            StreamWrapper.close_streams(list(buffer))
+        self.pass_number += 1
+        self._forget()
+
+    def values_for(self, child):
+        if self._source is None:
+            self._source = iter(self.main_datapipe)
+        while True:
+            if self._buffers[child]:
+                yield self._buffers[child].popleft()
+            elif self._exhausted or not self._read():
+                break
+        self._finished[child] = True
+
+    def _read(self):
+        """Hands one sample to those whom it concerns; False at the end."""
+        try:
+            value = next(self._source)
+        except StopIteration:
+            self._exhausted = True
+            return False
+        self._hand_out(value)
+        return True
+
+    def _hand_out(self, value):
+        raise NotImplementedError
+
+
+class _ChildDataPipe(IterDataPipe):
+    """One of the streams that a stream was split into."""
+
+    def __init__(self, main_datapipe, instance_id):
+        self.main_datapipe = main_datapipe
+        self.instance_id = instance_id
+
+    def __iter__(self):
+        yield from self.main_datapipe.values_for(self.instance_id)
+
+    def _begin(self):
+        if self._valid_iterator_id == self.main_datapipe.pass_number:
+            self.main_datapipe.restart()
+        self._valid_iterator_id = self.main_datapipe.pass_number
+        return self._valid_iterator_id
+
+    def _is_current(self, number):
+        return number == self._valid_iterator_id == self.main_datapipe.pass_number
+
+    def __len__(self):
+        return self.main_datapipe.length_for(self)
+
+
+def _check_count(num_instances):
+    if num_instances < 1:
+        raise ValueError(f"Expected `num_instances` larger than 0, but {num_instances} is found")
+
+
+class _ForkerIterDataPipe(_Splitter):
+    def __init__(self, datapipe, num_instances, buffer_size=1000, copy=None):
+        copiers = {None: None, "shallow": copying.copy, "deep": copying.deepcopy}
+        if copy not in copiers:
+            raise ValueError(
+                f"Unknown copy method `{copy}` requested, choose one of None, `shallow` or `deep`."
+            )
+        super().__init__(datapipe, num_instances, buffer_size, "fork")
+        self.copy_fn = copiers[copy]
+
+    def _hand_out(self, value):
+        for buffer in self._buffers:
+            buffer.append(value if self.copy_fn is None else self.copy_fn(value))
+            if 0 <= self.buffer_size < len(buffer) - 1:
+                raise BufferError(
+                    f"ForkerIterDataPipe buffer overflow,buffer size {self.buffer_size} is insufficient."
+                )
+
+    def length_for(self, child):
+        return child._source_length(self.main_datapipe)[0]
+
+
+@functional_datapipe("fork")
+class ForkerIterDataPipe(IterDataPipe):
+    """Several streams of all samples."""
+
+    def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
+        _check_count(num_instances)
+        if num_instances == 1:
+            return datapipe
+        splitter = _ForkerIterDataPipe(datapipe, num_instances, buffer_size, copy)
+        return [_ChildDataPipe(splitter, i) for i in range(num_instances)]
+
+
+class _DemultiplexerIterDataPipe(_Splitter):
+    def __init__(self, datapipe, num_instances, classifier_fn, drop_none, buffer_size):
+        super().__init__(datapipe, num_instances, buffer_size, "demux")
+        self.classifier_fn = classifier_fn
+        self.drop_none = drop_none
+
+    def _hand_out(self, value):
+        place = self.classifier_fn(value)
+        if place is None and self.drop_none:
+            return StreamWrapper.close_streams(value)
+        if place is None or not 0 <= place < self.num_instances:
+            raise ValueError(
+                f"Output of the classification fn should be between 0 and {self.num_instances - 1}. "
+                f"{place} is returned."
+            )
+        self._buffers[place].append(value)
+        if 0 <= self.buffer_size < sum(map(len, self._buffers)) - 1:
+            raise BufferError(
+                f"DemultiplexerIterDataPipe buffer overflow, buffer size {self.buffer_size} is insufficient."
+            )
+        return None
+
+    def length_for(self, child):
+        raise TypeError(f"{type(child).__name__} instance doesn't have valid length")
+
+
+@functional_datapipe("demux")
+class DemultiplexerIterDataPipe(IterDataPipe):
+    """Several streams, to each of which a function sends its samples."""
+
+    def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
+        _check_count(num_instances)
+        splitter = _DemultiplexerIterDataPipe(datapipe, num_instances, classifier_fn, drop_none, buffer_size)
+        return [_ChildDataPipe(splitter, i) for i in range(num_instances)]

@@ -1,0 +1,5 @@
+"""Helpers of data pipes."""
+
+from rushlight.utils.data.datapipes.utils import common
+
+__all__ = ["common"]
