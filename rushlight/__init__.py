@@ -45,7 +45,7 @@ _HOMES = {
     "_C": "is_grad_enabled is_inference_mode_enabled is_anomaly_enabled",
     "_tensor_str": "get_printoptions set_printoptions printoptions",
     "serialization": "load save",
-    "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state",
+    "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
     "functional": """
@@ -107,6 +107,9 @@ _HOMES = {
     """,
     "jit": "ScriptFunction ScriptModule",
     "torch_version": "TorchVersion",
+    "_streams": "AcceleratorError Event Stream",
+    "_dispatch_keys": "DispatchKey DispatchKeySet",
+    "_while_loop": "while_loop",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

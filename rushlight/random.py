@@ -6,7 +6,15 @@ from contextlib import contextmanager
 import rushlight
 from rushlight._C import default_generator
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = [
+    "fork_rng",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "seed",
+    "set_rng_state",
+    "thread_safe_generator",
+]
 
 
 def _cuda():
@@ -63,3 +71,13 @@ def fork_rng(devices=None, enabled=True, _caller="fork_rng", _devices_kw="device
         set_rng_state(cpu)
         for d, state in before:
             module.set_rng_state(state, d)
+
+
+def thread_safe_generator():
+    """The random number generator of this thread if it is a worker of a DataLoader, else None."""
+    from rushlight.utils.data import get_worker_info
+
+    worker = get_worker_info()
+    if worker is None or getattr(worker, "worker_method", None) != "thread" or worker.rng is None:
+        return None
+    return worker.rng.torch_generator

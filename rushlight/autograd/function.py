@@ -59,7 +59,7 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx):
                     "should only implement one of them."
                 )
             backward = vjp
-        return backward(self, *args)
+        return backward(self, list(args)) if cls.boxed_grads_call else backward(self, *args)
 
     def apply_jvp(self, *args):
         return self._forward_cls.jvp(self, *args)
@@ -83,6 +83,8 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     """
 
     generate_vmap_rule = False
+    # Whether backward takes one list of gradients, which it may empty to free them early.
+    boxed_grads_call = False
 
     @staticmethod
     def forward(*args, **kwargs):

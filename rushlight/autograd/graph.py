@@ -10,12 +10,15 @@ from rushlight import _C
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
@@ -185,3 +188,26 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         return _C._will_engine_execute_node(get_gradient_edge(tensor).node)
 
     return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
+
+
+def allow_mutation_on_saved_tensors():
+    """A context in which tensors that backward needs may be changed in place: they are copied before that.
+
+    Backward must run inside of the context, or after it if nothing was changed.
+    """
+    from rushlight.autograd._saved_mutation import allow_mutation
+
+    return allow_mutation()
+
+
+_stream_settings = {"warn on mismatch": True, "override stale capture stream": False}
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled):
+    """Whether to warn when gradients arrive on another stream than they are summed on; the CPU has one."""
+    _stream_settings["warn on mismatch"] = bool(enabled)
+
+
+def set_override_stale_capture_stream(enabled):
+    """What to do about streams that a capture does not know: the CPU has but one."""
+    _stream_settings["override stale capture stream"] = bool(enabled)

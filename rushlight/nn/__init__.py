@@ -5,7 +5,7 @@ from . import functional, init
 from .modules import *
 from .modules import Module  # noqa: F401
 
-_LAZY = ("_reduction", "attention", "common_types", "grad", "parallel", "utils")
+_LAZY = ("_reduction", "attention", "common_types", "grad", "parallel", "quantized", "utils")
 
 
 def __getattr__(name):

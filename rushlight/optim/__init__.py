@@ -19,8 +19,9 @@ _HOME = {
     "Rprop": "rprop",
     "SGD": "sgd",
     "SparseAdam": "sparse_adam",
+    "swap_in_optimizer_params_and_state": "_stateless",
 }
-_MODULES = {*_HOME.values(), "lr_scheduler", "swa_utils"}
+_MODULES = {*_HOME.values(), "_functional", "lr_scheduler", "swa_utils"}
 
 __all__ = [*_HOME, "lr_scheduler", "swa_utils"]
 

@@ -144,6 +144,8 @@ static void add_tensor_index(Index& index, int64_t& dim, const Tensor& t) {
                    "tensors used as indices must be long, int, byte or bool tensors");
     return add_tensor(index, dim, t);
   }
+  // Inside a function transform a number may differ from example to example.
+  if (t->wrapping && !is_mask(t)) return add_tensor(index, dim, t);
   if (is_mask(t)) return add_bool(index, dim, read_scalar(t).to<bool>());
   index.view.select(dim, read_scalar(t).to_int());
 }

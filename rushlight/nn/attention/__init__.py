@@ -3,7 +3,24 @@
 import contextlib
 import enum
 
-__all__ = ["SDPBackend", "sdpa_kernel", "WARN_FOR_UNFUSED_KERNELS"]
+from rushlight.nn.attention._registry import (
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)
+
+__all__ = [
+    "SDPBackend",
+    "WARN_FOR_UNFUSED_KERNELS",
+    "activate_flash_attention_impl",
+    "current_flash_attention_impl",
+    "list_flash_attention_impls",
+    "register_flash_attention_impl",
+    "restore_flash_attention_impl",
+    "sdpa_kernel",
+]
 
 # Whether to tell why a fused kernel could not be used.
 WARN_FOR_UNFUSED_KERNELS = False
@@ -46,3 +63,11 @@ def sdpa_kernel(backends, set_priority=False):
         yield {}
     finally:
         _allowed = before
+
+
+def __getattr__(name):
+    if name in ("bias", "flex_attention"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,6 +12,7 @@ from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_fo
 from ._conv import bilinear, conv_tbc
 from ._distance import cosine_similarity, normalize, pairwise_distance, pdist
 from ._dropout import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout
+from ._grouped import ScalingType, SwizzleType, grouped_mm, scaled_grouped_mm, scaled_mm
 from ._loss import (
     cosine_embedding_loss,
     ctc_loss,
@@ -77,4 +78,8 @@ def __getattr__(name):
         from rushlight.nn import _reduction
 
         return _reduction
+    if name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"):
+        from rushlight.jit import annotations
+
+        return getattr(annotations, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
