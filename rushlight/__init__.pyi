@@ -8,6 +8,7 @@ from math import nan as nan
 from math import pi as pi
 from rushlight import __future__ as __future__
 from rushlight import _custom_ops as _custom_ops
+from rushlight import _dynamo as _dynamo
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library
 from rushlight import _ops as _ops
@@ -19,6 +20,7 @@ from rushlight import amp as amp
 from rushlight import array_api as array_api
 from rushlight import autograd as autograd
 from rushlight import backends as backends
+from rushlight import classes as classes
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
@@ -74,6 +76,7 @@ from rushlight.random import initial_seed as initial_seed
 from rushlight.random import manual_seed as manual_seed
 from rushlight.random import seed as seed
 from rushlight.random import set_rng_state as set_rng_state
+from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
@@ -262,6 +265,12 @@ from rushlight._more_functions import sym_constrain_range_for_size as sym_constr
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.torch_version import TorchVersion as TorchVersion
+from rushlight._streams import AcceleratorError as AcceleratorError
+from rushlight._streams import Event as Event
+from rushlight._streams import Stream as Stream
+from rushlight._dispatch_keys import DispatchKey as DispatchKey
+from rushlight._dispatch_keys import DispatchKeySet as DispatchKeySet
+from rushlight._while_loop import while_loop as while_loop
 from rushlight._C import OutOfMemoryError as OutOfMemoryError
 from rushlight._C import dtype as dtype
 from rushlight._C import layout as layout
