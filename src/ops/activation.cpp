@@ -69,8 +69,11 @@ Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, 
   return activate<Formula::Clamp>(call, self, low, high);
 }
 Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {
-  RL_CHECK(lambd.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
-           lambd.to_double(), ".");
+  const double most = self.dtype() == DType::Float64   ? std::numeric_limits<double>::max()
+                      : self.dtype() == DType::Float16 ? 65504.0
+                                                       : std::numeric_limits<float>::max();
+  RL_CHECK(lambd.to_double() >= 0, "lambda must be in range [0, ", most, "] for input dtype ",
+           legacy_name(self.dtype()), ", but found ", lambd.to_double());
   return activate<Formula::Softshrink>(call, self, lambd);
 }
 

@@ -223,6 +223,8 @@ Tensor forward(const Tensor& x, const Tensor& w, IntList sizes, IntList stride, 
 // Adds the batch dimension that an unbatched input lacks, and takes it away again.
 template <class F>
 Tensor batched(const char* name, const Tensor& input, const Tensor& weight, int64_t n, F&& f) {
+  RL_CHECK(weight.dim() >= 3, "weight should have at least three dimensions (", name, " got ",
+           describe(weight), ")");
   RL_CHECK(weight.dim() == n + 2, name, ": expected ", n + 2, "-D weight, got ", describe(weight));
   RL_CHECK(input.dim() == n + 1 || input.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2,
            "D (batched) input to ", name, ", but got input of size: ", input.sizes());

@@ -96,9 +96,9 @@ Tensor embedding_renorm_kernel(const Call&, const Tensor& self, const Tensor& in
 
 Tensor nn_embedding_body(const Call&, const Tensor& input, const Tensor& weight, OptInt padding_idx,
                          std::optional<double> max_norm, double norm_type, bool by_frequency, bool sparse) {
+  RL_CHECK(weight.dim() == 2, "'weight' must be 2-D");
   int64_t padding = -1;
   if (padding_idx) {
-    RL_CHECK(weight.dim() == 2, "'weight' must be 2-D");
     padding = *padding_idx < 0 ? *padding_idx + weight->sizes[0] : *padding_idx;
     RL_CHECK(padding >= 0 && padding < weight->sizes[0], "Padding_idx must be within num_embeddings");
   }

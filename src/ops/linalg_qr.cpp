@@ -114,8 +114,8 @@ Tensor ormqr_kernel(const Call&, const Tensor& a, const Tensor& tau, const Tenso
   RL_CHECK(size == a.size(-2), "torch.ormqr: other.shape[", which, "] must be equal to input.shape[-2]");
   RL_CHECK(size >= tau.size(-1), "torch.ormqr: other.shape[", which,
            "] must be greater than or equal to tau.shape[-1]");
-  RL_CHECK(tau.size(-1) <= a.size(-1),
-           "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
+  RL_CHECK(tau.size(-1) == std::min(size, a.size(-1)),
+           "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[", which, "], input.shape[-1])");
   check_reflectors("torch.ormqr", a, tau);
   RL_CHECK(a.dim() == other.dim(),
            "torch.ormqr: Expected other to have the same number of dimensions as input, but "

@@ -125,7 +125,7 @@ Tensor mv_kernel(const Call&, const Tensor& self, const Tensor& vec) {
 Tensor inner_product(const char* op, const Tensor& a, const Tensor& b, bool conjugate) {
   RL_CHECK(a.dim() == 1 && b.dim() == 1, "1D tensors expected, but got ", a.dim(), "D and ", b.dim(),
            "D tensors");
-  RL_CHECK(a.dtype() == b.dtype(), op, ": expected both vectors to have same dtype, but found ",
+  RL_CHECK(a.dtype() == b.dtype(), op, " : expected both vectors to have same dtype, but found ",
            legacy_name(a.dtype()), " and ", legacy_name(b.dtype()));
   RL_CHECK(a.numel() == b.numel(), "inconsistent tensor size, expected tensor [", a.numel(), "] and src [",
            b.numel(), "] to have the same number of elements, but got ", a.numel(), " and ", b.numel(),

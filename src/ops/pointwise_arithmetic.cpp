@@ -131,11 +131,19 @@ DType clamp_type(const Tensor& self, std::initializer_list<OptScalar> bounds) {
   return promotion.result();
 }
 
+// A bound in the dtype that is clamped; wide unsigned numbers have no room for negative ones.
+Scalar bound_in(DType type, const Scalar& bound) {
+  const bool wide = type == DType::UInt16 || type == DType::UInt32 || type == DType::UInt64;
+  if (wide && !bound.is_complex() && bound.to_double() < 0) return Scalar(0);
+  bound.check_fits(type);
+  return bound;
+}
+
 Tensor clamp_kernel(const Call& call, const Tensor& self, const OptScalar& low, const OptScalar& high) {
   RL_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
   const DType type = clamp_type(self, {low, high});
   if (is_bool(type)) RL_NOT_IMPLEMENTED("\"clamp_scalar_cpu\" not implemented for 'Bool'");
-  const Scalar both[] = {low ? *low : *high, high ? *high : *low};
+  const Scalar both[] = {bound_in(type, low ? *low : *high), bound_in(type, high ? *high : *low)};
   if (low && high) return pointwise::compute(call, Formula::Clamp, type, {&self}, both);
   return pointwise::compute(call, low ? Formula::ClampMin : Formula::ClampMax, type, {&self}, {both, 1});
 }

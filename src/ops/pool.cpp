@@ -22,6 +22,9 @@ struct Window {
   bool ceil_mode = false;
 };
 
+// One dimension has a kernel and words of its own in PyTorch.
+constexpr std::string_view kMaxPool1d = "max_pool1d";
+
 Dims spread(const char* who, const char* what, IntList given, size_t n) {
   RL_CHECK(given.size() == 1 || given.size() == n, who, ": ", what,
            " must either be a single int, or a tuple of ", n, " ints, got ", given);
@@ -36,6 +39,11 @@ Window window_of(const char* who, size_t n, IntList kernel, const OptIntList& st
            spread(who, "dilation", dilation, n),
            ceil_mode};
   w.stride = stride && !stride->empty() ? spread(who, "stride", *stride, n) : w.kernel;
+  if (who == kMaxPool1d) {
+    RL_CHECK(w.kernel[0] > 0, who, "() kernel_size must be greater than zero, but got ", w.kernel[0]);
+    RL_CHECK(w.stride[0] > 0, who, "() stride must be greater than zero, but got ", w.stride[0]);
+    RL_CHECK(w.dilation[0] > 0, who, "() dilation must be greater than zero, but got ", w.dilation[0]);
+  }
   for (size_t i = 0; i < n; ++i) {
     RL_CHECK(w.kernel[i] > 0, who, ": kernel size should be greater than zero, but got ", w.kernel);
     RL_CHECK(w.stride[i] > 0, "stride must not be zero: ", who, " got stride ", w.stride);
@@ -125,6 +133,7 @@ cpu::PoolPlan window_plan(const char* who, IntList sizes, int64_t n, const Windo
   cpu::PoolPlan p = plan_of(sizes, n, channels_last);
   for (int64_t i = 0; i < n; ++i)
     p.axis[3 - n + i] = window_axis(sizes[sizes.size() - n + i], w, i, count_include_pad);
+  RL_CHECK(who != kMaxPool1d || p.axis[2].out >= 1, who, "() Invalid computed output size: ", p.axis[2].out);
   for (const cpu::PoolAxis& a : p.axis)
     RL_CHECK(a.out >= 1, who, ": Given input size: ", sizes,
              ". Calculated output size: ", pooled_sizes(sizes, n, p), ". Output size is too small");
@@ -133,6 +142,12 @@ cpu::PoolPlan window_plan(const char* who, IntList sizes, int64_t n, const Windo
 
 cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList output_size,
                             bool channels_last) {
+  if (n == 1)
+    RL_CHECK(output_size.size() == 1, who, "() argument 'output_size' should contain one int (got ",
+             output_size.size(), ")");
+  else
+    RL_CHECK(output_size.size() == 1 || static_cast<int64_t>(output_size.size()) == n, who,
+             ": output_size must be ", n, " numbers, got ", output_size);
   const Dims out = spread(who, "output_size", output_size, n);
   cpu::PoolPlan p = plan_of(sizes, n, channels_last);
   for (int64_t i = 0; i < n; ++i) {

@@ -22,6 +22,7 @@ Dims infer_shape(IntList shape, int64_t numel) {
              "' is invalid for input of size ", numel);
   }
   if (inferred >= 0) {
+    RL_CHECK(product != 0 || numel == 0, "shape '", shape, "' is invalid for input of size ", numel);
     RL_CHECK(product != 0, "cannot reshape tensor of 0 elements into shape ", shape,
              " because the unspecified dimension size -1 can be any value and is ambiguous");
     RL_CHECK(numel % product == 0, "shape '", shape, "' is invalid for input of size ", numel);

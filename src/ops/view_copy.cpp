@@ -109,7 +109,7 @@ constexpr FixedSplit kHorizontal{"hsplit", 1, 1}, kVertical{"vsplit", 2, 0}, kDe
 
 int64_t checked_dim(const FixedSplit& f, const Tensor& self) {
   RL_CHECK(self.dim() >= f.least, "torch.", f.name, " requires a tensor with at least ", f.least,
-           " dimension", f.least > 1 ? "s" : "", ", but got a tensor with ", self.dim(), " dimensions!");
+           " dimension, but got a tensor with ", self.dim(), " dimensions!");
   return self.dim() == 1 ? 0 : f.dim;
 }
 template <const FixedSplit& F>

@@ -109,6 +109,17 @@ def _check_class_shapes(name, input, target):
     return input if batched else input.reshape(1, -1), batched
 
 
+def _check_reduction(reduction):
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _check_classes(target):
+    if target.dtype != torch.int64:
+        found = target.type().removeprefix("torch.").removesuffix("Tensor")
+        raise RuntimeError(f"expected scalar type Long but found {found}")
+
+
 def multi_margin_loss(
     input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
 ):
@@ -117,11 +128,17 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
+    _check_reduction(reduction)
     x, batched = _check_class_shapes("multi_margin_loss", input, target)
     if target.dim() > 1 or target.numel() != x.size(0):
-        raise RuntimeError(f"inconsistent target size, expected {[x.size(0)]} but got {list(target.shape)}")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+            f"(batch size). Expected target size {[x.size(0)]}, but got {list(target.shape)}. Input has "
+            f"shape {list(input.shape)}."
+        )
     if weight is not None and weight.numel() != x.size(1):
         raise RuntimeError(f"inconsistent weight size, expected {x.size(1)} but got {list(weight.shape)}")
+    _check_classes(target)
     y = target.reshape(-1, 1)
     loss = (margin - x.gather(1, y) + x).clamp_min(0)
     if p == 2:
@@ -134,11 +151,13 @@ def multi_margin_loss(
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinge loss between each target class (listed up to the first -1) and each other class."""
+    _check_reduction(reduction)
     x, batched = _check_class_shapes("multilabel_margin_loss", input, target)
     if target.shape != input.shape:
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
+    _check_classes(target)
     y = target.reshape(x.shape)
     listed = (y >= 0).long().cumprod(1)
     y = y.clamp(min=0)

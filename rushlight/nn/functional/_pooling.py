@@ -50,7 +50,11 @@ def _max_pool(n):
 
 def _filled(output_size, input):
     """output_size with the input's own size where it says None."""
-    if isinstance(output_size, int) or None not in output_size:
+    if isinstance(output_size, int):
+        return output_size
+    if input.dim() <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    if None not in output_size:
         return output_size
     sizes = input.shape[-len(output_size) :]
     return [own if wanted is None else wanted for wanted, own in zip(output_size, sizes)]

@@ -1,0 +1,84 @@
+"""uint16, uint32 and uint64 do what int16 does, wherever int16 does something and no result is negative."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rushlight
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "ops"))
+
+from engine import flatten, maker, resolve  # noqa: E402
+from test_ops import ROWS  # noqa: E402
+
+ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
+LEFT_OUT = {"empty", "empty_like", "Tensor.new_empty", "bitwise_not"}
+# Refused by PyTorch too.
+ACTIVATIONS = {
+    "nn.functional.relu",
+    "nn.functional.relu6",
+    "nn.functional.hardtanh",
+    "nn.functional.threshold",
+}
+NAMES = sorted({row.name for row in ROWS} - LEFT_OUT - ACTIVATIONS)
+
+
+def in_dtype(value, dtype):
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.array(value)
+        if array.dtype.kind not in "iu":
+            return rushlight.from_numpy(array)
+        return rushlight.from_numpy(np.abs(array).astype(np.int64)).to(dtype)
+    if isinstance(value, (list, tuple)):
+        return type(value)(in_dtype(v, dtype) for v in value)
+    if isinstance(value, str) and value.startswith("dtype:"):
+        return getattr(rushlight, value[6:])
+    return value
+
+
+def outcome(row, sample, dtype):
+    rushlight.manual_seed(0)
+    args = [in_dtype(v, dtype) for v in sample.args]
+    result = resolve(rushlight, row.name)(*args, **{k: in_dtype(v, dtype) for k, v in sample.kwargs.items()})
+    return [leaf for leaf in flatten(result) if isinstance(leaf, rushlight.Tensor)]
+
+
+def samples_of(row):
+    try:
+        return list(row.samples(maker(row, "uint8", 3)))[:6]
+    except ERRORS:
+        return []
+
+
+def signed_outcome(row, sample):
+    """The results for int16; None where that is refused, or does not fit into unsigned numbers."""
+    try:
+        results = outcome(row, sample, rushlight.int16)
+    except ERRORS:
+        return None
+    negative = any(r.dtype == rushlight.int16 and r.numel() and r.min() < 0 for r in results)
+    return None if negative else results
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unsigned_as_signed(name):
+    for row in (row for row in ROWS if row.name == name):
+        for sample in samples_of(row):
+            expected = signed_outcome(row, sample)
+            if expected is None:
+                continue
+            for dtype in (rushlight.uint16, rushlight.uint32, rushlight.uint64):
+                for mine, other in zip(outcome(row, sample, dtype), expected, strict=True):
+                    assert mine.dtype == (dtype if other.dtype == rushlight.int16 else other.dtype)
+                    same = np.array(mine.tolist()), np.array(other.tolist())
+                    np.testing.assert_allclose(*same, rtol=1e-6)
+
+
+def test_bounds_of_clamp():
+    for dtype in (rushlight.uint16, rushlight.uint32, rushlight.uint64):
+        x = rushlight.tensor([1, 3], dtype=dtype)
+        assert x.clamp(-1, 2).tolist() == [1, 2] and x.clamp(max=-1).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
+        rushlight.tensor([1, 3], dtype=rushlight.uint8).clamp(0, 300)
