@@ -315,7 +315,7 @@ class Tensor(_C.TensorBase):
         if len(fitting) == 1:
             last = range(2, self.dim())
             return tuple(range(self.dim())) if fitting[0] is rushlight.contiguous_format else (0, *last, 1)
-        if len(set(strides)) < len(strides):
+        if 1 in self.shape or len(set(strides)) < len(strides):
             raise RuntimeError(
                 "The tensor does not have unique dim order, or cannot map to exact one of the given memory "
                 "formats."
