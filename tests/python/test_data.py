@@ -1,5 +1,6 @@
 """Datasets, samplers and loaders: behaviour and, for equal seeds, the orders of PyTorch."""
 
+import pickle
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -190,3 +191,12 @@ def test_wrong_length_of_stream_warns():
     assert len(loader) == 3
     with pytest.warns(UserWarning, match="was reported to be 3"):
         assert len(list(loader)) == 5
+
+
+def test_loader_is_pickled_also_while_it_iterates():
+    loader = rushlight.utils.data.DataLoader(list(range(4)), batch_size=2)
+    iterator = iter(loader)
+    next(iterator)
+    copy = pickle.loads(pickle.dumps(loader))
+    assert [batch.tolist() for batch in copy] == [[0, 1], [2, 3]]
+    assert next(iterator).tolist() == [2, 3]

@@ -292,3 +292,11 @@ def test_functions_can_be_pickled():
 
     for function in (rushlight.nn.functional.relu, rushlight.relu, rushlight.nn.functional.interpolate):
         assert pickle.loads(pickle.dumps(function)) is function
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 5, 70)])
+def test_log_softmax_far_from_zero_is_exact(shape):
+    x = rushlight.randn(shape, dtype=rushlight.float64) * 3 + 1e4
+    x = x.float().double()
+    result = rushlight.log_softmax(x.float(), 1).double()
+    assert ((result - rushlight.log_softmax(x, 1)).abs() < 2e-6).all()

@@ -228,3 +228,13 @@ def test_legacy_constructor_takes_arrays():
     assert rl.LongTensor(numpy.array([1.9, 2.0])).tolist() == [1, 2]
     assert rl.Tensor(numpy.array(2.5)).shape == () and rl.Tensor(numpy.array(2)).shape == (2,)
     assert rl.Tensor(numpy.zeros((2, 0))).shape == (2, 0)
+
+
+def test_python_types_are_dtypes():
+    for kind, dtype in ((float, rl.float64), (complex, rl.complex128), (int, rl.int64), (bool, rl.bool)):
+        assert (
+            rl.zeros(1, dtype=kind).dtype
+            == rl.tensor([1], dtype=kind).dtype
+            == rl.ones(1).to(kind).dtype
+            == dtype
+        )

@@ -167,6 +167,9 @@ class DataLoader:
             return _SingleProcessDataLoaderIter(self, resume)
         return _MultiProcessingDataLoaderIter(self, resume=resume)
 
+    def __getstate__(self):
+        return {**self.__dict__, "_current": None}
+
     def __iter__(self):
         state, self._loaded_state = self._loaded_state, None
         if state is None or state["iterator"] is None:

@@ -30,8 +30,8 @@ void forward_row(const T* x, T* y, int64_t n, bool logarithm) {
       fold<T>(n, -std::numeric_limits<T>::infinity(), [&](T a, int64_t i) { return x[i] > a ? x[i] : a; });
   if (logarithm) {
     const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + exp_negative(x[i] - top); });
-    const T shift = top + std::log(total);
-    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - shift;
+    const T log_total = std::log(total);  // apart from top, which may be large: their sum would round it away
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - top) - log_total;
     return;
   }
   const T total = fold<T>(n, 0, [&](T a, int64_t i) { return a + (y[i] = exp_negative(x[i] - top)); });
@@ -54,11 +54,11 @@ void forward_columns(const T* x, T* y, int64_t n, int64_t inner, int64_t width, 
       if (!logarithm) y[i * inner + j] = e;
     }
   }
-  for (int64_t j = 0; j < width; ++j) total[j] = logarithm ? top[j] + std::log(total[j]) : 1 / total[j];
+  for (int64_t j = 0; j < width; ++j) total[j] = logarithm ? std::log(total[j]) : 1 / total[j];
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = 0; j < width; ++j) {
       if (logarithm)
-        y[i * inner + j] = x[i * inner + j] - total[j];
+        y[i * inner + j] = (x[i * inner + j] - top[j]) - total[j];
       else
         y[i * inner + j] *= total[j];
     }
