@@ -159,3 +159,138 @@ def one_dies(rank, size, file):
         raise AssertionError("the other rank is dead")
     except dist.DistBackendError as error:
         assert "barrier" in str(error)
+
+
+def _net(**kwargs):
+    torch.manual_seed(0)
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(6, 40), nn.BatchNorm1d(40), nn.ReLU(), nn.Linear(40, 40), nn.Linear(40, 3))
+
+
+def _train(net, batches, optimizer_type=torch.optim.SGD):
+    optimizer = optimizer_type(net.parameters(), lr=0.1)
+    for x, y in batches:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        optimizer.step()
+
+
+def _data(steps=5, rows=8):
+    generator = torch.Generator().manual_seed(1)
+    return [
+        (torch.randn(rows, 6, generator=generator), torch.randint(3, (rows,), generator=generator))
+        for _ in range(steps)
+    ]
+
+
+def _assert_equal_everywhere(net):
+    for name, p in net.state_dict().items():
+        copy = p.clone()
+        dist.broadcast(copy, 0)
+        assert torch.equal(copy, p), name
+
+
+def data_parallel(rank, size, file):
+    """The ranks' halves of each batch give the step of the whole batch (batch norm in evaluation mode)."""
+    _join(rank, size, file)
+    from rushlight.nn.parallel import DistributedDataParallel as DDP
+
+    whole = _net().eval()
+    _train(whole, _data())
+    for options in (
+        {},
+        {"gradient_as_bucket_view": True},
+        {"bucket_cap_mb": 0.001},
+        {"find_unused_parameters": True},
+    ):
+        net = _net().eval()
+        if rank:
+            with torch.no_grad():
+                for p in net.parameters():
+                    p.add_(1)  # what rank 0 has counts
+        parallel = DDP(net, **options)
+        _train(parallel, [(x[rank::size], y[rank::size]) for x, y in _data()])
+        for mine, theirs in zip(net.parameters(), whole.parameters()):
+            torch.testing.assert_close(mine, theirs)
+        _assert_equal_everywhere(net)
+        assert list(parallel.state_dict())[0] == "module.0.weight"
+    training = DDP(_net())
+    _train(training, [(x[rank::size], y[rank::size]) for x, y in _data()])
+    training(torch.zeros(2, 6))  # gives out the buffers
+    for p in training.module.parameters():
+        copy = p.detach().clone()
+        dist.broadcast(copy, 0)
+        assert torch.equal(copy, p)
+
+
+def accumulation(rank, size, file):
+    _join(rank, size, file)
+    net = torch.nn.Linear(3, 2, bias=False)
+    parallel = torch.nn.parallel.DistributedDataParallel(net)
+    x = torch.full((1, 3), float(rank + 1))
+    with parallel.no_sync():
+        parallel(x).sum().backward()
+    _same(net.weight.grad, [[rank + 1.0] * 3] * 2)
+    parallel(x).sum().backward()
+    mean = 2 * sum(r + 1 for r in range(size)) / size
+    _same(net.weight.grad, [[mean] * 3] * 2)
+
+
+class _Branches(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.never = (torch.nn.Linear(2, 2) for _ in range(3))
+
+    def forward(self, x, left):
+        return {"out": self.left(x) if left else self.right(x)}
+
+
+def unused_parameters(rank, size, file):
+    _join(rank, size, file)
+    parallel = torch.nn.parallel.DistributedDataParallel(_Branches(), find_unused_parameters=True)
+    for _ in range(3):
+        parallel.zero_grad()
+        parallel(torch.ones(1, 2), left=rank == 0)["out"].sum().backward()
+        net = parallel.module
+        assert net.never.weight.grad is None
+        for branch in (net.left, net.right):
+            _same(branch.weight.grad, [[1 / size] * 2] * 2)
+    strict = torch.nn.parallel.DistributedDataParallel(_Branches())
+    strict(torch.ones(1, 2), left=True)["out"].sum().backward()
+    try:
+        strict(torch.ones(1, 2), left=True)
+        raise AssertionError("the right branch got no gradients")
+    except RuntimeError as error:
+        assert "find_unused_parameters=True" in str(error) and "right.weight" in str(error), error
+
+
+def hooks(rank, size, file):
+    _join(rank, size, file)
+    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+
+    reference = _net().eval()
+    _train(reference, _data())
+    powers = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
+    for state, hook, tolerance in [
+        (None, default_hooks.allreduce_hook, 1e-6),
+        (None, default_hooks.bf16_compress_hook, 1e-2),
+        (None, default_hooks.fp16_compress_hook, 1e-2),
+        (None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook), 1e-2),
+        (powers, powerSGD_hook.powerSGD_hook, 0.2),
+    ]:
+        net = _net().eval()
+        parallel = torch.nn.parallel.DistributedDataParallel(net)
+        parallel.register_comm_hook(state, hook)
+        _train(parallel, [(x[rank::size], y[rank::size]) for x, y in _data()])
+        _assert_equal_everywhere(net)
+        for mine, theirs in zip(net.parameters(), reference.parameters()):
+            assert (mine - theirs).abs().max() < tolerance, (hook, (mine - theirs).abs().max())
+
+
+def different_models(rank, size, file):
+    _join(rank, size, file)
+    try:
+        torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(3, 2 + rank))
+        raise AssertionError("the shapes differ")
+    except RuntimeError as error:
+        assert "weight" in str(error) and "[3, 3]" in str(error), error

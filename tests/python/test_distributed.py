@@ -26,7 +26,18 @@ def _run(program, size, tmp_path):
 @needs_gloo
 @pytest.mark.parametrize(
     "program, size",
-    [("collectives", 2), ("collectives", 3), ("messages", 3), ("groups", 4), ("derivatives", 2)],
+    [
+        ("collectives", 2),
+        ("collectives", 3),
+        ("messages", 3),
+        ("groups", 4),
+        ("derivatives", 2),
+        ("data_parallel", 2),
+        ("accumulation", 2),
+        ("unused_parameters", 2),
+        ("hooks", 2),
+        ("different_models", 2),
+    ],
 )
 def test_programs(program, size, tmp_path):
     _run(getattr(programs, program), size, tmp_path)

@@ -1,0 +1,1 @@
+"""What changes how process groups are used: communication hooks, uneven inputs, checkpoint wrappers."""
