@@ -1,9 +1,9 @@
 """Averaging gradients while the backward pass still runs: the engine of DistributedDataParallel.
 
 Source: Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020,
-section 3.2. Parameters are put into buckets in reverse order, about the order in which their gradients come. A
-bucket whose gradients are all there is averaged on the group's thread; buckets start in the same order on every
-rank.
+section 3.2. Parameters are put into buckets in reverse order, about the order in which their gradients come.
+A bucket whose gradients are all there is averaged on the group's thread; buckets start in the same order on
+every rank.
 """
 
 from .. import Tensor, empty, int32, zeros
@@ -113,10 +113,10 @@ class Reducer:
         missing = [index for index in range(len(self.parameters)) if index not in self._ready]
         raise RuntimeError(
             "Expected to have finished reduction in the prior iteration before starting a new one. This "
-            "error indicates that your module has parameters that were not used in producing loss. You can enable "
-            "unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
-            "`torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function outputs "
-            "participate in calculating loss. Parameters which did not receive grad for rank "
+            "error indicates that your module has parameters that were not used in producing loss. You can "
+            "enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` "
+            "to `torch.nn.parallel.DistributedDataParallel`, and by making sure all `forward` function "
+            "outputs participate in calculating loss. Parameters which did not receive grad for rank "
             f"{self.group.rank()}: {', '.join(self.names[i] for i in missing)}. Parameter indices which "
             f"did not receive grad for rank {self.group.rank()}: {' '.join(map(str, missing))}"
         )

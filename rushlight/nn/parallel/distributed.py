@@ -11,8 +11,8 @@ _MIB = 1 << 20
 class DistributedDataParallel(Module):
     """Wrap a module so that every backward pass averages its gradients over the processes.
 
-    All processes must make the same module and run the same passes; the first one's parameters and buffers are
-    given to the others. Gradients travel in buckets while the backward pass still runs.
+    All processes must make the same module and run the same passes; the first one's parameters and buffers
+    are given to the others. Gradients travel in buckets while the backward pass still runs.
 
     Args:
         module: the module; it must have parameters that require gradients.
@@ -59,9 +59,9 @@ class DistributedDataParallel(Module):
 
         if device_ids or output_device is not None:
             raise ValueError(
-                "DistributedDataParallel device_ids and output_device arguments only work with single-device or "
-                f"multiple-device GPU modules, but got device_ids {device_ids}, output_device {output_device}: "
-                "leave them out for modules on the CPU"
+                "DistributedDataParallel device_ids and output_device arguments only work with single-device "
+                f"or multiple-device GPU modules, but got device_ids {device_ids}, output_device "
+                f"{output_device}: leave them out for modules on the CPU"
             )
         unsupported = {
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
@@ -87,8 +87,8 @@ class DistributedDataParallel(Module):
         ]
         if not named:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires "
-                "a gradient."
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that "
+                "requires a gradient."
             )
         self._module_parameters = [p for _, p in named]
         self.modules_buffers = [
@@ -128,8 +128,9 @@ class DistributedDataParallel(Module):
                 )
             own, other = next((a, b) for a, b in zip(mine, theirs) if a != b)
             raise RuntimeError(
-                f"DDP expects same model across all ranks: parameter {own[0]} is {own[2]}{list(own[1])} on rank "
-                f"{self.process_group.rank()}, but {other[0]} is {other[2]}{list(other[1])} on rank {rank}"
+                f"DDP expects same model across all ranks: parameter {own[0]} is {own[2]}{list(own[1])} on "
+                f"rank {self.process_group.rank()}, but {other[0]} is {other[2]}{list(other[1])} on rank "
+                f"{rank}"
             )
 
     def _give_out(self, tensors):
