@@ -1,5 +1,6 @@
 """Adadelta: steps in the units of the parameters, from running squares of gradients and of steps."""
 
+from rushlight.optim._functional import adadelta
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -9,7 +10,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(_PerParameter):

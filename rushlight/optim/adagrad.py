@@ -1,6 +1,7 @@
 """Adagrad: steps divided by the root of all squared gradients so far."""
 
 import rushlight
+from rushlight.optim._functional import adagrad
 from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
@@ -10,7 +11,7 @@ from rushlight.optim.optimizer import (
     _PerParameter,
 )
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(_PerParameter):

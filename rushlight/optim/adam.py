@@ -1,6 +1,7 @@
 """Adam, and its variant with decoupled weight decay, AdamW."""
 
 import rushlight
+from rushlight.optim._functional import adam
 from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
@@ -13,7 +14,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "adam"]
 
 
 class Adam(_PerParameter):

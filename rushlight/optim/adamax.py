@@ -1,6 +1,7 @@
 """Adamax: Adam with the largest gradient in place of the root mean square."""
 
 import rushlight
+from rushlight.optim._functional import adamax
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -10,7 +11,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(_PerParameter):

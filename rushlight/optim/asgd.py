@@ -1,5 +1,6 @@
 """Averaged stochastic gradient descent."""
 
+from rushlight.optim._functional import asgd
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -9,7 +10,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(_PerParameter):

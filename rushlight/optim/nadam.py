@@ -1,6 +1,7 @@
 """NAdam: Adam with Nesterov's momentum."""
 
 import rushlight
+from rushlight.optim._functional import nadam
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -10,7 +11,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(_PerParameter):

@@ -408,12 +408,15 @@ class _PerParameter(Optimizer):
             state = self.state[p] if self._keeps_state(group) else {}
             if not state:
                 self._start(group, p, state)
-            if group.get("maximize"):
-                grad = -grad
-            if p.is_complex():
-                self._update_complex(group, p, grad, state)
-            else:
-                self._update(group, p, grad, state)
+            self._move(group, p, grad, state)
+
+    def _move(self, group, p, grad, state):
+        if group.get("maximize"):
+            grad = -grad
+        if p.is_complex():
+            self._update_complex(group, p, grad, state)
+        else:
+            self._update(group, p, grad, state)
 
     def _update_complex(self, group, p, grad, state):
         """A complex parameter moves as the pair of its real and imaginary parts."""

@@ -1,5 +1,6 @@
 """RAdam: Adam that waits with its second moment until the estimate can be trusted."""
 
+from rushlight.optim._functional import radam
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -9,7 +10,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(_PerParameter):

@@ -1,5 +1,6 @@
 """RMSprop: steps divided by a running root mean square of the gradient."""
 
+from rushlight.optim._functional import rmsprop
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -9,7 +10,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(_PerParameter):

@@ -1,6 +1,7 @@
 """Rprop: step sizes that grow while the sign of the gradient stays and shrink when it changes."""
 
 import rushlight
+from rushlight.optim._functional import rprop
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
@@ -10,7 +11,7 @@ from rushlight.optim.optimizer import (
     _zeros,
 )
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(_PerParameter):

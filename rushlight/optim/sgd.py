@@ -1,6 +1,7 @@
 """Stochastic gradient descent, with momentum after Polyak or Nesterov."""
 
 import rushlight
+from rushlight.optim._functional import sgd
 from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
@@ -11,7 +12,7 @@ from rushlight.optim.optimizer import (
     _wants_fused,
 )
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(_PerParameter):

@@ -6,11 +6,39 @@ from contextlib import contextmanager, nullcontext
 import rushlight
 from rushlight.autograd.function import Function
 from rushlight.autograd.graph import saved_tensors_hooks
+from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    ignored_operators,
+)
 
-__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-           "set_checkpoint_early_stop"]  # fmt: skip
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "GraphExecGroup",
+    "SAC_IGNORED_OPS",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
 
-_early_stop = None  # what set_checkpoint_early_stop asks for, over the argument
+# What the contexts of these names ask for, over the argument.
+_early_stop = _debug = None
+
+# What computes nothing, and so is neither kept nor looked up by selective checkpoints.
+SAC_IGNORED_OPS = ignored_operators()
 
 
 class CheckpointError(RuntimeError):
@@ -36,6 +64,101 @@ def set_checkpoint_early_stop(enable):
         _early_stop = before
 
 
+@contextmanager
+def set_checkpoint_debug_enabled(enabled):
+    """Whether checkpoints inside list their operators when the two computations differ."""
+    global _debug
+    before, _debug = _debug, enabled
+    try:
+        yield
+    finally:
+        _debug = before
+
+
+class DefaultDeviceType:
+    """The device whose random numbers a checkpoint without tensors on any device keeps."""
+
+    _default_device_type = None
+
+    @staticmethod
+    def set_device_type(device="cuda"):
+        DefaultDeviceType._default_device_type = device
+
+    @staticmethod
+    def get_device_type():
+        if DefaultDeviceType._default_device_type is None:
+            present = rushlight.accelerator.current_accelerator(True)
+            DefaultDeviceType._default_device_type = present.type if present is not None else "cuda"
+        return DefaultDeviceType._default_device_type
+
+
+def _devices_of(args):
+    """The devices with random numbers of their own that these arguments, and lists of them, are on."""
+    found = {}
+    rushlight.utils._pytree.tree_map_only(
+        rushlight.Tensor, lambda t: found.setdefault((t.device.type, t.get_device())), args
+    )
+    return [place for place in found if place[0] not in ("cpu", "meta")]
+
+
+def get_device_states(*args):
+    """The numbers of the devices that the arguments are on, and the states of their random streams. The CPU,
+    which is always kept, is not among them."""
+    places = _devices_of(args)
+    modules = [rushlight.get_device_module(kind) for kind, _ in places]
+    return [n for _, n in places], [m.get_rng_state(n) for m, (_, n) in zip(modules, places)]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Put back what `get_device_states` returned."""
+    if device_type == "meta" or not devices:
+        return
+    module = rushlight.get_device_module(device_type or DefaultDeviceType.get_device_type())
+    for device, state in zip(devices, states):
+        with module.device(device):
+            module.set_rng_state(state)
+
+
+def detach_variable(inputs):
+    """The inputs as leaves of a graph of their own; what is not a tensor stays."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(
+            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}"
+        )
+    return tuple(
+        x.detach().requires_grad_(x.requires_grad) if isinstance(x, rushlight.Tensor) else x for x in inputs
+    )
+
+
+def check_backward_validity(inputs):
+    """Warn when no tensor among the inputs requires a gradient."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, rushlight.Tensor)):
+        _warn_no_grad()
+
+
+class GraphExecGroup:
+    """Backward passes inside of one ``with`` block share what a checkpoint computes again: the first pass
+    computes it, and it is kept until the block ends."""
+
+    _current = None
+
+    def __enter__(self):
+        if GraphExecGroup._current is not None:
+            raise RuntimeError("GraphExecGroup contexts cannot be nested")
+        GraphExecGroup._current = self
+        self._frames = []
+        return self
+
+    def __exit__(self, *exc):
+        GraphExecGroup._current = None
+        for frame in self._frames:
+            frame.tensors.clear()
+
+    @classmethod
+    def _get_current_group(cls):
+        return cls._current
+
+
 def checkpoint(
     function,
     *args,
@@ -53,6 +176,7 @@ def checkpoint(
             ``autograd.grad`` nor keyword arguments. False is recommended.
         context_fn: gives two contexts, for the first computation and for the second.
         determinism_check: "default" compares shape, dtype and device of saved tensors; "none" does not.
+        debug: list the operators of both computations in the error about a difference.
         early_stop: stop the second computation when all saved tensors are there.
         preserve_rng_state: whether both computations draw the same random numbers; True by default.
     """
@@ -75,10 +199,32 @@ def checkpoint(
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve, *args)
 
+    if determinism_check not in ("default", "none"):
+        raise ValueError(
+            f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
+        )
     first, second = context_fn()
     frame = _Frame(function, args, kwargs, second, preserve, determinism_check, early_stop)
-    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+    logged = nullcontext()
+    if debug if _debug is None else _debug:
+        frame.logs = _OperatorLog(), _OperatorLog()
+        logged = frame.logs[0]
+    with saved_tensors_hooks(frame.pack, frame.unpack), first, logged:
         return function(*args, **kwargs)
+
+
+class _OperatorLog(TorchDispatchMode):
+    """Lists the operators that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        shapes = [list(x.shape) for x in args if isinstance(x, rushlight.Tensor)]
+        self.lines.append(f"{func} {shapes}")
+        return result
 
 
 def _fork_rng(state):
@@ -115,6 +261,13 @@ class _Frame:
         self.check = check
         self.early_stop = early_stop if _early_stop is None else _early_stop
         self.state = rushlight.get_rng_state() if preserve else None
+        self.autocast = rushlight.autocast(
+            "cpu",
+            enabled=rushlight.is_autocast_enabled("cpu"),
+            dtype=rushlight.get_autocast_dtype("cpu"),
+            cache_enabled=rushlight.is_autocast_cache_enabled(),
+        )
+        self.logs = None
         self.places = []  # weak: a tensor that no graph keeps any more is not needed
         self.tensors = {}  # by number, while a backward pass is going through them
 
@@ -126,12 +279,17 @@ class _Frame:
     def unpack(self, place):
         if place.number not in self.tensors:
             self._again()
-        tensor = self.tensors.pop(place.number)
+        group = GraphExecGroup._current
+        if group is None:
+            tensor = self.tensors.pop(place.number)
+        else:
+            group._frames.append(self)
+            tensor = self.tensors[place.number]
         if self.check == "default" and _traits(tensor) != place.traits:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata "
                 f"than during the forward pass.\ntensor at position {place.number}:\n"
-                f"saved metadata: {place.traits}\nrecomputed metadata: {_traits(tensor)}"
+                f"saved metadata: {place.traits}\nrecomputed metadata: {_traits(tensor)}{self._both_logs()}"
             )
         return tensor
 
@@ -147,7 +305,8 @@ class _Frame:
                 raise _Enough
             return tensor.detach()
 
-        with _fork_rng(self.state), rushlight.enable_grad(), self.context:
+        logged = self.logs[1] if self.logs else nullcontext()
+        with _fork_rng(self.state), rushlight.enable_grad(), self.autocast, self.context, logged:
             try:
                 with saved_tensors_hooks(pack, lambda tensor: tensor):
                     self.function(*self.args, **self.kwargs)
@@ -157,8 +316,18 @@ class _Frame:
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward "
                 f"and recomputation.\nNumber of tensors saved during forward: {total}\n"
-                f"Number of tensors saved during recomputation: {count}."
+                f"Number of tensors saved during recomputation: {count}.{self._both_logs()}"
             )
+
+    def _both_logs(self):
+        if self.logs is None:
+            return (
+                "\nTip: To see a more detailed error message, pass `debug=True` to "
+                "`torch.utils.checkpoint.checkpoint(...)`, or wrap the code block with "
+                "`torch.utils.checkpoint.set_checkpoint_debug_enabled(True)`."
+            )
+        first, second = ("\n".join(f"  {i}: {line}" for i, line in enumerate(log.lines)) for log in self.logs)
+        return f"\nOperators of the forward pass:\n{first}\nOperators of the recomputation:\n{second}"
 
 
 class CheckpointFunction(Function):
@@ -167,8 +336,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx, function, preserve, *args):
         tensors = [a for a in args if isinstance(a, rushlight.Tensor)]
-        if not any(t.requires_grad for t in tensors):
-            _warn_no_grad()
+        check_backward_validity(tensors)
         ctx.function = function
         ctx.state = rushlight.get_rng_state() if preserve else None
         ctx.rest = [None if isinstance(a, rushlight.Tensor) else a for a in args]
