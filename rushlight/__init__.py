@@ -89,8 +89,8 @@ _HOMES = {
     "_lobpcg": "lobpcg",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
-        hspmm smm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor
-        sspaddmm
+        dsmm hsmm hspmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
+        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
     """,
     "_native_forms": """
         cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle channel_shuffle

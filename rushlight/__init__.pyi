@@ -214,13 +214,19 @@ from rushlight._file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
 from rushlight._lowrank import pca_lowrank as pca_lowrank
 from rushlight._lowrank import svd_lowrank as svd_lowrank
+from rushlight.sparse import dsmm as dsmm
+from rushlight.sparse import hsmm as hsmm
 from rushlight.sparse import hspmm as hspmm
 from rushlight.sparse import smm as smm
+from rushlight.sparse import saddmm as saddmm
+from rushlight.sparse import sspaddmm as sspaddmm
+from rushlight.sparse import sparse_bsc_tensor as sparse_bsc_tensor
+from rushlight.sparse import sparse_bsr_tensor as sparse_bsr_tensor
 from rushlight.sparse import sparse_compressed_tensor as sparse_compressed_tensor
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight.sparse import sparse_csc_tensor as sparse_csc_tensor
 from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
-from rushlight.sparse import sspaddmm as sspaddmm
+from rushlight.sparse import spmm as spmm
 from rushlight._native_forms import cosine_similarity as cosine_similarity
 from rushlight._native_forms import pairwise_distance as pairwise_distance
 from rushlight._native_forms import pdist as pdist
@@ -943,6 +949,8 @@ from rushlight._C._VariableFunctions import sparse_dim as sparse_dim
 from rushlight._C._VariableFunctions import dense_dim as dense_dim
 from rushlight._C._VariableFunctions import is_coalesced as is_coalesced
 from rushlight._C._VariableFunctions import coalesce as coalesce
+from rushlight._C._VariableFunctions import _sparse_sampled_addmm as _sparse_sampled_addmm
+from rushlight._C._VariableFunctions import _sparse_mm_reduce_impl as _sparse_mm_reduce_impl
 from rushlight import _C as _C, _tensor as _tensor
 from rushlight._tensor import Tensor as Tensor
 from rushlight.version import __version__ as __version__

@@ -175,6 +175,16 @@ class Tensor(_C.TensorBase):
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
     @_overridable
+    def smm(self, mat):
+        """A sparse matrix times a dense one, as a sparse tensor."""
+        return rushlight.smm(self, mat)
+
+    @_overridable
+    def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
+        """``beta * self + alpha * (mat1 @ mat2)`` with sparse `self` and `mat1`, as a sparse tensor."""
+        return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    @_overridable
     def lu(self, pivot=True, get_infos=False):
         """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
         return rushlight.functional.lu(self, pivot, get_infos)

@@ -77,7 +77,7 @@ def _sparse_parts(tensor):
     layout, size = tensor.layout, tensor.size()
     if layout == rushlight.sparse_coo:
         return layout, (tensor._indices(), tensor._values(), size, tensor.is_coalesced())
-    if layout == rushlight.sparse_csr:
+    if layout in (rushlight.sparse_csr, rushlight.sparse_bsr):
         return layout, (tensor.crow_indices(), tensor.col_indices(), tensor.values(), size)
     return layout, (tensor.ccol_indices(), tensor.row_indices(), tensor.values(), size)
 

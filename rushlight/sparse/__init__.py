@@ -1,29 +1,45 @@
-"""Sparse tensors: COO and compressed matrices (CSR, CSC), with gradients.
+"""Sparse tensors: COO and compressed matrices (CSR, CSC, BSR, BSC, in batches), with gradients.
 
 A COO tensor lists positions ``indices [sparse_dim, nnz]`` and ``values [nnz, dense sizes...]``; a CSR
-matrix row starts,
-columns and values. Operators without a rule for them say so; ``to_dense`` is the way out."""
+matrix row starts, columns and values; the values of BSR are blocks. Operators without a rule for them say
+so; ``to_dense`` is the way out."""
 
-from rushlight.sparse._factories import (
-    check_sparse_tensor_invariants,
+from rushlight.sparse._compressed import (
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
     sparse_compressed_tensor,
-    sparse_coo_tensor,
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
+from rushlight.sparse._factories import check_sparse_tensor_invariants, sparse_coo_tensor
 from rushlight.sparse._functions import (
     addmm,
     as_sparse_gradcheck,
+    dsmm,
+    hsmm,
     hspmm,
     log_softmax,
     mm,
+    saddmm,
     sampled_addmm,
     smm,
     softmax,
     spdiags,
+    spmm,
     sspaddmm,
     sum,  # noqa: A004 - PyTorch's name
 )
+
+_LEGACY = tuple(f"{name}Tensor" for name in "BFloat16 Byte Char Double Float Half Int Long Short".split())
+
+
+def __getattr__(name):
+    if name in _LEGACY:
+        from rushlight.sparse import _legacy
+
+        return getattr(_legacy, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "addmm",

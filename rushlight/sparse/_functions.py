@@ -11,15 +11,29 @@ def _is_sparse(t):
 
 
 def mm(mat1, mat2, reduce=None):
-    """The product of two matrices of which at least one is sparse; a sparse one gets a sparse gradient."""
-    if reduce not in (None, "sum"):
-        raise NotImplementedError(f"sparse.mm: reduce={reduce!r} is not supported, only 'sum'")
-    return rushlight.mm(mat1, mat2)
+    """The product of two matrices of which at least one is sparse; a sparse one gets a sparse gradient.
+    `reduce` ("sum", "mean", "amax", "amin") says what becomes of the products of each row of a CSR `mat1`."""
+    if reduce is None:
+        return rushlight.mm(mat1, mat2)
+    return rushlight._sparse_mm_reduce_impl(mat1, mat2, reduce)[0]
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
     """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse `mat1`."""
     return rushlight.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def dsmm(input, mat2):
+    """The product of two matrices of which one may be sparse."""
+    return rushlight.mm(input, mat2)
+
+
+spmm = dsmm
+
+
+def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+    """``beta * input + alpha * (mat1 @ mat2)``, where `mat1` may be sparse."""
+    return rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
 def smm(input, mat):
@@ -32,6 +46,9 @@ def hspmm(mat1, mat2):
     return rushlight.mm(mat1, mat2).to_sparse(1)
 
 
+hsmm = hspmm
+
+
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
     """``beta * input + alpha * (mat1 @ mat2)`` with sparse `input` and `mat1`, as a sparse tensor."""
     return input * beta + (rushlight.mm(mat1, mat2) * alpha).to_sparse()
@@ -39,17 +56,7 @@ def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     """``beta * input + alpha * (mat1 @ mat2)`` at the positions of the CSR matrix `input` alone."""
-    if input.layout != rushlight.sparse_csr:
-        raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, but got {input.layout}")
-    coo = input.to_sparse(layout=rushlight.sparse_coo)
-    rows, columns = coo._indices()
-    product = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(-1)
-    values = product * alpha + coo._values() * beta
-    result = _unsafe_coo(coo._indices(), values, list(input.shape), is_coalesced=True).to_sparse_csr()
-    if out is None:
-        return result
-    out.copy_(result)
-    return out
+    return rushlight._sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
 def sum(input, dim=None, dtype=None):  # noqa: A001 - PyTorch's name
@@ -160,10 +167,10 @@ def _rebuilt(pattern, values):
         return _unsafe_coo(
             pattern._indices(), values, list(pattern.shape), is_coalesced=pattern.is_coalesced()
         )
-    csr = pattern.layout == rushlight.sparse_csr
+    by_rows = pattern.layout in (rushlight.sparse_csr, rushlight.sparse_bsr)
     parts = (
         (pattern.crow_indices(), pattern.col_indices())
-        if csr
+        if by_rows
         else (pattern.ccol_indices(), pattern.row_indices())
     )
     return rushlight.sparse_compressed_tensor(*parts, values, pattern.shape, layout=pattern.layout)

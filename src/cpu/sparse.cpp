@@ -41,7 +41,57 @@ void row_product(int64_t begin, int64_t end, int64_t width, const int64_t* colum
     std::transform(to, to + width, out, [](S s) { return static_cast<T>(s); });
 }
 
+// The largest (or smallest) product of one row, column by column.
+template <class T, bool largest>
+void row_extreme(int64_t begin, int64_t end, int64_t width, int64_t none, const int64_t* columns,
+                 const T* values, const T* dense, T* out, int64_t* chosen) {
+  using S = typename Sum<T>::type;
+  if (begin == end) {
+    std::fill(out, out + width, T(0));
+    std::fill(chosen, chosen + width, none);
+    return;
+  }
+  for (int64_t i = begin; i < end; ++i) {
+    const S value = static_cast<S>(values[i]);
+    const T* row = dense + columns[i] * width;
+    for (int64_t j = 0; j < width; ++j) {
+      const T product = static_cast<T>(value * static_cast<S>(row[j]));
+      const S x = static_cast<S>(product), best = static_cast<S>(out[j]);
+      if (i != begin && (best != best || !(x != x || (largest ? x > best : x < best)))) continue;
+      out[j] = product;
+      chosen[j] = i;
+    }
+  }
+}
+
 }  // namespace
+
+void sparse_reduce_dense(RowReduce op, DType dtype, int64_t rows, int64_t width, const int64_t* starts,
+                         const int64_t* columns, const void* values, const void* dense, void* out,
+                         int64_t* chosen) {
+  visit_dtype(FloatTypes{}, dtype, "sparse_mm_reduce", [&](auto tag) {
+    using T = decltype(tag);
+    const auto *v = static_cast<const T*>(values), *d = static_cast<const T*>(dense);
+    if (op == RowReduce::Sum || op == RowReduce::Mean) {
+      sparse_times_dense(dtype, rows, width, starts, columns, values, dense, out);
+      for (int64_t r = 0; op == RowReduce::Mean && r < rows; ++r) {
+        auto* row = static_cast<T*>(out) + r * width;
+        const auto count = static_cast<compute_type<T>>(std::max<int64_t>(1, starts[r + 1] - starts[r]));
+        std::transform(row, row + width, row,
+                       [&](T s) { return static_cast<T>(static_cast<compute_type<T>>(s) / count); });
+      }
+      return;
+    }
+    const int64_t work = rows == 0 ? 1 : (starts[rows] * width) / rows + 1;
+    parallel_for(0, rows, std::max<int64_t>(1, 16384 / work), [&](int64_t first, int64_t last) {
+      for (int64_t r = first; r < last; ++r) {
+        const auto run = op == RowReduce::Max ? row_extreme<T, true> : row_extreme<T, false>;
+        run(starts[r], starts[r + 1], width, starts[rows], columns, v, d, static_cast<T*>(out) + r * width,
+            chosen + r * width);
+      }
+    });
+  });
+}
 
 void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
                         const int64_t* columns, const void* values, const void* dense, void* out) {

@@ -13,6 +13,8 @@ namespace rushlight {
 void register_fft_operators(Table& t);
 void register_sparse_operators(Table& t);
 void register_sparse_math_operators(Table& t);
+void register_sparse_product_operators(Table& t);
+void register_sparse_reduce_operators(Table& t);
 void register_stft_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_special_function_operators(Table& t);
@@ -73,6 +75,8 @@ Table& mutable_operator_table() {
     register_stft_operators(*t);
     register_sparse_operators(*t);
     register_sparse_math_operators(*t);
+    register_sparse_product_operators(*t);
+    register_sparse_reduce_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autocast(*t);

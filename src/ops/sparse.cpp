@@ -16,18 +16,7 @@ namespace rushlight {
 
 using namespace ops;
 
-int64_t sparse_dim_of(const Tensor& t) {
-  const SparseParts& p = sparse_parts(t);
-  return p.layout == Layout::SparseCoo ? p.indices.size(0) : 2;
-}
-
 namespace {
-
-const char* layout_text(Layout layout) {
-  static const char* const names[] = {"Strided",   "Sparse",    "SparseCsr",
-                                      "SparseCsc", "SparseBsr", "SparseBsc"};
-  return names[static_cast<int>(layout)];
-}
 
 IntList leading(const Tensor& t, int64_t n) { return t.sizes().slice(0, static_cast<size_t>(n)); }
 int64_t count(IntList sizes) { return checked_numel(sizes); }
@@ -39,44 +28,11 @@ Dims flattened_sizes(const Tensor& t, int64_t sparse_dims) {
   return sizes;
 }
 
-Tensor arange_to(int64_t n) {
-  return arange(Scalar(int64_t{0}), Scalar(n), Scalar(int64_t{1}), DType::Int64, std::nullopt, std::nullopt,
-                std::nullopt);
-}
-
-// The row of each element of a compressed matrix.
-Tensor expanded(const Tensor& compressed) {
-  const int64_t rows = compressed.numel() - 1;
-  const Tensor counts = slice(compressed, 0, 1, std::nullopt, 1) - slice(compressed, 0, 0, rows, 1);
-  return repeat_interleave_tensor(arange_to(rows), counts, std::nullopt, std::nullopt);
-}
-
-// Where each row starts, of sorted row numbers.
-Tensor compressed_of(const Tensor& sorted_rows, int64_t rows) {
-  return searchsorted(contiguous(sorted_rows, MemoryFormat::Contiguous), arange_to(rows + 1), false, false,
-                      std::nullopt, Tensor());
-}
-
-bool by_rows(Layout layout) { return layout == Layout::SparseCsr; }
-
-void check_known(const Tensor& t, const char* who) {
-  const Layout layout = layout_of(t);
-  if (layout == Layout::SparseBsr || layout == Layout::SparseBsc)
-    RL_NOT_IMPLEMENTED(who, ": block layouts are not supported, got ", layout_text(layout),
-                       "; use sparse_coo or sparse_csr");
-}
-
-// A matrix in a compressed layout as COO indices [2, nnz].
-Tensor coo_indices(const SparseParts& p) {
-  const Tensor lines = expanded(p.compressed);
-  return by_rows(p.layout) ? stack({lines, p.plain}, 0) : stack({p.plain, lines}, 0);
-}
-
 Tensor as_coo(const Tensor& t) {
   const SparseParts& p = sparse_parts(t);
   if (p.layout == Layout::SparseCoo) return t;
   return make_sparse(
-      {.indices = to_dtype(coo_indices(p), DType::Int64), .values = p.values, .coalesced = by_rows(p.layout)},
+      {.indices = element_indices(t), .values = listed_values(t), .coalesced = p.layout == Layout::SparseCsr},
       t.sizes());
 }
 
@@ -96,15 +52,27 @@ Tensor coo_kernel(const Call&, const Tensor& indices, const Tensor& values, IntL
 Tensor compressed_kernel(const Call&, const Tensor& compressed, const Tensor& plain, const Tensor& values,
                          IntList size, std::optional<Layout> layout) {
   const Layout chosen = layout.value_or(Layout::SparseCsr);
-  RL_CHECK(chosen == Layout::SparseCsr || chosen == Layout::SparseCsc,
-           "sparse_compressed_tensor: only sparse_csr and sparse_csc are supported, got ",
+  RL_CHECK(chosen >= Layout::SparseCsr, "sparse_compressed_tensor: expected a compressed layout, got ",
            layout_text(chosen));
-  RL_CHECK(compressed.dim() == 1 && plain.dim() == 1 && values.dim() >= 1 && size.size() >= 2 &&
-               plain.numel() == values.size(0) &&
-               compressed.numel() == size[chosen == Layout::SparseCsr ? 0 : 1] + 1,
-           "sparse_compressed_tensor: indices of shapes ", compressed.sizes(), " and ", plain.sizes(),
+  const int64_t batch = compressed.dim() - 1, listing = batch + (is_block(chosen) ? 3 : 1);
+  bool fits = batch >= 0 && plain.dim() == batch + 1 && values.dim() >= listing &&
+              static_cast<int64_t>(size.size()) == batch + 2 + values.dim() - listing &&
+              plain.size(-1) == values.size(batch);
+  for (int64_t d = 0; fits && d < batch; ++d)
+    fits = compressed.size(d) == size[d] && plain.size(d) == size[d] && values.size(d) == size[d];
+  for (int64_t d = listing; fits && d < values.dim(); ++d)
+    fits = values.size(d) == size[d - listing + batch + 2];
+  if (fits) {
+    const int64_t rows = is_block(chosen) ? values.size(batch + 1) : 1,
+                  columns = is_block(chosen) ? values.size(batch + 2) : 1;
+    fits = rows > 0 && columns > 0 && size[batch] % rows == 0 && size[batch + 1] % columns == 0 &&
+           compressed.size(-1) == (by_rows(chosen) ? size[batch] / rows : size[batch + 1] / columns) + 1;
+  }
+  RL_CHECK(fits, "sparse_compressed_tensor: indices of shapes ", compressed.sizes(), " and ", plain.sizes(),
            ", values of shape ", values.sizes(), " and size ", size, " do not fit");
-  return make_sparse({.layout = chosen, .compressed = compressed, .plain = plain, .values = values}, size);
+  return make_sparse(
+      {.layout = chosen, .indices = Tensor(), .compressed = compressed, .plain = plain, .values = values},
+      size);
 }
 
 Tensor refuse_dense(const Call& call, const Tensor& self) {
@@ -133,9 +101,10 @@ Tensor raw_indices_kernel(const Call&, const Tensor& self) {
 
 template <bool rows, bool compressed>
 Tensor part_kernel(const Call& call, const Tensor& self) {
-  const Layout wanted = rows ? Layout::SparseCsr : Layout::SparseCsc;
-  RL_CHECK(layout_of(self) == wanted, call.op.name(), " expected ", rows ? "row" : "column",
-           " compressed sparse tensor layout but got ", layout_text(layout_of(self)));
+  const Layout layout = layout_of(self);
+  RL_CHECK(layout >= Layout::SparseCsr && by_rows(layout) == rows, call.op.name(), " expected ",
+           rows ? "row" : "column", " compressed sparse tensor layout but got ",
+           layout_text(layout_of(self)));
   return alias(compressed ? sparse_parts(self).compressed : sparse_parts(self).plain);
 }
 
@@ -168,12 +137,14 @@ Tensor coalesce_kernel(const Call&, const Tensor& self) {
 
 Tensor with_values_kernel(const Call&, const Tensor& pattern, const Tensor& values) {
   SparseParts parts = sparse_parts(pattern);
-  RL_CHECK(values.dim() >= 1 && values.size(0) == parts.values.size(0), "sparse tensor of ",
-           parts.values.size(0), " elements given values of shape ", values.sizes());
+  const int64_t listing = listing_dims_of(parts);
+  RL_CHECK(values.dim() >= listing && leading(values, listing) == leading(parts.values, listing),
+           "sparse tensor whose values have shape ", parts.values.sizes(), " given values of shape ",
+           values.sizes());
   parts.values = values;
   Dims sizes = pattern->sizes;
   sizes.resize(static_cast<size_t>(sparse_dim_of(pattern)));
-  for (int64_t i = 1; i < values.dim(); ++i) sizes.push_back(values.size(i));
+  for (int64_t i = listing; i < values.dim(); ++i) sizes.push_back(values.size(i));
   return make_sparse(std::move(parts), sizes);
 }
 
@@ -194,16 +165,28 @@ Tensor looked_up(const Tensor& self, const Tensor& wanted) {
   return ops::where(found, index_select(p.values, 0, place), zeros_there);
 }
 
-Tensor values_at_kernel(const Call&, const Tensor& self, const Tensor& pattern) {
+Tensor values_at_kernel(const Call&, const Tensor& self, const Tensor& pattern, bool) {
   RL_CHECK(self.sizes() == pattern.sizes(), "sparse_mask(): operands have incompatible sizes; self has size ",
            self.sizes(), " but mask has size ", pattern.sizes());
+  const SparseParts& p = sparse_parts(pattern);
   // The same list of positions: element by element, even where one occurs twice.
-  if (is_sparse(self) && sparse_parts(self).indices.defined() &&
-      sparse_parts(self).indices.is_same(sparse_parts(pattern).indices))
-    return alias(sparse_parts(self).values);
+  if (is_sparse(self)) {
+    const SparseParts& own = sparse_parts(self);
+    const bool same =
+        p.layout == own.layout &&
+        (p.layout == Layout::SparseCoo ? own.indices.is_same(p.indices)
+                                       : own.compressed.is_same(p.compressed) && own.plain.is_same(p.plain) &&
+                                             form_of(self) == form_of(pattern));
+    if (same) return alias(own.values);
+  }
   const Tensor wanted = flat_positions(pattern);
-  if (is_sparse(self)) return looked_up(self, wanted);
-  return index_select(reshape(self, flattened_sizes(pattern, sparse_dim_of(pattern))), 0, wanted);
+  const Tensor found =
+      is_sparse(self)
+          ? looked_up(self, wanted)
+          : index_select(reshape(self, flattened_sizes(pattern, sparse_dim_of(pattern))), 0, wanted);
+  Dims sizes = leading(p.values, listing_dims_of(p)).dims();
+  for (int64_t d = 1; d < found.dim(); ++d) sizes.push_back(found.size(d));
+  return reshape(found, sizes);
 }
 
 Tensor mask_body(const Call&, const Tensor& self, const Tensor& mask) {
@@ -215,9 +198,8 @@ Tensor mask_body(const Call&, const Tensor& self, const Tensor& mask) {
 
 Tensor to_dense_kernel(const Call&, const Tensor& self, OptDType dtype, std::optional<bool>) {
   const SparseParts& p = sparse_parts(self);
-  check_known(self, "to_dense");
   const bool is_bool = p.values.dtype() == DType::Bool;
-  const Tensor addends = is_bool ? to_dtype(p.values, DType::Int32) : p.values;
+  const Tensor listed = listed_values(self), addends = is_bool ? to_dtype(listed, DType::Int32) : listed;
   const Tensor flat = new_zeros(addends, flattened_sizes(self, sparse_dim_of(self)), std::nullopt,
                                 std::nullopt, std::nullopt, std::nullopt);
   const Tensor sums =
@@ -248,12 +230,21 @@ Tensor to_coo_kernel(const Call&, const Tensor& self, int64_t dims) {
 
 Tensor to_sparse_body(const Call&, const Tensor& self, std::optional<Layout> layout, OptIntList blocksize,
                       OptInt dense_dim) {
-  if (blocksize) RL_NOT_IMPLEMENTED("to_sparse: block layouts are not supported");
-  const Layout wanted = layout.value_or(Layout::SparseCoo);
+  const Layout wanted = layout.value_or(blocksize ? Layout::SparseBsr : Layout::SparseCoo);
+  if (is_block(wanted)) {
+    const bool has_blocks = is_sparse(self) && is_block(layout_of(self));
+    RL_CHECK(blocksize || has_blocks, "to_sparse for ", layout_text(layout_of(self)), " to ",
+             layout_text(wanted), " conversion requires blocksize=(rows, columns)");
+    const SparseForm own = has_blocks ? form_of(self) : SparseForm{};
+    const Dims blocks = blocksize ? blocksize->dims() : Dims{own.block_rows, own.block_columns};
+    return wanted == Layout::SparseBsr ? to_sparse_bsr(self, blocks, dense_dim)
+                                       : to_sparse_bsc(self, blocks, dense_dim);
+  }
+  RL_CHECK(!blocksize, "to_sparse for ", layout_text(layout_of(self)), " to ", layout_text(wanted),
+           " conversion does not use blocksize, got blocksize=", *blocksize);
   if (wanted == Layout::SparseCsr) return to_sparse_csr(self, dense_dim);
   if (wanted == Layout::SparseCsc) return to_sparse_csc(self, dense_dim);
-  RL_CHECK(wanted == Layout::SparseCoo, "to_sparse: expected sparse_coo, sparse_csr or sparse_csc, got ",
-           layout_text(wanted));
+  RL_CHECK(wanted == Layout::SparseCoo, "to_sparse: expected a sparse layout, got ", layout_text(wanted));
   const int64_t dims = is_sparse(self) ? sparse_dim_of(self) : self.dim() - dense_dim.value_or(0);
   return to_sparse_dim(self, dims);
 }
@@ -262,17 +253,36 @@ Tensor to_coo_body(const Call&, const Tensor& self) {
   return to_sparse(self, Layout::SparseCoo, std::nullopt, std::nullopt);
 }
 
-template <Layout layout>
-Tensor to_compressed_kernel(const Call& call, const Tensor& self, OptInt dense_dim) {
-  const int64_t dense_dims = dense_dim.value_or(is_sparse(self) ? self.dim() - sparse_dim_of(self) : 0);
-  RL_CHECK(self.dim() - dense_dims == 2, call.op.name(),
-           ": only matrices (and matrices of dense blocks) are supported, got shape ", self.sizes(), " with ",
-           dense_dims, " dense dimensions");
-  return to_layout(is_sparse(self) ? self : to_sparse_dim(self, 2), layout);
+// The form that a conversion asks for: batch dimensions are what the others leave.
+SparseForm wanted_form(const Tensor& self, Layout layout, OptInt dense_dim) {
+  if (is_sparse(self)) return {layout, batch_dims_of(sparse_parts(self))};
+  const int64_t dense = dense_dim.value_or(0);
+  RL_CHECK(dense >= 0 && self.dim() - dense >= 2, "Dense dim must be between 0 and ", self.dim() - 2,
+           " for a tensor of shape ", self.sizes(), ", got ", dense);
+  return {layout, self.dim() - 2 - dense};
 }
 
-int64_t nnz_kernel(const Call&, const Tensor& self) { return sparse_parts(self).values.size(0); }
-int64_t sparse_dim_kernel(const Call&, const Tensor& self) { return sparse_dim_of(self); }
+template <Layout layout>
+Tensor to_compressed_kernel(const Call& call, const Tensor& self, OptInt dense_dim) {
+  if (layout_of(self) == layout) return self;
+  return compressed_as(call.op.name(), self, wanted_form(self, layout, dense_dim));
+}
+
+template <Layout layout>
+Tensor to_blocks_kernel(const Call& call, const Tensor& self, IntList blocksize, OptInt dense_dim) {
+  RL_CHECK(blocksize.size() == 2, call.op.name(), ": expected blocksize of two numbers, got ", blocksize);
+  SparseForm form = wanted_form(self, layout, dense_dim);
+  form.block_rows = blocksize[0], form.block_columns = blocksize[1];
+  if (is_sparse(self) && form_of(self) == form) return self;
+  return compressed_as(call.op.name(), self, form);
+}
+
+int64_t nnz_kernel(const Call&, const Tensor& self) {
+  return sparse_parts(self).values.size(batch_dims_of(sparse_parts(self)));
+}
+int64_t sparse_dim_kernel(const Call&, const Tensor& self) {
+  return sparse_dim_of(self) - batch_dims_of(sparse_parts(self));
+}
 int64_t dense_dim_kernel(const Call&, const Tensor& self) { return self.dim() - sparse_dim_of(self); }
 bool is_coalesced_kernel(const Call&, const Tensor& self) {
   RL_CHECK(layout_of(self) == Layout::SparseCoo,
@@ -299,13 +309,13 @@ void register_parts(Table& t) {
   part(sparse_indices_raw, "_indices(Tensor self) -> Tensor", raw_indices_kernel,
        "The positions [sparse_dim, nnz] of a COO tensor, coalesced or not.");
   part(crow_indices, "crow_indices(Tensor self) -> Tensor", part_kernel<true, true>,
-       "Where each row of a CSR tensor starts: [rows + 1].");
+       "Where each row of a CSR or BSR tensor starts: [batch..., rows + 1].");
   part(col_indices, "col_indices(Tensor self) -> Tensor", part_kernel<true, false>,
-       "The columns of a CSR tensor's elements: [nnz].");
+       "The columns of a CSR or BSR tensor's elements: [batch..., nnz].");
   part(ccol_indices, "ccol_indices(Tensor self) -> Tensor", part_kernel<false, true>,
-       "Where each column of a CSC tensor starts: [columns + 1].");
+       "Where each column of a CSC or BSC tensor starts: [batch..., columns + 1].");
   part(row_indices, "row_indices(Tensor self) -> Tensor", part_kernel<false, false>,
-       "The rows of a CSC tensor's elements: [nnz].");
+       "The rows of a CSC or BSC tensor's elements: [batch..., nnz].");
   auto values_like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
     t.op(handle, schema, refuse_dense).doc(doc).derivative([](Grad g, In<0> self) {
       return sparse_with_values(self, g);
@@ -332,12 +342,10 @@ void register_parts(Table& t) {
 }  // namespace
 
 Tensor flat_positions(const Tensor& t) {
-  check_known(t, "sparse tensor");
-  const SparseParts& p = sparse_parts(t);
-  const Tensor indices = p.layout == Layout::SparseCoo ? p.indices : to_dtype(coo_indices(p), DType::Int64);
+  const Tensor indices = element_indices(t);
   const int64_t dims = indices.size(0);
   if (dims == 0)
-    return zeros(IntList{p.values.size(0)}, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
+    return zeros(IntList{indices.size(1)}, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
   count(leading(t, dims));  // fails when it overflows
   Tensor flat = ops::select(indices, 0, 0);
   for (int64_t d = 1; d < dims; ++d) flat = flat * Scalar(t.size(d)) + ops::select(indices, 0, d);
@@ -347,23 +355,7 @@ Tensor flat_positions(const Tensor& t) {
 Tensor to_layout(const Tensor& t, Layout layout) {
   if (layout_of(t) == layout) return t;
   if (layout == Layout::SparseCoo) return as_coo(t);
-  check_known(t, "to_sparse");
-  const bool rows = by_rows(layout);
-  Tensor coo = as_coo(t);
-  if (rows) {
-    coo = coalesce(coo);
-  } else {  // sorted by columns: coalesce the transpose
-    const SparseParts& p = sparse_parts(coo);
-    Dims sizes = coo->sizes;
-    std::swap(sizes[0], sizes[1]);
-    coo = coalesce(make_sparse({.indices = flip(p.indices, IntList{0}), .values = p.values}, sizes));
-  }
-  const SparseParts& p = sparse_parts(coo);
-  return make_sparse({.layout = layout,
-                      .compressed = compressed_of(ops::select(p.indices, 0, 0), coo.size(0)),
-                      .plain = contiguous(ops::select(p.indices, 0, 1), MemoryFormat::Contiguous),
-                      .values = p.values},
-                     t.sizes());
+  return compressed_as("to_sparse", t, {layout, batch_dims_of(sparse_parts(t))});
 }
 
 CompressedRows compressed_rows(const Tensor& t) {
@@ -388,7 +380,7 @@ void register_sparse_operators(Table& t) {
        "size, *, Layout? layout=None) -> Tensor",
        compressed_kernel)
       .function_only()
-      .doc("A CSR or CSC tensor of unchecked parts.")
+      .doc("A compressed (CSR, CSC, BSR, BSC) tensor of unchecked parts.")
       .derivative([](Grad g, Out<0> y) { return Grads{Tensor(), Tensor(), sparse_values_at(g, y)}; });
   register_parts(t);
   t.op(coalesce, "coalesce(Tensor self) -> Tensor", refuse_dense)
@@ -400,11 +392,17 @@ void register_sparse_operators(Table& t) {
       .doc("The sparse tensor with other values at its positions.")
       .derivative([](Grad g, In<0> pattern) { return Grads{Tensor(), sparse_values_at(g, pattern)}; });
   t.sparse(sparse_with_values, with_values_kernel);
-  t.op(sparse_values_at, "_sparse_values_at(Tensor self, Tensor pattern) -> Tensor", values_at_kernel)
+  t.op(sparse_values_listed, "_sparse_values_at(Tensor self, Tensor pattern, bool dense) -> Tensor",
+       values_at_kernel)
       .internal()
-      .doc("The elements of self at the positions of the sparse pattern: [nnz, dense sizes...].")
-      .derivative([](Grad g, In<1> pattern) { return Grads{sparse_with_values(pattern, g), Tensor()}; });
-  t.sparse(sparse_values_at, values_at_kernel);
+      .doc(
+          "The elements of self (dense or not) at the positions of the sparse pattern: [nnz, dense "
+          "sizes...].")
+      .derivative([](Grad g, In<1> pattern, Attr<2, bool> dense) {
+        const Tensor listed = sparse_with_values(pattern, g);
+        return Grads{dense ? densely(listed) : listed, Tensor()};
+      });
+  t.sparse(sparse_values_listed, values_at_kernel);
   t.composite(ops::sparse_mask, "sparse_mask(Tensor self, Tensor mask) -> Tensor", mask_body)
       .method_only()
       .doc("The elements of self at the positions of the sparse mask, as a sparse tensor.");
@@ -434,15 +432,27 @@ void register_sparse_operators(Table& t) {
   t.op(to_sparse_csr, "to_sparse_csr(Tensor self, int? dense_dim=None) -> Tensor",
        to_compressed_kernel<Layout::SparseCsr>)
       .method_only()
-      .doc("A matrix as CSR: row starts, columns, values.")
+      .doc("Matrices as CSR: row starts, columns, values.")
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_csr, to_compressed_kernel<Layout::SparseCsr>);
   t.op(to_sparse_csc, "to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor",
        to_compressed_kernel<Layout::SparseCsc>)
       .method_only()
-      .doc("A matrix as CSC: column starts, rows, values.")
+      .doc("Matrices as CSC: column starts, rows, values.")
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_csc, to_compressed_kernel<Layout::SparseCsc>);
+  t.op(to_sparse_bsr, "to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
+       to_blocks_kernel<Layout::SparseBsr>)
+      .method_only()
+      .doc("Matrices as BSR: CSR whose elements are dense blocks.")
+      .derivative([](Grad g) { return densely(g); });
+  t.sparse(to_sparse_bsr, to_blocks_kernel<Layout::SparseBsr>);
+  t.op(to_sparse_bsc, "to_sparse_bsc(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
+       to_blocks_kernel<Layout::SparseBsc>)
+      .method_only()
+      .doc("Matrices as BSC: CSC whose elements are dense blocks.")
+      .derivative([](Grad g) { return densely(g); });
+  t.sparse(to_sparse_bsc, to_blocks_kernel<Layout::SparseBsc>);
 }
 
 }  // namespace rushlight

@@ -12,9 +12,13 @@ inline Fn<Tensor(const Tensor& compressed_indices, const Tensor& plain_indices, 
     sparse_compressed;  // without checks
 inline Fn<Tensor(const Tensor& self)> sparse_values, sparse_values_raw, sparse_indices, sparse_indices_raw,
     crow_indices, col_indices, ccol_indices, row_indices, coalesce, to_sparse_coo;
+inline Fn<Tensor(const Tensor& self, IntList blocksize, OptInt dense_dim)> to_sparse_bsr, to_sparse_bsc;
 // `pattern` with other values; and the values of a dense or sparse tensor where `pattern` has its own.
 inline Fn<Tensor(const Tensor& pattern, const Tensor& values)> sparse_with_values;
-inline Fn<Tensor(const Tensor& self, const Tensor& pattern)> sparse_values_at;
+inline Fn<Tensor(const Tensor& self, const Tensor& pattern, bool dense)> sparse_values_listed;
+inline Tensor sparse_values_at(const Tensor& self, const Tensor& pattern) {
+  return sparse_values_listed(self, pattern, !is_sparse(self));
+}
 inline Fn<Tensor(const Tensor& self, const Tensor& mask)> sparse_mask;
 inline Fn<Tensor(const Tensor& self, OptDType dtype, std::optional<bool> masked_grad)> to_dense;
 inline Fn<Tensor(const Tensor& self, int64_t sparse_dim)> to_sparse_dim;
@@ -28,8 +32,28 @@ inline Fn<bool(const Tensor& self)> is_coalesced;
 
 namespace rushlight {
 
-// The number of leading dimensions that the indices of a sparse tensor count; two for compressed layouts.
+bool is_block(Layout layout);
+bool by_rows(Layout layout);  // of a compressed layout: CSR, BSR
+std::string_view layout_text(Layout layout);
+// The number of leading dimensions in which elements are listed; batch dimensions count.
 int64_t sparse_dim_of(const Tensor& t);
+int64_t batch_dims_of(const SparseParts& p);
+// How many leading dimensions of the values count listed elements: [batch..., nnz] and those of a block.
+int64_t listing_dims_of(const SparseParts& p);
+
+// A layout with what it needs to know to be made.
+struct SparseForm {
+  Layout layout = Layout::SparseCoo;
+  int64_t batch_dims = 0, block_rows = 1, block_columns = 1;
+  bool operator==(const SparseForm&) const = default;
+};
+SparseForm form_of(const Tensor& t);
+// A dense or sparse tensor in a compressed form; in any form.
+Tensor compressed_as(std::string_view who, const Tensor& t, const SparseForm& form);
+Tensor in_form(const Tensor& t, const SparseForm& form);
+// Of any layout, element by element: positions [sparse_dim_of, elements] and values [elements, dense...].
+Tensor element_indices(const Tensor& t);
+Tensor listed_values(const Tensor& t);
 // Of each listed element, its number among the elements of the sparse dimensions in row-major order.
 Tensor flat_positions(const Tensor& t);
 // A matrix as row starts, columns and values, for kernels.
@@ -37,7 +61,7 @@ struct CompressedRows {
   Tensor starts, columns, values;
 };
 CompressedRows compressed_rows(const Tensor& t);
-Tensor to_layout(const Tensor& t, Layout layout);
+Tensor to_layout(const Tensor& t, Layout layout);  // COO, CSR or CSC
 // The gradients of mm where one factor is sparse; those of a sparse factor have its pattern.
 Tensor sparse_left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 Tensor sparse_right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);

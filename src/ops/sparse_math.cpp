@@ -1,11 +1,10 @@
-// Arithmetic and products of sparse tensors: rules for operators that other families record.
-#include "cpu/sparse.h"
+// Arithmetic of sparse tensors: rules for operators that other families record.
 #include "dispatch/table.h"
+#include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/join.h"
-#include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -41,9 +40,8 @@ Tensor scaled_by(const Tensor& t, const Scalar& alpha) { return alpha == Scalar(
 Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   check_same_sizes("add", a, b);
   if (layout_of(a) != Layout::SparseCoo) {
-    const Layout layout = layout_of(a);
-    return to_layout(add_sparse(to_layout(a, Layout::SparseCoo), to_layout(b, Layout::SparseCoo), alpha),
-                     layout);
+    const Tensor sum = add_sparse(to_layout(a, Layout::SparseCoo), to_layout(b, Layout::SparseCoo), alpha);
+    return in_form(sum, form_of(a));
   }
   const Tensor other = to_layout(b, Layout::SparseCoo);
   RL_CHECK(sparse_dim_of(a) == sparse_dim_of(other),
@@ -63,7 +61,7 @@ Tensor add_to_dense(const Call& call, const Tensor& dense, const Tensor& other, 
   RL_CHECK(dense.sizes() == other.sizes(), "add: Expected 'other' to have the size of 'self' ", dense.sizes(),
            ", but the sparse tensor has ", other.sizes());
   const DType dtype = call.inplace ? dense.dtype() : result_type(dense, values_of(other));
-  const Tensor addends = to_dtype(scaled_by(values_of(other), alpha), dtype);
+  const Tensor addends = to_dtype(scaled_by(listed_values(other), alpha), dtype);
   const bool direct = call.inplace && dense.is_contiguous();
   const Tensor target = direct ? dense : clone(to_dtype(dense, dtype), MemoryFormat::Contiguous);
   Dims sizes{-1};
@@ -114,6 +112,10 @@ Tensor pow_kernel(const Call&, const Tensor& a, const Tensor& exponent) {
   return with(pattern, ops::pow(values_of(pattern), exponent));
 }
 
+Tensor round_kernel(const Call&, const Tensor& self, int64_t decimals) {
+  const Tensor pattern = ready(self);
+  return with(pattern, ops::round(values_of(pattern), decimals));
+}
 Tensor neg_kernel(const Call&, const Tensor& self) { return with(self, ops::neg(values_of(self))); }
 Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat>) {
   SparseParts parts = sparse_parts(self);
@@ -139,7 +141,7 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) 
            "torch.sparse.FloatTensor and src type = torch.FloatTensor");
   RL_CHECK(self.sizes() == source.sizes(), "copy_: shapes differ: ", self.sizes(), " and ", source.sizes());
   const Tensor same = with(source, to_copy(values_of(source), self.dtype(), std::nullopt, std::nullopt));
-  replace_sparse(self, to_layout(same, layout_of(self)));
+  replace_sparse(self, in_form(same, form_of(self)));
   return self;
 }
 Tensor emptied(const Tensor& self) {
@@ -149,7 +151,7 @@ Tensor emptied(const Tensor& self) {
                                    .values = ops::slice(p.values, 0, 0, 0, 1),
                                    .coalesced = true},
                                   self.sizes());
-  return to_layout(none, layout_of(self));
+  return in_form(none, form_of(self));
 }
 Tensor zero_kernel(const Call&, const Tensor& self) {
   replace_sparse(self, emptied(self));
@@ -163,6 +165,26 @@ Tensor zeros_like_kernel(const Call&, const Tensor& self, OptDType dtype, std::o
   return dtype ? with(none, to_dtype(values_of(none), *dtype)) : none;
 }
 
+Tensor ones_like_kernel(const Call&, const Tensor& self, OptDType dtype, std::optional<Layout> layout,
+                        OptDevice, std::optional<bool>, std::optional<MemoryFormat>) {
+  const DType type = dtype.value_or(self.dtype());
+  if (layout.value_or(layout_of(self)) == Layout::Strided)
+    return ones(self.sizes(), type, std::nullopt, std::nullopt, std::nullopt);
+  RL_CHECK(layout_of(self) != Layout::SparseCoo,
+           "ones_like(): a sparse_coo tensor of ones would be full; use "
+           "layout=torch.strided");
+  return with(self,
+              ops::ones_like(values_of(self), type, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
+}
+// A COO tensor starts without elements; the pattern of a compressed one stays.
+Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, std::optional<Layout> layout,
+                         OptDevice device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
+  if (layout_of(self) == Layout::SparseCoo || layout == Layout::Strided)
+    return zeros_like_kernel(call, self, dtype, layout, device, pin, format);
+  return with(
+      self, ops::zeros_like(values_of(self), dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
+}
+
 Tensor transpose_kernel(const Call&, const Tensor& self, int64_t dim0, int64_t dim1) {
   const int64_t a = wrap_dim(dim0, self.dim(), false), b = wrap_dim(dim1, self.dim(), false);
   SparseParts parts = sparse_parts(self);
@@ -170,8 +192,15 @@ Tensor transpose_kernel(const Call&, const Tensor& self, int64_t dim0, int64_t d
   std::swap(sizes[static_cast<size_t>(a)], sizes[static_cast<size_t>(b)]);
   if (a == b) return self;
   if (parts.layout != Layout::SparseCoo) {
-    RL_CHECK(a < 2 && b < 2, "transpose(): can only transpose the sparse dimensions of a compressed tensor");
-    parts.layout = parts.layout == Layout::SparseCsr ? Layout::SparseCsc : Layout::SparseCsr;
+    const int64_t batch = batch_dims_of(parts);
+    RL_CHECK(std::min(a, b) == batch && std::max(a, b) == batch + 1,
+             "transpose(): can only transpose the sparse dimensions ", batch, " and ", batch + 1,
+             " of a tensor of layout ", layout_text(parts.layout), ", got dimensions ", a, " and ", b);
+    if (is_block(parts.layout)) parts.values = ops::transpose(parts.values, batch + 1, batch + 2);
+    parts.layout = parts.layout == Layout::SparseCsr   ? Layout::SparseCsc
+                   : parts.layout == Layout::SparseCsc ? Layout::SparseCsr
+                   : parts.layout == Layout::SparseBsr ? Layout::SparseBsc
+                                                       : Layout::SparseBsr;
     return make_sparse(std::move(parts), sizes);
   }
   const int64_t dims = sparse_dim_of(self);
@@ -199,74 +228,66 @@ Tensor sum_kernel(const Call&, const Tensor& self, OptDType dtype) {
   return ops::sum(values_of(self), dtype);
 }
 
-// --- products
-// -----------------------------------------------------------------------------------------------
-
-void check_product(const char* who, const Tensor& a, const Tensor& b) {
-  RL_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), who,
-           ": mat1 and mat2 shapes cannot be multiplied (", a.sizes(), " and ", b.sizes(), ")");
-  RL_CHECK(a.dtype() == b.dtype(), who, ": expected operands of one dtype, but got ", dtype_name(a.dtype()),
-           " and ", dtype_name(b.dtype()));
-  for (const Tensor* m : {&a, &b})
-    RL_CHECK(!is_sparse(*m) || sparse_dim_of(*m) == 2, who, ": expected 2 sparse dimensions, got ",
-             sparse_dim_of(*m));
+// Over some dimensions: sparse while a sparse dimension is left, or kept.
+Tensor sum_dim_kernel(const Call& call, const Tensor& self, const OptIntList& dim, bool keepdim,
+                      OptDType dtype) {
+  RL_CHECK(keepdim || layout_of(self) == Layout::SparseCoo, call.op.name(), ": reduction operations on ",
+           layout_text(layout_of(self)), " tensors with keepdim=False is unsupported");
+  const uint64_t dims = dim_mask(dim, self.dim());
+  const Tensor coo = to_layout(self, Layout::SparseCoo);
+  const SparseParts& p = sparse_parts(coo);
+  const int64_t listed = sparse_dim_of(coo);
+  std::vector<Tensor> rows;
+  Dims sizes, dense{};
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool gone = dims >> d & 1;
+    if (gone && d >= listed) dense.push_back(d - listed + 1);
+    if (gone && !keepdim) continue;
+    sizes.push_back(gone ? 1 : self.size(d));
+    if (d < listed)
+      rows.push_back(gone ? ops::zeros_like(ops::select(p.indices, 0, d), std::nullopt, std::nullopt,
+                                            std::nullopt, std::nullopt, std::nullopt)
+                          : ops::select(p.indices, 0, d));
+  }
+  const Tensor typed = dtype ? to_dtype(p.values, *dtype) : p.values;
+  const Tensor values = dense.empty() ? typed : sum_dim(typed, OptIntList(dense), keepdim, std::nullopt);
+  if (rows.empty()) return sum_dim(values, OptIntList(IntList{0}), false, std::nullopt);
+  const Tensor sum = coalesce(make_sparse(
+      {.indices = stack(rows, 0), .compressed = Tensor(), .plain = Tensor(), .values = values}, sizes));
+  return in_form(sum, form_of(self));
 }
 
-Tensor sparse_dense(const Tensor& a, const Tensor& b) {
-  const CompressedRows s = compressed_rows(a);
-  const Tensor dense = contiguous(b, MemoryFormat::Contiguous);
-  Tensor out = empty_tensor(IntList{a.size(0), b.size(1)}, b.dtype(), b.device());
-  cpu::sparse_times_dense(b.dtype(), a.size(0), b.size(1), s.starts.data<int64_t>(),
-                          s.columns.data<int64_t>(), s.values.data_ptr(), dense.data_ptr(), out.data_ptr());
-  return out;
-}
-
-// Every element of a meets the row of b that its column names (Gustavson 1978).
-Tensor sparse_sparse(const Tensor& a, const Tensor& b) {
-  const Tensor left = coalesce(to_layout(a, Layout::SparseCoo));
-  const CompressedRows right = compressed_rows(b);
-  const SparseParts& p = sparse_parts(left);
-  const Tensor rows = ops::select(p.indices, 0, 0), inner = ops::select(p.indices, 0, 1);
-  const Tensor begins = index_select(right.starts, 0, inner);
-  const Tensor counts = index_select(right.starts, 0, inner + Scalar(int64_t{1})) - begins;
-  auto repeated = [&](const Tensor& x) {
-    return repeat_interleave_tensor(x, counts, OptInt(0), std::nullopt);
-  };
-  const Tensor before = cumsum(counts, 0, std::nullopt) - counts;
-  const Tensor first = repeated(begins - before);
-  const Tensor place = first + arange(Scalar(int64_t{0}), Scalar(first.numel()), Scalar(int64_t{1}),
-                                      DType::Int64, std::nullopt, std::nullopt, std::nullopt);
-  const Tensor product =
-      make_sparse({.indices = stack({repeated(rows), index_select(right.columns, 0, place)}, 0),
-                   .values = repeated(p.values) * index_select(right.values, 0, place)},
-                  IntList{a.size(0), b.size(1)});
-  return to_layout(coalesce(product), layout_of(a));
-}
-
-Tensor product(const char* who, const Tensor& a, const Tensor& b) {
-  check_product(who, a, b);
-  if (is_sparse(a) && is_sparse(b)) return sparse_sparse(a, b);
-  if (is_sparse(a)) return sparse_dense(a, b);
-  return contiguous(ops::transpose(sparse_dense(ops::transpose(b, 0, 1), ops::transpose(a, 0, 1)), 0, 1),
-                    MemoryFormat::Contiguous);
-}
-
-Tensor mm_kernel(const Call&, const Tensor& a, const Tensor& b) { return product("mm", a, b); }
-Tensor mv_kernel(const Call&, const Tensor& a, const Tensor& v) {
-  RL_CHECK(is_sparse(a) && !is_sparse(v) && v.dim() == 1, "mv: expected a sparse matrix and a dense vector");
-  return ops::squeeze_dim(product("mv", a, unsqueeze(v, 1)), 1);
-}
-Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
-                    const Scalar& alpha) {
-  const Tensor scaled_product = scaled_by(product("addmm", a, b), alpha);
-  if (beta == Scalar(int64_t{0})) return scaled_product;
-  return ops::add(scaled_by(self, beta), scaled_product, Scalar(int64_t{1}));
-}
-Tensor matmul_kernel(const Call&, const Tensor& a, const Tensor& b) {
-  if (a.dim() == 2 && b.dim() == 1) return ops::mv(a, b);
-  RL_CHECK(a.dim() == 2 && b.dim() == 2, "matmul: sparse operands must be matrices, got ", a.sizes(), " and ",
-           b.sizes());
-  return ops::mm(a, b);
+// One element of a dimension. Along a batch every part is selected; what is left of a single sparse dimension
+// is dense.
+Tensor select_kernel(const Call&, const Tensor& self, int64_t dim, int64_t index) {
+  const int64_t d = wrap_dim(dim, self.dim(), false), n = self.size(d);
+  RL_CHECK_INDEX(index >= -n && index < n, "select(): index ", index, " out of range for tensor of size ",
+                 self.sizes(), " at dimension ", d);
+  const int64_t at = index < 0 ? index + n : index;
+  SparseParts parts = sparse_parts(self);
+  Dims sizes = self->sizes;
+  sizes.erase(static_cast<size_t>(d));
+  if (parts.layout != Layout::SparseCoo && d < batch_dims_of(parts)) {
+    for (Tensor* part : {&parts.compressed, &parts.plain, &parts.values}) *part = ops::select(*part, d, at);
+    return make_sparse(std::move(parts), sizes);
+  }
+  const Tensor coo = to_layout(self, Layout::SparseCoo);
+  const SparseParts& p = sparse_parts(coo);
+  const int64_t dims = sparse_dim_of(coo);
+  parts = p;
+  if (d >= dims) {
+    parts.values = ops::select(p.values, d - dims + 1, at);
+    return make_sparse(std::move(parts), sizes);
+  }
+  const Tensor chosen =
+      reshape(nonzero(ops::eq(ops::select(p.indices, 0, d), wrapped_number(Scalar(at)))), IntList{-1});
+  parts.values = index_select(p.values, 0, chosen);
+  if (dims == 1) return sum_dim(parts.values, OptIntList(IntList{0}), false, self.dtype());
+  std::vector<Tensor> rows;
+  for (int64_t i = 0; i < dims; ++i)
+    if (i != d) rows.push_back(index_select(ops::select(p.indices, 0, i), 0, chosen));
+  parts.indices = stack(rows, 0);
+  return make_sparse(std::move(parts), sizes);
 }
 
 Tensor index_select_kernel(const Call&, const Tensor& self, int64_t dim, const Tensor& index) {
@@ -313,7 +334,7 @@ Tensor cat_kernel(const Call&, TensorList tensors, int64_t dim) {
   }
   sizes[static_cast<size_t>(d)] = offset;
   const Tensor joined = make_sparse({.indices = cat(indices, 1), .values = cat(values, 0)}, sizes);
-  return to_layout(joined, layout_of(tensors[0]));
+  return in_form(joined, form_of(tensors[0]));
 }
 
 template <auto&... handles>
@@ -323,28 +344,14 @@ void zero_preserving(Table& t) {
 
 }  // namespace
 
-Tensor sparse_left_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
-  if (!is_sparse(a)) return ops::mm(g, ops::t(conj_of(b)));
-  const Tensor pattern = ready(a);
-  if (is_sparse(g) || is_sparse(b)) return ops::sparse_mask(ops::mm(g, ops::t(conj_of(b))), pattern);
-  const Tensor coo = to_layout(pattern, Layout::SparseCoo);
-  const Tensor& indices = sparse_parts(coo).indices;
-  // Only the wanted elements of g @ b^H.
-  const Tensor rows = index_select(g, 0, ops::select(indices, 0, 0));
-  const Tensor columns = index_select(conj_of(b), 0, ops::select(indices, 0, 1));
-  return sparse_with_values(pattern, sum_dim(rows * columns, IntList{1}, false));
-}
-
-Tensor sparse_right_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
-  const Tensor whole = ops::mm(ops::t(conj_of(a)), g);
-  return is_sparse(b) ? ops::sparse_mask(whole, b) : whole;
-}
-
 void register_sparse_math_operators(Table& t) {
   zero_preserving<ops::abs, ops::asin, ops::asinh, ops::atan, ops::atanh, ops::ceil, ops::deg2rad, ops::erf,
                   ops::erfinv, ops::expm1, ops::floor, ops::frac, ops::log1p, ops::rad2deg, ops::sgn,
-                  ops::sign, ops::sin, ops::sinh, ops::sqrt, ops::square, ops::tan, ops::tanh, ops::trunc>(t);
+                  ops::sign, ops::sin, ops::sinh, ops::sqrt, ops::square, ops::tan, ops::tanh, ops::trunc,
+                  ops::relu, ops::isnan, ops::isinf, ops::isneginf, ops::isposinf, ops::signbit, ops::angle,
+                  ops::conj_physical>(t);
   t.sparse(ops::neg, neg_kernel);
+  t.sparse(ops::round, round_kernel);
   t.sparse(ops::add, add_kernel);
   t.sparse(ops::sub, sub_kernel);
   t.sparse(ops::mul, mul_kernel);
@@ -359,10 +366,10 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::transpose, transpose_kernel);
   t.sparse(ops::t, t_kernel);
   t.sparse(ops::sum, sum_kernel);
-  t.sparse(ops::mm, mm_kernel);
-  t.sparse(ops::mv, mv_kernel);
-  t.sparse(ops::addmm, addmm_kernel);
-  t.sparse(ops::matmul, matmul_kernel);
+  t.sparse(ops::ones_like, ones_like_kernel);
+  t.sparse(ops::empty_like, empty_like_kernel);
+  t.sparse(ops::sum_dim, sum_dim_kernel);
+  t.sparse(ops::select, select_kernel);
   t.sparse(ops::index_select, index_select_kernel);
   t.sparse(ops::cat, cat_kernel);
 }

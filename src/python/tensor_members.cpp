@@ -383,13 +383,16 @@ static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 
 // "torch.FloatTensor"
 static std::string legacy_type_name(const Tensor& t) {
-  return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "", legacy_name(t.dtype()), "Tensor");
+  return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "",
+             layout_of(t) == Layout::SparseCoo ? "sparse." : "", legacy_name(t.dtype()), "Tensor");
 }
 
 static DType dtype_of_legacy_name(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i) {
     const DType t = static_cast<DType>(i);
-    if (name == str("torch.", legacy_name(t), "Tensor")) return t;
+    if (name == str("torch.", legacy_name(t), "Tensor") ||
+        name == str("torch.sparse.", legacy_name(t), "Tensor"))
+      return t;
   }
   if (name == "torch.Tensor") return get_default_dtype();
   RL_FAIL_AS(Value, "invalid type: '", name, "'");
