@@ -1,5 +1,7 @@
 """What programs ask of a compiler: nothing is compiled here, and the answers say so."""
 
+import contextlib
+
 import rushlight
 
 __all__ = [
@@ -24,9 +26,23 @@ def compile(*args, **kwargs):  # noqa: A001 - PyTorch's name
     return rushlight.compile(*args, **kwargs)
 
 
+_exporting = False
+
+
+@contextlib.contextmanager
+def _exporting_program():
+    """Within it, a program runs for `torch.export`."""
+    global _exporting
+    before, _exporting = _exporting, True
+    try:
+        yield
+    finally:
+        _exporting = before
+
+
 def is_compiling() -> bool:
-    """Always False."""
-    return False
+    """Whether `torch.export` runs the program: nothing else compiles."""
+    return _exporting
 
 
 def is_dynamo_compiling() -> bool:
@@ -35,8 +51,8 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """Always False."""
-    return False
+    """Whether `torch.export` runs the program."""
+    return _exporting
 
 
 def reset() -> None:

@@ -1,0 +1,217 @@
+"""Running a module on fake tensors, and keeping the operators with all tensors as inputs of the graph."""
+
+import re
+from dataclasses import dataclass, field
+
+import rushlight as torch
+from rushlight import compiler
+from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight.fx import Graph
+from rushlight.fx._patching import _Patcher
+from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _describe
+from rushlight.nn.utils.stateless import _reparametrize_module
+from rushlight.utils import _pytree as pytree
+
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+
+
+@dataclass
+class Held:
+    """A tensor that the module holds: what it is there, and what it is called."""
+
+    kind: InputKind
+    target: str
+    tensor: torch.Tensor
+    persistent: bool | None = None
+
+    @property
+    def name(self):
+        letter = {InputKind.PARAMETER: "p", InputKind.BUFFER: "b"}.get(self.kind, "c")
+        return f"{letter}_{re.sub('[^0-9a-zA-Z_]', '_', self.target)}"
+
+
+def held_tensors(module):
+    """Parameters, then buffers; a tensor with several names goes by its first."""
+    found = [Held(InputKind.PARAMETER, name, p) for name, p in module.named_parameters()]
+    owners = dict(module.named_modules(remove_duplicate=False))
+    for name, buffer in module.named_buffers():
+        path, _, own = name.rpartition(".")
+        persistent = own not in owners[path]._non_persistent_buffers_set
+        found.append(Held(InputKind.BUFFER, name, buffer, persistent))
+    return found
+
+
+def _plain_attributes(module):
+    """id -> qualified name, of tensors that modules keep as ordinary attributes."""
+    return {
+        id(value): f"{path}.{name}" if path else name
+        for path, child in module.named_modules()
+        for name, value in vars(child).items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+@dataclass
+class Trace:
+    """A graph whose inputs are all tensors it needs, and what they are."""
+
+    graph: Graph
+    held: list
+    constants: dict = field(default_factory=dict)  # qualified name -> tensor
+    out_spec: object = None
+    signature: ExportGraphSignature = None
+    module_calls: list = field(default_factory=list)
+
+
+class _ExportTracer(PythonKeyTracer):
+    """Also keeps where in the user's program, and in which module, each node was made."""
+
+    record_stack_traces = True
+
+    def __init__(self, module):
+        super().__init__()
+        self.root, self.graph = torch.nn.Module(), Graph(tracer_cls=PythonKeyTracer)
+        self.tensor_attrs = {}
+        self.paths = {child: path for path, child in module.named_modules()}
+
+    def call_module(self, m, forward, args, kwargs):
+        path = self.paths.get(m)
+        if path is None:
+            return forward(*args, **kwargs)
+        key = str(len(self.module_stack)) + path
+        self.module_stack[key] = path, f"{type(m).__module__}.{type(m).__qualname__}"
+        try:
+            return forward(*args, **kwargs)
+        finally:
+            self.module_stack.pop(key)
+
+
+def input_names(names, args, kwargs):
+    """A name for each leaf of the inputs: `x`, `x_0`, `k_q`."""
+    result = []
+    for name, value in zip(names, [*args, *(kwargs or {}).values()]):
+        for path, _ in pytree.tree_leaves_with_path(value):
+            parts = [str(getattr(key, "idx", getattr(key, "key", getattr(key, "name", "")))) for key in path]
+            result.append("_".join([name, *parts]))
+    return result
+
+
+def fake_inputs(fakes, leaves, places, sizes):
+    """Fakes of the inputs, some at other sizes."""
+    changed = {}
+    for place in places:
+        changed.setdefault(place.leaf, {})[place.dim] = place.factor * sizes[place.symbol] + place.offset
+    return [_fake(fakes, leaf, changed.get(i)) for i, leaf in enumerate(leaves)]
+
+
+def _fake(fakes, leaf, changed):
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    if not changed or all(leaf.shape[d] == size for d, size in changed.items()):
+        return fakes.from_tensor(leaf)
+    shape = [changed.get(d, size) for d, size in enumerate(leaf.shape)]
+    with fakes, torch.no_grad():
+        made = torch.empty(shape, dtype=leaf.dtype, device=leaf.device)
+    return made.requires_grad_(leaf.requires_grad)
+
+
+def trace_module(module, leaves, in_spec, names, places=(), sizes=None):
+    """The graph of ``module(*args, **kwargs)`` at the given sizes."""
+    tracer, fakes = _ExportTracer(module), FakeTensorMode(allow_non_fake_inputs=True)
+    trace = Trace(tracer.graph, held_tensors(module))
+    plain = _plain_attributes(module)
+    swapped = {}
+    for held in trace.held:
+        swapped[held.target] = fakes.from_tensor(held.tensor)
+        _placeholder(tracer, held.name, swapped[held.target], fakes)
+    inputs = fake_inputs(fakes, leaves, places, sizes or {})
+    for name, value in zip(names, inputs):
+        _placeholder(tracer, name, value, fakes)
+    args, kwargs = pytree.tree_unflatten(inputs, in_spec)
+    mode = ProxyTorchDispatchMode(tracer, "fake")
+    mode.fakes = fakes
+    tied = _reparametrize_module(module, swapped, tie_weights=True)
+    with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode:
+        _patch_calls(patcher, tracer)
+        result = module(*args, **kwargs)
+    outputs, trace.out_spec = pytree.tree_flatten(result)
+    tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
+    _lift_constants(trace, tracer, plain, names)
+    trace.signature = _signature(trace, names, leaves)
+    return trace
+
+
+def _placeholder(tracer, name, value, fakes):
+    proxy = tracer.create_proxy("placeholder", name, (), {})
+    if isinstance(value, torch.Tensor):
+        tracer.track(value, proxy)
+    _describe(proxy.node, value, fakes)
+
+
+def _patch_calls(patcher, tracer):
+    module_call = torch.nn.Module.__call__
+
+    def call(mod, *args, **kwargs):
+        return tracer.call_module(mod, lambda *a, **k: module_call(mod, *a, **k), args, kwargs)
+
+    patcher.patch_method(torch.nn.Module, "__call__", call, deduplicate=False)
+
+
+def _lift_constants(trace, tracer, plain, names):
+    """Tensors that the program made or held by other means become inputs, after the buffers."""
+    graph, made = trace.graph, {}
+    first_input = next((n for n in graph.nodes if n.op != "placeholder"), None)
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    if len(placeholders) > len(trace.held):
+        first_input = placeholders[len(trace.held)]
+    for node in list(graph.nodes):
+        if node.op != "get_attr":
+            continue
+        if node.target not in made:
+            made[node.target] = _lift(trace, getattr(tracer.root, node.target), plain, first_input)
+        node.replace_all_uses_with(made[node.target])
+        graph.erase_node(node)
+
+
+def _lift(trace, tensor, plain, before):
+    literals = sum(name.startswith("lifted_tensor_") for name in trace.constants)
+    target = plain.get(id(tensor), f"lifted_tensor_{literals}")
+    trace.constants[target] = tensor
+    held = Held(InputKind.CONSTANT_TENSOR, target, tensor)
+    trace.held.append(held)
+    with trace.graph.inserting_before(before):
+        node = trace.graph.placeholder(held.name)
+    _describe(node, tensor, FakeTensorMode(allow_non_fake_inputs=True))
+    return node
+
+
+def _signature(trace, names, leaves):
+    nodes = [n for n in trace.graph.nodes if n.op == "placeholder"]
+    specs = []
+    for node, held in zip(nodes, trace.held):
+        specs.append(InputSpec(held.kind, TensorArgument(node.name), held.target, held.persistent))
+    for node, leaf in zip(nodes[len(trace.held) :], leaves):
+        argument = (
+            TensorArgument(node.name) if isinstance(leaf, torch.Tensor) else ConstantArgument(node.name, leaf)
+        )
+        specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+    return ExportGraphSignature(specs, output_specs(trace.graph))
+
+
+def output_specs(graph):
+    """What the graph returns."""
+    made = []
+    for value in graph.output_node().args[0]:
+        argument = (
+            TensorArgument(value.name) if isinstance(value, torch.fx.Node) else ConstantArgument("", value)
+        )
+        made.append(OutputSpec(OutputKind.USER_OUTPUT, argument, None))
+    return made

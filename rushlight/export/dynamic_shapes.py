@@ -1,0 +1,263 @@
+"""Which sizes of an exported program's inputs may change, and how they hang together."""
+
+import inspect
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import rushlight as torch
+from rushlight.utils import _pytree as pytree
+
+__all__ = ["Constraint", "Dim", "UserError", "ValueRanges", "dims"]
+
+Constraint = Any
+
+
+class UserError(Exception):
+    """The program asks of export what it cannot do; the text says what to change."""
+
+
+class _DimHint:
+    """``Dim.AUTO``, ``Dim.DYNAMIC`` or ``Dim.STATIC``, with or without a range."""
+
+    def __init__(self, kind, min=None, max=None):
+        self.kind, self.min, self.max = kind, min, max
+
+    def __call__(self, min=None, max=None):
+        return _DimHint(self.kind, min, max)
+
+    def __repr__(self):
+        return f"DimHint({self.kind})"
+
+
+class Dim:
+    """A named size that may change, within a range: ``Dim("batch", min=1, max=1024)``."""
+
+    AUTO = _DimHint("AUTO")
+    DYNAMIC = _DimHint("DYNAMIC")
+    STATIC = _DimHint("STATIC")
+
+    def __init__(self, name, *, min=None, max=None):
+        min, max = 0 if min is None else min, math.inf if max is None else max
+        if not max >= min:
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        if not str(name).isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
+        self.__name__, self.min, self.max = name, min, max
+
+    def __repr__(self):
+        parts = [repr(self.__name__)]
+        if self.min != 2:
+            parts.append(f"min={self.min}")
+        if self.max != math.inf:
+            parts.append(f"max={self.max}")
+        return f"Dim({', '.join(parts)})"
+
+    # sizes that follow from this one
+    root, factor, offset = property(lambda self: self), 1, 0
+
+    def _derive(self, factor, offset):
+        return _DerivedDim(self.root, factor, offset)
+
+    def __add__(self, other):
+        return self._derive(self.factor, self.offset + _whole(other, "+"))
+
+    def __sub__(self, other):
+        return self._derive(self.factor, self.offset - _whole(other, "-"))
+
+    def __mul__(self, other):
+        factor = _whole(other, "*")
+        if factor <= 0:
+            raise NotImplementedError(f"Attempted to multiply {self.__name__} by {other}: must be positive")
+        return self._derive(self.factor * factor, self.offset * factor)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _whole(value, operation):
+    if type(value) is not int:
+        raise NotImplementedError(f"Dim {operation} {value!r}: only whole numbers may be used")
+    return value
+
+
+class _DerivedDim(Dim):
+    """``2 * batch + 1``."""
+
+    root = factor = offset = None
+
+    def __init__(self, root, factor, offset):
+        text = root.__name__ if factor == 1 else f"{factor}*{root.__name__}"
+        self.__name__ = text + (f"{offset:+d}" if offset else "")
+        self.root, self.factor, self.offset = root, factor, offset
+        self.min, self.max = factor * root.min + offset, factor * root.max + offset
+
+    def __repr__(self):
+        return self.__name__
+
+
+def dims(*names, min=None, max=None):
+    """Several `Dim`s at once."""
+    return tuple(Dim(name, min=min, max=max) for name in names)
+
+
+@dataclass(frozen=True)
+class ValueRanges:
+    """From the smallest to the largest size."""
+
+    lower: int
+    upper: float
+
+    def __repr__(self):
+        return f"VR[{self.lower}, {'int_oo' if self.upper == math.inf else self.upper}]"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A size of an input: ``factor * symbol + offset``."""
+
+    leaf: int
+    dim: int
+    symbol: str
+    factor: int = 1
+    offset: int = 0
+
+
+@dataclass
+class Symbol:
+    """A size that may change: its value in the example, its range, and whether it must."""
+
+    name: str
+    value: int
+    lower: int
+    upper: float
+    required: bool
+    given: bool = True  # by the user's name, not by a hint
+
+
+def argument_names(module, args, kwargs):
+    """The names of the arguments given, in order."""
+    signature = inspect.signature(module.forward)
+    names = []
+    for parameter in signature.parameters.values():
+        if len(names) >= len(args):
+            break
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(len(args) - len(names))]
+        else:
+            names.append(parameter.name)
+    return names + list(kwargs or {})
+
+
+def find_symbols(names, args, kwargs, dynamic_shapes):
+    """The symbols of all inputs, and where they stand."""
+    values = [*args, *(kwargs or {}).values()]
+    specs = _specs_by_position(names, dynamic_shapes, len(values))
+    symbols, places, leaf = {}, [], 0
+    for name, value, spec in zip(names, values, specs):
+        for tensor, own in _pairs(value, spec, name):
+            if isinstance(tensor, torch.Tensor) and own is not None:
+                places += _places_of(tensor, own, leaf, symbols, name)
+            leaf += 1
+    return symbols, places
+
+
+def _specs_by_position(names, dynamic_shapes, count):
+    if dynamic_shapes is None:
+        return [None] * count
+    if isinstance(dynamic_shapes, dict):
+        if sorted(dynamic_shapes) != sorted(names):
+            raise UserError(
+                "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
+                f"{names} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could "
+                "also ignore arg names entirely and "
+                "specify `dynamic_shapes` as a list/tuple matching `inputs`."
+            )
+        return [dynamic_shapes[name] for name in names]
+    if len(dynamic_shapes) != count:
+        raise UserError(
+            f"`dynamic_shapes` has {len(dynamic_shapes)} entries, the program {count} inputs: {names}"
+        )
+    return list(dynamic_shapes)
+
+
+def _pairs(value, spec, path):
+    """The leaves of an input, each with what is said of its sizes."""
+    if isinstance(value, torch.Tensor) or pytree.tree_is_leaf(value):
+        return [(value, spec)]
+    if spec is None:
+        return [(leaf, None) for leaf in pytree.tree_leaves(value)]
+    if isinstance(value, dict):
+        if not isinstance(spec, dict) or set(spec) != set(value):
+            raise UserError(
+                f"dynamic_shapes of {path} must be a dict with the keys {list(value)}, got {spec!r}"
+            )
+        items = [(value[key], spec[key], f"{path}[{key!r}]") for key in value]
+    else:
+        items = list(pytree.tree_flatten(value, is_leaf=lambda v: v is not value)[0])
+        if not isinstance(spec, (list, tuple)) or len(spec) != len(items):
+            raise UserError(f"dynamic_shapes of {path} must be a sequence of {len(items)}, got {spec!r}")
+        items = [(v, s, f"{path}[{i}]") for i, (v, s) in enumerate(zip(items, spec))]
+    return [pair for item in items for pair in _pairs(*item)]
+
+
+def _places_of(tensor, spec, leaf, symbols, path):
+    entries = spec.items() if isinstance(spec, dict) else enumerate(spec)
+    if not isinstance(spec, dict) and len(spec) != tensor.dim():
+        raise UserError(
+            f"dynamic_shapes of {path} has {len(spec)} entries for a tensor of {tensor.dim()} dimensions"
+        )
+    found = []
+    for dim, what in entries:
+        if not isinstance(dim, int) or not -tensor.dim() <= dim < tensor.dim():
+            raise UserError(
+                f"dynamic_shapes of {path} names dimension {dim} of a tensor of shape {tuple(tensor.shape)}"
+            )
+        dim %= tensor.dim()
+        place = _place(what, leaf, dim, tensor.shape[dim], symbols, path)
+        if place is not None:
+            found.append(place)
+    return found
+
+
+def _place(what, leaf, dim, size, symbols, path):
+    if what is None or isinstance(what, int):
+        if isinstance(what, int) and what != size:
+            raise UserError(f"dynamic_shapes says that dimension {dim} of {path} is {what}, but it is {size}")
+        return None
+    if isinstance(what, _DimHint):
+        return None if what.kind == "STATIC" else _hinted(what, leaf, dim, size, symbols)
+    if isinstance(what, Dim):
+        return _named(what, leaf, dim, size, symbols, path)
+    raise UserError(
+        f"Unexpected dimension mapped to index {dim} in input tensor shape specified at "
+        f"`dynamic_shapes['{path}']` (expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC,  "
+        f"but got {what!r} instead)"
+    )
+
+
+def _hinted(hint, leaf, dim, size, symbols):
+    """Sizes without a name that are equal in the example are taken to be one."""
+    if size < 2 and hint.kind == "AUTO":
+        return None
+    name = f"s{size}"
+    lower, upper = hint.min if hint.min is not None else 2, hint.max if hint.max is not None else math.inf
+    known = symbols.setdefault(name, Symbol(name, size, lower, upper, False, given=False))
+    known.lower, known.upper = max(known.lower, lower), min(known.upper, upper)
+    known.required |= hint.kind == "DYNAMIC"
+    return Place(leaf, dim, name)
+
+
+def _named(what, leaf, dim, size, symbols, path):
+    root = what.root
+    value, rest = divmod(size - what.offset, what.factor)
+    if rest or value < 0:
+        raise UserError(f"dimension {dim} of {path} is {size}, which is not {what!r} for any {root.__name__}")
+    if not root.min <= value <= root.max:
+        raise UserError(f"{root.__name__} = {value} in the example is outside of [{root.min}, {root.max}]")
+    known = symbols.setdefault(root.__name__, Symbol(root.__name__, value, max(root.min, 0), root.max, True))
+    if known.value != value:
+        raise UserError(
+            f"Constraints violated ({root.__name__})! The example has {root.__name__} = {known.value} and "
+            f"{value}, in dimension {dim} of {path}"
+        )
+    return Place(leaf, dim, root.__name__, what.factor, what.offset)

@@ -1,0 +1,254 @@
+"""`ExportedProgram`: a graph of operators with its tensors beside it."""
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import rushlight as torch
+from rushlight import fx
+from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
+from rushlight.fx.graph_module import _assign_attr
+
+from .graph_signature import InputKind
+
+__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
+
+
+class CallSpec(NamedTuple):
+    """How the user's inputs and outputs nest."""
+
+    in_spec: Any
+    out_spec: Any
+
+
+@dataclass
+class ModuleCallSignature:
+    """How a module is called."""
+
+    inputs: list
+    outputs: list
+    in_spec: Any
+    out_spec: Any
+    forward_arg_names: list | None = None
+
+
+@dataclass
+class ModuleCallEntry:
+    """A module of the program; the whole has a signature."""
+
+    fqn: str
+    signature: ModuleCallSignature | None = None
+
+
+@dataclass
+class InputGuard:
+    """What a user's input must be: a tensor of these sizes, or this value."""
+
+    text: str  # how messages name it
+    sizes: list | None = None  # for each dimension a number, or a Place
+    value: Any = None
+
+
+class _Guards(torch.nn.Module):
+    """Raises if inputs are not such as the program was exported for."""
+
+    _is_impure = True
+
+    def __init__(self, guards, symbols):
+        super().__init__()
+        self.guards, self.symbols = guards, symbols
+
+    def forward(self, *inputs):
+        known = {}
+        for guard, value in zip(self.guards, inputs):
+            if guard.sizes is None:
+                if type(value) is not type(guard.value) or value != guard.value:
+                    raise AssertionError(f"Guard failed: {guard.text} == {guard.value!r}, got {value!r}")
+            else:
+                self._check_tensor(guard, value, known)
+
+    def _check_tensor(self, guard, value, known):
+        if not isinstance(value, torch.Tensor):
+            raise AssertionError(
+                f"Guard failed: isinstance({guard.text}, Tensor), got {type(value).__name__}"
+            )
+        if value.dim() != len(guard.sizes):
+            raise AssertionError(f"Guard failed: len({guard.text}.size()) == {len(guard.sizes)}")
+        for d, (expected, size) in enumerate(zip(guard.sizes, value.shape)):
+            text = f"{guard.text}.size()[{d}]"
+            if isinstance(expected, int):
+                if size != expected:
+                    raise AssertionError(f"Guard failed: {text} == {expected}")
+            else:
+                self._check_symbol(expected, size, text, known)
+
+    def _check_symbol(self, place, size, text, known):
+        symbol = self.symbols[place.symbol]
+        value, rest = divmod(size - place.offset, place.factor)
+        if rest:
+            raise AssertionError(f"Guard failed: ({text} - {place.offset}) % {place.factor} == 0")
+        if value < symbol.lower:
+            raise AssertionError(f"Guard failed: {text} >= {place.factor * symbol.lower + place.offset}")
+        if value > symbol.upper:
+            raise AssertionError(f"Guard failed: {text} <= {place.factor * symbol.upper + place.offset}")
+        first = known.setdefault(place.symbol, (value, text))
+        if first[0] != value:
+            raise AssertionError(
+                f"Guard failed: {text} == {first[1]}, got {size} for {place.symbol} = {first[0]}"
+            )
+
+
+@dataclass
+class ExportedProgram:
+    """What `torch.export.export` returns; `module()` gives it as a module that can be called."""
+
+    graph_module: fx.GraphModule
+    graph_signature: Any
+    state_dict: dict
+    constants: dict
+    call_spec: CallSpec
+    argument_names: list
+    guards: list
+    symbols: dict
+    range_constraints: dict
+    example_inputs: Any
+    module_call_graph: list = field(default_factory=list)
+    dialect: str = "TRAINING"
+
+    @property
+    def graph(self):
+        """The graph, whose placeholders are parameters, buffers, constants and the user's inputs."""
+        return self.graph_module.graph
+
+    @property
+    def tensor_constants(self):
+        return self.constants
+
+    def _held(self, kind):
+        return [spec.target for spec in self.graph_signature.input_specs if spec.kind == kind]
+
+    def named_parameters(self):
+        """Pairs of qualified name and parameter."""
+        yield from ((name, self.state_dict[name]) for name in self._held(InputKind.PARAMETER))
+
+    def parameters(self):
+        yield from (p for _, p in self.named_parameters())
+
+    def named_buffers(self):
+        """Pairs of qualified name and buffer."""
+        for name in self._held(InputKind.BUFFER):
+            yield name, self.state_dict[name] if name in self.state_dict else self.constants[name]
+
+    def buffers(self):
+        yield from (b for _, b in self.named_buffers())
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead."
+        )
+
+    def validate(self):
+        """Raise if the graph is not well-formed."""
+        self.graph.lint()
+
+    def __str__(self):
+        code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
+        return (
+            f"ExportedProgram:\n    {code}\nGraph signature: {_indented(str(self.graph_signature))}\n"
+            f"Range constraints: {self.range_constraints}\n"
+        )
+
+    __repr__ = __str__
+
+    def module(self, check_guards=True):
+        """The program as a module with parameters of its names; it takes the user's inputs."""
+        return _unlift(self, check_guards)
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program with some operators expressed by others: ``{operator: function}``."""
+        if decomp_table is None:
+            raise NotImplementedError(
+                "run_decompositions: there is no table of default decompositions; pass decomp_table, a dict "
+                "from operators to functions that express them by others ({} changes nothing)"
+            )
+        return _decomposed(self, decomp_table)
+
+
+def _indented(text):
+    return "\n".join("    " + line if line.strip() else line for line in text.split("\n")).strip(" ")
+
+
+def _tensor_of(program, spec):
+    return program.state_dict.get(spec.target, program.constants.get(spec.target))
+
+
+def _unlift(program, check_guards):
+    root, graph, env = torch.nn.Module(), fx.Graph(), {}
+    specs = program.graph_signature.input_specs
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    users = [n for n, s in zip(placeholders, specs) if s.kind == InputKind.USER_INPUT]
+    for node in users:
+        env[node] = graph.node_copy(node)
+    for node, spec in zip(placeholders, specs):
+        if spec.kind != InputKind.USER_INPUT:
+            _hold(root, spec, _tensor_of(program, spec))
+            env[node] = graph.create_node("get_attr", spec.target, name=spec.target.replace(".", "_"))
+            env[node].meta = dict(node.meta)
+    if check_guards:
+        root._guards_fn = _Guards(program.guards, program.symbols)
+        graph.call_module("_guards_fn", tuple(env[n] for n in users))
+    graph.output(graph.graph_copy(program.graph, env))
+    info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
+    graph.set_codegen(_PyTreeCodeGen(info))
+    module = fx.GraphModule(root, graph)
+    for spec in specs:
+        if spec.kind == InputKind.CONSTANT_TENSOR:  # an ordinary attribute, as it was
+            path, _, name = spec.target.rpartition(".")
+            owner = module.get_submodule(path)
+            vars(owner)[name] = owner._buffers.pop(name)
+    return module
+
+
+def _hold(root, spec, tensor):
+    _assign_attr(tensor, root, spec.target)
+    if spec.kind == InputKind.BUFFER and not spec.persistent:
+        path, _, name = spec.target.rpartition(".")
+        root.get_submodule(path)._non_persistent_buffers_set.add(name)
+
+
+def _decomposed(program, table):
+    """Run the graph on fakes, and record it again by the table."""
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+    from rushlight.fx.experimental.proxy_tensor import DecompositionInterpreter
+
+    from ._trace import output_specs
+
+    if program.symbols and table:
+        raise NotImplementedError(
+            "run_decompositions of a program with dynamic sizes; decompose before export"
+        )
+    graph, fakes = fx.Graph(), FakeTensorMode(allow_non_fake_inputs=True)
+    inputs = []
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta["val"]
+            inputs.append(_as_fake(value, fakes))
+    interpreter = DecompositionInterpreter(program.graph_module, graph, table)
+    with fakes:
+        interpreter.run(*inputs)
+    for old, new in zip(program.graph.nodes, graph.nodes):
+        if old.op == "placeholder":
+            new.meta = dict(old.meta)
+    made = copy.copy(program)
+    made.graph_module = fx.GraphModule(interpreter.tracer.root, graph)
+    made.graph_signature = copy.copy(program.graph_signature)
+    made.graph_signature.output_specs = output_specs(graph)
+    return made
+
+
+def _as_fake(value, fakes):
+    if not isinstance(value, torch.Tensor):
+        return value
+    with fakes, torch.no_grad():
+        made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
+    return made.requires_grad_(value.requires_grad)

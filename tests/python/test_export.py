@@ -1,0 +1,268 @@
+"""torch.export: graphs with lifted tensors, signatures, modules made of them, and sizes that may change."""
+
+import copy
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.export import Dim, dims, export
+from rushlight.export.dynamic_shapes import UserError
+from rushlight.export.graph_signature import InputKind
+
+
+class Everything(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.seq = nn.Linear(3, 4), nn.Sequential(nn.ReLU())
+        self.register_buffer("b", torch.ones(4))
+        self.register_buffer("np", torch.ones(4), persistent=False)
+        self.c = torch.full((4,), 2.0)
+
+    def forward(self, x, y=None, *, k):
+        self.b.add_(1)
+        z = self.seq(self.lin(x)) + self.b * self.np + self.c + torch.tensor([1.0, 2, 3, 4])
+        return {"o": z.sum(1), "p": (z, k["q"] * 2, 5, None)}
+
+
+@pytest.fixture
+def everything():
+    module = Everything()
+    return module, export(module, (torch.randn(2, 3),), {"k": {"q": torch.randn(2)}})
+
+
+def test_all_tensors_are_inputs_of_the_graph(everything):
+    module, program = everything
+    signature = program.graph_signature
+    assert [str(spec) for spec in signature.input_specs] == [
+        "p_lin_weight: PARAMETER target='lin.weight'",
+        "p_lin_bias: PARAMETER target='lin.bias'",
+        "b_b: BUFFER target='b' persistent=True",
+        "b_np: BUFFER target='np' persistent=False",
+        "c_c: CONSTANT_TENSOR target='c'",
+        "c_lifted_tensor_0: CONSTANT_TENSOR target='lifted_tensor_0'",
+        "x: USER_INPUT",
+        "k_q: USER_INPUT",
+    ]
+    assert signature.user_inputs == ("x", "k_q") and signature.user_outputs[3:] == (5, None)
+    assert signature.inputs_to_parameters["p_lin_bias"] == "lin.bias"
+    assert sorted(program.state_dict) == ["b", "lin.bias", "lin.weight"]
+    assert sorted(program.constants) == ["c", "lifted_tensor_0", "np"]
+    assert all(n.op in ("placeholder", "call_function", "output") for n in program.graph.nodes)
+    assert dict(program.named_parameters())["lin.weight"] is module.lin.weight
+    assert module.b.tolist() == [1.0] * 4  # nothing ran
+    program.validate()
+
+
+def test_the_text_shows_types_and_origins(everything):
+    text = str(everything[1])
+    assert text.startswith("ExportedProgram:\n    class GraphModule(torch.nn.Module):")
+    assert 'p_lin_weight: "f32[4, 3]"' in text and "code: self.b.add_(1)" in text
+    assert "Graph signature: " in text and "Range constraints: {}" in text
+    stacks = [n.meta.get("nn_module_stack") for n in everything[1].graph.nodes if n.op == "call_function"]
+    assert any("lin" in [path for path, _ in stack.values()] for stack in stacks if stack)
+
+
+def test_a_module_computes_as_the_original(everything):
+    module, program = everything
+    made = program.module()
+    assert [n for n, _ in made.named_parameters()] == ["lin.weight", "lin.bias"]
+    assert sorted(n for n, _ in made.named_buffers()) == ["b", "np"]
+    x, k = torch.randn(2, 3), {"q": torch.randn(2)}
+    reference = copy.deepcopy(module)
+    out, expected = made(x, k=k), reference(x, k=k)
+    torch.testing.assert_close(out, expected)
+    assert made.b.tolist() == reference.b.tolist() == [2.0] * 4
+    out["o"].sum().backward()
+    assert made.lin.weight.grad is not None
+    with pytest.raises(RuntimeError, match="Unable to call ExportedProgram directly"):
+        program(x, k=k)
+
+
+def test_other_inputs_are_refused(everything):
+    made, k = everything[1].module(), {"q": torch.randn(2)}
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 2"):
+        made(torch.randn(5, 3), k=k)
+    with pytest.raises(AssertionError, match=r"Guard failed: len\(x.size\(\)\) == 2"):
+        made(torch.randn(3), k=k)
+    with pytest.raises(TypeError):
+        made(torch.randn(2, 3))
+    scaled = export(Scaled(), (torch.ones(2), 3)).module()
+    assert scaled(torch.ones(2), 3).tolist() == [3, 3]
+    with pytest.raises(AssertionError, match="Guard failed: n == 3, got 4"):
+        scaled(torch.ones(2), 4)
+
+
+class Scaled(nn.Module):
+    def forward(self, x, n):
+        return x * n
+
+
+class Sizes(nn.Module):
+    def forward(self, x, y):
+        return x.view(x.shape[0] * x.shape[1], -1) + y.shape[0]
+
+
+def test_sizes_that_change():
+    batch = Dim("batch", min=2, max=64)
+    x, y = torch.randn(4, 5, 6), torch.ones(4)
+    program = export(Sizes(), (x, y), dynamic_shapes={"x": {0: batch}, "y": {0: batch}})
+    assert str(program.range_constraints) == "{'batch': VR[2, 64]}"
+    made = program.module()
+    for n in (2, 7, 63):
+        inputs = torch.randn(n, 5, 6), torch.ones(n)
+        torch.testing.assert_close(made(*inputs), Sizes()(*inputs))
+    with pytest.raises(AssertionError, match=r"Guard failed: y.size\(\)\[0\] == x.size\(\)\[0\]"):
+        made(torch.randn(7, 5, 6), torch.ones(3))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] <= 64"):
+        made(torch.randn(70, 5, 6), torch.ones(70))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] == 5"):
+        made(torch.randn(7, 4, 6), torch.ones(7))
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.norm = nn.LayerNorm(8)
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, t, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        mask = torch.ones(t, t, dtype=torch.bool).tril()
+        scores = (q @ k.transpose(-1, -2)).masked_fill(~mask, float("-inf")).softmax(-1)
+        return x + self.out((scores @ v).transpose(1, 2).reshape(b, t, c))
+
+
+def test_batch_and_length_of_attention_change():
+    module = Attention().eval()
+    batch, length = dims("batch", "length")
+    program = export(module, (torch.randn(2, 5, 8),), dynamic_shapes=({0: batch, 1: length},))
+    made = program.module()
+    for shape in ((2, 5, 8), (1, 1, 8), (3, 17, 8)):
+        x = torch.randn(shape)
+        torch.testing.assert_close(made(x), module(x))
+
+
+def test_convolutions_take_any_batch():
+    module = nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 2)
+    ).eval()
+    program = export(module, (torch.randn(2, 1, 8, 8),), dynamic_shapes={"input": {0: Dim.DYNAMIC}})
+    x = torch.randn(5, 1, 8, 8)
+    torch.testing.assert_close(program.module()(x), module(x))
+
+
+def test_derived_sizes():
+    class Pairs(nn.Module):
+        def forward(self, x, y):
+            return x.view(-1, 2).sum(1) + y
+
+    n = Dim("n", min=1, max=100)
+    shapes = ({0: 2 * n}, {0: n})
+    made = export(Pairs(), (torch.ones(6), torch.ones(3)), dynamic_shapes=shapes).module()
+    assert made(torch.ones(10), torch.ones(5)).tolist() == [3.0] * 5
+    with pytest.raises(AssertionError, match="Guard failed"):
+        made(torch.ones(9), torch.ones(5))
+    with pytest.raises(UserError, match=r"is 5, which is not 2\*n for any n"):
+        export(Pairs(), (torch.ones(5), torch.ones(3)), dynamic_shapes=shapes)
+
+
+class Halves(nn.Module):
+    def forward(self, x):
+        return x[: x.shape[0] // 2] * 2
+
+
+class Branching(nn.Module):
+    def forward(self, x):
+        return x + 1 if x.shape[0] > 6 else x - 1
+
+
+class ByValue(nn.Module):
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+
+def test_what_depends_on_the_example_is_refused():
+    for module, text in (
+        (Halves(), "no sum of products"),
+        (Branching(), "takes another path at other sizes"),
+    ):
+        with pytest.raises(UserError, match=text):
+            export(module, (torch.ones(4, 3),), dynamic_shapes=({0: Dim("n")},))
+        with pytest.raises(UserError, match="Constraints violated"):
+            export(module, (torch.ones(4, 3),), dynamic_shapes=({0: Dim.DYNAMIC},))
+        # a hint gives way: the size is static
+        program = export(module, (torch.ones(4, 3),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},))
+        assert list(program.range_constraints) == ["s3"]
+        torch.testing.assert_close(program.module()(torch.ones(4, 9)), module(torch.ones(4, 9)))
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        export(ByValue(), (torch.ones(2),))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        ({"z": None}, "top-level keys must be the arg names"),
+        (({0: Dim("n")}, None), "has 2 entries"),
+        (({5: Dim("n")},), "names dimension 5"),
+        (({0: "n"},), "Unexpected dimension mapped to index 0"),
+        (({0: 7},), "is 7, but it is 4"),
+        (([Dim("n")],), "has 1 entries for a tensor of 2 dimensions"),
+        (({0: Dim("n", max=3)},), "outside of"),
+        (({0: Dim("n", min=4, max=4)},), "too few sizes"),
+        (({0: Dim("n"), 1: Dim("n")},), "Constraints violated"),
+    ],
+)
+def test_bad_dynamic_shapes(shapes, text):
+    with pytest.raises(UserError, match=text):
+        export(nn.ReLU(), (torch.ones(4, 3),), dynamic_shapes=shapes)
+
+
+def test_bad_arguments():
+    with pytest.raises(ValueError, match="Expected `mod` to be an instance of"):
+        export(lambda x: x, (torch.ones(2),))
+    with pytest.raises(UserError, match="Expecting `args` to be a tuple"):
+        export(nn.ReLU(), torch.ones(2))
+    with pytest.raises(AssertionError, match="inconsistent min=3, max=2"):
+        Dim("n", min=3, max=2)
+    assert repr(Dim("a")) == "Dim('a', min=0)" and repr(2 * Dim("a") + 1) == "2*a+1"
+
+
+def test_decompositions():
+    aten = torch.ops.aten
+    program = export(nn.Sequential(nn.Linear(2, 2), nn.SiLU()), (torch.randn(3, 2),))
+    made = program.run_decompositions({aten.silu.default: lambda x: x * torch.sigmoid(x)})
+    before, after = ([n.target for n in p.graph.nodes] for p in (program, made))
+    assert aten.silu.default in before and aten.silu.default not in after and aten.sigmoid.default in after
+    x = torch.randn(3, 2)
+    torch.testing.assert_close(made.module()(x), program.module()(x))
+    with pytest.raises(NotImplementedError, match="no table of default decompositions"):
+        program.run_decompositions()
+
+
+def test_programs_know_that_they_are_exported():
+    class Asking(nn.Module):
+        def forward(self, x):
+            return x + 1 if torch.compiler.is_exporting() and torch.compiler.is_compiling() else x
+
+    program = export(Asking(), (torch.ones(1),))
+    assert program.module()(torch.ones(1)).tolist() == [2] and not torch.compiler.is_exporting()
+    assert program.graph_signature.input_specs[0].kind is InputKind.USER_INPUT
+
+
+def test_tied_weights_are_one_input():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 2), nn.Linear(2, 2)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x))
+
+    module = Tied()
+    program = export(module, (torch.randn(1, 2),))
+    assert program.graph_signature.parameters == ("a.weight", "a.bias", "b.bias")
+    x = torch.randn(1, 2)
+    torch.testing.assert_close(program.module()(x), module(x))
