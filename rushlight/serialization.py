@@ -4,9 +4,23 @@ import io
 import os
 import pickle
 import sys
+from collections.abc import Callable
 
 import rushlight
 from rushlight import _utils
+from rushlight._serialization_settings import (
+    LoadEndianness,
+    _options,
+    check_module_version_greater_or_equal,
+    get_crc32_options,
+    get_default_load_endianness,
+    get_default_mmap_options,
+    set_crc32_options,
+    set_default_load_endianness,
+    set_default_mmap_options,
+    skip_data,
+    skips_data,
+)
 from rushlight._weights_only_unpickler import (
     Unpickler,
     add_safe_globals,
@@ -19,7 +33,9 @@ from rushlight.storage import _DTYPE_OF_NAME, TypedStorage, UntypedStorage
 
 __all__ = [
     "LoadEndianness",
+    "MAP_LOCATION",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
     "default_restore_location",
     "get_crc32_options",
@@ -35,6 +51,7 @@ __all__ = [
     "set_crc32_options",
     "set_default_load_endianness",
     "set_default_mmap_options",
+    "skip_data",
 ]
 
 DEFAULT_PROTOCOL = 2
@@ -42,43 +59,10 @@ MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 
 
-class LoadEndianness:
-    NATIVE, LITTLE, BIG = 1, 2, 3
-
-
-_options = {"endianness": None, "crc32": True, "mmap": 2}
-
-
-def get_default_load_endianness():
-    return _options["endianness"]
-
-
-def set_default_load_endianness(endianness):
-    """The byte order of files that do not say theirs."""
-    _options["endianness"] = endianness
-
-
-def get_crc32_options():
-    return _options["crc32"]
-
-
-def set_crc32_options(compute_crc32):
-    """Kept for programs that call it: checksums are always written."""
-    _options["crc32"] = compute_crc32
-
-
-def get_default_mmap_options():
-    return _options["mmap"]
-
-
-def set_default_mmap_options(flags):
-    """Only the private mapping (``MAP_PRIVATE``, 2) exists: a shared one would let a program change the
-    file."""
-    if flags != 2:
-        raise ValueError(
-            f"Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE, but got "
-            f"{flags}"
-        )
+# Where storages go: a device, its name, a table of names, or a function of storage and location.
+MAP_LOCATION = (
+    Callable[[UntypedStorage, str], UntypedStorage] | rushlight.device | str | dict[str, str] | None
+)
 
 
 # Locations: where a storage lived when it was saved, and where it goes.
@@ -253,6 +237,9 @@ class _Saver:
     def contents(self):
         for storage in self._kept:
             start, end = self._range(storage)
+            if skips_data():
+                yield memoryview(bytes(end - start))
+                continue
             if storage.device.type != "cpu":
                 storage = storage.to(device="cpu")
             yield memoryview(storage).cast("B")[start:end]
@@ -410,6 +397,10 @@ def _unpickler_factory(weights_only, pickle_module, options):
 def _load(file, name, restore, make, mmap):
     if is_zip(file):
         return _load_zip(file, name, restore, make, mmap)
+    if _is_safetensors(file):
+        from rushlight import safetensors
+
+        return {k: _restored(t, restore) for k, t in safetensors.load(file.read()).items()}
     if mmap:
         raise RuntimeError(
             "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`"
@@ -417,6 +408,21 @@ def _load(file, name, restore, make, mmap):
     from rushlight._legacy_load import load_legacy
 
     return load_legacy(file, name, restore, lambda f, load: _unpickle(make(f, load), name))
+
+
+def _is_safetensors(file):
+    from rushlight.safetensors import looks_like
+
+    start = file.tell()
+    head = file.read(9)
+    size = file.seek(0, os.SEEK_END) - start
+    file.seek(start)
+    return looks_like(head, size)
+
+
+def _restored(tensor, restore):
+    storage = restore(tensor.untyped_storage(), "cpu")
+    return tensor.to(storage.device)
 
 
 def _unpickle(unpickler, name):
@@ -513,6 +519,8 @@ def _check_record(records, record, nbytes, name):
 def _read_storage(records, record, nbytes, name):
     _check_record(records, record, nbytes, name)
     storage = UntypedStorage(nbytes)
+    if skips_data():
+        return storage.fill_(0)
     if nbytes:
         records.read_into(record, storage)
     return storage
@@ -523,10 +531,12 @@ def _mapped_storage(mapped, records, record, nbytes, name):
 
 
 def _map_file(file):
-    from mmap import ACCESS_COPY
-    from mmap import mmap as Map
+    import mmap
 
-    return Map(file.fileno(), 0, access=ACCESS_COPY)
+    if get_default_mmap_options() == mmap.MAP_PRIVATE:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    with open(file.name, "r+b") as writable:
+        return mmap.mmap(writable.fileno(), 0, access=mmap.ACCESS_WRITE)
 
 
 def _byteorder(records, name):

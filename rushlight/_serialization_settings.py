@@ -1,0 +1,100 @@
+"""What saving and loading do by default, and contexts that change it."""
+
+import mmap
+import threading
+import warnings
+
+__all__ = [
+    "LoadEndianness",
+    "check_module_version_greater_or_equal",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+]
+
+
+class LoadEndianness:
+    NATIVE, LITTLE, BIG = 1, 2, 3
+
+
+_options = {"endianness": None, "crc32": True, "mmap": mmap.MAP_PRIVATE}
+_local = threading.local()
+
+
+def get_default_load_endianness():
+    return _options["endianness"]
+
+
+def set_default_load_endianness(endianness):
+    """The byte order of files that do not say theirs."""
+    _options["endianness"] = endianness
+
+
+def get_crc32_options():
+    return _options["crc32"]
+
+
+def set_crc32_options(compute_crc32):
+    """Kept for programs that call it: checksums are always written."""
+    _options["crc32"] = compute_crc32
+
+
+def get_default_mmap_options():
+    return _options["mmap"]
+
+
+class set_default_mmap_options:
+    """How ``load(mmap=True)`` maps files: ``mmap.MAP_PRIVATE`` (the default) keeps changes to itself,
+    ``mmap.MAP_SHARED`` writes them to the file. Holds from the call on, or inside of a ``with`` block."""
+
+    def __init__(self, flags):
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                f"mmap.MAP_SHARED, but got {flags}"
+            )
+        self.prev, _options["mmap"] = _options["mmap"], flags
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exc):
+        _options["mmap"] = self.prev
+
+
+def skips_data():
+    return getattr(_local, "skip", False)
+
+
+class skip_data:
+    """Within the context ``save`` leaves the room of storages empty, and ``load`` fills them with zeros."""
+
+    def __init__(self, materialize_fake_tensors=False):
+        self.materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self):
+        self._before, _local.skip = skips_data(), True
+
+    def __exit__(self, *exc):
+        _local.skip = self._before
+
+
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
+    """Whether a module's version is at least the given one."""
+    try:
+        parts = module.__version__.split(".")
+        version = tuple(type(wanted)(parts[i]) for i, wanted in enumerate(req_version_tuple))
+        return version >= req_version_tuple
+    except Exception as error:
+        message = (
+            f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be "
+            f"compared with tuple {req_version_tuple}"
+        )
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
