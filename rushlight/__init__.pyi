@@ -48,6 +48,7 @@ from rushlight import overrides as overrides
 from rushlight import profiler as profiler
 from rushlight import random as random
 from rushlight import return_types as return_types
+from rushlight import safetensors as safetensors
 from rushlight import serialization as serialization
 from rushlight import signal as signal
 from rushlight import sparse as sparse
