@@ -15,6 +15,7 @@ from ._process_group import (
     _world,
 )
 from .constants import default_pg_timeout
+from .elastic.multiprocessing.errors import record_uncaught_exceptions
 from .rendezvous import rendezvous
 from .store import PrefixStore
 
@@ -72,6 +73,7 @@ def init_process_group(
         ValueError: the process group exists already, or arguments are missing or contradict each other.
         DistBackendError: the backend is not part of this build, or the others cannot be reached.
     """
+    record_uncaught_exceptions()
     if _world.default_pg is not None:
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:

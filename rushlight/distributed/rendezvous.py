@@ -9,6 +9,7 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
 
 from .constants import default_pg_timeout
+from .store import PrefixStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
@@ -56,7 +57,10 @@ def _serve_or_connect(host, port, rank, world_size, timeout):
     # A launcher serves the store itself: all ranks are its clients.
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     master = rank == 0 and not served
-    return TCPStore(host, port, world_size, master, timeout, wait_for_workers=not served, multi_tenant=True)
+    store = TCPStore(host, port, world_size, master, timeout, wait_for_workers=not served, multi_tenant=True)
+    if served:  # the store outlives a failed attempt: the next one must not read its keys
+        return PrefixStore(f"/worker/attempt_{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+    return store
 
 
 def _environment(url, timeout: timedelta = default_pg_timeout, _options=None, **_):

@@ -1,0 +1,1 @@
+"""How a process of a job tells its launcher what went wrong."""
