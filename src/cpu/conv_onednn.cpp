@@ -4,11 +4,11 @@
 #include <dnnl.hpp>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "core/cpu_allocator.h"
+#include "core/fork_mutex.h"
 #include "core/parallel.h"
 
 namespace rushlight::cpu {
@@ -121,7 +121,7 @@ class PlanCache {
  private:
   static constexpr size_t kLimit = 1024;
   using Entry = std::pair<Key, std::shared_ptr<const Plan>>;
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::list<Entry> order_;
   std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
 };

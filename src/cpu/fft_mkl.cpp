@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <list>
 #include <memory>
-#include <mutex>
 
+#include "core/fork_mutex.h"
 #include "core/parallel.h"
 #include "cpu/odometer.h"
 
@@ -106,7 +106,7 @@ class Cache {
       }
     return nullptr;
   }
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::list<Entry> entries_;
   int64_t points_ = 0;
 };

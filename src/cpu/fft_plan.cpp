@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <list>
-#include <mutex>
 #include <numbers>
 
 #include "core/error.h"
+#include "core/fork_mutex.h"
 
 namespace rushlight::cpu {
 
@@ -124,7 +124,7 @@ std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n) {
   using Plan = std::shared_ptr<const FftPlan<T>>;
   constexpr size_t kKept = 16;
   constexpr int64_t kKeptPoints = int64_t{1} << 20;
-  static std::mutex mutex;
+  static ForkMutex mutex;
   static std::list<Plan> recent;  // the last used in front
   {
     std::lock_guard lock(mutex);

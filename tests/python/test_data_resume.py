@@ -38,7 +38,7 @@ def test_resumes_exactly(persistent, stop):
     rushlight.manual_seed(123)
     again = _augmented(persistent_workers=persistent)
     again.load_state_dict(state)
-    assert again.state_dict() is state
+    assert again.state_dict() is state, "not begun yet"
     drawn = rushlight.get_rng_state()
     resumed = iter(again)
     assert rushlight.equal(rushlight.get_rng_state(), drawn), "the program's own numbers are left alone"
@@ -89,6 +89,22 @@ def test_a_state_taken_after_resuming():
         assert _plain(last) == rest[skip:]
 
 
+def test_states_at_every_batch():
+    """Asked all the time, workers send their states along; each one resumes exactly."""
+    pytest.importorskip("numpy")
+    loader = _augmented()
+    iterator = iter(loader)
+    states, batches = [], []
+    for batch in iterator:
+        batches.append(batch)
+        states.append(loader.state_dict())
+    assert iterator._sends_states and any(state is not None for state in iterator._last_state)
+    for i in (0, 4, 9):
+        again = _augmented()
+        again.load_state_dict(states[i])
+        assert _plain(again) == _plain(batches[i + 1 :])
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_resumes_streams(workers):
     loader = DataLoader(Stream(21), 2, num_workers=workers, collate_fn=identity)
@@ -116,7 +132,7 @@ def test_states_survive_a_file(tmp_path):
     rushlight.save(loader.state_dict(), tmp_path / "state.pt")
     rest = _lists(iterator)
     again = DataLoader(Squares(10), 2, shuffle=True, num_workers=2)
-    again.load_state_dict(rushlight.load(tmp_path / "state.pt", weights_only=False))
+    again.load_state_dict(rushlight.load(tmp_path / "state.pt"))
     assert _lists(again) == rest
     with pytest.raises(ValueError, match="not what DataLoader.state_dict gave"):
         again.load_state_dict({})

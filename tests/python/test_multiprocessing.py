@@ -364,16 +364,28 @@ def test_fork_while_another_thread_works():
     stop = threading.Event()
     big = rushlight.rand(200_000)
 
+    def plan(n):
+        image, kernel = rushlight.rand(1, 3, 8 + n % 50, 9), rushlight.rand(2, 3, 3, 3)
+        return rushlight.fft.fft(rushlight.rand(9 + n % 99)), rushlight.conv2d(image, kernel)
+
     def busy():
+        n = 0
         while not stop.is_set():
             rushlight.rand(200_000).add_(big).exp().share_memory_()
+            plan(n := n + 1)
+
+    def work():
+        plan(1)
+        return rushlight.rand(1000).share_memory_().add(1).sum() > 1000
+
+    assert work(), "and everything is imported"
 
     threads = [threading.Thread(target=busy) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(30):
-            assert _in_child(lambda: rushlight.rand(1000).share_memory_().add(1).sum() > 1000)
+            assert _in_child(work)
     finally:
         stop.set()
         for thread in threads:

@@ -7,14 +7,18 @@ import weakref
 import rushlight
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _resume, _utils
+from rushlight.utils.data._utils import seeding
 from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data._utils.worker import (
     _IterableDatasetStopIteration,
     _ResumeIteration,
+    _SendStates,
     _StateAnswer,
     _StateRequest,
     _Task,
 )
+
+_OFTEN = 16  # batches
 
 
 def _draw_seed(generator):
@@ -201,6 +205,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers = self._group.processes
         self._end = weakref.finalize(self, shut_down_at_exit, self._group)
         self._answered_state = None
+        self._sends_states = False
         self._reset(loader, first_iter=True, resume=resume)
 
     def _worker_setup(self, loader):
@@ -233,6 +238,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._workers_num_tasks = [0] * n
         self._given_out = [0] * n  # batches that each worker contributed
         self._last_idx = [-1] * n  # of the newest one
+        self._last_state = [None] * n  # the worker's random state after it, if it sent that
+        self._asked_for_state = None  # when
         self._first_worker = 0
         skips, states = [0] * n, [None] * n
         if resume is not None:
@@ -308,13 +315,13 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return next((idx for idx, info in self._task_info.items() if len(info) == 2), None)
 
     def _give_out(self, idx):
-        worker, data = self._task_info.pop(idx)
+        worker, (data, state) = self._task_info.pop(idx)
         if idx == self._rcvd_idx:
             self._rcvd_idx += 1
         self._workers_num_tasks[worker] -= 1
         self._try_put_index()
         self._given_out[worker] += 1
-        self._last_idx[worker] = idx
+        self._last_idx[worker], self._last_state[worker] = idx, state
         if isinstance(data, ExceptionWrapper):
             data.reraise()
         return pin_memory(data) if self._pin_memory else data
@@ -340,7 +347,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if isinstance(message, _StateAnswer):
             self._answered_state = message
             return
-        epoch, idx, data = message
+        epoch, idx, data, state = message
         if epoch != self._epoch:
             return  # of an epoch that was left before its end
         self._tasks_outstanding -= 1
@@ -349,7 +356,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             self._drop_tasks_of(worker)
             self._try_put_index()
         else:
-            self._task_info[idx] = (worker, data)
+            self._task_info[idx] = (worker, (data, state))
 
     def _drop_tasks_of(self, worker):
         """An ended worker answers nothing more."""
@@ -364,15 +371,26 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def _state(self):
         self._skip_ended()
         following = self._task_info.get(self._rcvd_idx)
+        self._expect_questions()
         return {
             **super()._state(),
             "given_out": list(self._given_out),
             "next_worker": following[0] if following else 0,
-            "rng": [self._state_of(i) for i in range(self._num_workers)],
+            "rng": [seeding.to_plain(self._state_of(i)) for i in range(self._num_workers)],
         }
+
+    def _expect_questions(self):
+        """A program that asks at almost every batch should not have to wait for workers each time."""
+        asked, self._asked_for_state = self._asked_for_state, self._num_yielded
+        if asked is not None and asked < self._num_yielded < asked + _OFTEN and not self._sends_states:
+            self._sends_states = True
+            for channel in self._group.channels:
+                channel.post(_SendStates())
 
     def _state_of(self, worker):
         """A worker's random state after its batch that was given out last."""
+        if self._last_state[worker] is not None:
+            return self._last_state[worker]
         self._answered_state = None
         self._group.channels[worker].post(_StateRequest(self._epoch, self._last_idx[worker]))
         while self._answered_state is None:
@@ -400,7 +418,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._first_worker = state["next_worker"]
         self._given_out = list(state["given_out"])
         skips = [batches * self._samples_per_batch if stream else 0 for batches in self._given_out]
-        return skips, state["rng"]
+        return skips, [seeding.from_plain(rng) for rng in state["rng"]]
 
     # --- the end
 

@@ -39,6 +39,11 @@ def capture(loader):
     }
 
 
+def to_plain(captured):
+    """The same as programs save it."""
+    return {**captured, "global": seeding.to_plain(captured["global"])}
+
+
 def restore_own(loader, state):
     """Puts back what belongs to the loader; the global generators are the program's."""
     for name, generator in _generators(loader).items():

@@ -201,8 +201,9 @@ class DataLoader:
             return self._loaded_state
         iterator = self._current and self._current()
         if iterator is None or iterator._finished:
-            return {"version": 1, "beginning": _resume.capture(self), "iterator": None}
-        return {"version": 1, "beginning": iterator._beginning, "iterator": iterator._state()}
+            return {"version": 1, "beginning": _resume.to_plain(_resume.capture(self)), "iterator": None}
+        beginning = _resume.to_plain(iterator._beginning)
+        return {"version": 1, "beginning": beginning, "iterator": iterator._state()}
 
     def load_state_dict(self, state_dict):
         """Makes the next iteration go on where :meth:`state_dict` was called."""

@@ -4,6 +4,7 @@ import importlib.abc
 import importlib.util
 import random
 import sys
+from array import array
 
 import rushlight
 
@@ -79,21 +80,44 @@ def seed_all(base_seed, worker_id):
     return seed
 
 
+# --- states: bytes inside a process and between processes, tensors in what programs save
+
+
 def get_state():
-    """The state of the three generators."""
+    """The state of the three generators, cheaply."""
+    own = bytes(memoryview(rushlight.get_rng_state().untyped_storage()))
+    version, words, gauss = random.getstate()
     numpy_random = sys.modules.get("numpy.random")
-    return (
-        rushlight.get_rng_state(),
-        random.getstate(),
-        numpy_random.get_state() if numpy_random else None,
-    )
+    numpy_state = None
+    if numpy_random is not None:
+        name, keys, *rest = numpy_random.get_state()
+        numpy_state = (name, keys.tobytes(), *rest)
+    return own, (version, array("I", words).tobytes(), gauss), numpy_state
 
 
 def set_state(state):
-    own, python, numpy = state
-    rushlight.set_rng_state(own)
-    random.setstate(python)
-    if numpy is not None:
-        import numpy.random as numpy_random
+    own, (version, words, gauss), numpy_state = from_plain(state)
+    rushlight.set_rng_state(_tensor(own))
+    random.setstate((version, tuple(array("I", words)), gauss))
+    if numpy_state is not None:
+        import numpy
 
-        numpy_random.set_state(numpy)
+        name, keys, *rest = numpy_state
+        numpy.random.set_state((name, numpy.frombuffer(keys, "uint32"), *rest))
+
+
+def _tensor(data):
+    return rushlight.frombuffer(bytearray(data), dtype=rushlight.uint8)
+
+
+def to_plain(state):
+    """The same with tensors for bytes: what a file may hold and `load` reads without running code."""
+    if isinstance(state, bytes):
+        return _tensor(state)
+    return tuple(map(to_plain, state)) if isinstance(state, tuple) else state
+
+
+def from_plain(state):
+    if isinstance(state, rushlight.Tensor):
+        return bytes(state.tolist())
+    return tuple(map(from_plain, state)) if isinstance(state, (tuple, list)) else state

@@ -1,5 +1,6 @@
 """What a loader's worker process does, and what it knows about itself."""
 
+import gc
 import os
 import select
 import signal
@@ -68,6 +69,11 @@ class _StateRequest:
 @dataclass(frozen=True)
 class _StateAnswer:
     rng: object
+
+
+@dataclass(frozen=True)
+class _SendStates:
+    """From now on send the random state with each batch: somebody asks all the time."""
 
 
 @dataclass(frozen=True)
@@ -163,6 +169,7 @@ class _Worker:
         self.failure = None  # of the set-up: the answer to every task
         self.fetcher = None
         self.states = OrderedDict()
+        self.sends_states = False
 
     def start(self):
         setup = self.setup
@@ -248,16 +255,18 @@ class _Worker:
         return _StateAnswer(self.states.get(request.idx) if request.epoch == self.epoch else None)
 
 
-def _send_answer(channel, epoch, idx, data, worker):
+def _send_answer(channel, task, data, worker):
+    state = worker.states.get(task.idx) if worker.sends_states else None
     try:
-        channel.send((epoch, idx, data))
+        channel.send((task.epoch, task.idx, data, state))
     except (BrokenPipeError, ConnectionResetError):
         raise EOFError from None
     except Exception as e:  # what the dataset gave can't be sent
-        channel.send((epoch, idx, worker._wrap(e)))
+        channel.send((task.epoch, task.idx, worker._wrap(e), state))
 
 
 def _prepare_process():
+    gc.freeze()  # what was inherited by fork stays shared: the collector would write to all of it
     # Ctrl-C reaches every process of the terminal; the loader decides what it means for its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -282,8 +291,10 @@ def _worker_loop(setup, channel, inherited):
                 worker.begin_epoch(message)
             elif isinstance(message, _StateRequest):
                 channel.send(worker.state_after(message))
+            elif isinstance(message, _SendStates):
+                worker.sends_states = True
             elif not worker.ended:
-                _send_answer(channel, message.epoch, message.idx, worker.load(message), worker)
+                _send_answer(channel, message, worker.load(message), worker)
             del message
     except EOFError:
         pass
