@@ -110,6 +110,7 @@ _HOMES = {
     "_streams": "AcceleratorError Event Stream",
     "_dispatch_keys": "DispatchKey DispatchKeySet",
     "_while_loop": "while_loop",
+    "utils.summary": "summary",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
