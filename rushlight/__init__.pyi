@@ -279,6 +279,7 @@ from rushlight._streams import Stream as Stream
 from rushlight._dispatch_keys import DispatchKey as DispatchKey
 from rushlight._dispatch_keys import DispatchKeySet as DispatchKeySet
 from rushlight._while_loop import while_loop as while_loop
+from rushlight.utils.summary import summary as summary
 from rushlight._C import OutOfMemoryError as OutOfMemoryError
 from rushlight._C import dtype as dtype
 from rushlight._C import layout as layout
