@@ -87,6 +87,7 @@ _HOMES = {
     """,
     "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",
+    "_segment": "segment_reduce _segment_reduce",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
         dsmm hsmm hspmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor

@@ -214,6 +214,8 @@ from rushlight._legacy_types import Storage as Storage
 from rushlight._file_records import PyTorchFileReader as PyTorchFileReader
 from rushlight._file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
+from rushlight._segment import segment_reduce as segment_reduce
+from rushlight._segment import _segment_reduce as _segment_reduce
 from rushlight._lowrank import pca_lowrank as pca_lowrank
 from rushlight._lowrank import svd_lowrank as svd_lowrank
 from rushlight.sparse import dsmm as dsmm

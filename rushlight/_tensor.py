@@ -88,7 +88,15 @@ class Tensor(_C.TensorBase):
         if id(self) in memo:
             return memo[id(self)]
         with rushlight.no_grad():
-            if self.is_meta:
+            if type(self) is not Tensor and self.is_leaf and _has_no_data(self):
+                new = self.clone()
+                if type(new) is not type(self):
+                    raise RuntimeError(
+                        "The default implementation of __deepcopy__() for wrapper subclasses only works for "
+                        "subclass types that properly implement clone(): got "
+                        f"{type(new).__name__} for {type(self).__name__}"
+                    )
+            elif self.is_meta:
                 new = rushlight.empty_strided(
                     self.size(), self.stride(), dtype=self.dtype, device=self.device
                 )
@@ -96,7 +104,7 @@ class Tensor(_C.TensorBase):
                 storage = self.untyped_storage().__deepcopy__(memo)
                 new = rushlight.empty(0, dtype=self.dtype, device=self.device)
                 new.set_(storage, self.storage_offset(), self.size(), self.stride())
-            if type(self) is not Tensor:
+            if type(self) is not type(new):
                 new = new.as_subclass(type(self))
         if self.requires_grad:
             new.requires_grad_()
@@ -331,6 +339,11 @@ class Tensor(_C.TensorBase):
                 "formats."
             )
         return order
+
+
+def _has_no_data(tensor):
+    """Whether this is a wrapper around other tensors, with a shape but without elements of its own."""
+    return not tensor.is_meta and tensor.numel() > 0 and tensor.untyped_storage().device.type == "meta"
 
 
 def _tensor_of_numbers(values, like):

@@ -6,6 +6,7 @@ Each is public as ``rushlight.NAME``.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import rushlight as torch
@@ -382,7 +383,12 @@ def meshgrid(*tensors, indexing=None):
         tensors = tuple(tensors[0])
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
-    indexing = "ij" if indexing is None else indexing
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            stacklevel=2,
+        )
+        indexing = "ij"
     if indexing not in ("ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for t in tensors:

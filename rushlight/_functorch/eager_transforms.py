@@ -399,7 +399,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         by_output = []
         for o, p in zip(flat, tree_flatten(products)[0]):
             parts = [
-                part.movedim(0, -1).reshape(*o.shape, *x.shape) for x, part in zip(inputs, p.split(sizes))
+                part.movedim(0, -1).reshape((*o.shape, *x.shape)) for x, part in zip(inputs, p.split(sizes))
             ]
             by_output.append(tree_unflatten(parts, in_spec))
         result = tree_unflatten(by_output, out_spec)

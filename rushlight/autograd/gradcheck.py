@@ -269,7 +269,7 @@ class _Check:
         target = self.wanted[position][0]
         with forward_ad.dual_level():
             given = [
-                forward_ad.make_dual(x.detach(), tangent) if i == target else _detached(x)
+                forward_ad.make_dual(_fresh(x), tangent) if i == target else _fresh(x)
                 for i, x in enumerate(self.inputs)
             ]
             duals = _tuple(self.function(*given))
@@ -482,6 +482,13 @@ _NOT_REENTRANT = (
     "{}.\n\n"
     "If the operation is meant to be nondeterministic, call gradcheck/gradgradcheck with `nondet_tol=<tol>`."
 )
+
+
+def _fresh(value):
+    """A leaf of the same elements: what a function that itself takes gradients needs."""
+    if not isinstance(value, rushlight.Tensor):
+        return value
+    return value.detach().requires_grad_(value.requires_grad)
 
 
 class _CallableModule(types.ModuleType):

@@ -255,9 +255,17 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
 }
 
 bool is_channels_last(const Tensor& t) {
-  if (t.dim() != 4 && t.dim() != 5) return false;
-  return !t.is_contiguous() &&
-         t.is_contiguous(t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
+  if ((t.dim() != 4 && t.dim() != 5) || t.is_contiguous() || t->strides[1] == 0) return false;
+  Dims order{1};
+  for (int64_t d = t.dim() - 1; d > 1; --d) order.push_back(d);
+  order.push_back(0);
+  int64_t least = 0;  // the tensor may have gaps, as a part of an image has
+  for (int64_t d : order) {
+    if (t->sizes[d] == 0 || t->strides[d] < least) return false;
+    if (d == 0 && least == t->strides[1]) return false;  // sizes of 1 leave the order open: the plain one
+    least = t->strides[d] * t->sizes[d];
+  }
+  return true;
 }
 
 bool is_non_overlapping_and_dense(const Tensor& t) {

@@ -8,6 +8,7 @@
 #include "dispatch/table.h"
 #include "ops/operators.h"
 #include "ops/register.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace {
@@ -183,6 +184,12 @@ int64_t range_size(const Scalar& start, const Scalar& end, const Scalar& step, b
   return static_cast<int64_t>(n);
 }
 
+// An out tensor of as many elements keeps its shape.
+Tensor in_shape_of_out(const Call& call, const Tensor& line) {
+  const bool shaped = call.out && call.out->dim() != 1 && call.out->numel() == line.numel();
+  return shaped ? ops::view(line, call.out->sizes()) : line;
+}
+
 Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, DType type,
                OptDevice device, bool inclusive) {
   check_range(start, end, step);
@@ -192,7 +199,7 @@ Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const S
   const Tensor out = empty_tensor({range_size(start, end, step, integral || type == DType::Int64, inclusive)},
                                   type, device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_range(out, start, step);
-  return out;
+  return in_shape_of_out(call, out);
 }
 
 Tensor arange_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
@@ -202,8 +209,8 @@ Tensor arange_kernel(const Call& call, const Scalar& start, const Scalar& end, c
 }
 Tensor arange_end_body(const Call& call, const Scalar& end, OptDType dtype, OptLayout layout,
                        OptDevice device, OptBool pin) {
-  return ops::arange(Scalar(0), end, Scalar(1), dtype || !call.out ? dtype : OptDType(call.out->dtype()),
-                     layout, device, pin);
+  if (!dtype && call.out) dtype = call.out->dtype();
+  return in_shape_of_out(call, ops::arange(Scalar(0), end, Scalar(1), dtype, layout, device, pin));
 }
 Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
                     OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
@@ -226,7 +233,7 @@ Tensor linspace_kernel(const Call& call, const Scalar& start, const Scalar& end,
   RL_CHECK(steps >= 0, "number of steps must be non-negative");
   const Tensor out = empty_tensor({steps}, spaced_type(call, dtype, start, end), device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_spaced(out, start, end, std::nullopt);
-  return out;
+  return in_shape_of_out(call, out);
 }
 Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end, int64_t steps, double base,
                        OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
@@ -234,7 +241,7 @@ Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end,
   RL_CHECK(steps >= 0, "number of steps must be non-negative");
   const Tensor out = empty_tensor({steps}, spaced_type(call, dtype, start, end), device.value_or(Device{}));
   if (out.is_cpu()) cpu::fill_spaced(out, start, end, base);
-  return out;
+  return in_shape_of_out(call, out);
 }
 
 // --- matrices

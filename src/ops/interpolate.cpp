@@ -12,7 +12,7 @@ using namespace ops;
 using cpu::Filter;
 
 MemoryFormat format_of(const Tensor& t) {
-  if (!is_channels_last(t) || t.dim() < 4) return MemoryFormat::Contiguous;
+  if (!is_channels_last(t)) return MemoryFormat::Contiguous;
   return t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
 

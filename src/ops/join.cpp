@@ -59,7 +59,7 @@ JoinPlan plan_cat(TensorList tensors, int64_t dim) {
     }
     plan.channels_last = plan.channels_last && !t.is_contiguous() && is_channels_last(t);
   }
-  if (!first) plan.sizes = Dims{0}, plan.dim = wrap_dim(dim, 1), plan.channels_last = false;
+  if (!first) plan.sizes = Dims{0}, plan.dim = 0, plan.channels_last = false;
   plan.dtype = same_dtype ? tensors[0].dtype() : common_dtype(tensors);
   return plan;
 }

@@ -53,6 +53,8 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
   kernels.groups({n, channels, inner}, groups,
                  {x.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), mean.data_ptr(),
                   rstd.data_ptr(), eps});
+  if (is_channels_last(input))
+    y = contiguous(y, input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
   return {y, mean, rstd};
 }
 

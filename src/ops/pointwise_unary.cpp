@@ -133,7 +133,10 @@ Tensor pow_self_grad(const Tensor& g, const Tensor& self, const Tensor& exponent
 Tensor pow_exponent_grad(const Tensor& g, const Tensor& self, const Tensor& exponent, const Tensor& result) {
   const Tensor flat = is_complex(exponent.dtype()) ? ops::logical_and(eq(self, 0), ops::real(exponent) >= 0)
                                                    : ops::logical_and(eq(self, 0), exponent >= 0);
-  return where(flat, 0, g * conj_of(result * ops::log(self)));
+  // A negative real base has a complex logarithm.
+  const Tensor base =
+      is_complex(exponent.dtype()) && !is_complex(self.dtype()) ? to_dtype(self, result.dtype()) : self;
+  return where(flat, 0, g * conj_of(result * ops::log(base)));
 }
 
 Tensor float_power_body(const Call& call, const Tensor& self, const Tensor& exponent) {

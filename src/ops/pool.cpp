@@ -46,7 +46,7 @@ Window window_of(const char* who, size_t n, IntList kernel, const OptIntList& st
   }
   for (size_t i = 0; i < n; ++i) {
     RL_CHECK(w.kernel[i] > 0, who, ": kernel size should be greater than zero, but got ", w.kernel);
-    RL_CHECK(w.stride[i] > 0, "stride must not be zero: ", who, " got stride ", w.stride);
+    RL_CHECK(w.stride[i] > 0, who, ": stride should not be zero, or less, but got ", w.stride);
     RL_CHECK(w.dilation[i] > 0, who, ": dilation should be greater than zero, but got ", w.dilation);
     RL_CHECK(w.padding[i] >= 0, "pad must be non-negative, but got pad: ", w.padding[i], " (", who, ")");
     const int64_t reach = checked_numel(IntList{w.kernel[i] - 1, w.dilation[i]}) + 1;
@@ -103,12 +103,17 @@ cpu::PoolAxis adaptive_axis(int64_t in, int64_t out) {
   return axis;
 }
 
-void check_input(const char* who, const Tensor& input, int64_t n) {
+// No dimension but the batch may be empty; means over all of a plane also let the channels be.
+void check_input(const char* who, const Tensor& input, int64_t n, bool channels = true) {
   bool valid = input.dim() == n + 1 || input.dim() == n + 2;
-  for (int64_t d = input.dim() - n - (input.dim() == n + 1); valid && d < input.dim(); ++d)
-    valid = input->sizes[d] != 0;
+  for (int64_t d = input.dim() - n - channels; valid && d < input.dim(); ++d) valid = input->sizes[d] != 0;
   RL_CHECK(valid, who, "(): Expected ", n + 1, "D or ", n + 2,
            "D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
+}
+
+void check_floating(const char* who, const Tensor& input) {
+  if (!is_floating(input.dtype()))
+    RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
 }
 
 // The sizes of [batch, channels] and the layout, from any tensor shaped as the input; the axes are the
@@ -199,6 +204,7 @@ template <int N>
 std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input, IntList output_size, bool) {
   constexpr const char* names[] = {"", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
   check_input(names[N], input, N);
+  check_floating(names[N], input);
   return run_max(names[N], input, N,
                  adaptive_plan(names[N], input.sizes(), N, output_size,
                                is_channels_last(input) && input.dim() == N + 2));
@@ -245,7 +251,8 @@ bool pools_all(IntList output_size, size_t n) {
 template <int N>
 Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size) {
   constexpr const char* names[] = {"", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
-  check_input(names[N], input, N);
+  check_input(names[N], input, N, false);
+  check_floating(names[N], input);
   if (pools_all(output_size, N) && is_floating(input.dtype()) && input.is_contiguous()) {
     constexpr int64_t last[] = {-1, -2, -3};  // one plane is one row: a reduction
     return mean_dim(input, IntList(last, N), true, std::nullopt);

@@ -145,15 +145,25 @@ Tensor diagflat_body(const Call&, const Tensor& self, int64_t offset) {
   return diag_embed(reshape(self, IntList{-1}), offset, 0, 1);
 }
 
-// The "unsafe" splits promise not to be written to; ours are ordinary views, which keep every promise.
+// The parts of the "unsafe" splits may be written to: each is a view of its own, not one of several results.
+std::vector<Tensor> apart(const Tensor& self, int64_t dim, const std::vector<Tensor>& parts) {
+  std::vector<Tensor> views;
+  int64_t start = 0;
+  for (const Tensor& part : parts) {
+    const int64_t length = part->sizes[wrap_dim(dim, self.dim())];
+    views.push_back(narrow(self, dim, start, length));
+    start += length;
+  }
+  return views;
+}
 std::vector<Tensor> unsafe_split_body(const Call&, const Tensor& self, int64_t size, int64_t dim) {
-  return split(self, size, dim);
+  return apart(self, dim, split(self, size, dim));
 }
 std::vector<Tensor> unsafe_split_sizes_body(const Call&, const Tensor& self, IntList sizes, int64_t dim) {
-  return split_with_sizes(self, sizes, dim);
+  return apart(self, dim, split_with_sizes(self, sizes, dim));
 }
 std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) {
-  return chunk(self, chunks, dim);
+  return apart(self, dim, chunk(self, chunks, dim));
 }
 
 Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return dense(reshape(self, size)); }

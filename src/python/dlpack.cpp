@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/sparse.h"
 #include "ops/copy.h"
 #include "python/parse.h"
 #include "python/types.h"
@@ -112,6 +113,10 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guard([&]() -> PyObject* {
     Tensor t = tensor_of(self);
+    if (stream != Py_None && !PyLong_Check(stream))
+      throw_python(PyExc_TypeError, "stream must be ``int`` or ``none``");
+    if (layout_of(t) != Layout::Strided)
+      throw_python(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
     if (t->flags & kAutograd)
       throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     if (!t.is_cpu())

@@ -74,7 +74,7 @@ static Py_ssize_t sequence_length(PyObject* sequence) {
 // The shape follows the first element of every level.
 static void infer_shape(PyObject* data, Dims& shape) {
   PyRef at = PyRef::borrow(data);
-  while (is_list(at.get()) || is_other_sequence(at.get())) {
+  while (is_list(at.get()) || (!is_tensor(at.get()) && is_other_sequence(at.get()))) {
     const Py_ssize_t n = sequence_length(at.get());
     shape.push_back(n);
     if (shape.size() > 128)
@@ -116,6 +116,13 @@ static T number_as(PyObject* o, DType dtype) {
   if (PyFloat_CheckExact(o)) {
     const double d = PyFloat_AS_DOUBLE(o);
     if constexpr (is_floating_v<T> || is_complex_v<T>) return convert<T>(d);
+  } else if (PyLong_CheckExact(o)) {  // also beyond 64 bits
+    if constexpr (std::is_same_v<T, bool>) return PyObject_IsTrue(o) == 1;
+    if constexpr (is_floating_v<T> || is_complex_v<T>) {
+      const double d = PyLong_AsDouble(o);
+      if (d == -1 && PyErr_Occurred()) throw PythonError();
+      return convert<T>(d);
+    }
   }
   if (!is_number(o) && !(is_tensor(o) && tensor_of(o).numel() == 1)) {
     if (PyUnicode_Check(o)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
@@ -123,6 +130,8 @@ static T number_as(PyObject* o, DType dtype) {
   }
   const Scalar s = to_scalar(o);
   if (s.is_complex() && !is_complex_v<T>) throw_python(PyExc_TypeError, "must be real number, not complex");
+  if constexpr (std::is_same_v<T, int64_t>)
+    if (PyLong_Check(o)) return to_int(o);
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) < 8) {
     // Negative numbers wrap round in unsigned types, as in PyTorch.
     if (!(std::is_unsigned_v<T> && s.is_integral() && s.to_int() < 0 &&
@@ -191,6 +200,9 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
     return ops::to_copy(borrowed, dtype, device, MemoryFormat::Contiguous);
   }
   if (PyUnicode_Check(data)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  if (!is_list(data))
+    if (Tensor elements = tensor_of_storage(data, dtype.value_or(get_default_dtype())); elements.defined())
+      return ops::to_copy(elements, dtype, device, std::nullopt);
   Inferred found;
   infer_shape(data, found.shape);
   if (!dtype) infer_dtype(data, found, 0);
@@ -314,6 +326,21 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
   });
 }
 
+// A capsule of DLPack, or the bytes of a buffer as elements of the asked type; undefined for other objects.
+static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
+  static PyObject* module = PyImport_AddModule("rushlight._C");
+  const bool capsule = PyCapsule_CheckExact(o);
+  if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
+  PyRef function(check(PyObject_GetAttrString(module, capsule ? "from_dlpack" : "frombuffer")));
+  PyRef args(check(PyTuple_Pack(1, o))), kwargs(check(PyDict_New()));
+  if (!capsule) {
+    PyRef type(wrap(dtype.value_or(get_default_dtype())));
+    if (PyDict_SetItemString(kwargs.get(), "dtype", type.get()) < 0) throw PythonError();
+  }
+  PyRef result(check(PyObject_Call(function.get(), args.get(), kwargs.get())));
+  return tensor_of(result.get());
+}
+
 static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     static const char* const positional[] = {"obj"};
@@ -325,6 +352,8 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
       t = tensor_of(a.data);
     else if (PyObject_CheckBuffer(a.data) && is_ndarray(a.data))
       t = tensor_from_buffer(a.data);
+    else if (Tensor over = tensor_over_memory(a.data, a.dtype); over.defined())
+      t = std::move(over);
     else
       t = tensor_from_data(a.data, a.dtype, device), shared = false;
     const bool same = (!a.dtype || *a.dtype == t.dtype()) && device == t.device();

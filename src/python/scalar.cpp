@@ -55,7 +55,7 @@ static Scalar scalar_of_long(PyObject* o) {
     if (!PyErr_Occurred()) return Scalar(static_cast<uint64_t>(u));
     PyErr_Clear();
   }
-  throw_python(PyExc_RuntimeError, "Overflow when unpacking long long");
+  throw_python(PyExc_ValueError, "Overflow when unpacking long long");
 }
 
 Scalar to_scalar(PyObject* o) {
@@ -87,7 +87,7 @@ int64_t to_int(PyObject* o) {
   }
   int overflow = 0;
   const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
-  if (overflow) throw_python(PyExc_RuntimeError, "Overflow when unpacking long long");
+  if (overflow) throw_python(PyExc_ValueError, "Overflow when unpacking long long");
   if (v == -1 && PyErr_Occurred()) throw PythonError();
   return v;
 }

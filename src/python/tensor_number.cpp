@@ -2,6 +2,7 @@
 // (subclasses, odd types, modes) takes the operator callable's way.
 #include <bit>
 
+#include "python/factory.h"
 #include "python/op_function.h"
 
 namespace rushlight::python {
@@ -189,6 +190,10 @@ static PyObject* nb_ipow(PyObject* a, PyObject* b, PyObject* modulus) {
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
   static BinarySlot slots[] = {{"lt"}, {"le"}, {"eq"}, {"ne"}, {"gt"}, {"ge"}};
+  if (is_ndarray(b)) {  // NumPy leaves comparisons with tensors to us
+    PyRef other(guard([&] { return wrap(tensor_from_buffer(b)); }));
+    return other ? binary(slots[op], a, other.get()) : or_not_implemented(nullptr);
+  }
   return binary(slots[op], a, b);  // in the order of Py_LT ... Py_GE
 }
 

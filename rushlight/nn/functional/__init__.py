@@ -82,4 +82,8 @@ def __getattr__(name):
         from rushlight.jit import annotations
 
         return getattr(annotations, name)
+    if name == "grad":
+        from rushlight.nn import grad
+
+        return grad
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

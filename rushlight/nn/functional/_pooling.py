@@ -1,5 +1,7 @@
 """Pooling composed of other operators: power means, fractional windows, and the inverse of max pooling."""
 
+import math
+
 import rushlight as torch
 from rushlight.nn import functional as F
 from rushlight.nn._ntuple import _pair, _single, _triple
@@ -125,18 +127,24 @@ def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size
     size = _unpool_output_size(
         input, kernel, sides(kernel_size if stride is None else stride), sides(padding), output_size
     )
+    if stride is not None and any(step <= 0 for step in sides(stride)):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(sides(stride))}")
     lead = input.shape[:-n]
-    total = 1
-    for s in size:
-        total *= s
-    flat = indices.reshape(*lead, -1)
+    total = math.prod(size)
+    flat = indices.flatten(-n)
     if flat.numel() and not flat.is_meta and (flat.min() < 0 or flat.max() >= total):
         bad = int(flat.max() if flat.max() >= total else flat.min())
         raise RuntimeError(
             f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))}"
         )
-    out = input.new_zeros((*lead, total)).scatter(-1, flat, input.reshape(*lead, -1))
-    return out.view(*lead, *size)
+    out = input.new_zeros((*lead, total)).scatter(-1, flat, input.flatten(-n))
+    out = out.view(*lead, *size)
+    last = input.dim() == 4 and not input.is_contiguous() and _is_channels_last(input)
+    return out.contiguous(memory_format=torch.channels_last) if last else out
+
+
+def _is_channels_last(input):
+    return input.is_contiguous(memory_format=torch.channels_last)
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
@@ -157,6 +165,8 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
 def _window_starts(sample, size, out, kernel):
     """Where the out windows begin: pseudo-random steps that end at the border (Graham, 2014)."""
     last = size - kernel
+    if out == 0:
+        return torch.empty((*sample.shape, 0), dtype=torch.long, device=sample.device)
     if out == 1:
         return torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)
     alpha = last / (out - 1)
@@ -164,6 +174,17 @@ def _window_starts(sample, size, out, kernel):
     offset = (sample * alpha).floor().unsqueeze(-1)
     starts = ((steps + sample.unsqueeze(-1)) * alpha).floor() - offset
     return torch.cat([starts.long(), torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)], dim=-1)
+
+
+def _check_samples(samples, batch, channels, n):
+    if samples.dim() != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.dim()}")
+    if samples.size(0) < batch:
+        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
+    if samples.size(1) != channels:
+        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
+    if samples.size(2) != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.size(2)}.")
 
 
 def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, samples, name):
@@ -179,11 +200,18 @@ def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, s
     batched = input.dim() == n + 2
     x = input if batched else input.unsqueeze(0)
     batch, channels, *sizes = x.shape
+    if input.dim() not in (n + 1, n + 2) or 0 in x.shape[1:]:
+        raise RuntimeError(
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{list(input.shape)}."
+        )
     for size, out, k in zip(sizes, output_size, kernel):
         if out + k - 1 > size:
             raise RuntimeError(f"{name}(): pool size {k} too large relative to input size {size}")
     if samples is None:
         samples = torch.rand(batch, channels, n, dtype=x.dtype, device=x.device)
+    _check_samples(samples, batch, channels, n)
+    samples = samples[:batch]
     # The samples of images come with the last dimension first, those of volumes in order.
     index = torch.zeros((batch, channels) + (1,) * (2 * n), dtype=torch.long, device=x.device)
     for d in range(n):

@@ -48,7 +48,9 @@ def pixel_unshuffle(input, downscale_factor):
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r)
     x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return x.clone(memory_format=torch.contiguous_format).view(*lead, c * r * r, h // r, w // r)
+    x = x.clone(memory_format=torch.contiguous_format).view(*lead, c * r * r, h // r, w // r)
+    last = n == 1 and not input.is_contiguous() and input.is_contiguous(memory_format=torch.channels_last)
+    return x.contiguous(memory_format=torch.channels_last) if last else x
 
 
 def channel_shuffle(input, groups):

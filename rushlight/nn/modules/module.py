@@ -7,6 +7,7 @@ import rushlight as torch
 from rushlight import Tensor
 from rushlight.nn.parameter import Buffer, Parameter
 
+from . import _hooks
 from ._hooks import (
     HookMixin,
     _global_buffer_registration_hooks,
@@ -621,4 +622,6 @@ def __getattr__(name):
         value = tuple[Tensor, ...] | Tensor if name == "_grad_t" else TypeVar(name, bound=dict[str, Any])
         globals()[name] = value
         return value
+    if name.startswith("_global_") and hasattr(_hooks, name):
+        return getattr(_hooks, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
