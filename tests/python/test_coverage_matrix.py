@@ -16,6 +16,9 @@ from engine import arguments, flatten, resolve  # noqa: E402
 from reference import coverage  # noqa: E402
 from test_ops import MAIN, RECORDS, ROWS, samples  # noqa: E402
 
+from rushlight.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+from rushlight.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
+
 TABLE = coverage.matrix(rl._C._operator_records())
 
 
@@ -86,6 +89,42 @@ def test_the_derivative_column_is_true(row):
             assert not recorded
         elif inputs and coverage.REFUSED not in states and row.grad:
             assert recorded
+
+
+# Programs in Python that look at values of their arguments.
+LOOKS_AT_VALUES = ["nn.functional.gaussian_nll_loss"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_the_trace_column_is_true(row):
+    """A recorded program shows an operator as itself or by what it calls, and computes the same."""
+    states, dtype = cells(row, "trace"), MAIN[row.name]
+    args, kwargs = arguments(rl, samples(row, dtype)[0], dtype)
+    leaves, spec = tree_flatten((args, kwargs))
+
+    def program(*tensors):
+        left = iter(tensors)
+        values = [next(left) if isinstance(leaf, rl.Tensor) else leaf for leaf in leaves]
+        args, kwargs = tree_unflatten(values, spec)
+        return resolve(rl, row.name)(*args, **kwargs)
+
+    def seeded(function):
+        rl.manual_seed(0)
+        return function(*(leaf.clone() for leaf in leaves if isinstance(leaf, rl.Tensor)))
+
+    if states == {coverage.REFUSED} or row.name in LOOKS_AT_VALUES:
+        with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+            seeded(make_fx(program))
+        return
+    module = seeded(make_fx(program))
+    for mine, theirs in zip(flatten(seeded(module)), flatten(seeded(program)), strict=True):
+        if isinstance(theirs, rl.Tensor):
+            rl.testing.assert_close(mine, theirs, equal_nan=True)
+    shown = {n.target._opname.rstrip("_") for n in module.graph.nodes if hasattr(n.target, "_opname")}
+    if states == {coverage.RULE} and any(isinstance(leaf, rl.Tensor) for leaf in leaves):
+        records = RECORDS[row.name.removeprefix("Tensor.")]
+        names = {n for r in records for n in (r["name"], f"{r['space']}_{r['name']}")}
+        assert shown & {name.rstrip("_") for name in names}
 
 
 def test_the_page_is_printed_by_the_same_command():

@@ -18,6 +18,8 @@ operator whose result is an integer or a bool has no derivative, and neither hav
 - meta shape: shape, dtype and strides without data, from the operator's own checks.
 - trace: how a recorded program shows the operator.
 """
+# What `make_fx` refuses; see rushlight/fx/experimental/proxy_tensor.py.
+READS_VALUES = frozenset(["item", "_local_scalar_dense", "is_nonzero", "equal"])
 RULE, DERIVED, REFUSED = "rule", "derived", "refused"
 
 
@@ -38,6 +40,8 @@ def cells(record, tracer):
     yield (REFUSED, refusal) if refusal else (DERIVED, "composite" if composite else "its own checks")
     if not tracer:
         yield REFUSED, "no tracer in this version"
+    elif record["name"] in READS_VALUES:
+        yield REFUSED, "its result is a value, and a graph can't depend on values"
     else:
         yield (DERIVED, "by what it calls") if composite else (RULE, "itself")
 
