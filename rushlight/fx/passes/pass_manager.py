@@ -5,9 +5,11 @@ from functools import wraps
 from .infra.pass_manager import (
     _topological_sort_passes,
     _validate_pass_schedule_constraint,
+    this_before_that_pass_constraint,
 )
 
 __all__ = ["PassManager", "inplace_wrapper", "loop_pass", "these_before_those_pass_constraint"]
+__all__ += ["this_before_that_pass_constraint"]
 
 
 def inplace_wrapper(fn):
