@@ -20,6 +20,13 @@ if(TARGET _C)
   install(TARGETS _C LIBRARY DESTINATION rushlight)
 endif()
 
+# The headers that extensions are compiled against.
+install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/include/" DESTINATION rushlight/include FILES_MATCHING PATTERN "*.h")
+foreach(folder core dispatch ops)
+  install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/${folder}" DESTINATION rushlight/include
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+
 # Wheels hold no links, so each library is installed once, under the name the loader asks for, without debug symbols.
 foreach(path ${bundled})
   cmake_path(GET path FILENAME name)

@@ -310,6 +310,21 @@ def _overload_of(index, form):
     return _overload(entry.namespace, entry.name, entry.overload)
 
 
+_shown_extensions: set = set()  # numbers of operators
+
+
+def show_extension_operators():
+    """Let `torch.ops` show what libraries in C++ have registered since the last time; returns that."""
+    shown = []
+    for index, schema in _C._extension_operators():
+        if index not in _shown_extensions:
+            _shown_extensions.add(index)
+            namespace, _, rest = schema.partition("::")
+            name, _, overload = rest.partition("(")[0].partition(".")
+            shown.append(_define(namespace, name, overload, index, schema))
+    return shown
+
+
 class _OpNamespace(types.ModuleType):
     """``torch.ops.<name>``."""
 
@@ -358,6 +373,7 @@ class _Ops(types.ModuleType):
         """Load a shared library whose initialisation registers operators."""
         ctypes.CDLL(str(path))
         self.loaded_libraries.add(str(path))
+        return show_extension_operators()
 
     def import_module(self, module):
         import importlib

@@ -31,6 +31,7 @@ Op& Table::define(const char* schema, Op::Trampoline trampoline, const void* ker
   Schema::parse(schema);  // fails before anything is added
   Op& op = add(schema, trampoline, kAnyLength);
   op.kernel.fill(kernel);
+  op.intercepted &= ~kAutocast;  // on none of its lists
   return op;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "dispatch/extension.h"
 #include "ops/pointwise_family.h"
 #include "python/op_function.h"
 #include "python/types.h"
@@ -148,11 +149,15 @@ PyObject* overload_facts(const SignatureSpec& spec) {
   return facts.release();
 }
 
+bool is_extension(const Op& op) {
+  return !extension_operators().empty() && op.id >= extension_operators().front()->id;
+}
+
 PyObject* operator_records(PyObject*, PyObject*) {
   return guard([] {
     PyRef list(check(PyList_New(0)));
     for (const Op& op : operator_table().ops()) {
-      if (op.made_in_python) break;  // the program's own come after ours
+      if (op.made_in_python || is_extension(op)) break;  // the program's own come after ours
       const PyRef item(record(op));
       check(PyList_Append(list.get(), item.get()));
     }
@@ -160,7 +165,21 @@ PyObject* operator_records(PyObject*, PyObject*) {
   });
 }
 
-PyMethodDef functions[] = {{"_operator_records", operator_records, METH_NOARGS,
+// [(number, schema)] of what libraries in C++ brought.
+PyObject* extension_records(PyObject*, PyObject*) {
+  return guard([] {
+    PyRef list(check(PyList_New(0)));
+    for (const Op* op : extension_operators()) {
+      const PyRef item(check(Py_BuildValue("(Is)", op->id, std::string(op->schema.text).c_str())));
+      check(PyList_Append(list.get(), item.get()));
+    }
+    return list.release();
+  });
+}
+
+PyMethodDef functions[] = {{"_extension_operators", extension_records, METH_NOARGS,
+                            "The operators that libraries in C++ registered."},
+                           {"_operator_records", operator_records, METH_NOARGS,
                             "One dict per operator record, in order of registration."},
                            {nullptr, nullptr, 0, nullptr}};
 

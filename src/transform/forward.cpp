@@ -455,7 +455,7 @@ TangentRule tangent_rule(const Op& op) {
     for (const Op& o : operator_table().ops()) found.push_back(classify(o));
     return found;
   }();
-  return op.made_in_python ? TangentRule::None : rules[op.id];
+  return op.made_in_python || op.id >= rules.size() ? TangentRule::None : rules[op.id];
 }
 
 const char* tangent_rule_name(const Op& op) {

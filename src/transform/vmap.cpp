@@ -178,7 +178,9 @@ void BatchTable::set(std::string_view name, BatchRule rule, const char* kind) {
 BatchEntry custom_batch_entry{nullptr, "registered"};
 
 const BatchEntry& batch_entry(const Op& op) {
-  return op.made_in_python ? custom_batch_entry : entries()[op.id];
+  static const BatchEntry none{};
+  if (op.made_in_python) return custom_batch_entry;
+  return op.id < entries().size() ? entries()[op.id] : none;  // beyond: an operator of an extension
 }
 
 bool run_batched(Frame& frame, Level& level) {

@@ -1,0 +1,171 @@
+// Operators that programs and other libraries bring in C++. Their library registers them while it is loaded.
+#pragma once
+#include <string>
+
+#include "dispatch/table.h"
+
+namespace rushlight {
+
+namespace extension {
+
+// C++ types of parameters and results, and what a schema calls them.
+template <class T>
+struct Type {
+  static T get(const Value& v) { return v.as<T>(); }
+};
+#define RL_EXTENSION_TYPE(type, text)                        \
+  template <>                                                \
+  struct Type<type> {                                        \
+    static constexpr const char* name = text;                \
+    static type get(const Value& v) { return v.as<type>(); } \
+  };
+RL_EXTENSION_TYPE(Tensor, "Tensor")
+RL_EXTENSION_TYPE(int64_t, "int")
+RL_EXTENSION_TYPE(double, "float")
+RL_EXTENSION_TYPE(bool, "bool")
+RL_EXTENSION_TYPE(Scalar, "Scalar")
+RL_EXTENSION_TYPE(DType, "ScalarType")
+RL_EXTENSION_TYPE(IntList, "int[]")
+RL_EXTENSION_TYPE(FloatList, "float[]")
+RL_EXTENSION_TYPE(TensorList, "Tensor[]")
+RL_EXTENSION_TYPE(std::string_view, "str")
+#undef RL_EXTENSION_TYPE
+template <>
+struct Type<int> {
+  static constexpr const char* name = "int";
+  static int get(const Value& v) { return static_cast<int>(v.integer()); }
+};
+template <>
+struct Type<float> {
+  static constexpr const char* name = "float";
+  static float get(const Value& v) { return static_cast<float>(v.floating()); }
+};
+template <>
+struct Type<std::string> {
+  static constexpr const char* name = "str";
+  static std::string get(const Value& v) { return std::string(v.string()); }
+};
+template <class List>
+auto copied(const List& list) {
+  return std::vector<std::remove_cvref_t<decltype(*list.begin())>>(list.begin(), list.end());
+}
+template <>
+struct Type<std::vector<Tensor>> {
+  static constexpr const char* name = "Tensor[]";
+  static std::vector<Tensor> get(const Value& v) { return copied(v.tensors()); }
+};
+template <>
+struct Type<std::vector<int64_t>> {
+  static constexpr const char* name = "int[]";
+  static std::vector<int64_t> get(const Value& v) { return copied(v.ints()); }
+};
+template <>
+struct Type<std::vector<double>> {
+  static constexpr const char* name = "float[]";
+  static std::vector<double> get(const Value& v) { return copied(v.floats()); }
+};
+template <class T>
+struct Type<std::optional<T>> {
+  static std::optional<T> get(const Value& v) {
+    return v.is_none() ? std::nullopt : std::optional<T>(Type<T>::get(v));
+  }
+};
+
+template <class T>
+std::string type_text() {
+  using Plain = std::remove_cvref_t<T>;
+  if constexpr (requires { typename Plain::value_type; } && !requires { Type<Plain>::name; })
+    return std::string(Type<typename Plain::value_type>::name) + "?";
+  else
+    return Type<Plain>::name;
+}
+
+template <class R>
+struct Returned {
+  static std::string text() { return type_text<R>(); }
+};
+template <>
+struct Returned<void> {
+  static std::string text() { return "()"; }
+};
+template <class... T>
+struct Returned<std::tuple<T...>> {
+  static std::string text() {
+    std::string list;
+    ((list += (list.empty() ? "" : ", ") + type_text<T>()), ...);
+    return "(" + list + ")";
+  }
+};
+
+// Runs a plain function on boxed arguments.
+template <class R, class... A>
+void run_function(const void* function, const Call&, const Value* args, Results& results) {
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    auto f = reinterpret_cast<R (*)(A...)>(const_cast<void*>(function));
+    if constexpr (std::is_void_v<R>)
+      f(Type<std::remove_cvref_t<A>>::get(args[I])...);
+    else if constexpr (std::is_same_v<R, int> || std::is_same_v<R, float>)
+      results.plain = Value(static_cast<std::conditional_t<std::is_same_v<R, int>, int64_t, double>>(
+          f(Type<std::remove_cvref_t<A>>::get(args[I])...)));
+    else
+      detail::Rebox<R>::put(f(Type<std::remove_cvref_t<A>>::get(args[I])...), results);
+  }(std::index_sequence_for<A...>{});
+}
+
+// "name(Tensor x0, float x1) -> Tensor", from the function's type.
+template <class R, class... A>
+std::string schema_of(const std::string& name) {
+  std::string parameters;
+  int i = 0;
+  ((parameters += (i ? ", " : "") + type_text<A>() + " x" + std::to_string(i), ++i), ...);
+  return name + "(" + parameters + ") -> " + Returned<R>::text();
+}
+
+}  // namespace extension
+
+class OperatorLibrary {
+ public:
+  explicit OperatorLibrary(std::string space) : space_(std::move(space)) {}
+
+  // A function written with public operators: autograd and the transforms see what it calls. The schema may
+  // be a name alone; parameters are then x0, x1, ...
+  template <class R, class... A>
+  Record def(const std::string& schema, R (*function)(A...)) {
+    return add<R, A...>(schema, function, true);
+  }
+  // A function that reads memory. It runs below autograd: give it a `.derivative(...)`, or it refuses
+  // operands that require gradients.
+  template <class R, class... A>
+  Record kernel(const std::string& schema, R (*function)(A...)) {
+    return add<R, A...>(schema, function, false);
+  }
+
+ private:
+  template <class R, class... A>
+  Record add(const std::string& schema, R (*function)(A...), bool composite) {
+    const bool named = schema.find('(') == std::string::npos;
+    const std::string text = named ? extension::schema_of<R, A...>(schema) : schema;
+    return Record(define(text, &extension::run_function<R, A...>, reinterpret_cast<const void*>(function),
+                         sizeof...(A), composite));
+  }
+  Op& define(const std::string& schema, Op::Trampoline trampoline, const void* function, size_t parameters,
+             bool composite);
+  std::string space_;
+};
+
+// Those that were registered, in order.
+const std::vector<const Op*>& extension_operators();
+
+}  // namespace rushlight
+
+#define RL_JOIN_(a, b) a##b
+#define RL_JOIN(a, b) RL_JOIN_(a, b)
+// RUSHLIGHT_LIBRARY(space, m) { m.def("twice", twice); } shows torch.ops.space.twice.
+#define RUSHLIGHT_LIBRARY(space, m)                                                   \
+  static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m); \
+  [[maybe_unused]] static const bool RL_JOIN(registered_##space##_, __LINE__) = [] {  \
+    rushlight::OperatorLibrary library(#space);                                       \
+    RL_JOIN(register_##space##_, __LINE__)(library);                                  \
+    return true;                                                                      \
+  }();                                                                                \
+  static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m)
