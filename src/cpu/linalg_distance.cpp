@@ -43,7 +43,9 @@ void row_distances(DType dtype, int64_t rows_a, int64_t rows_b, int64_t columns,
     };
     auto size = [](T d) { return d; };
     if (p == 0)
-      run([&](const T* x, const T* y) { return fold(columns, x, y, [](T d) { return T(d != 0); }, sum); });
+      run([&](const T* x, const T* y) {
+        return fold(columns, x, y, [](T d) { return d != d ? d : T(d != 0); }, sum);
+      });
     else if (p == 1)
       run([&](const T* x, const T* y) { return fold(columns, x, y, size, sum); });
     else if (p == 2)

@@ -116,7 +116,8 @@ inline double digamma(double x) {
   double result = 0;
   if (x < 0) {
     if (x == floor(x)) return kNan<double>;
-    const double fraction = x - floor(x);  // tan has period pi; the fraction keeps its precision
+    // tan has period pi: the nearest zero is at most half of one away, and the difference is exact.
+    const double fraction = x - nearbyint(x);
     result = -kPi<double> / tan(kPi<double> * fraction);
     x = 1 - x;
   }

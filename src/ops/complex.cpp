@@ -1,6 +1,7 @@
 #include "ops/complex.h"
 
 #include "cpu/pointwise.h"
+#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -94,8 +95,15 @@ void check_parts(std::string_view op, const Tensor& a, const Tensor& b) {
            " but got scalar type ", legacy_name(b.dtype()), " for second argument of ", op);
 }
 
-Tensor complex_kernel(const Call&, const Tensor& real, const Tensor& imag) {
+void check_complex_out(const Call& call, const Tensor& part) {
+  const DType wanted = complex_dtype(part.dtype());
+  RL_CHECK(!call.out || call.out->dtype() == wanted, "Expected object of scalar type ", legacy_name(wanted),
+           " but got scalar type ", call.out ? legacy_name(call.out->dtype()) : "", " for argument 'out'");
+}
+
+Tensor complex_kernel(const Call& call, const Tensor& real, const Tensor& imag) {
   check_parts("complex", real, imag);
+  check_complex_out(call, real);
   const Tensor out =
       empty_tensor(broadcast_shapes(real.sizes(), imag.sizes()), complex_dtype(real.dtype()), real.device());
   const Tensor parts = ops::view_as_real(out);
@@ -149,6 +157,7 @@ void register_complex_operators(Table& t) {
       .derivative([](Grad g) { return Grads{ops::real(g), ops::imag(g)}; });
   t.composite(ops::polar, "polar(Tensor abs, Tensor angle) -> Tensor", polar_body)
       .out()
+      .data(&exact_dtype_out)
       .doc("Complex numbers from size and angle.");
 }
 

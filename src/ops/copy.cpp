@@ -139,7 +139,8 @@ Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device
                std::optional<MemoryFormat> format) {
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
   const bool same = (!dtype || *dtype == self.dtype()) && (!device || *device == self.device()) &&
-                    (wanted == MemoryFormat::Preserve || self.is_contiguous(wanted));
+                    (wanted == MemoryFormat::Preserve || self.is_contiguous(wanted) ||
+                     (wanted == MemoryFormat::Contiguous && !is_channels_last(self)));  // gaps may stay
   return same && !copy ? self : ops::to_copy(self, dtype, device, wanted);
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "dispatch/table.h"
+#include "ops/copy.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -183,6 +184,9 @@ Tensor contract(Tensor a, Tensor b, const Dims& summed) {
   if (!sum_a.empty()) a = sum_dim(a, IntList(sum_a), true, std::nullopt);
   if (!sum_b.empty()) b = sum_dim(b, IntList(sum_b), true, std::nullopt);
   if (summed.empty()) return a * b;
+  // A sum may have widened the integers of one operand.
+  if (a.dtype() != b.dtype() && is_integral_or_bool(a.dtype()) && is_integral_or_bool(b.dtype()))
+    a = to_dtype(a, DType::Int64), b = to_dtype(b, DType::Int64);
   auto sizes_product = [](const Tensor& t, const Dims& dims) {
     int64_t n = 1;
     for (int64_t d : dims) n *= t->sizes[d];

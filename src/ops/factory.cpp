@@ -240,6 +240,11 @@ Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end,
   check_options(call, layout, pin);
   RL_CHECK(steps >= 0, "number of steps must be non-negative");
   const Tensor out = empty_tensor({steps}, spaced_type(call, dtype, start, end), device.value_or(Device{}));
+  if (steps == 1 && !start.is_complex()) {  // the exponent is not rounded to the dtype first
+    const Scalar power = std::pow(base, start.to_double());
+    if (out.is_cpu()) cpu::fill_spaced(out, power, power, std::nullopt);
+    return out;
+  }
   if (out.is_cpu()) cpu::fill_spaced(out, start, end, base);
   return in_shape_of_out(call, out);
 }

@@ -60,7 +60,6 @@ Tensor repeat_kernel(const Call&, const Tensor& self, IntList repeats) {
 
 Tensor repeat_backward(const Tensor& grad, IntList sizes, IntList repeats) {
   const size_t lead = repeats.size() - sizes.size();
-  if (grad.numel() == 0) return zeros_of(sizes, grad);
   Dims split_sizes, repeated;
   for (size_t d = 0; d < repeats.size(); ++d) {
     repeated.push_back(static_cast<int64_t>(split_sizes.size()));

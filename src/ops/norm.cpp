@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/norm_common.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -23,6 +24,12 @@ Tensor norm_parameter(const Tensor& t, DType compute) {
   if (!t.defined()) return t;
   const Tensor typed = to_dtype(t, compute);
   return typed.is_contiguous() ? typed : contiguous(typed);
+}
+
+DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  for (const Tensor* t : parameters)
+    if (t->defined() && t->dtype() != input.dtype()) return compute_dtype(input.dtype());
+  return input.dtype();
 }
 
 Tensor dense_or_contiguous(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
@@ -98,7 +105,8 @@ ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList 
   Tensor mean = statistics_tensor(input, shape.size(), compute_dtype(input.dtype())),
          rstd = statistics_tensor(input, shape.size(), mean.dtype());
   run_rows(input, n, weight, bias, eps, y, mean, rstd, false, "LayerNormKernelImpl");
-  return {y, mean, rstd};
+  const DType kept = statistics_dtype(input, {&weight, &bias});
+  return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
 }
 
 Tensor layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
@@ -178,6 +186,10 @@ Tensor sum_leading(const Tensor& t, IntList shape) {
 Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tensor& weight, const Tensor& mean,
                     const Tensor& rstd, double eps, int64_t wanted, bool rms) {
   if (!derivatives_wanted() && !dispatch_state.level) {
+    if (mean.defined() && is_reduced_float(mean.dtype())) {  // too coarse: once more
+      const auto [y, m, r] = native_layer_norm(x, shape, new_ones(x, shape, DType::Float32), Tensor(), eps);
+      return row_gradients(g, x, shape, weight, m, r, eps, wanted, rms);
+    }
     auto [gx, gw, gb] = row_norm_gradients(g, x, weight, mean, rstd, checked_numel(shape), wanted);
     auto shaped = [&](const Tensor& t) { return t.defined() ? view(t, shape) : t; };
     return rms ? Grads{gx, shaped(gw)} : Grads{gx, shaped(gw), shaped(gb)};
@@ -266,8 +278,9 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   Tensor y = empty_in_format(input, c), mean = empty_tensor(IntList{channels}, compute, input.device());
   Tensor rstd = empty_tensor(IntList{channels}, compute, input.device());
   // Evaluation keeps no statistics: the running ones are there.
+  const DType type = statistics_dtype(input, {&weight, &bias, &running_mean, &running_var});
   const auto kept = [&](const Tensor& t) {
-    return training ? t : empty_tensor(IntList{0}, compute, input.device());
+    return training ? to_dtype(t, type) : empty_tensor(IntList{0}, type, input.device());
   };
   if (!y.is_cpu()) return {y, kept(mean), kept(rstd)};
   const auto count = static_cast<double>(c.shape.outer * c.shape.inner);
@@ -334,6 +347,11 @@ Tensor by_channel(const Tensor& t, int64_t dim) {
 Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& mean,
                       const Tensor& rstd, bool training, double eps, int64_t wanted) {
   if (!derivatives_wanted() && !dispatch_state.level) {
+    if (is_reduced_float(mean.dtype())) {  // too coarse: once more
+      const Tensor wide = new_ones(x, IntList{x.size(1)}, DType::Float32);
+      const auto [y, m, r] = native_batch_norm(x, wide, Tensor(), Tensor(), Tensor(), true, 0, eps);
+      return batch_gradients(g, x, weight, m, r, training, eps, wanted);
+    }
     auto [gx, gw, gb] = batch_norm_gradients(g, x, weight, mean, rstd, training, wanted);
     return {gx, gw, gb};
   }
@@ -413,8 +431,9 @@ void register_norm_operators(Table& t) {
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
       .derivative([](Grad g, In<0> x, In<1> w, In<3> running_mean, In<4> running_var, Attr<5, bool> training,
                      Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
-        const Tensor m = training ? mean : to_dtype(running_mean, mean.dtype());
-        const Tensor r = training ? rstd : rsqrt(to_dtype(running_var, rstd.dtype()) + Scalar(*eps));
+        const DType compute = compute_dtype(x.dtype());
+        const Tensor m = training ? mean : norm_parameter(running_mean, compute);
+        const Tensor r = training ? rstd : rsqrt(norm_parameter(running_var, compute) + Scalar(*eps));
         Grads grads = batch_gradients(g, x, w, m, r, training, eps, wanted_gradients(need, 1, 2));
         grads.push_back(Tensor());
         grads.push_back(Tensor());

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/norm.h"
 #include "ops/norm_common.h"
 #include "ops/operators.h"
@@ -42,11 +43,12 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
   Tensor mean = empty_tensor(IntList{n, groups}, compute, input.device()),
          rstd = empty_tensor(IntList{n, groups}, compute, input.device());
   const auto& kernels = cpu::norm_kernels(input.dtype(), "GroupNormKernelImpl");
-  if (!y.is_cpu()) return {y, mean, rstd};
+  const DType kept = statistics_dtype(input, {&weight, &bias});
+  if (!y.is_cpu()) return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
   if (input.numel() == 0) {
     std::memset(mean.data_ptr(), 0, mean.nbytes());
     std::memset(rstd.data_ptr(), 0, rstd.nbytes());
-    return {y, mean, rstd};
+    return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
   }
   const Tensor x = dense_or_contiguous(input), w = norm_parameter(weight, compute),
                b = norm_parameter(bias, compute);
@@ -55,7 +57,7 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
                   rstd.data_ptr(), eps});
   if (is_channels_last(input))
     y = contiguous(y, input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
-  return {y, mean, rstd};
+  return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
 }
 
 ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
@@ -83,11 +85,20 @@ Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
                       double eps, int64_t wanted) {
   const Dims flat{n, channels, inner}, grouped{n, groups, -1};
   if (!derivatives_wanted() && !dispatch_state.level) {
+    if (is_reduced_float(mean.dtype())) {  // too coarse: once more
+      const Tensor wide = new_ones(x, IntList{channels}, DType::Float32);
+      const auto [y, m, r] = native_group_norm(x, wide, Tensor(), n, channels, inner, groups, eps);
+      return group_gradients(g, x, weight, m, r, n, channels, inner, groups, eps, wanted);
+    }
     auto [gx, gw, gb] =
         group_norm_gradients(reshape(g, flat), reshape(x, flat), weight, mean, rstd, groups, wanted);
     return {gx.defined() ? view(gx, x.sizes()) : gx, gw, gb};
   }
-  if (x.numel() == 0) return {wanted & 1 ? x * Scalar(0) : Tensor(), Tensor(), Tensor()};
+  if (x.numel() == 0) {
+    const Tensor none = wanted & 2 ? weight * Scalar(0) : Tensor();
+    const Tensor sums = wanted & 4 ? sum_dim(reshape(g, flat), IntList{0, 2}, false, std::nullopt) : Tensor();
+    return {wanted & 1 ? x * Scalar(0) : Tensor(), none, sums};
+  }
   const Dims dims{2};
   const Tensor grad = reshape(g, flat);
   const Normalized normal = normalized_twin(reshape(x, grouped), dims, eps);

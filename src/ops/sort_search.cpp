@@ -95,8 +95,13 @@ Tensor isin_kernel(const Call&, const Tensor& elements, const Tensor& tests, boo
   if (set.numel() == 0) {
     found = zeros(x.sizes(), DType::Bool);
   } else {
-    const Tensor ordered = std::get<0>(sort(set, 0));
-    const Tensor at = clamp_max(search(ordered, x, false, false, Tensor()), Scalar(set.numel() - 1));
+    Tensor ordered = std::get<0>(sort(set, 0));
+    if (is_floating(common) && ordered.is_cpu()) {  // NaN is in no set, and would lead the search astray
+      const int64_t numbers = read_scalar(ops::sum(ops::eq(ordered, ordered))).to_int();
+      if (numbers == 0) return isin(elements, narrow(set, 0, 0, 0), true, invert);
+      ordered = narrow(ordered, 0, 0, numbers);
+    }
+    const Tensor at = clamp_max(search(ordered, x, false, false, Tensor()), Scalar(ordered.numel() - 1));
     found = ops::eq(reshape(index_select(ordered, 0, reshape(at, {-1})), x.sizes()), x);
   }
   return invert ? logical_not(found) : found;

@@ -19,16 +19,25 @@ using namespace ops;
 
 using UniqueResult = std::tuple<Tensor, Tensor, Tensor>;
 
-// Slices of `rows` ([n, width], contiguous) compared as vectors; NaN equals nothing.
+// Whether one slice comes before another; NaN is passed over.
 template <class T>
-int compare(const T* a, const T* b, int64_t width) {
+bool precedes(const T* a, const T* b, int64_t width) {
   using A = compute_type<T>;
   for (int64_t i = 0; i < width; ++i) {
     const A x = static_cast<A>(a[i]), y = static_cast<A>(b[i]);
-    if (x < y) return -1;
-    if (!(x == y)) return 1;
+    if (x < y) return true;
+    if (x > y) return false;
   }
-  return 0;
+  return false;
+}
+
+// Slices of `rows` ([n, width], contiguous): whether they are the same; NaN equals nothing.
+template <class T>
+bool equal(const T* a, const T* b, int64_t width) {
+  using A = compute_type<T>;
+  for (int64_t i = 0; i < width; ++i)
+    if (!(static_cast<A>(a[i]) == static_cast<A>(b[i]))) return false;
+  return true;
 }
 
 std::vector<int64_t> sorted_rows(const Tensor& rows, int64_t width) {
@@ -37,7 +46,7 @@ std::vector<int64_t> sorted_rows(const Tensor& rows, int64_t width) {
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, rows.dtype(), "unique_dim", [&]<class T>(T) {
     const T* x = rows.data<T>();
     std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return compare(x + a * width, x + b * width, width) < 0; });
+                     [&](int64_t a, int64_t b) { return precedes(x + a * width, x + b * width, width); });
   });
   return order;
 }
@@ -47,7 +56,7 @@ std::vector<bool> starts_of_groups(const Tensor& rows, const std::vector<int64_t
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, rows.dtype(), "unique", [&]<class T>(T) {
     const T* x = rows.data<T>();
     for (size_t i = 0; i < order.size(); ++i)
-      starts[i] = i == 0 || compare(x + order[i - 1] * width, x + order[i] * width, width) != 0;
+      starts[i] = i == 0 || !equal(x + order[i - 1] * width, x + order[i] * width, width);
   });
   return starts;
 }

@@ -260,3 +260,85 @@ def test_masked_fill_takes_every_value_that_fits():
             makes = (lambda m, v=value: v), (lambda m, v=value: m.tensor(v))
             for make in makes:
                 assert outcome(rushlight, dtype, make) == outcome(torch, dtype, make)
+
+
+def test_sets_with_nan_still_hold_infinity():
+    nan, inf = float("nan"), float("inf")
+    x = rushlight.tensor([nan, 1.0, inf, -inf, 0.25])
+    assert rushlight.isin(x, rushlight.tensor([nan, -2.0, inf, 0.25, nan])).tolist() == [0, 0, 1, 0, 1]
+    assert rushlight.isin(x, rushlight.tensor([nan])).tolist() == [False] * 5
+    assert rushlight.isin(x, rushlight.tensor([nan]), invert=True).tolist() == [True] * 5
+
+
+def test_nan_reaches_distances_of_order_zero():
+    x = rushlight.tensor([[float("nan"), 1.0], [2.0, 3.0]])
+    assert str(rushlight.cdist(x, x[1:], 0.0).tolist()) == "[[nan], [0.0]]"
+
+
+def test_digamma_just_below_zero_and_integers():
+    x = rushlight.tensor([-1e-30, -1e-300, -2 - 1e-9], dtype=rushlight.float64)
+    assert rushlight.digamma(x).tolist() == pytest.approx([1e30, 1e300, 1e9], rel=1e-6)
+
+
+def test_batch_norm_reads_strided_running_statistics_backward():
+    spread = rushlight.tensor([0.5, 2.0, 1.5, 4.0])
+    mean, var = spread[::2], spread[1::2]
+
+    def gradients(mean, var):
+        x = rushlight.arange(8.0).view(4, 2).requires_grad_()
+        weight = rushlight.ones(2, requires_grad=True)
+        y = F.batch_norm(x, mean, var, weight)
+        return [g.tolist() for g in rushlight.autograd.grad((y * y).sum(), [x, weight])]
+
+    assert gradients(mean, var) == gradients(mean.clone(), var.clone())
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_statistics_of_half_norms(dtype):
+    def program(m):
+        x = (m.arange(32.0).view(2, 4, 4) % 7 / 4 - 1).to(getattr(m, dtype)).requires_grad_()
+        calls = [
+            lambda: m.native_layer_norm(x, [4], None, None, 1e-5),
+            lambda: m.native_group_norm(x, None, None, 2, 4, 4, 2, 1e-5),
+            lambda: m.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5),
+            lambda: m.native_layer_norm(x, [4], m.ones(4), m.zeros(4), 1e-5),
+        ]
+        return [
+            (str(s.dtype)[-8:], *m.autograd.grad((y * y * y).sum(), x)) for y, s, _ in (c() for c in calls)
+        ]
+
+    for (kind, mine), (their_kind, other) in zip(program(rushlight), program(torch), strict=True):
+        assert kind == their_kind
+        expected = torch.tensor(other.tolist())
+        tolerance = (0.02 if dtype == "float16" else 0.15) * expected.abs().max()
+        assert (torch.tensor(mine.tolist()) - expected).abs().max() <= tolerance
+
+
+def test_casts_leave_gaps_and_the_tensor_alone():
+    column = rushlight.zeros(4, 3)[:, 0]
+    assert column.float(memory_format=rushlight.contiguous_format) is column
+    images = rushlight.zeros(2, 3, 4, 4).to(memory_format=rushlight.channels_last)
+    assert images.float(memory_format=rushlight.contiguous_format).is_contiguous()
+
+
+def test_integer_sums_widen_operands_of_einsum():
+    x = rushlight.ones(2, 3, dtype=rushlight.int32)
+    assert rushlight.einsum("ij,k->jk", x, x[0]).dtype == rushlight.int64
+    assert rushlight.einsum("ij,ik->k", x, x).tolist() == [6, 6, 6]
+    with pytest.raises(RuntimeError):
+        rushlight.einsum("ij,kj->ik", x, x.double())
+
+
+def test_one_step_of_logspace_is_the_first_power():
+    for dtype in ("bfloat16", "float16", "float32"):
+        ours, theirs = (m.logspace(4.3, 9.0, 1, dtype=getattr(m, dtype)).tolist() for m in (rushlight, torch))
+        assert ours == theirs
+
+
+def test_outputs_of_complex_and_polar_have_their_dtype():
+    x = rushlight.ones(3, dtype=rushlight.float64)
+    for name in ("complex", "polar"):
+        with pytest.raises(
+            RuntimeError, match="Expected (object of scalar type ComplexDouble|out tensor to have dtype)"
+        ):
+            getattr(rushlight, name)(x, x, out=rushlight.empty(3, dtype=rushlight.complex64))
