@@ -1,5 +1,6 @@
 """Python code from a graph: `CodeGen`, which may be replaced, and its form for nested inputs and outputs."""
 
+import collections.abc
 import enum
 import math
 import re
@@ -122,10 +123,13 @@ class _Globals:
         origin = getattr(annotation, "__origin__", None)
         if origin is None:
             return self.add(text, annotation)
-        if not isinstance(annotation, types.GenericAlias):
+        if isinstance(annotation, typing._GenericAlias):  # written with typing's own names
             origin = _OLD_GENERICS.get(origin, origin)
         name = self.add(type_name(origin), origin)
         arguments = getattr(annotation, "__args__", None)
+        if origin is collections.abc.Callable and arguments and arguments[0] is not ...:
+            *given, result = map(self.type, arguments)
+            return f"{name}[[{','.join(given)}],{result}]"
         return f"{name}[{','.join(self.type(a) for a in arguments)}]" if arguments else name
 
     def value(self, arg):

@@ -11,8 +11,12 @@ import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
-from ._patching import (
+from ._patching import (  # noqa: F401
+    _create_wrapped_func,
+    _create_wrapped_method,
     _Patcher,
+    _wrapped_fns_to_patch,
+    _wrapped_methods_to_patch,
     autowrap_check,
     find_proxy,
     patch_wrapped_functions,

@@ -169,19 +169,18 @@ class Graph:
         import warnings
 
         path, _, name = qualified_name.rpartition(".")
-        module = self.owning_module
+        owner, held = self.owning_module, False
         try:
-            module = module.get_submodule(path)
+            owner = owner.get_submodule(path)
+            value = getattr(owner, name, None)
+            held = isinstance(value, (torch.nn.Module, torch.nn.Parameter)) or name in owner._buffers
         except AttributeError:
             warnings.warn(f"Failed to fetch module {path}!", stacklevel=3)
-            return
-        value = getattr(module, name, None)
-        if not hasattr(module, name) or not (
-            isinstance(value, (torch.nn.Module, torch.nn.Parameter)) or name in module._buffers
-        ):
+        if not held:
             warnings.warn(
-                f"Node {qualified_name} target {qualified_name} {name} of {path} does not reference an "
-                "nn.Module, nn.Parameter, or buffer, which is what 'get_attr' Nodes typically target",
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! "
+                "Call GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to "
+                "add the necessary Parameter, or nn.Module.register_buffer to add the necessary buffer",
                 stacklevel=3,
             )
 

@@ -75,7 +75,7 @@ class TracerBase:
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         """Make a node; the place to override for checks or other node types."""
         if kind == "call_function" and self.check_mutable_operations:
-            _refuse_mutation(target)
+            _refuse_mutation(target, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         scope = self.__dict__.get("scope")
         if scope is not None:
@@ -163,13 +163,16 @@ def _create_dict_arg(tracer, d):
     return result
 
 
-def _refuse_mutation(target):
-    """In-place functions change what the graph cannot express; tracers may ask for this check."""
+def _refuse_mutation(target, kwargs):
+    """Functions that write to an argument do what a graph cannot express; tracers may ask for this check."""
     name = getattr(target, "__name__", "")
-    if not name.endswith("_") or name.endswith("__") or getattr(target, "__module__", "") == "_operator":
+    if getattr(target, "__module__", "") == "_operator":
         return
-    packet = getattr(torch.ops.aten, name, None)
-    shown = next(iter(packet._schemas.values())) if packet is not None else name
+    inplace = name.endswith("_") and not name.endswith("__")
+    if not inplace and kwargs.get("out") is None:
+        return
+    schemas = getattr(getattr(torch.ops.aten, name, None), "_schemas", {})
+    shown = next((schema for schema in schemas.values() if schema.is_mutable), name)
     raise RuntimeError(
         f"Tried to trace mutable operation {shown}. FX only supports functional code, so operations that "
         "mutate operands in-place (e.g. via `out` arguments) are not supported"

@@ -1,5 +1,6 @@
 """Editing graphs, and what graph modules do: copies, files, errors."""
 
+import collections.abc
 import copy
 import io
 import pickle
@@ -237,3 +238,104 @@ def test_wrapped_functions_stay_calls():
     assert fx.symbolic_trace(module).code == module.code
     with pytest.raises(NotImplementedError, match="wrap must be called at the top level of a module"):
         fx.wrap("print")
+
+
+def test_names_that_are_missing_are_warned_of(traced):
+    with pytest.warns(UserWarning, match="Attempted to insert a get_attr Node with no underlying reference"):
+        traced.graph.get_attr("0.nothing")
+    with pytest.warns(UserWarning, match="Failed to fetch module nothing!"):
+        traced.graph.get_attr("nothing.here")
+    with pytest.warns(
+        UserWarning, match="Attempted to insert a call_module Node with no underlying reference"
+    ):
+        traced.graph.call_module("nothing")
+
+
+class Row:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+def test_nested_inputs_survive_retracing_and_pickling():
+    from rushlight.fx import PH
+    from rushlight.fx._pytree import register_pytree_flatten_spec
+    from rushlight.utils import _pytree
+
+    _pytree.register_pytree_node(Row, lambda r: ([r.a, r.b], None), lambda values, _: Row(*values))
+    register_pytree_flatten_spec(Row, lambda r, _: [r.a, r.b])
+    cases = [
+        (lambda x: sum(x), [PH, PH, PH]),
+        (lambda x: {k: [i + 1 for i in v] for k, v in x.items()}, {"a": (PH, PH), 5: [PH], "c": []}),
+        (lambda x: x.a + x.b, Row(PH, PH)),
+        (lambda x: x.a["p"] + x.b, Row({"p": PH}, PH)),
+    ]
+    for program, inputs in cases:
+        values = _pytree.tree_map(lambda x: torch.randn(3) if x is PH else x, inputs)
+        expected = program(values)
+        once = fx.symbolic_trace(program, concrete_args={"x": inputs})
+        twice = fx.symbolic_trace(once)
+        again = pickle.loads(pickle.dumps(fx.symbolic_trace(twice, concrete_args={"x": inputs})))
+        assert "tree_flatten_spec" in once.code and "tree_flatten_spec" not in twice.code
+        for module in (once, twice, again):
+            torch.testing.assert_close(module(values), expected)
+
+
+def test_methods_can_be_wrapped_while_tracing():
+    from rushlight.fx._symbolic_trace import _wrapped_methods_to_patch
+
+    table = torch.randn(8, 8)
+    _wrapped_methods_to_patch.append((torch.Tensor, "__getitem__"))
+    try:
+        module = fx.symbolic_trace(lambda x: table[:, : x.size(0)])
+    finally:
+        _wrapped_methods_to_patch.pop()
+    assert module(torch.zeros(4)).shape == (8, 4) and table[1].shape == (8,)
+
+
+def test_mutation_is_refused_on_demand():
+    class Strict(fx.Tracer):
+        check_mutable_operations = True
+
+    for program in (lambda x: torch.log_(x), lambda x: torch.sigmoid(x, out=torch.empty(2))):
+        with pytest.raises(RuntimeError, match="Tried to trace mutable operation aten::"):
+            Strict().trace(program)
+
+
+def test_classes_may_be_built_from_proxies():
+    class Pair(metaclass=fx.ProxyableClassMeta):
+        def __init__(self, left, right):
+            self.left, self.right = left, right
+
+    module = fx.symbolic_trace(lambda x: Pair(x, x + 1))
+    assert module(torch.ones(1)).right.item() == 2
+    assert fx.symbolic_trace(lambda x: (x, Pair(1, 2)))(3)[1].left == 1
+
+
+def test_deep_graphs_are_copied():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    for _ in range(3000):
+        x = graph.call_function(torch.relu, (x,))
+    graph.output(x)
+    for made in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert len(made.nodes) == 3002
+
+
+def test_operators_of_torch_ops_are_traced():
+    def program(a):
+        return torch.ops.aten.cat.default((torch.ops.aten.sigmoid(a), a))
+
+    module = fx.symbolic_trace(program)
+    assert "torch.ops.aten.cat.default((sigmoid, a))" in module.code
+    assert pickle.loads(pickle.dumps(module))(torch.ones(2)).shape == (4,)
+
+
+def test_annotations_become_code():
+    def program(
+        x: "Row", f: collections.abc.Callable[[int], str], g: list[int] | None = None
+    ) -> tuple[int, ...]:
+        return f(x) + g
+
+    code = fx.symbolic_trace(program).code
+    assert "f : collections_abc_Callable[[int],str]" in code and "g : list[int]|NoneType = None" in code
+    assert ") -> tuple[int,_]:" in code.replace("Ellipsis", "_")

@@ -133,3 +133,50 @@ def test_wrap_torch_function_and_tensor_likes():
     assert mine(3) == "plain" and mine(Like()) == ("handled", mine)
     assert torch.add(Like(), 1) == ("handled", torch.add)
     assert overrides.has_torch_function((Like(),)) and not overrides.has_torch_function((3,))
+
+
+def test_elements_of_lists_are_asked():
+    class Recording:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    other = Recording()
+    assert (
+        torch.cat([other, torch.ones(2)])
+        == torch.stack((torch.ones(2), other), dim=0).replace("stack", "cat")
+        == "cat"
+    )
+    with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got int"):
+        torch.cat([torch.ones(2), 3])
+
+
+def test_functions_written_in_python_are_asked():
+    class Recording:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+
+    F, other = torch.nn.functional, Recording()
+    for function in (
+        F.dropout,
+        F.max_pool2d,
+        F.interpolate,
+        F.normalize,
+        torch.split,
+        torch.norm,
+        torch._assert,
+    ):
+        assert function(other, 2) is function
+    assert torch.einsum("i,i", [other, other]) is torch.einsum and torch.meshgrid(other) is torch.meshgrid
+    assert torch.is_floating_point(other) is torch.is_floating_point
+
+    class Seeing(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    seen, x = [], torch.ones(1, 1, 4, 4)
+    with Seeing():
+        F.max_pool2d(x, 2)
+    assert seen == [F.max_pool2d]
