@@ -10,6 +10,7 @@ from rushlight import fx
 from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
+from ._files import load, save
 from ._sizes import _Specialized, apply, plan, sizes_to_try
 from ._trace import input_names, trace_module
 from .dynamic_shapes import Constraint, Dim, UserError, ValueRanges, dims
@@ -33,7 +34,9 @@ __all__ = [
     "default_decompositions",
     "dims",
     "export",
+    "load",
     "register_dataclass",
+    "save",
 ]
 
 
