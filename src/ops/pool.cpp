@@ -23,7 +23,7 @@ struct Window {
 };
 
 // One dimension has a kernel and words of its own in PyTorch.
-constexpr std::string_view kMaxPool1d = "max_pool1d";
+constexpr std::string_view kMaxPool1d = "max_pool1d", kAdaptiveAvgPool1d = "adaptive_avg_pool1d";
 
 Dims spread(const char* who, const char* what, IntList given, size_t n) {
   RL_CHECK(given.size() == 1 || given.size() == n, who, ": ", what,
@@ -138,7 +138,8 @@ cpu::PoolPlan window_plan(const char* who, IntList sizes, int64_t n, const Windo
   cpu::PoolPlan p = plan_of(sizes, n, channels_last);
   for (int64_t i = 0; i < n; ++i)
     p.axis[3 - n + i] = window_axis(sizes[sizes.size() - n + i], w, i, count_include_pad);
-  RL_CHECK(who != kMaxPool1d || p.axis[2].out >= 1, who, "() Invalid computed output size: ", p.axis[2].out);
+  RL_CHECK(who != kMaxPool1d || p.axis[2].out >= 1, who, "() Invalid computed output size: ", p.axis[2].out,
+           ", which is too small: the input has ", sizes);
   for (const cpu::PoolAxis& a : p.axis)
     RL_CHECK(a.out >= 1, who, ": Given input size: ", sizes,
              ". Calculated output size: ", pooled_sizes(sizes, n, p), ". Output size is too small");
@@ -161,6 +162,22 @@ cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList o
     p.axis[3 - n + i] = adaptive_axis(sizes[sizes.size() - n + i], out[i]);
   }
   return p;
+}
+
+// Whether the strides put the channels last, densely or not: the result then has them last.
+bool orders_channels_last(const Tensor& t, int64_t n) {
+  if (t.dim() != n + 2 || n < 2 || t.is_contiguous() || t->strides[1] == 0) return false;
+  int64_t least = 0;
+  auto follows = [&](int64_t d) {
+    const int64_t size = t->sizes[d], stride = t->strides[d];
+    if (size == 0 || stride < least || (d == 0 && least == t->strides[1])) return false;
+    least = stride * size;
+    return true;
+  };
+  if (!follows(1)) return false;
+  for (int64_t d = n + 1; d >= 2; --d)
+    if (!follows(d)) return false;
+  return follows(0);
 }
 
 MemoryFormat format_of(int64_t dim, bool channels_last) {
@@ -196,8 +213,7 @@ std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, Int
   constexpr const char* who = max_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, dilation, ceil_mode);
   check_input(who, input, N);
-  return run_max(who, input, N,
-                 window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2));
+  return run_max(who, input, N, window_plan(who, input.sizes(), N, w, orders_channels_last(input, N)));
 }
 
 template <int N>
@@ -206,8 +222,7 @@ std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input,
   check_input(names[N], input, N);
   check_floating(names[N], input);
   return run_max(names[N], input, N,
-                 adaptive_plan(names[N], input.sizes(), N, output_size,
-                               is_channels_last(input) && input.dim() == N + 2));
+                 adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(input, N)));
 }
 
 Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
@@ -233,8 +248,7 @@ Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const O
   const char* who = avg_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, IntList{1}, ceil_mode);
   check_input(who, input, N);
-  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, is_channels_last(input) && input.dim() == N + 2,
-                                count_include_pad);
+  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, orders_channels_last(input, N), count_include_pad);
   set_divisor(who, p, divisor);
   return run_mean(who, input, N, p);
 }
@@ -258,8 +272,7 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
     return mean_dim(input, IntList(last, N), true, std::nullopt);
   }
   return run_mean(names[N], input, N,
-                  adaptive_plan(names[N], input.sizes(), N, output_size,
-                                is_channels_last(input) && input.dim() == N + 2));
+                  adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(input, N)));
 }
 
 // --- derivatives
@@ -269,6 +282,15 @@ Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
   Tensor result = empty_pooled(sizes, like, like.dtype(), channels_last);
   if (result.is_cpu() && result.numel()) std::memset(result.data_ptr(), 0, result.nbytes());
   return result;
+}
+
+// Pooling to nothing has no gradient, as in PyTorch.
+void check_gradient(const char* who, const Tensor& grad, int64_t n) {
+  for (int64_t d = grad.dim() - n; d < grad.dim(); ++d)
+    RL_CHECK(grad->sizes[d] != 0, who,
+             "(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has "
+             "sizes ",
+             grad.sizes(), " with dimension ", d, " being empty");
 }
 
 // The layout of the forward pass shows in the strides of what it saved, or of the gradient.
@@ -283,6 +305,7 @@ void set_axis_lengths(cpu::PoolPlan& p, IntList in, IntList out, int64_t n) {
 
 Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, IntList input_sizes,
                                 int64_t n) {
+  check_gradient("max_pool_backward", grad, n);
   RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ",
            indices.sizes(), ", got ", grad.sizes());
   const bool last = last_format(indices, n);
@@ -316,6 +339,7 @@ Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_s
 }
 
 Tensor adaptive_avg_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, int64_t n) {
+  check_gradient("adaptive_avg_pool_backward", grad, n);
   return run_mean_backward(grad, input_sizes,
                            adaptive_plan("adaptive_avg_pool_backward", input_sizes, n,
                                          grad.sizes().slice(grad.dim() - n), last_format(grad, n)));

@@ -116,7 +116,9 @@ def _unpool_output_size(input, kernel_size, stride, padding, output_size):
 
 def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size):
     kernel = sides(kernel_size)
-    n = len(kernel)
+    n = len(sides(0))
+    if len(kernel) != n:
+        raise RuntimeError(f"max_unpool{n}d: kernel_size must be one int, or {n} ints, but got {kernel}")
     if indices.dtype != torch.int64:
         raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
     if input.shape != indices.shape:

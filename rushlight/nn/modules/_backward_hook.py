@@ -15,7 +15,7 @@ class BackwardHookFunction(torch.autograd.Function):
         ctx.on_backward = on_backward
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
-        return tuple(t.detach() for t in tensors)
+        return tensors
 
     @staticmethod
     def backward(ctx, *grads):

@@ -1,5 +1,6 @@
 """Hooks of modules: the tables for all modules, registration, and the full form of a call with hooks."""
 
+import types
 import warnings
 from collections import OrderedDict
 
@@ -16,6 +17,28 @@ _global_forward_hooks_always_called: OrderedDict = OrderedDict()
 _global_backward_pre_hooks: OrderedDict = OrderedDict()
 _global_backward_hooks: OrderedDict = OrderedDict()
 _global_is_full_backward_hook = None
+
+
+class TableSharing(types.ModuleType):
+    """The type of a module that shows the tables as its own: what they are set to replaces their contents,
+    for programs that put `nn.modules.module._global_forward_hooks = OrderedDict()`."""
+
+    def __getattribute__(self, name):
+        if name == "_global_is_full_backward_hook":
+            return _global_is_full_backward_hook
+        return super().__getattribute__(name)
+
+    def __setattr__(self, name, value):
+        global _global_is_full_backward_hook
+        if name == "_global_is_full_backward_hook":
+            _global_is_full_backward_hook = value
+        elif name.startswith("_global_") and isinstance(value, dict):
+            table = globals()[name]
+            contents = list(value.items())
+            table.clear()
+            table.update(contents)
+        else:
+            super().__setattr__(name, value)
 
 
 def add_hook(table, hook, prepend=False, marks=()):

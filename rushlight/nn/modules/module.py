@@ -1,5 +1,6 @@
 """`Module`: a callable that owns parameters, buffers and other modules."""
 
+import sys
 import warnings
 from collections import OrderedDict
 
@@ -10,7 +11,14 @@ from rushlight.nn.parameter import Buffer, Parameter
 from . import _hooks
 from ._hooks import (
     HookMixin,
+    TableSharing,
+    _global_backward_hooks,  # noqa: F401
+    _global_backward_pre_hooks,  # noqa: F401
     _global_buffer_registration_hooks,
+    _global_forward_hooks,  # noqa: F401
+    _global_forward_hooks_always_called,  # noqa: F401
+    _global_forward_hooks_with_kwargs,  # noqa: F401
+    _global_forward_pre_hooks,  # noqa: F401
     _global_module_registration_hooks,
     _global_parameter_registration_hooks,
     register_module_backward_hook,
@@ -611,6 +619,7 @@ class Module(HookMixin, StateDictMixin, ModuleBase):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
+sys.modules[__name__].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
 
 

@@ -71,7 +71,7 @@ class _SpectralNorm(Module):
         with torch.no_grad():
             for _ in range(steps):
                 self._u.copy_(F.normalize(torch.mv(matrix, self._v), dim=0, eps=self.eps))
-                self._v.copy_(F.normalize(torch.mv(matrix.t(), self._u), dim=0, eps=self.eps))
+                self._v.copy_(F.normalize(torch.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight):
         if weight.ndim == 1:
@@ -81,7 +81,7 @@ class _SpectralNorm(Module):
             self._power_method(matrix, self.n_power_iterations)
         # Cloned, as the next step changes the buffers in place.
         u, v = self._u.clone(), self._v.clone()
-        return weight / torch.dot(u, torch.mv(matrix, v))
+        return weight / torch.vdot(u, torch.mv(matrix, v))
 
     def right_inverse(self, value):
         return value

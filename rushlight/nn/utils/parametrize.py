@@ -242,12 +242,14 @@ def _check_added(tensor_name, current, parametrization):
             raise ValueError(
                 f"parametrization.right_inverse must return a tensor. Got: {type(inverse).__name__}"
             )
-        if inverse.dtype != current.dtype or inverse.shape != current.shape:
-            raise ValueError(
-                "The tensor returned by parametrization.right_inverse must have the same shape and dtype as "
-                "the "
-                "tensor, unless the `unsafe` flag is enabled."
-            )
+        for what in ("dtype", "shape"):
+            received, expected = getattr(inverse, what), getattr(current, what)
+            if received != expected:
+                raise ValueError(
+                    f"The tensor returned by parametrization.right_inverse must have the same {what} as "
+                    f"module.{tensor_name}, unless the `unsafe` flag is enabled.\n"
+                    f"module.{tensor_name}.{what}: {expected}\nreturned {what}: {received}"
+                )
 
 
 def is_parametrized(module, tensor_name=None):
