@@ -1030,6 +1030,7 @@ class TensorBase:
     def is_set_to(self, *args: Any, **kwargs: Any) -> _bool: ...
     def _is_view(self, *args: Any, **kwargs: Any) -> Any: ...
     _grad_fn: Any
+    _cdata: Any
     _grad: Any
     _post_accumulate_grad_hooks: Any
     @staticmethod

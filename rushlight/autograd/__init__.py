@@ -1,5 +1,6 @@
 """Reverse-mode automatic differentiation: ``backward`` and ``grad``, custom functions, checks."""
 
+import threading
 from importlib import import_module
 
 import rushlight
@@ -57,6 +58,23 @@ def __getattr__(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+_running = threading.local()  # .passes: what each backward pass of this thread queued, innermost last
+
+
+def _run_engine(*args):
+    """Run a backward pass, and then what it queued for its end."""
+    passes = _running.__dict__.setdefault("passes", [])
+    queued: list = []
+    passes.append(queued)
+    try:
+        results = _C._engine_run(*args)
+        for callback in queued:  # which may queue more
+            callback()
+    finally:
+        passes.pop()
+    return results
 
 
 def _as_tuple(value):
@@ -135,7 +153,7 @@ def backward(
     tensors = _as_tuple(tensors)
     grads = _make_grads(tensors, _grads_for(tensors, grad_tensors))
     keep = create_graph if retain_graph is None else retain_graph
-    _C._engine_run(tensors, grads, keep, create_graph, inputs, True, True)
+    _run_engine(tensors, grads, keep, create_graph, inputs, True, True)
 
 
 def _inputs(inputs, caller):
@@ -189,7 +207,7 @@ def grad(
         results = _batched_grad(outputs, inputs, given, keep, create_graph, allow_unused)
     else:
         grads = _make_grads(outputs, given)
-        results = _C._engine_run(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+        results = _run_engine(outputs, grads, keep, create_graph, inputs, allow_unused, False)
     if materialize_grads:
         results = tuple(rushlight.zeros_like(i, requires_grad=create_graph) if r is None else r
                         for r, i in zip(results, inputs))  # fmt: skip
@@ -202,6 +220,6 @@ def _batched_grad(outputs, inputs, batches, keep, create_graph, allow_unused):
 
     def run(grads):
         grads = _make_grads(outputs, grads)
-        return _C._engine_run(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+        return _run_engine(outputs, grads, keep, create_graph, inputs, allow_unused, False)
 
     return batched_gradients(run, batches)

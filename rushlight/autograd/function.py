@@ -86,6 +86,24 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     # Whether backward takes one list of gradients, which it may empty to free them early.
     boxed_grads_call = False
 
+    def __init__(self, *args, **kwargs):
+        import warnings
+
+        warnings.warn(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
+            "should invoke them on the class itself. Instantiating an autograd function will raise an error "
+            "in a future version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+            "autograd function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
+
     @staticmethod
     def forward(*args, **kwargs):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
@@ -122,6 +140,8 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
         """Call the function and record it."""
         if kwargs:
             args = _bind(cls, args, kwargs)
+        elif cls.setup_context is not Function.setup_context:
+            args = _with_defaults(cls, args)
         if _C._functorch._innermost_transform() is not None:
             from rushlight._functorch.autograd_function import custom_function_call
 
@@ -142,6 +162,17 @@ def _bind(cls, args, kwargs):
     bound = inspect.signature(cls.forward).bind(*given, **kwargs)
     bound.apply_defaults()
     return bound.args if _has_setup_context(cls) else bound.args[1:]
+
+
+def _with_defaults(cls, args):
+    """The arguments with the defaults of ``forward``, which ``setup_context`` wants to see."""
+    forward = cls.forward
+    function = getattr(forward, "__func__", forward)
+    defaults = getattr(function, "__defaults__", None)
+    if not defaults:
+        return args
+    missing = function.__code__.co_argcount - (function is not forward) - len(args)
+    return args + defaults[-missing:] if 0 < missing <= len(defaults) else args
 
 
 def _has_setup_context(cls):

@@ -20,9 +20,10 @@ def _inputs_tuple(value, what, function):
 
 def _prepare(inputs, create_graph, need_graph=True):
     """Fresh tensors that require grad; under ``create_graph`` they stay connected to the given ones."""
-    if create_graph:
-        return tuple(x.view_as(x) for x in inputs)
-    return tuple(x.detach().requires_grad_(need_graph) for x in inputs)
+    return tuple(
+        x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph)
+        for x in inputs
+    )
 
 
 def _finish(values, create_graph, as_tuple):
@@ -37,9 +38,12 @@ _IS_CONSTANT = {
     "differentiable manner from the input when running in strict mode.",
     "input": "{which} of the user-provided function is independent of input {i}. This is not allowed in "
     "strict mode.",
-    "jacobian": "The jacobian of the user-provided function is independent of input {i}. This is not "
-    "allowed in strict "
-    "mode when create_graph=True.",
+    "graph": "{which} of the user-provided function is independent of input {i}. This is not allowed in "
+    "strict mode when create_graph=True.",
+    "first": "While computing the hessian, found that the jacobian of the user-provided function with "
+    "respect to input {i} is independent of the input. This is not allowed in strict mode. You should ensure "
+    "that your function is twice differentiable and that the jacobian depends on the inputs (this would be "
+    "violated by a linear function for example).",
 }
 
 
@@ -47,8 +51,19 @@ def _strict_error(kind, i, which="The output"):
     return RuntimeError(_IS_CONSTANT[kind].format(i=i, which=which))
 
 
-def _grad(outputs, inputs, grad_outputs, create_graph, strict=False, which="The output"):
-    """``autograd.grad`` with zeros for what is not reached, which strict mode refuses."""
+def _check_first(gradients):
+    """Second derivatives need first ones that depend on the inputs."""
+    for i, g in enumerate(gradients):
+        if not g.requires_grad:
+            raise _strict_error("first", i)
+
+
+def _grad(outputs, inputs, grad_outputs, create_graph, strict=False, which="The output", of="The jacobian"):
+    """``autograd.grad`` with zeros for what is not reached, which strict mode refuses.
+
+    ``which`` names what an unreached input is independent of, ``of`` what a constant result is; None allows
+    constants.
+    """
     live = [(o, g) for o, g in zip(outputs, grad_outputs) if o.requires_grad]
     if strict and len(live) < len(outputs):
         raise _strict_error("output", next(i for i, o in enumerate(outputs) if not o.requires_grad))
@@ -65,12 +80,12 @@ def _grad(outputs, inputs, grad_outputs, create_graph, strict=False, which="The 
     for i, g in enumerate(found):
         if strict and g is None:
             raise _strict_error("input", i, which)
-        if strict and create_graph and not g.requires_grad:
-            raise _strict_error("jacobian", i)
+        if strict and of is not None and create_graph and not g.requires_grad:
+            raise _strict_error("graph", i, of)
     return tuple(rushlight.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
 
 
-def _check_vector(v, like, name="the input to the user-provided function is"):
+def _check_vector(v, like, function, name="the input to the user-provided function is"):
     """The vector of a product, which must fit what it multiplies; ones where it may be left out."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
@@ -78,7 +93,7 @@ def _check_vector(v, like, name="the input to the user-provided function is"):
                 f"The vector v can only be None if {name} a single Tensor with a single element."
             )
         return tuple(rushlight.ones_like(x) for x in like)
-    v = v if isinstance(v, tuple) else (v,)
+    v, _ = _inputs_tuple(v, "v", function)
     if len(v) != len(like):
         if len(like) == 1:
             raise RuntimeError("The given v should contain a single Tensor.")
@@ -101,16 +116,16 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         inputs, in_tuple = _inputs_tuple(inputs, "inputs", "vjp")
         inputs = _prepare(inputs, create_graph)
         outputs, out_tuple = _call(func, inputs, "vjp")
-        v = _check_vector(v, outputs, "the user-provided function returns")
+        v = _check_vector(v, outputs, "vjp", "the user-provided function returns")
         grads = _grad(outputs, inputs, v, create_graph, strict)
     return _finish(outputs, create_graph, out_tuple), _finish(grads, create_graph, in_tuple)
 
 
-def _double_backward(outputs, inputs, v, create_graph, strict):
+def _double_backward(outputs, inputs, v, create_graph, strict, which="The output", of="The jacobian"):
     """The product of the Jacobian with ``v`` by two backward passes: the first is linear in its gradients."""
     dummies = tuple(rushlight.zeros_like(o, requires_grad=True) for o in outputs)
-    grads = _grad(outputs, inputs, dummies, True, strict)
-    return _grad(grads, dummies, v, create_graph)
+    grads = _grad(outputs, inputs, dummies, True, strict, which)
+    return _grad(grads, dummies, v, create_graph, strict, which, of)
 
 
 def jvp(func, inputs, v=None, create_graph=False, strict=False):
@@ -118,7 +133,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     with rushlight.enable_grad():
         inputs, _ = _inputs_tuple(inputs, "inputs", "jvp")
         inputs = _prepare(inputs, create_graph)
-        v = _check_vector(v, inputs)
+        v = _check_vector(v, inputs, "jvp")
         outputs, out_tuple = _call(func, inputs, "jvp")
         products = _double_backward(outputs, inputs, v, create_graph, strict)
     return _finish(outputs, create_graph, out_tuple), _finish(products, create_graph, out_tuple)
@@ -223,11 +238,14 @@ def _forward_jacobian(func, inputs, create_graph, strict, vectorize):
     return tuple(row[0] for row in result) if isinstance(result[0], tuple) else result[0]
 
 
-def _scalar(func, function):
+def _scalar(func, function, strict):
     """``func``, checked to return one number."""
 
     def checked(*args):
         out = func(*args)
+        outputs, _ = _inputs_tuple(out, "outputs of the user-provided function", function)
+        if strict and not all(o.requires_grad for o in outputs):
+            raise _strict_error("output", next(i for i, o in enumerate(outputs) if not o.requires_grad))
         if not isinstance(out, rushlight.Tensor):
             raise RuntimeError(f"The function given to {function} should return a single Tensor")
         if out.numel() != 1:
@@ -246,7 +264,7 @@ def hessian(
     given, in_tuple = _inputs_tuple(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
-    scalar = _scalar(func, "hessian")
+    scalar = _scalar(func, "hessian", strict)
     if outer_jacobian_strategy == "forward-mode":
         _check_forward(create_graph, strict, vectorize)
         from rushlight.func import jacfwd, jacrev
@@ -258,9 +276,7 @@ def hessian(
     def gradient(*args):
         first = jacobian(scalar, args, create_graph=True, strict=False)
         if strict:
-            for i, g in enumerate(first):
-                if not g.requires_grad:
-                    raise _strict_error("jacobian", i)
+            _check_first(first)
         return first
 
     result = jacobian(gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize)
@@ -276,16 +292,19 @@ def _first_derivatives(func, inputs, create_graph, strict, function):
             if not out_tuple
             else f"The function given to {function} should return a single Tensor"
         )
-    return inputs, outputs, _grad(outputs, inputs, (rushlight.ones_like(outputs[0]),), True, strict)
+    first = _grad(outputs, inputs, (rushlight.ones_like(outputs[0]),), True, strict, of=None)
+    if strict:
+        _check_first(first)
+    return inputs, outputs, first
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of a function that returns one number, and the product of ``v`` with its Hessian."""
     with rushlight.enable_grad():
         given, in_tuple = _inputs_tuple(inputs, "inputs", "vhp")
-        v = _check_vector(v, given)
+        v = _check_vector(v, given, "vhp")
         inputs, outputs, first = _first_derivatives(func, given, create_graph, strict, "vhp")
-        products = _grad(first, inputs, v, create_graph, strict)
+        products = _grad(first, inputs, v, create_graph, strict, "The jacobian", "The hessian")
     return _finish(outputs, create_graph, False), _finish(products, create_graph, in_tuple)
 
 
@@ -293,7 +312,20 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """The value of a function that returns one number, and the product of its Hessian with ``v``."""
     with rushlight.enable_grad():
         given, in_tuple = _inputs_tuple(inputs, "inputs", "hvp")
-        v = _check_vector(v, given)
+        v = _check_vector(v, given, "hvp")
         inputs, outputs, first = _first_derivatives(func, given, create_graph, strict, "hvp")
-        products = _double_backward(first, inputs, v, create_graph, strict)
+        products = _double_backward(first, inputs, v, create_graph, strict, "The jacobian", "The hessian")
     return _finish(outputs, create_graph, False), _finish(products, create_graph, in_tuple)
+
+
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """Rows that together are an identity matrix, cut into one block of columns per tensor."""
+    total = sum(tensor_numels)
+    blocks = []
+    start = 0
+    for tensor, count in zip(tensors, tensor_numels):
+        block = tensor.new_zeros(total, count)
+        block.diagonal(-start).fill_(1)
+        blocks.append(block)
+        start += count
+    return tuple(blocks)

@@ -49,7 +49,7 @@ def _bernoulli_poisson(p, q):
 
 @register_kl(Beta, ContinuousBernoulli)
 def _beta_continuous_bernoulli(p, q):
-    return -p.entropy() - p.mean * q.logits - torch.log1p(-q.probs) - q._log_constant()
+    return -p.entropy() - p.mean * q.logits - torch.log1p(-q.probs) - q._cont_bern_log_norm()
 
 
 @register_kl(Beta, Exponential)
@@ -244,7 +244,7 @@ def _uniform_beta(p, q):
 
 @register_kl(Uniform, ContinuousBernoulli)
 def _uniform_continuous_bernoulli(p, q):
-    result = -p.entropy() - p.mean * q.logits - torch.log1p(-q.probs) - q._log_constant()
+    result = -p.entropy() - p.mean * q.logits - torch.log1p(-q.probs) - q._cont_bern_log_norm()
     outside = torch.max(torch.ge(p.high, q.support.upper_bound), torch.le(p.low, q.support.lower_bound))
     return torch.where(outside, torch.ones_like(result) * inf, result)
 

@@ -83,8 +83,8 @@ def _categorical(p, q):
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p, q):
     t1 = p.mean * (p.logits - q.logits)
-    t2 = p._log_constant() + torch.log1p(-p.probs)
-    t3 = -q._log_constant() - torch.log1p(-q.probs)
+    t2 = p._cont_bern_log_norm() + torch.log1p(-p.probs)
+    t3 = -q._cont_bern_log_norm() - torch.log1p(-q.probs)
     return t1 + t2 + t3
 
 

@@ -17,7 +17,6 @@ class Beta(ExponentialFamily):
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
-    _mean_carrier_measure = 0
     _expanded = {}
 
     def __init__(self, concentration1, concentration0, validate_args=None):

@@ -6,7 +6,7 @@ import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions._probs import BinaryParameters
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import clamp_probs
+from rushlight.distributions.utils import clamp_probs, lazy_property, logits_to_probs
 from rushlight.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["ContinuousBernoulli"]
@@ -34,6 +34,10 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         self._lims = lims
         super().__init__(batch_shape, validate_args=validate_args)
 
+    @lazy_property
+    def probs(self):
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
+
     def _copy_expanded(self, new, batch_shape):
         super()._copy_expanded(new, batch_shape)
         new._lims = self._lims
@@ -45,7 +49,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         """Probabilities where the formulas hold, elsewhere a number that keeps them finite."""
         return torch.where(self._is_regular(), self.probs, self._lims[0] * torch.ones_like(self.probs))
 
-    def _log_constant(self):
+    def _cont_bern_log_norm(self):
         """The log of the normalising constant."""
         p = self._regular_probs()
         below = torch.where(torch.le(p, 0.5), p, torch.zeros_like(p))
@@ -91,7 +95,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = torch.broadcast_tensors(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_constant()
+        return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._cont_bern_log_norm()
 
     def cdf(self, value):
         if self._validate_args:
@@ -112,7 +116,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     def entropy(self):
         log_p0 = torch.log1p(-self.probs)
         log_p1 = torch.log(self.probs)
-        return self.mean * (log_p0 - log_p1) - self._log_constant() - log_p0
+        return self.mean * (log_p0 - log_p1) - self._cont_bern_log_norm() - log_p0
 
     @property
     def _natural_params(self):

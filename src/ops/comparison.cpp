@@ -8,6 +8,7 @@
 #include "ops/copy.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 
@@ -81,7 +82,9 @@ Tensor isclose_body(const Call&, const Tensor& self, const Tensor& other, double
 
 bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol,
                    bool equal_nan) {
-  return cpu::all_true(ops::isclose(self, other, rtol, atol, equal_nan));
+  const Tensor close = ops::isclose(self, other, rtol, atol, equal_nan);
+  if (close->flags & kPythonDispatch) return read_dispatched_scalar(ops::all(close)).to_int() != 0;
+  return cpu::all_true(close);
 }
 
 bool equal_kernel(const Call&, const Tensor& self, const Tensor& other) {

@@ -60,6 +60,7 @@ PyObject* get_output_nr(PyObject* self, void*) {
     return PyLong_FromUnsignedLong(output_nr(tensor_of(self)));
   });
 }
+static PyObject* get_address(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
 PyObject* get_version(PyObject* self, void*) {
   return guard([&] { return PyLong_FromUnsignedLong(tensor_of(self).version()); });
 }
@@ -74,6 +75,20 @@ PyObject* is_inference(PyObject* self, PyObject*) {
 }
 
 PyObject* get_grad(PyObject* self, void*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    if (!is_leaf(t) && !retains_grad(t) && !grad_of(t).defined() && show_warning)
+      show_warning(
+          "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+          "won't be populated during autograd.backward(). If you indeed want the .grad field to be populated "
+          "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
+          "Tensor "
+          "by mistake, make sure you access the leaf Tensor instead. See "
+          "github.com/pytorch/pytorch/pull/30531 for more informations.");
+    return wrap(grad_of(t));
+  });
+}
+PyObject* get_grad_silently(PyObject* self, void*) {
   return guard([&] { return wrap(grad_of(tensor_of(self))); });
 }
 int set_grad_property(PyObject* self, PyObject* value, void*) {
@@ -204,10 +219,11 @@ PyGetSetDef properties[] = {
      "The node that computes the gradients of the operation that made this tensor.", nullptr},
     {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
     {"output_nr", get_output_nr, nullptr, "Which output of grad_fn this tensor is.", nullptr},
+    {"_cdata", get_address, nullptr, "The address of the tensor behind this object.", nullptr},
     {"_version", get_version, nullptr, "Counts in-place writes.", nullptr},
     {"_base", get_base, nullptr, "The tensor this is a view of, or None.", nullptr},
     {"grad", get_grad, set_grad_property, "The accumulated gradient, or None.", nullptr},
-    {"_grad", get_grad, set_grad_property, nullptr, nullptr},
+    {"_grad", get_grad_silently, set_grad_property, nullptr, nullptr},
     {"data", get_data, set_data_property,
      "The same memory outside the graph, with a version counter of its own.", nullptr},
     {"retains_grad", get_retains_grad, nullptr, "True for a non-leaf tensor that keeps its gradient.",

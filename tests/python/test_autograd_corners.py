@@ -1,0 +1,136 @@
+"""Rarer behaviour of autograd: callbacks, defaults of functions, strict derivatives, warnings."""
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import Function, Variable, functional
+
+
+class Cube(Function):
+    @staticmethod
+    def forward(x, power=3):
+        return x**power
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.power = inputs
+        ctx.save_for_backward(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.power * x ** (ctx.power - 1), None
+
+
+def test_setup_context_sees_defaults():
+    x = torch.tensor([2.0], requires_grad=True)
+    Cube.apply(x).backward()
+    Cube.apply(x, 2).backward()
+    assert x.grad.tolist() == [16.0]
+
+
+def test_functions_are_not_instantiated():
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        function = Cube()
+    with pytest.raises(RuntimeError, match="Legacy autograd function"):
+        function(torch.ones(1))
+
+
+def test_callbacks_run_when_the_pass_ends():
+    events = []
+
+    class Noting(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            Variable._execution_engine.queue_callback(lambda: events.append("end"))
+            events.append("node")
+            return grad
+
+    x = torch.ones(2, requires_grad=True)
+    Noting.apply(Noting.apply(x)).sum().backward()
+    assert events == ["node", "node", "end", "end"]
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        Variable._execution_engine.queue_callback(print)
+
+
+def test_grad_of_a_tensor_that_keeps_none_warns():
+    x = torch.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match="The .grad attribute of a Tensor that is not a leaf"):
+        assert (x * 2).grad is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        y = x * 2
+        y.retain_grad()
+        assert y.grad is None and x.grad is None and torch.ones(1).grad is None
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: functional.hvp(lambda a: a.sum(), x, (x, 2)), TypeError, "The v given to hvp must be"),
+        (
+            lambda x: functional.hessian(lambda a: 1, x),
+            TypeError,
+            "The outputs of the user-provided function",
+        ),
+        (
+            lambda x: functional.hessian(lambda a: a.detach().sum(), x, strict=True),
+            RuntimeError,
+            "Output 0 of the user-provided function does not require",
+        ),
+        (
+            lambda x: functional.hessian(lambda a: a.sum(), x, strict=True),
+            RuntimeError,
+            "jacobian of the user-provided function with respect to input 0 is",
+        ),
+        (
+            lambda x: functional.vhp(lambda a: (3 * a).sum(), x, x, strict=True),
+            RuntimeError,
+            "jacobian of the user-provided function with respect to input 0 is",
+        ),
+        (
+            lambda x: functional.jvp(
+                lambda a: a.clone(), x.requires_grad_(), torch.ones(3), create_graph=True, strict=True
+            ),
+            RuntimeError,
+            "jacobian of the user-provided function is independent of input 0",
+        ),
+    ],
+)
+def test_strict_derivatives(call, error, text):
+    with pytest.raises(error, match=text):
+        call(torch.rand(3))
+
+
+def test_create_graph_without_requires_grad():
+    hessian = functional.hessian(lambda a: a.pow(3).sum(), torch.rand(2), create_graph=True)
+    assert hessian.grad_fn is not None
+    with torch.no_grad():
+        assert functional.hessian(lambda a: a.pow(3).sum(), torch.rand(2)).grad_fn is None
+
+
+def test_jacobian_of_numbers():
+    x, y = torch.tensor(2.0), torch.tensor(3.0)
+    for strategy in ("reverse-mode", "forward-mode"):
+        rows = functional.jacobian(lambda a, b: a * b, (x, y), vectorize=True, strategy=strategy)
+        assert [r.item() for r in rows] == [3.0, 2.0]
+
+
+def test_gradgradcheck_by_forward_mode():
+    x = torch.rand(1, 4, 4, dtype=torch.float64, requires_grad=True)
+    fold = torch.nn.functional.fold
+    assert torch.autograd.gradgradcheck(
+        lambda a: fold(a * a, (3, 3), (2, 2)), (x,), check_fwd_over_rev=True, check_rev_over_rev=False
+    )
+
+
+def test_extreme_logits_of_the_continuous_bernoulli():
+    for logits, value in ((1e38, 1.0), (-1e38, 0.0)):
+        d = torch.distributions.ContinuousBernoulli(logits=torch.tensor(logits), validate_args=False)
+        assert d.log_prob(torch.tensor(value)).item() == pytest.approx(2.7690, rel=1e-4)
