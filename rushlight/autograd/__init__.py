@@ -7,6 +7,7 @@ import rushlight
 from rushlight import _C
 from rushlight.autograd.grad_mode import (
     enable_grad,
+    enforce_grad_layout_policy,
     inference_mode,
     no_grad,
     set_grad_enabled,
@@ -19,6 +20,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "grad_mode",
     "gradcheck",

@@ -65,14 +65,22 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx):
         return self._forward_cls.jvp(self, *args)
 
 
+def _take_saved_tensors(ctx):
+    """The saved tensors, which from now on only the caller keeps."""
+    tensors = _C._FunctionBase.saved_tensors.__get__(ctx)
+    ctx._release_saved()
+    return tensors
+
+
 class FunctionMeta(type):
     """Gives each Function a node class named after it."""
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
-        cls._backward_cls = type(
-            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": cls.__module__}
-        )
+        members = {"_forward_cls": cls, "__module__": cls.__module__}
+        if getattr(cls, "clear_saved_tensors_on_access", False):
+            members["saved_tensors"] = property(_take_saved_tensors)
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), members)
 
 
 class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
@@ -85,6 +93,8 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     generate_vmap_rule = False
     # Whether backward takes one list of gradients, which it may empty to free them early.
     boxed_grads_call = False
+    # Whether ctx.saved_tensors may be read once, after which the node keeps nothing. Set in the class's body.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *args, **kwargs):
         import warnings

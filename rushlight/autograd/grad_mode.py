@@ -5,6 +5,7 @@ from rushlight.utils._contextlib import _DecoratorContextManager, _NoParamDecora
 
 __all__ = [
     "enable_grad",
+    "enforce_grad_layout_policy",
     "inference_mode",
     "no_grad",
     "set_grad_enabled",
@@ -108,6 +109,28 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
     def __exit__(self, exc_type, exc_value, traceback):
         _C._set_multithreading_enabled(self.prev)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_DecoratorContextManager):
+    """Whether gradients that lie in memory otherwise than their parameters are copied into the parameters'
+    layout (the default), or become ``.grad`` as they are."""
+
+    def __init__(self, enable=True):
+        self.prev, self.mode = _C._is_grad_layout_enforcement_enabled(), enable
+        _C._set_grad_layout_enforcement_enabled(enable)
+
+    def __call__(self, orig_func):
+        _C._set_grad_layout_enforcement_enabled(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        _C._set_grad_layout_enforcement_enabled(self.prev)
 
     def clone(self):
         return type(self)(self.mode)

@@ -5,6 +5,8 @@
 
 namespace rushlight {
 
+thread_local bool gradient_layout_enforced = true;
+
 AccumulateGrad::AccumulateGrad(const Tensor& leaf)
     : Node(kLast), variable_(leaf), meta_{Dims(leaf->sizes), leaf.dtype(), leaf.device()} {
   is_accumulate = true;
@@ -57,6 +59,7 @@ bool can_steal(const Tensor& grad, const Tensor& leaf) {
   if (grad->use_count() != 1 || grad->wrapping || grad->storage->use_count() != 1 || grad->view_base)
     return false;
   if (grad->pyobj || grad->autograd) return false;
+  if (!gradient_layout_enforced) return is_non_overlapping_and_dense(grad);
   return is_non_overlapping_and_dense(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
 }
 

@@ -4,6 +4,9 @@
 
 namespace rushlight {
 
+// Whether a gradient that lies otherwise than its leaf is copied into the leaf's layout. Of this thread.
+extern thread_local bool gradient_layout_enforced;
+
 // Note [Accumulators]
 // A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it
 // (AutogradMeta::accumulator). Both sides take the lock of the leaf's meta: whoever finds the accumulator

@@ -312,8 +312,17 @@ PyGetSetDef properties[] = {
     {"_is_pure_view", get_flag<&PyFunctionObject::pure_view>, set_flag<&PyFunctionObject::pure_view>, nullptr,
      nullptr},
     {}};
+PyObject* release_saved(PyObject* o, PyObject*) {
+  return guard([&] {
+    if (FunctionNode* node = self_of(o).node) Ref<FunctionNode>::share(node)->release_saved();
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyMethodDef methods[] = {
-    {"apply", function_apply, METH_CLASS | METH_VARARGS, "apply(*args): runs forward and records it."}, {}};
+    {"apply", function_apply, METH_CLASS | METH_VARARGS, "apply(*args): runs forward and records it."},
+    {"_release_saved", release_saved, METH_NOARGS, "Forgets the saved tensors."},
+    {}};
 
 void add_node_members() {
   PyTypeObject* type = &FunctionBaseType;

@@ -1,6 +1,8 @@
 // Module functions of autograd: grad mode, inference mode, anomaly mode, and the door to the engine.
+#include "autograd/accumulate.h"
 #include "python/autograd.h"
 #include "python/op_function.h"
+#include "python/parse.h"
 
 namespace rushlight::python {
 namespace {
@@ -37,6 +39,14 @@ PyObject* set_multithreading(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 PyObject* get_multithreading(PyObject*, PyObject*) { return PyBool_FromLong(multithreading); }
+
+PyObject* set_layout_enforced(PyObject*, PyObject* value) {
+  return guard([&] {
+    gradient_layout_enforced = to_bool(value);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* get_layout_enforced(PyObject*, PyObject*) { return PyBool_FromLong(gradient_layout_enforced); }
 
 PyObject* increment_version(PyObject*, PyObject* tensor) {
   return guard([&]() -> PyObject* {
@@ -206,6 +216,8 @@ PyMethodDef functions[] = {
     {"is_anomaly_check_nan_enabled", get_check_nan, METH_NOARGS, "is_anomaly_check_nan_enabled() -> bool"},
     {"_set_multithreading_enabled", set_multithreading, METH_O, nullptr},
     {"_is_multithreading_enabled", get_multithreading, METH_NOARGS, nullptr},
+    {"_set_grad_layout_enforcement_enabled", set_layout_enforced, METH_O, nullptr},
+    {"_is_grad_layout_enforcement_enabled", get_layout_enforced, METH_NOARGS, nullptr},
     {"_increment_version", increment_version, METH_O, nullptr},
     {"_engine_run", engine_run, METH_VARARGS,
      "_engine_run(outputs, grads, keep_graph, create_graph, inputs, allow_unused, accumulate): one backward "

@@ -170,3 +170,43 @@ def test_names_of_the_compiler_and_of_quantizers():
         torch.classes.some.Thing  # noqa: B018
     assert torch.thread_safe_generator() is None
     assert issubclass(torch.AcceleratorError, RuntimeError)
+
+
+def test_saved_tensors_may_be_taken_away():
+    class Square(torch.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            with pytest.raises(RuntimeError, match="second time"):
+                ctx.saved_tensors  # noqa: B018
+            return 2 * x * grad
+
+    x = torch.ones(2, requires_grad=True)
+    y = Square.apply(x).sum()
+    y.backward(retain_graph=True)
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="second time"):
+        y.backward()
+
+
+def test_layouts_of_gradients():
+    def same_layout(**options):
+        p = torch.ones(2, 3, 4).permute(2, 0, 1).requires_grad_()
+        loss = (p.contiguous() * torch.ones(4, 2, 3)).exp().sum()
+        if options:
+            with torch.autograd.enforce_grad_layout_policy(**options):
+                loss.backward()
+        else:
+            loss.backward()
+        return p.grad.stride() == p.stride()
+
+    assert same_layout() and same_layout(enable=True)
+    assert not same_layout(enable=False)
+    assert torch._C._is_grad_layout_enforcement_enabled()
