@@ -22,7 +22,7 @@
   _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                             \
   _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                         \
   _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                       \
-  _(Erfinv, 1, 0, FloatingS, Same, T(erfinv(double(x))))                                    \
+  _(Erfinv, 1, 0, FloatingS, Same, erfinv(x))                                               \
   _(Erfcx, 1, 0, FloatingS, Same, T(erfcx(double(x))))                                      \
   _(Ndtri, 1, 0, FloatingS, Same, T(ndtri(double(x))))                                      \
   _(LogNdtr, 1, 0, FloatingS, Same, T(log_ndtr(double(x))))                                 \
