@@ -18,6 +18,7 @@ from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
 from rushlight import amp as amp
+from rushlight import ao as ao
 from rushlight import array_api as array_api
 from rushlight import autograd as autograd
 from rushlight import backends as backends
@@ -43,6 +44,7 @@ from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
+from rushlight import onnx as onnx
 from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides

@@ -102,3 +102,50 @@ def test_former_home_of_mixed_precision():
         warnings.simplefilter("ignore")
         with amp.autocast(enabled=False):
             assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
+def test_rules_for_onnx():
+    from rushlight import onnx
+    from rushlight.onnx import symbolic_opset11
+    from rushlight.onnx.symbolic_helper import parse_args
+
+    class Graph:
+        def op(self, name, *inputs, **attributes):
+            return (name, inputs, attributes)
+
+    @parse_args("v", "i", "f", "is")
+    def rule(g, x, axis, scale, sizes):
+        return g.op("Custom", symbolic_opset11.unsqueeze(g, x, axis), scale_f=scale, sizes_i=sizes)
+
+    node = rule(Graph(), "x", 1.0, 2, (3, True))
+    assert node == ("Custom", (("Unsqueeze", ("x",), {"axes_i": [1]}),), {"scale_f": 2.0, "sizes_i": [3, 1]})
+    with pytest.raises(AssertionError, match="mismatch between the number of arguments"):
+        rule(Graph(), 1, 2, 3, 4, 5)
+    onnx.register_custom_op_symbolic("private_names::rule", rule, 11)
+    onnx.unregister_custom_op_symbolic("private_names::rule", 11)
+    with pytest.raises(ValueError, match="must match the format"):
+        onnx.register_custom_op_symbolic("rule", rule, 11)
+    assert not onnx.is_in_onnx_export()
+
+
+def test_stubs_of_quantisation():
+    from rushlight.ao.quantization import QuantWrapper
+
+    x, layer = torch.randn(2, 3), torch.nn.Linear(3, 3)
+    assert torch.equal(QuantWrapper(layer)(x), layer(x))
+    functional = torch.nn.quantized.FloatFunctional()
+    seen = []
+    functional.activation_post_process.register_forward_hook(lambda *args: seen.append(args[-1]))
+    assert torch.equal(functional.add_relu(x, x), (x + x).relu()) and len(seen) == 1
+    assert functional.cat([x, x], 1).shape == (2, 6)
+
+
+def test_indexing_under_vmap():
+    from rushlight._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+
+    table = torch.arange(12.0).reshape(3, 4)
+    with TransformGetItemToIndex():
+        picked = torch.vmap(lambda i, j: table[i, j] + table[0, j])(
+            torch.tensor([0, 1, 2]), torch.tensor([3, 2, 1])
+        )
+    assert picked.tolist() == [6.0, 8.0, 10.0]

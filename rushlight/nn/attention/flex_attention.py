@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 import rushlight
 from rushlight.nn.attention._block_mask import (
+    _DEFAULT_SPARSE_BLOCK_SIZE,  # noqa: F401
     BlockMask,
     _sliced_mask_mod_error,
     and_masks,
