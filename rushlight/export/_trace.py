@@ -67,7 +67,7 @@ class Trace:
     held: list
     constants: dict = field(default_factory=dict)  # qualified name -> tensor
     out_spec: object = None
-    signature: ExportGraphSignature = None
+    signature: ExportGraphSignature | None = None
     module_calls: list = field(default_factory=list)
 
 

@@ -54,7 +54,8 @@ class Dim:
         return f"Dim({', '.join(parts)})"
 
     # sizes that follow from this one
-    root, factor, offset = property(lambda self: self), 1, 0
+    root: Any = property(lambda self: self)
+    factor, offset = 1, 0
 
     def _derive(self, factor, offset):
         return _DerivedDim(self.root, factor, offset)
@@ -83,7 +84,7 @@ def _whole(value, operation):
 class _DerivedDim(Dim):
     """``2 * batch + 1``."""
 
-    root = factor = offset = None
+    root: Any = None
 
     def __init__(self, root, factor, offset):
         text = root.__name__ if factor == 1 else f"{factor}*{root.__name__}"

@@ -416,5 +416,5 @@ for _name in reflectable_magic_methods:
     if hasattr(operator, _name):
         _method = _operator_method(_name, reflected=True)
         setattr(Proxy, _method.__name__, _method)
-Proxy.__div__, Proxy.__rdiv__ = Proxy.__truediv__, Proxy.__rtruediv__
-Proxy.__hash__ = object.__hash__
+setattr(Proxy, "__div__", _operator_method("truediv"))  # noqa: B010 - it is not in the class's text
+setattr(Proxy, "__rdiv__", _operator_method("truediv", reflected=True))  # noqa: B010

@@ -82,9 +82,12 @@ def _replace_pattern(
     if replacement is None and replacement_callback is None:
         raise AssertionError("Must provide either replacement GraphModule or Callable")
     common = _graph_of(replacement) if replacement is not None else None
-    replaced, changed = [], {}
+    replaced: list = []
+    changed: dict = {}
     for match in matches:
-        new = common if common is not None else replacement_callback(match, graph, pattern_graph)
+        new = common
+        if new is None and replacement_callback is not None:
+            new = replacement_callback(match, graph, pattern_graph)
         replaced.append(_replace_one(graph, pattern_graph, match, new, changed))
     gm.recompile()
     if isinstance(replacement, torch.nn.Module):
