@@ -26,6 +26,9 @@ _LAZY = {
     "device_mesh": "device_mesh",
     "nn": "nn",
     "algorithms": "algorithms",
+    "checkpoint": "checkpoint",
+    "elastic": "elastic",
+    "run": "run",
 }
 
 

@@ -1,0 +1,3 @@
+"""State dicts of models and optimizers, the same however they are wrapped."""
+
+from . import state_dict
