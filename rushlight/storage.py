@@ -55,9 +55,7 @@ class UntypedStorage(_C.StorageBase):
             start, stop, step = index.indices(len(self))
             if step != 1:
                 raise RuntimeError(f"UntypedStorage: slices take a step of 1, got {step}")
-            part = UntypedStorage(max(0, stop - start))
-            memoryview(part)[:] = memoryview(self)[start:stop]
-            return part
+            return type(self)._from_buffer(self, start, max(0, stop - start))
         return memoryview(self)[index]
 
     def __setitem__(self, index, value):
@@ -94,7 +92,7 @@ class UntypedStorage(_C.StorageBase):
         return self
 
     def clone(self):
-        return self[:]
+        return UntypedStorage(self.nbytes()).copy_(self)
 
     def cpu(self):
         return self

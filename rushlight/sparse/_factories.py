@@ -70,7 +70,7 @@ def _finish(tensor, requires_grad):
 
 
 def sparse_coo_tensor(
-    indices,
+    indices=None,
     values=None,
     size=None,
     *,
@@ -88,6 +88,9 @@ def sparse_coo_tensor(
 
     Raises ``RuntimeError`` for parts that do not fit, for negative indices and for ones outside of `size`."""
     if values is None:
+        indices = size if indices is None else indices
+        if indices is None:
+            raise TypeError("sparse_coo_tensor(): give indices and values, or a size")
         return _empty_coo(indices, dtype, device, requires_grad)
     values = _values(values, dtype, device)
     indices = _index_tensor(indices, "sparse_coo_tensor: indices").to(rushlight.int64)

@@ -205,9 +205,10 @@ void register_exponentials(Table& t) {
       .inplace()
       .out()
       .doc("self to the power of exponent.")
-      .derivative([](Grad g, In<0> x, In<1> e, Out<0> y, Needs need) {
+      // The result is not saved, because programs write on to it: x.pow_(2).mul_(3).
+      .derivative([](Grad g, In<0> x, In<1> e, Needs need) {
         return Grads{need[0] ? pow_self_grad(g, x, e) : Tensor(),
-                     need[1] ? pow_exponent_grad(g, x, e, y) : Tensor()};
+                     need[1] ? pow_exponent_grad(g, x, e, ops::pow(x, e)) : Tensor()};
       });
   t.composite(ops::float_power, "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
               float_power_body)

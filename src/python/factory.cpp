@@ -326,9 +326,18 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
   });
 }
 
-// A capsule of DLPack, or the bytes of a buffer as elements of the asked type; undefined for other objects.
+// A capsule of DLPack, or the bytes of a storage or buffer as elements of the asked type; undefined for other
+// objects.
 static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
   static PyObject* module = PyImport_AddModule("rushlight._C");
+  const PyRef storage_type(check(PyObject_GetAttrString(module, "StorageBase")));
+  const int is_storage = PyObject_IsInstance(o, storage_type.get());
+  check(is_storage);
+  if (is_storage) {
+    const PyRef empty(wrap(empty_tensor({0}, dtype.value_or(get_default_dtype()))));
+    const PyRef result(check(PyObject_CallMethod(empty.get(), "set_", "O", o)));
+    return tensor_of(result.get());
+  }
   const bool capsule = PyCapsule_CheckExact(o);
   if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
   PyRef function(check(PyObject_GetAttrString(module, capsule ? "from_dlpack" : "frombuffer")));

@@ -284,3 +284,9 @@ def test_modes_see_sparse_calls():
         product = s @ rushlight.ones(3, 2)
     assert product.tolist() == [[2, 2], [9, 9]]
     assert any("mm" in name for name in seen)
+
+
+def test_a_size_alone_makes_an_empty_tensor():
+    assert rushlight.sparse_coo_tensor(size=(2, 3)).to_dense().tolist() == [[0.0] * 3] * 2
+    with pytest.raises(TypeError, match="indices and values, or a size"):
+        rushlight.sparse_coo_tensor()

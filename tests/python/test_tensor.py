@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import math
 import pickle
 import weakref
 
@@ -238,3 +239,27 @@ def test_python_types_are_dtypes():
             == rl.ones(1).to(kind).dtype
             == dtype
         )
+
+
+def test_slices_of_storages_look_into_them():
+    t = rl.arange(6, dtype=rl.uint8)
+    part = t.untyped_storage()[2:4]
+    part[0] = 9
+    assert t.tolist() == [0, 1, 9, 3, 4, 5] and part.data_ptr() == t.data_ptr() + 2 and len(part) == 2
+    copy_of_all = t.untyped_storage().clone()
+    copy_of_all[0] = 7
+    assert t[0] == 0 and len(t.untyped_storage()[4:2]) == 0
+    assert rl.asarray(part, dtype=rl.uint8).tolist() == [9, 3]
+    assert rl.asarray(t.untyped_storage()[4:2], dtype=rl.float32).shape == (0,)
+    assert rl.asarray(t.untyped_storage()[:5], dtype=rl.int16).data_ptr() == t.data_ptr()
+
+
+def test_a_power_may_be_written_on_to():
+    x = rl.tensor([0.1, 0.2, 0.3], requires_grad=True)
+    (x * 1).pow_(2).mul_(3).exp_().sum().backward()
+    assert rl.allclose(x.grad, 6 * x.detach() * (3 * x.detach() ** 2).exp())
+    base = rl.tensor([2.0, 0.0, 3.0], dtype=rl.float64, requires_grad=True)
+    exponent = rl.tensor([3.0, 2.0, -1.0], dtype=rl.float64, requires_grad=True)
+    rl.pow(base, exponent).mul_(2).sum().backward()
+    expected = rl.tensor([16 * math.log(2), 0.0, 2 / 3 * math.log(3)], dtype=rl.float64)
+    assert rl.allclose(exponent.grad, expected)
