@@ -243,6 +243,15 @@ def test_optimizers_name_their_steps():
     assert {"Optimizer.step#Adam.step", "Optimizer.zero_grad#Adam.zero_grad"} <= set(names(prof))
 
 
+def test_loaders_name_their_batches():
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(4)), batch_size=2)
+    with profile() as prof:
+        assert len(list(loader)) == 2
+    batches = [e for e in prof.events() if e.name.startswith("enumerate(DataLoader)#")]
+    assert len(batches) == 3 and all(e.name.endswith(".__next__") for e in batches)  # the last finds the end
+    assert batches[0].cpu_children and not batches[2].cpu_children
+
+
 def test_custom_operators_have_their_own_names():
     @torch.library.custom_op("profiled::double", mutates_args=())
     def double(x: torch.Tensor) -> torch.Tensor:

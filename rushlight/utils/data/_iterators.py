@@ -88,6 +88,12 @@ class _BaseDataLoaderIter:
         raise NotImplementedError
 
     def __next__(self):
+        if not rushlight._C._profiler_enabled():
+            return self._next()
+        with rushlight.profiler.record_function(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+            return self._next()
+
+    def _next(self):
         try:
             data = self._next_data()
         except StopIteration:
