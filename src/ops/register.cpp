@@ -10,6 +10,8 @@
 
 namespace rushlight {
 
+void register_older_forms(Table& t);
+
 void register_fft_operators(Table& t);
 void register_sparse_operators(Table& t);
 void register_sparse_math_operators(Table& t);
@@ -39,6 +41,7 @@ Table& mutable_operator_table() {
     register_activation_operators(*t);
     register_activation_functional_operators(*t);
     register_foreach_operators(*t);
+    register_older_forms(*t);
     register_complex_operators(*t);
     register_view_operators(*t);
     register_view_backward_operators(*t);

@@ -63,15 +63,21 @@ Tensor diff_body(const Call&, const Tensor& self, int64_t n, int64_t given_dim, 
   RL_CHECK(n >= 0, "order must be non-negative but got ", n);
   const int64_t dim = wrap_dim(given_dim, self.dim());
   std::vector<Tensor> parts;
-  for (const Tensor& extra : {prepend, self, append}) {
-    if (!extra.defined()) continue;
-    RL_CHECK(extra.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
-    if (n == 0 && !extra.is_same(self)) continue;
-    parts.push_back(extra);
+  for (const Tensor& part : {prepend, self, append}) {
+    if (!part.defined()) continue;
+    RL_CHECK(part.dim() == self.dim(), "diff expects prepend or append to be the same dimension as input");
+    for (int64_t d = 0; d < self.dim(); ++d)
+      RL_CHECK(
+          d == dim || part.size(d) == self.size(d),
+          "diff expects the shape of tensor to prepend or append to match that of input except along the "
+          "differencing dimension; input.size(",
+          d, ") = ", self.size(d), ", but got tensor.size(", d, ") = ", part.size(d));
+    parts.push_back(part);
   }
+  if (n == 0) return clone(self);
   Tensor x = parts.size() > 1 ? cat(parts, dim) : self;
   for (int64_t i = 0; i < n && (i == 0 || x.size(dim) > 0); ++i) x = diff_once(x, dim);
-  return n == 0 ? clone(x) : x;
+  return x;
 }
 
 // --- derivatives ---

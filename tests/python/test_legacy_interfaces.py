@@ -168,3 +168,20 @@ def test_argument_checks():
     like = torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last)
     resized = torch.empty(120).resize_as_(like, memory_format=torch.preserve_format)
     assert resized.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_factors_before_tensors():
+    one, two = torch.ones(2), torch.full((2,), 2.0)
+    for result in (
+        torch.addcmul(one, 2, one, two),
+        one.clone().addcmul_(2, one, two),
+    ):
+        assert result.tolist() == [5.0, 5.0]
+    assert torch.addcdiv(one, 2, two, one).tolist() == [5.0, 5.0]
+
+
+def test_diff_checks_what_it_joins():
+    x = torch.rand(3, 4)
+    with pytest.raises(RuntimeError, match="diff expects the shape of tensor to prepend or append to match"):
+        torch.diff(x, prepend=torch.rand(2, 2))
+    assert torch.diff(x, n=0, prepend=x).shape == (3, 4)
