@@ -43,6 +43,7 @@ from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
+from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import ops as ops
@@ -327,6 +328,7 @@ from rushlight._C import sparse_csr as sparse_csr
 from rushlight._C import sparse_csc as sparse_csc
 from rushlight._C import sparse_bsr as sparse_bsr
 from rushlight._C import sparse_bsc as sparse_bsc
+from rushlight._C import jagged as jagged
 from rushlight._C import contiguous_format as contiguous_format
 from rushlight._C import preserve_format as preserve_format
 from rushlight._C import channels_last as channels_last

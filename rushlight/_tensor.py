@@ -183,6 +183,11 @@ class Tensor(_C.TensorBase):
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
     @_overridable
+    def to_padded_tensor(self, padding, output_size=None):
+        """The components of a nested tensor in a dense one; see ``torch.nested.to_padded_tensor``."""
+        raise RuntimeError("to_padded_tensor: expected a nested tensor")
+
+    @_overridable
     def smm(self, mat):
         """A sparse matrix times a dense one, as a sparse tensor."""
         return rushlight.smm(self, mat)

@@ -1193,6 +1193,7 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
+jagged: _layout
 long: _dtype
 preserve_format: _memory_format
 short: _dtype

@@ -210,6 +210,10 @@ def grad(
     else:
         grads = _make_grads(outputs, given)
         results = _run_engine(outputs, grads, keep, create_graph, inputs, allow_unused, False)
+    results = tuple(  # nested tensors have nested gradients
+        r if r is None or not hasattr(type(i), "_gradient") else i._gradient(r)
+        for r, i in zip(results, inputs)
+    )
     if materialize_grads:
         results = tuple(rushlight.zeros_like(i, requires_grad=create_graph) if r is None else r
                         for r, i in zip(results, inputs))  # fmt: skip

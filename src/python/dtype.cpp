@@ -73,9 +73,9 @@ PyTypeObject DTypeType = {
 // --- layout and memory format
 // -------------------------------------------------------------------------------------------
 
-static PyObject *layouts[6], *formats[4];
-static const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr",
-                                           "sparse_csc", "sparse_bsr", "sparse_bsc"};
+static PyObject *layouts[7], *formats[4];
+static const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
+                                           "sparse_bsr", "sparse_bsc", "jagged"};
 static const char* const format_names[] = {"contiguous_format", "preserve_format", "channels_last",
                                            "channels_last_3d"};
 
@@ -361,7 +361,7 @@ void init_dtypes(PyObject* module) {
                           {"cfloat", DType::Complex64},
                           {"cdouble", DType::Complex128}})
     check(PyModule_AddObjectRef(module, alias, PyRef(wrap(t)).get()));
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 7; ++i) {  // the last one is known to Python alone
     layouts[i] = make(&LayoutType, static_cast<Layout>(i));
     check(PyModule_AddObjectRef(module, layout_names[i], layouts[i]));
   }

@@ -258,6 +258,8 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
       return true;
     case Tag::Layout:
       if (!is_layout(o)) return false;
+      RL_CHECK(layout_of_object(o) <= Layout::SparseBsc,
+               "torch.jagged is the layout of tensors that torch.nested makes, not of this operator");
       new (&v) Value(layout_of_object(o));
       return true;
     case Tag::MemoryFormat:

@@ -1,0 +1,567 @@
+"""What functions do with jagged nested tensors: each works on the packed values and cuts its result anew.
+
+A function is found by its name; in-place forms and methods share the rule of the function."""
+
+import rushlight
+from rushlight import _C
+from rushlight.nested._internal.nested_tensor import NestedTensor, jagged_from_list, plain
+
+# Element by element: any number of operands, broadcast.
+_POINTWISE = set(
+    """
+    abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
+    arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
+    bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip conj conj_physical
+    copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix
+    float_power floor floor_divide fmax fmin fmod frac ge gelu greater greater_equal gt hardshrink
+    hardsigmoid hardswish hardtanh heaviside hypot i0 imag isfinite isinf isnan isneginf isposinf
+    isreal ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2
+    logical_and logical_not logical_or logical_xor logit logsigmoid lt masked_fill maximum minimum
+    mish mul multiply nan_to_num ne neg negative nextafter not_equal positive pow rad2deg real
+    reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sgn sigmoid sign signbit silu sin
+    sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold
+    true_divide trunc where xlogy __and__ __or__ __xor__ __rpow__ __rdiv__ __rtruediv__
+    __rfloordiv__ __rsub__ __pow__ __truediv__ __floordiv__ __eq__ __ne__
+    """.split()
+)
+# The same shape, nothing broadcast: conversions, copies, random numbers.
+_VALUEWISE = set(
+    """
+    alias alpha_dropout bernoulli bfloat16 bool byte cdouble cfloat chalf char clone contiguous
+    copy_ cpu cuda detach double dropout embedding empty_like feature_alpha_dropout fill_ float
+    full_like half int long new_empty normal_ ones_like pin_memory rand_like randint_like randn_like
+    requires_grad_ retain_grad short to type type_as uniform_ zero_ zeros_like data
+    """.split()
+)
+_REDUCTIONS = {
+    "sum": 0,
+    "mean": 0,
+    "prod": 1,
+    "all": True,
+    "any": False,
+    "amax": "lowest",
+    "max": "lowest",
+    "argmax": "lowest",
+    "amin": "highest",
+    "min": "highest",
+    "argmin": "highest",
+}
+_RULES = {}
+
+
+def _rule(*names):
+    def register(function):
+        for name in names:
+            _RULES[name] = function
+        return function
+
+    return register
+
+
+def call(func, args, kwargs):
+    """`func` of arguments with jagged tensors among them."""
+    name = getattr(func, "__name__", str(func))
+    if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
+        with _C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    if name in _RULES:
+        return _RULES[name](func, *args, **kwargs)
+    if base in _POINTWISE:
+        return _pointwise(func, base, args, kwargs)
+    if name in _VALUEWISE:
+        return _valuewise(func, args, kwargs)
+    if name in _REDUCTIONS:
+        return _reduce(func, name, *args, **kwargs)
+    raise NotImplementedError(
+        f"{name}(): no rule for jagged nested tensors; work on .values(), .unbind() or .to_padded_tensor()"
+    )
+
+
+# What needs no other shape: attributes, hooks, autograd.
+_AS_THEY_ARE = {
+    *("backward", "register_hook", "register_post_accumulate_grad_hook", "is_floating_point", "is_complex"),
+    *(
+        "data_ptr",
+        "element_size",
+        "is_inference",
+        "storage",
+        "untyped_storage",
+        "__hash__",
+        "is_signed",
+        "nbytes",
+    ),
+    *("__format__", "__dir__", "get_device", "is_same_size", "retains_grad", "is_shared", "_is_view"),
+}
+
+
+def _nested_in(args):
+    for arg in args:
+        if isinstance(arg, NestedTensor):
+            return arg
+        if isinstance(arg, (list, tuple)):
+            found = _nested_in(arg)
+            if found is not None:
+                return found
+    return None
+
+
+def _mapped(args, function):
+    return [
+        function(arg)
+        if isinstance(arg, rushlight.Tensor)
+        else type(arg)(_mapped(arg, function))
+        if type(arg) in (list, tuple)
+        else arg
+        for arg in args
+    ]
+
+
+def _valuewise(func, args, kwargs):
+    like = _nested_in([*args, *kwargs.values()])
+    unwrap = lambda t: plain(t) if isinstance(t, NestedTensor) else t  # noqa: E731
+    values = dict(zip(kwargs, _mapped(kwargs.values(), unwrap), strict=True))
+    if func.__name__ in ("requires_grad_", "retain_grad"):
+        with _C.DisableTorchFunctionSubclass():
+            func(*args, **kwargs)
+        return args[0]
+    result = func(*_mapped(args, unwrap), **values)
+    return _again(func, args, like, result)
+
+
+def _again(func, args, like, result):
+    """The result of an operation on values; of one in place, its target."""
+    if func.__name__.endswith("_") and not func.__name__.endswith("__") and isinstance(args[0], NestedTensor):
+        return args[0]
+    return like._like(result) if isinstance(result, rushlight.Tensor) else result
+
+
+# --- broadcasting ---------------------------------------------------------------------------------
+
+
+def _places(nested):
+    """Of each packed element the number of its component, and its place in it."""
+    total = plain(nested).shape[nested._ragged_idx - 1]
+    starts = nested._offsets
+    component = rushlight.searchsorted(starts[1:].contiguous(), rushlight.arange(total), right=True)
+    component = component.clamp(max=max(starts.shape[0] - 2, 0))
+    return component, rushlight.arange(total) - starts[component]
+
+
+def _packed(dense, nested):
+    """A dense operand in the layout of the values: repeated for each element of a component, or cut."""
+    name, dims, at = "pointwise function", nested.dim(), nested._ragged_idx
+    if dense.dim() < dims and (dense.dim() < dims - at or dense.shape[at - dims] == 1):
+        return dense
+    batch = nested._offsets.shape[0] - 1
+    if dense.dim() != dims or dense.shape[0] not in (1, batch):
+        raise RuntimeError(
+            f"cannot call binary {name} with inputs of shapes {tuple(nested.shape)} and {tuple(dense.shape)}"
+        )
+    if dense.shape[0] == 1 and dense.shape[at] == 1:
+        return dense.squeeze(0)
+    component, place = _places(nested)
+    rows = dense.expand(batch, *dense.shape[1:]).movedim(at, 1)
+    if rows.shape[1] == 1:
+        return rows[component, 0].movedim(0, at - 1)
+    if rows.shape[1] != nested._max_seqlen:
+        raise RuntimeError(
+            f"cannot call binary {name} with inputs of shapes {tuple(nested.shape)} and {tuple(dense.shape)}"
+        )
+    return rows[component, place.clamp(max=rows.shape[1] - 1)].movedim(0, at - 1)
+
+
+def _check_same_cuts(name, first, other):
+    if other._ragged != first._ragged or other._ragged_idx - other.dim() != first._ragged_idx - first.dim():
+        raise RuntimeError(
+            f"cannot call binary pointwise function {name} with inputs of shapes {tuple(first.shape)} and "
+            f"{tuple(other.shape)}"
+        )
+
+
+def _pointwise(func, name, args, kwargs):
+    like = _nested_in([*args, *kwargs.values()])
+
+    def operand(t):
+        if not isinstance(t, NestedTensor):
+            return t if t.dim() == 0 else _packed(t, like)
+        _check_same_cuts(name, like, t)
+        return plain(t)
+
+    named = dict(zip(kwargs, _mapped(kwargs.values(), operand), strict=True))
+    return _again(func, args, like, func(*_mapped(args, operand), **named))
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def _filler(name, dtype):
+    value = _REDUCTIONS[name]
+    if value not in ("lowest", "highest"):
+        return value
+    if dtype.is_floating_point:
+        return float("-inf") if value == "lowest" else float("inf")
+    limits = rushlight.iinfo(dtype) if dtype is not rushlight.bool else None
+    if limits is None:
+        return value == "highest"
+    return limits.min if value == "lowest" else limits.max
+
+
+def _wrap(name, dim, dims):
+    if not -dims <= dim < dims:
+        raise IndexError(
+            f"{name}(): Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got "
+            f"{dim})"
+        )
+    return dim % dims
+
+
+def _reduce(func, name, x, dim=None, keepdim=False, *, dtype=None, **named):
+    options = {} if dtype is None else {"dtype": dtype}
+    if isinstance(dim, NestedTensor) or not isinstance(x, NestedTensor):
+        return _pointwise(func, name, (x, dim), named)
+    if isinstance(dim, rushlight.Tensor):
+        return _pointwise(func, name, (x, dim), named)
+    if dim is None or dim == ():
+        values = plain(x) if x._lengths is None else rushlight.cat([t.flatten() for t in x.unbind()])
+        return func(values, **options)
+    dims = sorted({_wrap(name, d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim)})
+    at = x._ragged_idx
+    if 0 in dims:
+        if at not in dims:
+            raise RuntimeError(
+                f"{name}(): reducing along the batch dimension but not the ragged dimension is not supported "
+                "for nested tensors"
+            )
+        result = func(plain(x), [d - 1 for d in dims if d], keepdim, **options)
+        return result.unsqueeze(0) if keepdim else result
+    if at in dims:
+        if len(dims) > 1:
+            raise RuntimeError(
+                f"{name}(): reducing along a ragged and non-batch dimension is not supported for nested "
+                "tensors"
+            )
+        return _reduce_ragged(func, name, x, keepdim, options)
+    inner = [d - 1 for d in dims]
+    result = func(
+        plain(x), inner[0] if isinstance(dim, int) or len(inner) == 1 else inner, keepdim, **options
+    )
+    shift = 0 if keepdim else sum(d < at for d in dims)
+    if isinstance(result, rushlight.Tensor):
+        return x._like(result, at - shift)
+    return type(result)(tuple(x._like(part, at - shift) for part in result))
+
+
+def _reduce_ragged(func, name, x, keepdim, options):
+    """One result for each component."""
+    if name == "mean":
+        total = _reduce_ragged(rushlight.sum, "sum", x, keepdim, options)
+        lengths = x._component_lengths()
+        shape = [-1] + [1] * (total.dim() - 1)
+        return total / lengths.to(total.dtype).view(shape)
+    padded = to_padded(x, _filler(name, x.dtype))
+    return func(padded, x._ragged_idx, keepdim, **options)
+
+
+# --- padding --------------------------------------------------------------------------------------
+
+
+def _refuse_holes(name, x):
+    if x._lengths is not None:
+        raise RuntimeError(f"{name}(): not supported for nested tensors with holes")
+
+
+@_rule("to_padded_tensor", "nested_to_padded_tensor")
+def _to_padded_tensor(func, x, padding, output_size=None, out=None):
+    return to_padded(x, padding, output_size)
+
+
+def to_padded(x, padding, output_size=None):
+    """The components below each other, `padding` where one ends."""
+    _refuse_holes("to_padded_tensor", x)
+    at, values = x._ragged_idx, plain(x)
+    rows = values.movedim(at - 1, 0)
+    sizes = [len(x), x._max_seqlen, *rows.shape[1:]]
+    result = rows.new_full(sizes, padding).index_put(_places(x), rows).movedim(1, at)
+    if output_size is None:
+        return result
+    extra = [wanted - n for wanted, n in zip(output_size, result.shape, strict=True)]
+    if min(extra) < 0 or extra[0]:
+        raise RuntimeError(
+            f"to_padded_tensor(): the output size {tuple(output_size)} is smaller than the padded tensor's "
+            f"{tuple(result.shape)}"
+        )
+    return rushlight.nn.functional.pad(result, [n for e in reversed(extra) for n in (0, e)], value=padding)
+
+
+def _from_padded(padded, like):
+    return like._like(padded.movedim(like._ragged_idx, 1)[_places(like)].movedim(0, like._ragged_idx - 1))
+
+
+# --- shapes ---------------------------------------------------------------------------------------
+
+
+def _inner(name, x, dim, extra=0):
+    """A dimension of the values, which must not be the ragged one."""
+    dim = _wrap(name, dim, x.dim() + extra)
+    if dim == 0:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
+    if not extra and dim == x._ragged_idx:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor on ragged dim")
+    return dim - 1
+
+
+@_rule("transpose", "swapaxes", "swapdims")
+def _transpose(func, x, dim0, dim1):
+    a, b = (_wrap("transpose", d, x.dim()) for d in (dim0, dim1))
+    if 0 in (a, b):
+        raise ValueError("Transpose is not supported on the batch dimension for jagged NT")
+    at = {a: b, b: a}.get(x._ragged_idx, x._ragged_idx)
+    return x._like(plain(x).transpose(a - 1, b - 1), at)
+
+
+@_rule("permute")
+def _permute(func, x, *dims):
+    dims = dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
+    order = [_wrap("permute", d, x.dim()) for d in dims]
+    if not order or order[0] != 0:
+        raise ValueError("Permute is not supported on the batch dimension for jagged NT")
+    return x._like(plain(x).permute([d - 1 for d in order[1:]]), order.index(x._ragged_idx))
+
+
+@_rule("unsqueeze")
+def _unsqueeze(func, x, dim):
+    dim = _inner("unsqueeze", x, dim, extra=1)
+    return x._like(plain(x).unsqueeze(dim), x._ragged_idx + (dim < x._ragged_idx))
+
+
+@_rule("squeeze")
+def _squeeze(func, x, dim=None):
+    if dim is None:
+        raise RuntimeError("squeeze(): For nested tensors, squeeze without the dim argument is not supported")
+    dim = _inner("squeeze", x, dim)
+    values = plain(x).squeeze(dim)
+    return x._like(values, x._ragged_idx - (values.dim() < x.dim() - 1 and dim < x._ragged_idx - 1))
+
+
+@_rule("flatten")
+def _flatten(func, x, start_dim=0, end_dim=-1):
+    first, last = (_wrap("flatten", d, x.dim()) for d in (start_dim, end_dim))
+    if first == 0:
+        raise RuntimeError("flatten(): not supported for NestedTensor on dim=0")
+    if first <= x._ragged_idx <= last and first != last:
+        raise RuntimeError("flatten(): not supported for NestedTensor on ragged dim")
+    at = x._ragged_idx - (last - first if last < x._ragged_idx else 0)
+    return x._like(plain(x).flatten(first - 1, last - 1), at)
+
+
+@_rule("unflatten")
+def _unflatten(func, x, dim, sizes):
+    dim = _inner("unflatten", x, dim)
+    return x._like(
+        plain(x).unflatten(dim, sizes), x._ragged_idx + (len(sizes) - 1) * (dim < x._ragged_idx - 1)
+    )
+
+
+@_rule("view", "reshape", "expand")
+def _view(func, x, *sizes):
+    sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
+    name, values, at = func.__name__, plain(x), x._ragged_idx
+    if len(sizes) < 2 or sizes[0] not in (len(x), -1):
+        raise RuntimeError(f"{name}(): cannot take a NestedTensor of shape {tuple(x.shape)} to {sizes}")
+    named = [d for d, n in enumerate(sizes) if n == x._ragged]
+    ragged = named[0] if named else at if at < len(sizes) and sizes[at] == -1 else None
+    if ragged is None or (ragged != at and name != "expand" and list(x.shape[1:at]) != sizes[1:at]):
+        raise RuntimeError(
+            f"{name}(): the ragged dimension of shape {tuple(x.shape)} must stay where it is, got {sizes}"
+        )
+    sizes[ragged] = values.shape[at - 1]
+    return x._like(func(values, sizes[1:]), ragged)
+
+
+@_rule("cat", "concat", "concatenate", "stack")
+def _join(func, tensors, dim=0, **options):
+    like, stacks = _nested_in(tensors), func.__name__ == "stack"
+    for t in tensors:
+        if not isinstance(t, NestedTensor) or t._ragged != like._ragged or t._ragged_idx != like._ragged_idx:
+            raise RuntimeError(
+                f"{func.__name__}(): expected each tensor in given list to be nested with the same lengths"
+            )
+    dim = _inner(func.__name__, like, dim, extra=int(stacks))
+    return like._like(
+        func([plain(t) for t in tensors], dim), like._ragged_idx + (stacks and dim < like._ragged_idx)
+    )
+
+
+@_rule("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split")
+def _pieces(func, x, how, dim=0):
+    if _wrap(func.__name__, dim, x.dim()) == 0:
+        if func.__name__ != "chunk":
+            _inner(func.__name__, x, dim)
+        groups, n = x.unbind(), -(-len(x) // how)
+        return tuple(jagged_from_list(list(groups[i : i + n]))[0] for i in range(0, len(groups), n))
+    return tuple(x._like(part) for part in func(plain(x), how, _inner(func.__name__, x, dim)))
+
+
+@_rule("select")
+def _select(func, x, dim, index):
+    if _wrap("select", dim, x.dim()) == 0:
+        return x.unbind()[index]
+    dim = _inner("select", x, dim)
+    return x._like(plain(x).select(dim, index), x._ragged_idx - (dim < x._ragged_idx - 1))
+
+
+@_rule("narrow")
+def _narrow(func, x, dim, start, length):
+    return x._like(plain(x).narrow(_inner("narrow", x, dim), start, length))
+
+
+@_rule("__getitem__")
+def _getitem(func, x, index):
+    index = index if isinstance(index, tuple) else (index,)
+    if Ellipsis in [i if i is Ellipsis else None for i in index]:
+        at = [i is Ellipsis for i in index].index(True)
+        index = (*index[:at], *[slice(None)] * (x.dim() - len(index) + 1), *index[at + 1 :])
+    first, *rest = index
+    if isinstance(first, int):
+        return x.unbind()[first][tuple(rest)] if rest else x.unbind()[first]
+    if any(i is None or isinstance(i, (list, rushlight.Tensor)) for i in index):
+        raise NotImplementedError("__getitem__(): jagged nested tensors take numbers and slices only")
+    for d, i in enumerate(index):
+        if d in (0, x._ragged_idx) and i != slice(None):
+            raise RuntimeError(f"slice(): not supported for NestedTensor on dim={d}")
+    inner = tuple(rest)
+    return x._like(
+        plain(x)[inner], x._ragged_idx - sum(isinstance(i, int) for i in rest[: x._ragged_idx - 1])
+    )
+
+
+@_rule("unbind")
+def _unbind(func, x, dim=0):
+    return x.unbind(dim)
+
+
+@_rule("contiguous")
+def _contiguous(func, x, memory_format=rushlight.contiguous_format):
+    if x._lengths is None:
+        return x._like(plain(x).contiguous())
+    return jagged_from_list(list(x.unbind()))[0]
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+@_rule("softmax", "log_softmax", "softmin", "_softmax", "_log_softmax")
+def _softmax(func, x, dim=None, *args, **kwargs):
+    if dim is None:
+        raise RuntimeError("softmax(): expected a dim for a nested tensor")
+    dim, kwargs = _wrap("softmax", dim, x.dim()), {k: v for k, v in kwargs.items() if k != "_stacklevel"}
+    if dim == 0:
+        raise RuntimeError(
+            "softmax(): not supported when reducing across the batch dimension for NestedTensor"
+        )
+    if dim != x._ragged_idx:
+        return x._like(func(plain(x), dim - 1, *args, **kwargs))
+    filler = float("inf") if func.__name__ == "softmin" else float("-inf")
+    return _from_padded(func(to_padded(x, filler), dim, *args, **kwargs), x)
+
+
+@_rule("linear")
+def _linear(func, input, weight, bias=None):
+    if not isinstance(input, NestedTensor) or input._ragged_idx == input.dim() - 1:
+        raise RuntimeError(
+            "linear(): expected a nested input whose last dimension is not ragged, and dense weights"
+        )
+    return input._like(func(plain(input), weight, bias))
+
+
+@_rule("layer_norm", "rms_norm")
+def _norm(func, input, normalized_shape, *args, **kwargs):
+    if len(normalized_shape) >= input.dim() - input._ragged_idx:
+        raise RuntimeError(
+            f"{func.__name__}(): normalizing over the ragged dimension not supported for NestedTensor"
+        )
+    return input._like(func(plain(input), normalized_shape, *args, **kwargs))
+
+
+@_rule("matmul", "bmm", "__matmul__", "__rmatmul__", "mm")
+def _matmul(func, a, b):
+    if func.__name__ == "__rmatmul__":
+        a, b = b, a
+    if isinstance(a, NestedTensor) and isinstance(b, NestedTensor):
+        contracted = a._ragged_idx == a.dim() - 1 and b._ragged_idx == b.dim() - 2 and a._ragged == b._ragged
+        if not contracted:
+            raise RuntimeError(
+                f"matmul(): not supported between inputs of shapes {tuple(a.shape)} and {b.shape}"
+            )
+        return rushlight.stack([x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)])
+    if isinstance(a, NestedTensor) and a._ragged_idx < a.dim() - 1:
+        if b.dim() <= 2:
+            return a._like(plain(a) @ b, a._ragged_idx)
+        if b.dim() == a.dim() and b.shape[0] == len(a):
+            products = [x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)]
+            return a._like(rushlight.cat(products, a._ragged_idx - 1))
+    shapes = [tuple(t.shape) for t in (a, b)]
+    raise RuntimeError(f"matmul(): not supported between inputs of shapes {shapes[0]} and {shapes[1]}")
+
+
+@_rule("scaled_dot_product_attention")
+def _attention(
+    func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """Component by component: no work on padding."""
+    tensors = query, key, value
+    if not all(isinstance(t, NestedTensor) and t.dim() == 4 and t._ragged_idx == 2 for t in tensors):
+        raise RuntimeError(
+            "scaled_dot_product_attention(): expected query, key and value to be nested with shape "
+            f"(batch, heads, j, size), got shapes {[tuple(t.shape) for t in tensors]}"
+        )
+    if attn_mask is not None:
+        raise RuntimeError("scaled_dot_product_attention(): attn_mask is not supported for NestedTensor")
+    if key._ragged != value._ragged or len(key) != len(query):
+        raise RuntimeError("scaled_dot_product_attention(): key and value must have the same lengths")
+    options = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    results = [
+        func(*(t.unsqueeze(0) for t in parts), **options).squeeze(0)
+        for parts in zip(*(t.unbind() for t in tensors), strict=True)
+    ]
+    return query._like(rushlight.cat(results, 1).transpose(0, 1).contiguous().transpose(0, 1))
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+@_rule("equal", "allclose")
+def _same(func, a, b, *args, **kwargs):
+    if (
+        not all(isinstance(t, NestedTensor) for t in (a, b))
+        or a._ragged_idx != b._ragged_idx
+        or len(a) != len(b)
+    ):
+        return False
+    pairs = list(zip(a.unbind(), b.unbind(), strict=True))
+    return all(x.shape == y.shape and func(x, y, *args, **kwargs) for x, y in pairs)
+
+
+@_rule("size", "dim", "numel", "stride", "is_contiguous", "ndimension", "nelement", "values", "offsets")
+def _fact(func, x, *args, **kwargs):
+    name = {"ndimension": "dim", "nelement": "numel"}.get(func.__name__, func.__name__)
+    return getattr(x, name)(*args, **kwargs)
+
+
+@_rule("is_nonzero", "item", "__bool__", "__float__", "__int__")
+def _one_number(func, x):
+    raise RuntimeError(f"{func.__name__}(): a nested tensor is not one number; use .values()")
+
+
+@_rule("__deepcopy__")
+def _deepcopy(func, x, memo):
+    if id(x) not in memo:
+        copied = x._like(plain(x).detach().clone())
+        memo[id(x)] = copied.requires_grad_() if x.requires_grad else copied
+    return memo[id(x)]
+
+
+@_rule("dropout")
+def _dropout(func, input, *args, **kwargs):
+    return input._like(func(plain(input), *args, **kwargs))

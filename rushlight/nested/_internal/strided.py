@@ -1,0 +1,317 @@
+"""Strided nested tensors: components of any sizes of one rank, one after the other in a flat buffer."""
+
+import rushlight
+from rushlight import _C
+from rushlight.nested._internal.nested_tensor import plain
+
+__all__ = ["StridedNestedTensor", "strided_from_list"]
+
+# On the buffer as a whole: numbers, or nested operands of the same sizes.
+_BUFFERWISE = set(
+    """
+    abs add clamp clone contiguous cos detach div dropout empty_like eq exp fill_ float double half
+    bfloat16 ge gelu gt logical_not mul ne neg ones_like rand_like randn_like relu sgn sigmoid silu
+    sin sqrt sub tanh to where zero_ zeros_like le lt isinf isnan isfinite masked_fill copy_ rsub
+    log long int bool pow cpu square type type_as __rpow__ __rsub__ __rdiv__ __rtruediv__
+    true_divide leaky_relu elu alpha_dropout bernoulli
+    """.split()
+)
+# On each component: a dimension argument counts the batch.
+_COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "bmm", "__matmul__"}
+_SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "chunk", "narrow", "unflatten"}
+
+
+class StridedNestedTensor(rushlight.Tensor):
+    """A nested tensor of layout ``torch.strided``; it is an alias of its buffer."""
+
+    def __new__(cls, buffer, sizes, requires_grad=False):
+        """A flat `buffer` of components of `sizes`."""
+        with _C.DisableTorchFunctionSubclass():
+            self = buffer.as_subclass(cls)
+            if requires_grad:
+                self = self.detach().as_subclass(cls).requires_grad_()
+        self._sizes = [tuple(size) for size in sizes]
+        return self
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    is_nested = property(lambda self: True)
+    layout = property(lambda self: rushlight.strided)
+    ndim = property(lambda self: self.dim())
+
+    def dim(self):
+        """One more than the components have."""
+        return len(self._sizes[0]) + 1 if self._sizes else 1
+
+    def size(self, dim=None):
+        """The size of a dimension that all components agree on."""
+        if dim is None:
+            return self.shape
+        if not -self.dim() <= dim < self.dim():
+            raise IndexError(f"Dimension out of range: {dim} of a nested tensor with {self.dim()} dimensions")
+        dim %= self.dim()
+        found = {len(self._sizes)} if dim == 0 else {size[dim - 1] for size in self._sizes}
+        if len(found) != 1:
+            raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
+        return found.pop()
+
+    @property
+    def shape(self):
+        """Refused: the components have different shapes."""
+        raise RuntimeError(
+            "a nested tensor of layout torch.strided has no shape; .size(dim) gives the sizes that all "
+            "components agree on"
+        )
+
+    def numel(self):
+        """The number of elements of all components."""
+        return plain(self).numel()
+
+    def is_contiguous(self, memory_format=rushlight.contiguous_format):
+        """Always: operations pack their results."""
+        return True
+
+    def values(self):
+        """The buffer."""
+        return plain(self)
+
+    def _nested_tensor_size(self):
+        return rushlight.tensor(self._sizes, dtype=rushlight.int64)
+
+    def unbind(self, dim=0):
+        """The components, as views of the buffer."""
+        if dim != 0:
+            raise RuntimeError(
+                f"NestedTensor can only be unbound along dimension 0 got dimension {dim} instead."
+            )
+        counts = [rushlight.Size(size).numel() for size in self._sizes]
+        parts = plain(self).split(counts)
+        return tuple(part.view(size) for part, size in zip(parts, self._sizes, strict=True))
+
+    def __len__(self):
+        return len(self._sizes)
+
+    def __iter__(self):
+        return iter(self.unbind())
+
+    def to_padded_tensor(self, padding, output_size=None):
+        """The components in one dense tensor, `padding` where one is smaller."""
+        if not self._sizes:
+            return plain(self)
+        most = [max(sizes) for sizes in zip(*self._sizes, strict=True)]
+        wanted = [len(self), *most] if output_size is None else list(output_size)
+        if len(wanted) != self.dim() or any(w < m for w, m in zip(wanted, [len(self), *most], strict=True)):
+            raise RuntimeError(
+                "Value in output_size is less than NestedTensor padded size. Truncation is not supported: "
+                f"{wanted}"
+            )
+        pad = rushlight.nn.functional.pad
+        rows = [
+            pad(
+                t,
+                [n for w, m in zip(wanted[:0:-1], reversed(t.shape), strict=True) for n in (0, w - m)],
+                value=padding,
+            )
+            for t in self.unbind()
+        ]
+        return rushlight.stack(rows)
+
+    @property
+    def grad(self):
+        """The gradient, a nested tensor of the same sizes."""
+        with _C.DisableTorchFunctionSubclass():
+            found = rushlight.Tensor.grad.__get__(self)
+        return None if found is None else self._gradient(found)
+
+    @grad.setter
+    def grad(self, value):
+        with _C.DisableTorchFunctionSubclass():
+            rushlight.Tensor.grad.__set__(
+                self, plain(value) if isinstance(value, StridedNestedTensor) else value
+            )
+
+    def _gradient(self, values):
+        return values if isinstance(values, StridedNestedTensor) else StridedNestedTensor(values, self._sizes)
+
+    def __repr__(self, *, tensor_contents=None):
+        parts = ",\n".join("  " + repr(t.detach()).replace("\n", "\n  ") for t in self.unbind())
+        grad = ", requires_grad=True" if self.requires_grad else ""
+        grad = f", grad_fn={self.grad_fn}" if self.grad_fn else grad
+        return f"nested_tensor([\n{parts}\n]{grad})"
+
+    def __reduce_ex__(self, protocol):
+        return StridedNestedTensor, (plain(self.detach()), self._sizes, self.requires_grad)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return _call(func, args, kwargs or {})
+
+
+def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
+    """The nested tensor of some tensors of one rank."""
+    tensors = [t.to(device=device, dtype=dtype) for t in tensors]
+    if len({t.dim() for t in tensors}) > 1 or len({t.dtype for t in tensors}) > 1:
+        raise RuntimeError(
+            "All Tensors given to nested_tensor must have the same dimension and dtype, got "
+            f"{[(tuple(t.shape), str(t.dtype)) for t in tensors]}"
+        )
+    buffer = rushlight.cat([t.reshape(-1) for t in tensors]) if tensors else rushlight.empty(0, dtype=dtype)
+    return StridedNestedTensor(buffer, [t.shape for t in tensors], requires_grad)
+
+
+def _call(func, args, kwargs):
+    from rushlight.nested._internal.ops import _AS_THEY_ARE
+
+    name = getattr(func, "__name__", str(func))
+    if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
+        with _C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+    if name == "requires_grad_":
+        with _C.DisableTorchFunctionSubclass():
+            func(*args, **kwargs)
+        return args[0]
+    nested = [a for a in [*args, *kwargs.values()] if isinstance(a, StridedNestedTensor)]
+    base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    if {name, base} & _BUFFERWISE and nested:
+        return _bufferwise(func, name, nested, args, kwargs)
+    if name in _SHIFTED:
+        return _shifted(func, name, *args, **kwargs)
+    if name in _COMPONENTWISE:
+        return _componentwise(func, args, kwargs)
+    if name in _OTHERS:
+        return _OTHERS[name](func, *args, **kwargs)
+    raise NotImplementedError(
+        f"{name}(): no rule for strided nested tensors; use layout=torch.jagged, .unbind() or "
+        ".to_padded_tensor()"
+    )
+
+
+def _bufferwise(func, name, nested, args, kwargs):
+    first = nested[0]
+    for other in nested[1:]:
+        if other._sizes != first._sizes:
+            raise RuntimeError(
+                f"{name} does not support broadcasting when given a NestedTensor: sizes {first._sizes} and "
+                f"{other._sizes}"
+            )
+
+    def operand(a):
+        if isinstance(a, StridedNestedTensor):
+            return plain(a)
+        if isinstance(a, rushlight.Tensor) and a.dim() > 0:
+            raise RuntimeError(
+                f"{name}: Expected both self and other to be nested, but got a nested and a non-nested tensor"
+            )
+        return a
+
+    result = func(*map(operand, args), **{k: operand(v) for k, v in kwargs.items()})
+    if name.endswith("_") and not name.endswith("__"):
+        return args[0]
+    return StridedNestedTensor(result, first._sizes)
+
+
+def _componentwise(func, args, kwargs):
+    first = next(a for a in [*args, *kwargs.values()] if isinstance(a, StridedNestedTensor))
+    pick = lambda a, i: a.unbind()[i] if isinstance(a, StridedNestedTensor) else a  # noqa: E731
+    return strided_from_list(
+        [
+            func(*(pick(a, i) for a in args), **{k: pick(v, i) for k, v in kwargs.items()})
+            for i in range(len(first))
+        ]
+    )
+
+
+def _inner(name, x, dim, extra=0):
+    dims = x.dim() + extra
+    if not -dims <= dim < dims or dim % dims == 0:
+        raise RuntimeError(
+            f"{name}(): not supported on dimension {dim} of a nested tensor with {dims} dimensions"
+        )
+    return dim % dims - 1
+
+
+def _shifted(func, name, x, *args, dim=None, **kwargs):
+    args = list(args)
+    kwargs.pop("_stacklevel", None)
+    count = 2 if name == "transpose" else 1
+    position = 1 if name == "chunk" else 0
+    extra = int(name == "unsqueeze")
+    if dim is not None:
+        args.insert(position, dim)
+    for i in range(position, min(position + count, len(args))):
+        args[i] = _inner(name, x, args[i], extra)
+    results = [func(t, *args, **kwargs) for t in x.unbind()]
+    if name == "chunk":
+        return tuple(strided_from_list(list(parts)) for parts in zip(*results, strict=True))
+    return strided_from_list(results)
+
+
+def _select(func, x, dim, index):
+    if dim == 0:
+        return x.unbind()[index]
+    inner = _inner("select", x, dim)
+    return strided_from_list([t.select(inner, index) for t in x.unbind()])
+
+
+def _getitem(func, x, index):
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if isinstance(first, int):
+        return x.unbind()[first][tuple(rest)] if rest else x.unbind()[first]
+    if first == slice(None):
+        return strided_from_list([t[tuple(rest)] for t in x.unbind()])
+    raise NotImplementedError("__getitem__(): strided nested tensors take a number or : for the batch")
+
+
+def _reshape(func, x, *sizes):
+    sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
+    if len(sizes) < 2 or sizes[0] not in (-1, len(x)):
+        raise RuntimeError(
+            f"reshape(): the batch dimension of a nested tensor of {len(x)} must stay, got {sizes}"
+        )
+    results = []
+    for t in x.unbind():  # -1 keeps the size that the component has there, as it may differ
+        shape = [t.shape[d] if n == -1 and d < t.dim() else n for d, n in enumerate(sizes[1:])]
+        results.append(t.reshape(shape))
+    return strided_from_list(results)
+
+
+def _sum(func, x, dim=None, keepdim=False, *, dtype=None):
+    if dim is None:
+        return plain(x).sum(dtype=dtype)
+    if not keepdim:
+        raise RuntimeError("NestedTensor always requires keepdim=True for now.")
+    inner = [_inner("sum", x, d) for d in ([dim] if isinstance(dim, int) else dim)]
+    return strided_from_list([t.sum(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
+
+
+def _attention(func, query, key, value, *args, **kwargs):
+    parts = zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
+    return strided_from_list(
+        [func(*(t.unsqueeze(0) for t in part), *args, **kwargs).squeeze(0) for part in parts]
+    )
+
+
+def _equal(func, a, b):
+    both = isinstance(a, StridedNestedTensor) and isinstance(b, StridedNestedTensor)
+    return both and a._sizes == b._sizes and func(plain(a), plain(b))
+
+
+def _deepcopy(func, x, memo):
+    if id(x) not in memo:
+        memo[id(x)] = StridedNestedTensor(plain(x).detach().clone(), x._sizes, x.requires_grad)
+    return memo[id(x)]
+
+
+_OTHERS = {
+    "select": _select,
+    "__getitem__": _getitem,
+    "reshape": _reshape,
+    "view": _reshape,
+    "sum": _sum,
+    "mean": lambda func, x: plain(x).mean(),
+    "equal": _equal,
+    "scaled_dot_product_attention": _attention,
+    "__deepcopy__": _deepcopy,
+    "_nested_tensor_size": lambda func, x: x._nested_tensor_size(),
+}

@@ -1,0 +1,313 @@
+"""Nested tensors against PyTorch: making them, what functions do with them, gradients, refusals."""
+
+import copy
+import pickle
+
+import pytest
+
+import rushlight
+
+oracle = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*nested")
+
+BOTH = [rushlight, oracle]
+
+
+def parts(t):
+    return t.arange(6.0).view(2, 3), t.arange(12.0).view(4, 3) / 4
+
+
+def jagged(t, **options):
+    return t.nested.nested_tensor(list(parts(t)), layout=t.jagged, **options)
+
+
+def strided(t, **options):
+    return t.nested.nested_tensor(list(parts(t)), **options)
+
+
+def shown(x):
+    """A value, nested or not, in a form that compares across both libraries."""
+    if isinstance(x, (list, tuple)):
+        return [shown(v) for v in x]
+    if not hasattr(x, "is_nested"):
+        return str(x)
+    if x.is_nested:
+        return ["nested", str(x.layout), str(x.dtype), [rounded(part.tolist()) for part in x.unbind()]]
+    return [str(x.dtype), tuple(x.shape), rounded(x.tolist())]
+
+
+def rounded(values):
+    if isinstance(values, list):
+        return [rounded(v) for v in values]
+    return float(f"{values:.4g}") if isinstance(values, float) else values
+
+
+def flipped(t, x):
+    return t.nested.nested_tensor_from_jagged(x.values().flip(0), x.offsets())
+
+
+JAGGED = {
+    "facts": lambda t, n: [n.size(0), n.size(-1), n.dim(), n.is_nested, n.layout, n.dtype, n.numel(), len(n)],
+    "parts": lambda t, n: [
+        n.values(),
+        n.offsets(),
+        n.lengths(),
+        n.unbind(),
+        n[1],
+        n[0, 1],
+        n.is_contiguous(),
+    ],
+    "shape": lambda t, n: [
+        n.shape[0],
+        n.shape[2],
+        n.size(1) == (n * 2).size(1),
+        n.size(1) == jagged(t).size(1),
+    ],
+    "unary": lambda t, n: [n.exp(), -n, n.sqrt(), t.nn.functional.gelu(n), n.isnan(), n.bool(), n.double()],
+    "binary": lambda t, n: [n + n, n * 2, 2 - n, n == n, n / (n + 1), n + flipped(t, n), n > 1, n**2],
+    "broadcast": lambda t, n: [
+        n + t.ones(3),
+        n * t.arange(2.0).view(2, 1, 1),
+        n + t.ones(2, 1, 3),
+        n + t.arange(24.0).view(2, 4, 3),
+        n * n.sum(-1, keepdim=True),
+    ],
+    "where": lambda t, n: [t.where(n > 2, n, -n), n.masked_fill(n > 2, 0), n.clamp(1, 2)],
+    "in place": lambda t, n: [
+        n.clone().add_(1),
+        n.clone().fill_(2),
+        t.zeros_like(n).copy_(n),
+        n.clone().mul_(n),
+    ],
+    "like": lambda t, n: [t.zeros_like(n), t.ones_like(n), n.clone(), n.detach(), n.to(t.float64), n.half()],
+    "sum": lambda t, n: [n.sum(), n.sum(1), n.sum(1, keepdim=True), n.sum(2), n.sum(-1, keepdim=True)],
+    "mean": lambda t, n: [n.mean(), n.mean(dim=1), n.mean(-1)],
+    "extremes": lambda t, n: [n.amax(dim=1), n.amin(2), n.max(), n.max(1), n.argmax(1), n.prod(1)],
+    "any": lambda t, n: [(n > 1).any(), (n > 1).all(1), (n > 1).any(2)],
+    "softmax": lambda t, n: [n.softmax(1), n.softmax(-1), t.nn.functional.log_softmax(n, 2)],
+    "padded": lambda t, n: [
+        n.to_padded_tensor(-1.0),
+        n.to_padded_tensor(0.0, (2, 5, 3)),
+        t.nested.to_padded_tensor(n, 0.0),
+    ],
+    "transpose": lambda t, n: [n.transpose(1, 2), n.transpose(1, 2).values(), n.permute(0, 2, 1) * 2],
+    "shapes": lambda t, n: [
+        n.unsqueeze(-1),
+        n.unsqueeze(-1).squeeze(-1),
+        n.view(2, -1, 3, 1),
+        n.view(2, n.size(1), 1, 3),
+        n.reshape(2, -1, 1, 3),
+        n.unflatten(-1, (3, 1)).flatten(2, 3),
+        n.expand(2, -1, 3),
+    ],
+    "pieces": lambda t, n: [n.chunk(3, -1), n.split(1, -1), n.select(2, 1), n[..., 0]],
+    "join": lambda t, n: [t.cat([n, n], -1), t.stack([n, n], -1)],
+    "linear": lambda t, n: [t.nn.functional.linear(n, t.ones(2, 3), t.ones(2)), n @ t.ones(3, 2)],
+    "norm": lambda t, n: [t.nn.functional.layer_norm(n, (3,)), t.nn.functional.rms_norm(n, (3,))],
+    "dropout": lambda t, n: [t.nn.functional.dropout(n, 0.0), t.nn.Dropout(0.5).eval()(n)],
+    "embedding": lambda t, n: t.nn.functional.embedding(
+        t.nested.nested_tensor([t.tensor([1, 2]), t.tensor([0])], layout=t.jagged), t.arange(6.0).view(3, 2)
+    ),
+    "repr": lambda t, n: repr(n).replace(str(n.size(1)), "j"),
+}
+
+
+@pytest.mark.parametrize("name", JAGGED)
+def test_jagged(name):
+    ours, theirs = (shown(JAGGED[name](t, jagged(t))) for t in BOTH)
+    assert ours == theirs
+
+
+STRIDED = {
+    "facts": lambda t, s: [s.size(0), s.size(2), s.dim(), s.is_nested, s.layout, s.numel(), s.values()],
+    "parts": lambda t, s: [s.unbind(), s[1], s.select(0, 0), s._nested_tensor_size()],
+    "pointwise": lambda t, s: [s + s, s * 2, s - 1, s.relu(), s.clone(), s.detach(), s.to(t.float64)],
+    "padded": lambda t, s: [s.to_padded_tensor(-1.0), s.to_padded_tensor(0, (2, 5, 4))],
+    "layers": lambda t, s: [
+        t.nn.functional.linear(s, t.ones(2, 3)),
+        s.softmax(-1),
+        t.nn.LayerNorm(3)(s).detach(),
+    ],
+    "product": lambda t, s: s @ s.transpose(1, 2),
+    "sum": lambda t, s: s.sum(-1, keepdim=True),
+    "reshape": lambda t, s: s.reshape(2, -1, 3, 1),
+    "repr": lambda t, s: repr(s),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED)
+def test_strided(name):
+    ours, theirs = (shown(STRIDED[name](t, strided(t))) for t in BOTH)
+    assert ours == theirs
+
+
+MAKERS = {
+    "lists": lambda t: [
+        t.nested.nested_tensor([[1.0, 2], [3.0]]),
+        t.nested.nested_tensor([[1.0, 2], [3.0]], layout=t.jagged, dtype=t.float64),
+    ],
+    "ragged second": lambda t: t.nested.nested_tensor([t.ones(2, 3), t.ones(2, 4)], layout=t.jagged),
+    "two ragged": lambda t: t.nested.nested_tensor([t.ones(2, 3), t.ones(3, 4)]),
+    "rows": lambda t: [
+        t.nested.as_nested_tensor(t.arange(12.0).view(2, 3, 2), layout=t.jagged),
+        t.nested.as_nested_tensor(t.arange(12.0).view(2, 3, 2)),
+    ],
+    "from jagged": lambda t: [
+        t.nested.nested_tensor_from_jagged(t.arange(10.0), t.tensor([0, 3, 10])),
+        t.nested.nested_tensor_from_jagged(t.arange(10.0), lengths=t.tensor([2, 8])).offsets(),
+        t.nested.nested_tensor_from_jagged(t.arange(10.0), t.tensor([0, 3, 10]), lengths=t.tensor([2, 4])),
+    ],
+    "narrow": lambda t: [
+        t.nested.narrow(t.arange(24.0).view(2, 4, 3), 1, t.tensor([0, 1]), t.tensor([2, 3]), layout=t.jagged),
+        t.nested.narrow(t.arange(24.0).view(2, 4, 3), 1, 0, t.tensor([2, 3]), layout=t.jagged).lengths(),
+        t.nested.narrow(t.arange(24.0).view(2, 4, 3), 1, 0, t.tensor([2, 3]), layout=t.jagged).contiguous(),
+    ],
+    "masked_select": lambda t: t.nested.masked_select(
+        t.arange(4.0).view(2, 2), t.tensor([[True, False], [True, True]])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_makers(name):
+    ours, theirs = (shown(MAKERS[name](t)) for t in BOTH)
+    assert ours == theirs
+
+
+REFUSED = {
+    "other lengths": lambda t: jagged(t) + jagged(t),
+    "batch sum": lambda t: jagged(t).sum(0),
+    "two sums": lambda t: jagged(t).sum((1, 2)),
+    "batch transpose": lambda t: jagged(t).transpose(0, 1),
+    "T": lambda t: jagged(t).T,
+    "ragged flatten": lambda t: jagged(t).flatten(1, 2),
+    "ragged slice": lambda t: jagged(t)[:, 0],
+    "batch cat": lambda t: t.cat([jagged(t), jagged(t)], 0),
+    "no rule": lambda t: jagged(t).cumsum(1),
+    "numpy": lambda t: jagged(t).numpy(),
+    "tolist": lambda t: jagged(t).tolist(),
+    "two ragged": lambda t: t.nested.nested_tensor([t.ones(2, 3), t.ones(3, 4)], layout=t.jagged),
+    "layout": lambda t: t.nested.nested_tensor([t.ones(2)], layout=t.sparse_coo),
+    "no cuts": lambda t: t.nested.nested_tensor_from_jagged(t.ones(3)),
+    "holes": lambda t: t.nested.nested_tensor_from_jagged(
+        t.arange(10.0), t.tensor([0, 3, 10]), lengths=t.tensor([2, 4])
+    ).to_padded_tensor(0.0),
+    "strided shape": lambda t: strided(t).shape,
+    "strided size": lambda t: strided(t).size(1),
+    "strided and dense": lambda t: strided(t) + t.ones(3),
+    "strided sum": lambda t: strided(t).sum(-1),
+    "layouts": lambda t: t.nested.as_nested_tensor(jagged(t), layout=t.strided),
+    "too small": lambda t: strided(t).to_padded_tensor(0, (2, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    for t in BOTH:
+        with pytest.raises((RuntimeError, ValueError, NotImplementedError)):
+            REFUSED[name](t)
+
+
+def test_cuts_are_checked():
+    for offsets in ([0, 5, 3], [0, 2, 9], [-1, 2, 3], [[0, 3]]):
+        with pytest.raises(RuntimeError):
+            rushlight.nested.nested_tensor_from_jagged(rushlight.ones(4), rushlight.tensor(offsets))
+
+
+def test_layout_belongs_to_nested_tensors():
+    with pytest.raises(RuntimeError, match="torch.nested"):
+        rushlight.ones(3, layout=rushlight.jagged)
+
+
+# --- gradients and modules: compared with the same computation component by component ----------------
+
+
+def attention(nn, heads, x):
+    """A block of self-attention, for nested and for plain batches."""
+    split = lambda layer: layer(x).unflatten(-1, (heads, -1)).transpose(1, 2)  # noqa: E731
+    query, key, value = (split(layer) for layer in nn[:3])
+    mixed = rushlight.nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+    return nn[4](rushlight.nn.functional.gelu(nn[3](mixed.transpose(1, 2).flatten(-2))) + x)
+
+
+def test_attention_block():
+    rushlight.manual_seed(0)
+    layers = rushlight.nn.ModuleList(
+        [rushlight.nn.Linear(8, 8) for _ in range(4)] + [rushlight.nn.LayerNorm(8)]
+    )
+    components = [rushlight.randn(n, 8) for n in (3, 1, 5)]
+    results = []
+    for nested in (True, False):
+        layers.zero_grad()
+        leaves = [c.clone().requires_grad_() for c in components]
+        if nested:
+            batch = rushlight.nested.as_nested_tensor(leaves, layout=rushlight.jagged)
+            outputs = attention(layers, 2, batch).unbind()
+        else:
+            outputs = [attention(layers, 2, leaf.unsqueeze(0)).squeeze(0) for leaf in leaves]
+        sum((o**3).sum() for o in outputs).backward()
+        results.append([*outputs, *(leaf.grad for leaf in leaves), *(p.grad for p in layers.parameters())])
+    for ours, expected in zip(*results, strict=True):
+        rushlight.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda n: n.sum(1),
+        lambda n: n.mean(1),
+        lambda n: n.amax(1),
+        lambda n: n.softmax(1).values(),
+        lambda n: n.to_padded_tensor(0.5),
+        lambda n: (n * n.sum(-1, keepdim=True)).values(),
+        lambda n: (n + rushlight.ones(2, 1, 3)).values() * n.values(),
+        lambda n: n.transpose(1, 2).unbind()[1],
+        lambda n: n.transpose(1, 2).matmul(n),
+    ],
+)
+def test_gradcheck(function):
+    def of_values(values):
+        return function(rushlight.nested.nested_tensor_from_jagged(values, offsets))
+
+    offsets = rushlight.tensor([0, 2, 6])
+    rushlight.manual_seed(1)
+    values = rushlight.randn(6, 3, dtype=rushlight.float64, requires_grad=True)
+    assert rushlight.autograd.gradcheck(of_values, (values,))
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+def test_leaves(make):
+    for t in BOTH:
+        x = make(t, requires_grad=True)
+        (x * 2).to_padded_tensor(0.0).sum().backward()
+        assert x.is_leaf and x.grad.is_nested
+        assert shown(x.grad) == shown(t.ones_like(x).detach() * 2)
+
+
+def test_gradient_of_a_nested_input_is_nested():
+    x = jagged(rushlight, requires_grad=True)
+    (gradient,) = rushlight.autograd.grad((x * x).sum(), x)
+    assert shown(gradient) == shown(x.detach() * 2)
+    optimizer = rushlight.optim.SGD([x], lr=0.5)
+    x.grad = gradient
+    optimizer.step()
+    assert shown(x.detach()) == shown(jagged(rushlight) * 0)
+
+
+def test_modules():
+    for t in BOTH:
+        model = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.ReLU(), t.nn.Dropout(0.0), t.nn.LayerNorm(4))
+        for make in (jagged, strided):
+            outputs = model(make(t)).unbind()
+            for ours, component in zip(outputs, parts(t), strict=True):
+                t.testing.assert_close(ours, model(component))
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+def test_copies(make):
+    x = make(rushlight, requires_grad=True)
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(other) is type(x) and other.requires_grad
+        assert shown(other.detach()) == shown(x.detach())
+        assert other.values().data_ptr() != x.values().data_ptr()
+    assert rushlight.equal(x, copy.deepcopy(x))
