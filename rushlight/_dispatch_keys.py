@@ -25,8 +25,14 @@ _NAMES = [
     "CompositeExplicitAutogradNonFunctional",
 ]
 
-DispatchKey = enum.IntEnum("DispatchKey", {name: i for i, name in enumerate(_NAMES)}, module=__name__)
-DispatchKey.__str__ = lambda self: f"DispatchKey.{self.name}"
+
+class _Key(enum.IntEnum):
+    def __str__(self):
+        return f"DispatchKey.{self.name}"
+
+
+_members = {name: number for number, name in enumerate(_NAMES)}
+DispatchKey = _Key("DispatchKey", _members, module=__name__)  # type: ignore[call-arg, arg-type]
 
 
 class DispatchKeySet:

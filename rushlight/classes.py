@@ -1,7 +1,7 @@
 """`torch.classes`: classes that libraries in C++ register. This build knows none."""
 
-__path__ = []  # programs walk over it as if it were a package
-loaded_libraries = set()
+__path__: list = []  # programs walk over it as if it were a package
+loaded_libraries: set = set()
 
 
 def load_library(path):

@@ -253,7 +253,7 @@ class KinetoStepTracker:
     """One step number for several callers that each count their own steps."""
 
     _current_step = 0
-    _step_dict = defaultdict(int)
+    _step_dict: dict = defaultdict(int)
 
     @classmethod
     def init_step_count(cls, requester):

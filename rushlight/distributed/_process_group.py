@@ -19,7 +19,7 @@ class Backend(str):
         UCC: ["cpu", "cuda"],
         MPI: ["cpu"],
     }
-    _makers = {}  # what register_backend added: name -> (maker, devices)
+    _makers: dict = {}  # what register_backend added: name -> (maker, devices)
 
     def __new__(cls, name: str):
         if not isinstance(name, str):

@@ -19,7 +19,7 @@ class RedOpType(enum.IntEnum):
     def __str__(self):
         return f"RedOpType.{self.name}"
 
-    __format__ = object.__format__
+    __format__ = object.__format__  # type: ignore[assignment]
 
 
 class ReduceOp:

@@ -209,7 +209,7 @@ class TCPStore(Store):
         if wait_for_workers and world_size:
             self._wait_for_workers(world_size, is_master)
 
-    _servers = {}  # by port, for several stores of one process
+    _servers: dict = {}  # by port, for several stores of one process
 
     def _serve(self, multi_tenant, listening):
         server = self._servers.get(self.port) if multi_tenant else None

@@ -13,7 +13,7 @@ from .store import PrefixStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
-_handlers = {}
+_handlers: dict = {}
 
 
 def register_rendezvous_handler(scheme, handler):

@@ -166,7 +166,7 @@ def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None
     """{"state": {name: ...}, "param_groups": [{"params": names, ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
     names = _names_of_parameters(model)
-    result = {"state": {}, "param_groups": []}
+    result: dict = {"state": {}, "param_groups": []}
     for optimizer in _optimizers(optimizers):
         for parameter, state in optimizer.state.items():
             kept = {key: _offloaded(value, options) for key, value in state.items()}
@@ -212,7 +212,8 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
     names = _names_of_parameters(model)
     for optimizer in _optimizers(optimizers):
         nested = state if "param_groups" in state else _unflattened(state, optimizer, names)
-        numbered, groups, number = {}, [], 0
+        numbered: dict = {}
+        groups, number = [], 0
         for group in optimizer.param_groups:
             members = [names[id(parameter)] for parameter in group["params"]]
             saved = next((g for g in nested["param_groups"] if members[0] in g["params"]), None)

@@ -24,7 +24,7 @@ class Worker:
     environment: dict
     files: dict = field(default_factory=dict)  # "stdout", "stderr" -> path
     tee: tuple = ()  # which of them are shown as well
-    process: subprocess.Popen = None
+    process: subprocess.Popen | None = None
     error_file: str = ""
 
 

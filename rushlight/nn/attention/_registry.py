@@ -8,7 +8,7 @@ __all__ = [
     "restore_flash_attention_impl",
 ]
 
-_registered = {}
+_registered: dict = {}
 _active = None  # the name and what its function returned
 
 

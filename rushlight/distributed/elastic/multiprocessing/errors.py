@@ -41,7 +41,7 @@ def record_uncaught_exceptions() -> None:
         record_exception(error)
         show(kind, error, trace)
 
-    hook._records = True
+    hook._records = True  # type: ignore[attr-defined]
     sys.excepthook = hook
 
 

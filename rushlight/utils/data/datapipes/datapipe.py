@@ -3,6 +3,7 @@
 import functools
 import inspect
 import pickle
+from abc import ABCMeta
 
 from rushlight.utils.data.dataset import Dataset, IterableDataset
 
@@ -49,7 +50,7 @@ def _plain_class(annotation):
     return found if isinstance(found, type) and found is not Any else object
 
 
-class _DataPipeMeta(type(IterableDataset)):  # type: ignore[misc]
+class _DataPipeMeta(ABCMeta):
     """The class of pipe classes."""
 
 
