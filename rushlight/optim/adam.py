@@ -49,6 +49,13 @@ class Adam(_PerParameter):
         _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
         if isinstance(betas[0], rushlight.Tensor) != isinstance(betas[1], rushlight.Tensor):
             raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, rushlight.Tensor) and foreach and not capturable:
+                raise ValueError(
+                    f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True"
+                )
+            if isinstance(beta, rushlight.Tensor) and beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{i}] must be 1-element")
         defaults = {
             "lr": lr,
             "betas": betas,

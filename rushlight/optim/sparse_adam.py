@@ -18,16 +18,18 @@ class SparseAdam(_PerParameter):
         _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
-        sparse = [
-            (g, i)
+        self._refuse("Sparse", lambda p: p.is_sparse, "requires dense parameter tensors")
+        self._refuse("Complex", rushlight.is_complex, "does not support complex parameters")
+
+    def _refuse(self, kind, is_bad, why):
+        bad = [
+            [g, i]
             for g, group in enumerate(self.param_groups)
             for i, p in enumerate(group["params"])
-            if p.is_sparse
+            if is_bad(p)
         ]
-        if sparse:
-            raise ValueError(
-                f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors"
-            )
+        if bad:
+            raise ValueError(f"{kind} params at indices {bad}: SparseAdam {why}")
 
     def _start(self, group, p, state):
         state["step"] = 0

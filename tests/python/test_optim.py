@@ -201,6 +201,9 @@ def test_one_missing_momentum_buffer_uses_the_loop():
         lambda lib, p: lib.optim.Adam([p], betas=(lib.tensor(0.9), 0.9)),
         lambda lib, p: lib.optim.Adam([p], lr=lib.tensor(0.1), foreach=True),
         lambda lib, p: lib.optim.Adam([p], fused=True, differentiable=True),
+        lambda lib, p: lib.optim.Adam([p], betas=(lib.tensor(0.9), lib.tensor(0.99)), foreach=True),
+        lambda lib, p: lib.optim.AdamW([p], betas=(lib.tensor([0.9, 0.8]), lib.tensor(0.99))),
+        lambda lib, p: lib.optim.SparseAdam([lib.zeros(2, dtype=lib.complex64)]),
     ],
 )
 def test_messages(build):
