@@ -11,7 +11,7 @@ from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
 from ._files import load, save
-from ._sizes import _Specialized, apply, plan, sizes_to_try
+from ._sizes import _Specialized, apply, ends, plan, sizes_to_try, verify
 from ._trace import input_names, trace_module
 from .dynamic_shapes import Constraint, Dim, UserError, ValueRanges, dims
 from .exported_program import (
@@ -118,7 +118,23 @@ class _Dynamics:
 
     def _plan(self, symbols):
         corners, beyond = sizes_to_try(symbols)
-        return plan(self.base.graph, [(c, self._at(c)) for c in corners], self._at(beyond), beyond, symbols)
+        traces = [(corner, self._at(corner)) for corner in corners]
+        planned = plan(self.base.graph, traces, self._at(beyond), beyond, symbols)
+        for name, symbol in symbols.items():
+            self._check_ends(planned, name, symbol)
+        return planned
+
+    def _check_ends(self, planned, name, symbol):
+        """The smallest and the largest size too; where one is special, the range begins at two."""
+        low, high = ends(symbol)
+        for size in (high, low):
+            sizes = {**self.example, name: size}
+            try:
+                verify(planned, self.base.graph, self._at(sizes), sizes, only_work=size == 1)
+            except _Specialized:
+                if size > 1 or symbol.value < 2:
+                    raise
+                symbol.lower = 2
 
     def _at(self, sizes):
         sizes = {**self.example, **sizes}

@@ -16,6 +16,10 @@ from rushlight.utils import _pytree as pytree
 from .dynamic_shapes import UserError
 
 MOST_SYMBOLS = 4
+_LARGE = 1 << 12
+_LAYOUT = frozenset(
+    "alias clone contiguous detach _reshape_alias reshape squeeze unsqueeze _unsafe_view view".split()
+)
 _STEPS = (5, 12)  # how far the further sizes lie from the example's
 
 
@@ -115,6 +119,41 @@ def plan(base, traces, check, check_sizes, symbols):
             if not all(_same(column[0], value) for value in column):
                 found.append((node, i, _explain(node, column, traces, check_sizes, symbols)))
     return found
+
+
+def _work(graph):
+    """The nodes that do more than lay the same elements out in another way."""
+    return [n for n in graph.nodes if getattr(n.target, "_opname", "") not in _LAYOUT]
+
+
+def verify(planned, base, graph, sizes, only_work=False):
+    """Raise unless a trace at further sizes is what the plan says.
+
+    ``only_work`` lets layouts differ: at size 1 a view often does what takes a copy at others.
+    """
+    rows = zip(base.nodes, graph.nodes)
+    if only_work:
+        ours, theirs = _work(base), _work(graph)
+        if [(n.op, n.target) for n in ours] != [(n.op, n.target) for n in theirs]:
+            raise _Specialized(f"takes another path at {sizes}")
+        rows = zip(ours, theirs)
+    else:
+        _check_alike(base, graph)
+    expected = {(node, i): polynomial for node, i, polynomial in planned}
+    for node, other in rows:
+        for i, (value, theirs) in enumerate(zip(_leaves(node), _leaves(other))):
+            if only_work and isinstance(value, Node) and isinstance(theirs, Node):
+                continue
+            polynomial = expected.get((node, i))
+            value = value if polynomial is None else int(polynomial.at(sizes))
+            if not _same(value, theirs):
+                raise _Specialized(f"computes {theirs!r} at {sizes} in `{node.format_node()}`, not {value!r}")
+
+
+def ends(symbol):
+    """The smallest and a large size in the range, where programs like to differ."""
+    large = symbol.upper if symbol.upper <= _LARGE else max(_LARGE, symbol.value)
+    return max(symbol.lower, 1), int(large)
 
 
 def apply(planned, graph, source_of):

@@ -186,6 +186,36 @@ class ByValue(nn.Module):
         return x if x.sum() > 0 else -x
 
 
+class Single(nn.Module):
+    def forward(self, x):
+        return x + 1 if x.shape[0] == 1 else x - 1
+
+
+class Squeezing(nn.Module):
+    def forward(self, x):
+        return x.squeeze() * 2
+
+
+class Large(nn.Module):
+    def forward(self, x):
+        return x + 1 if x.shape[0] > 1000 else x - 1
+
+
+def test_the_ends_of_the_range_are_tried():
+    squeezed = export(Squeezing(), (torch.ones(4, 3),), dynamic_shapes=({0: Dim("n")},)).module()
+    assert squeezed(torch.ones(1, 3)).shape == (3,) and squeezed(torch.ones(9, 3)).shape == (9, 3)
+    program = export(Single(), (torch.ones(4, 3),), dynamic_shapes=({0: Dim("n")},))
+    assert str(program.range_constraints) == "{'n': VR[2, int_oo]}"
+    made = program.module()
+    assert made(torch.ones(9, 3)).shape == (9, 3)
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] >= 2"):
+        made(torch.ones(1, 3))
+    for most in (None, 2000):
+        with pytest.raises(UserError, match="takes another path at other sizes"):
+            export(Large(), (torch.ones(4),), dynamic_shapes=({0: Dim("n", max=most)},))
+    export(Large(), (torch.ones(4),), dynamic_shapes=({0: Dim("n", max=1000)},))
+
+
 def test_what_depends_on_the_example_is_refused():
     for module, text in (
         (Halves(), "no sum of products"),
