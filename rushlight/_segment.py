@@ -60,6 +60,27 @@ def _check(data, lengths, axis, unsafe):
         )
 
 
+class _Extreme(torch.autograd.Function):
+    """The extremes of segments. Equal elements share the gradient, and so do the NaN of a segment."""
+
+    @staticmethod
+    def forward(data, segment, start, axis, operation):
+        return start.scatter_reduce(axis, segment, data, operation, include_self=True)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        data, segment, _, ctx.axis, _ = inputs
+        ctx.save_for_backward(data, segment, output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        data, segment, output = ctx.saved_tensors
+        found = output.gather(ctx.axis, segment)
+        chosen = ((data == found) | (data.isnan() & found.isnan())).to(grad.dtype)
+        count = torch.zeros_like(output).scatter_add(ctx.axis, segment, chosen).clamp(min=1)
+        return chosen * (grad / count).gather(ctx.axis, segment), None, None, None, None
+
+
 def _reduce_segments(data, reduce, lengths, axis, initial):
     operation = _REDUCE[reduce]
     rows, count = data.size(axis), lengths.size(-1)
@@ -76,6 +97,8 @@ def _reduce_segments(data, reduce, lengths, axis, initial):
     inside = (segment < count).reshape(*segment.shape, *trailing)
     neutral = data if bool(inside.all()) else torch.where(inside, data, _IDENTITY[operation])
     segment = segment.clamp(max=count - 1).reshape(*segment.shape, *trailing).expand(data.shape)
+    if operation in ("amax", "amin"):
+        return _Extreme.apply(neutral, segment, result, axis, operation)
     result = result.scatter_reduce(axis, segment, neutral, operation, include_self=True)
     if reduce != "mean":
         return result

@@ -51,6 +51,7 @@ class UntypedStorage(_C.StorageBase):
         return iter(memoryview(self))
 
     def __getitem__(self, index):
+        _check_data(self)
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             if step != 1:
@@ -59,6 +60,7 @@ class UntypedStorage(_C.StorageBase):
         return memoryview(self)[index]
 
     def __setitem__(self, index, value):
+        _check_data(self)
         content = memoryview(self)
         if isinstance(index, slice) and isinstance(value, int):
             start, stop, step = index.indices(len(self))
@@ -126,6 +128,11 @@ class UntypedStorage(_C.StorageBase):
 
     def __sizeof__(self):
         return super().__sizeof__() + self.nbytes()
+
+
+def _check_data(storage):
+    if storage.device.type == "meta":
+        raise NotImplementedError("Not available for 'meta' device type")
 
 
 def _check_shareable(device):
@@ -200,7 +207,9 @@ class TypedStorage:
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
         elif args and not isinstance(args[0], int):
-            self._untyped_storage = rushlight.tensor(args[0], dtype=self.dtype).untyped_storage()
+            self._untyped_storage = rushlight.tensor(
+                args[0], dtype=self.dtype, device=device or "cpu"
+            ).untyped_storage()
         else:
             count = args[0] if args else 0
             self._untyped_storage = UntypedStorage(count * self._itemsize(), device=device or "cpu")
@@ -297,12 +306,14 @@ class TypedStorage:
         return cls(wrap_storage=untyped, _internal=True)
 
     def tolist(self):
+        _check_data(self)
         return self._tensor().tolist()
 
     def __iter__(self):
         return iter(self.tolist())
 
     def __getitem__(self, index):
+        _check_data(self)
         value = self._tensor()[index]
         if isinstance(index, slice):
             return TypedStorage(
@@ -311,6 +322,7 @@ class TypedStorage:
         return value.item()
 
     def __setitem__(self, index, value):
+        _check_data(self)
         self._tensor()[index] = value
 
     def fill_(self, value):
@@ -325,6 +337,8 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype, _internal=True)
 
     def cpu(self):
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
     def type(self, dtype=None):

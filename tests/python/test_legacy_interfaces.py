@@ -185,3 +185,22 @@ def test_diff_checks_what_it_joins():
     with pytest.raises(RuntimeError, match="diff expects the shape of tensor to prepend or append to match"):
         torch.diff(x, prepend=torch.rand(2, 2))
     assert torch.diff(x, n=0, prepend=x).shape == (3, 4)
+
+
+def test_storages_without_data():
+    storage = torch.TypedStorage([1, 2, 3], dtype=torch.float32, device="meta")
+    assert storage.device.type == "meta" and len(storage) == 3
+    for read in (lambda: storage[0], storage.tolist, lambda: storage.untyped()[0]):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            read()
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        storage.cpu()
+
+
+def test_extremes_of_segments_share_their_gradient():
+    nan = float("nan")
+    data = torch.tensor([1.0, nan, 3.0, 4.0, 5.0, 5.0], requires_grad=True)
+    result = torch.segment_reduce(data, "max", lengths=torch.tensor([1, 2, 3, 0]), initial=0)
+    result.sum().backward()
+    assert data.grad.tolist() == [1.0, 1.0, 0.0, 0.0, 0.5, 0.5]
+    assert result.isnan().tolist() == [False, True, False, False]
