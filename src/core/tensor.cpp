@@ -87,7 +87,13 @@ size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
   return bytes;
 }
 
+// Devices of which there is one have no number, whatever the caller wrote ("cpu:0").
+Device unnumbered(Device device) {
+  return device.is_cpu() || device.is_meta() ? Device{device.type} : device;
+}
+
 Tensor dense_tensor(IntList sizes, IntList strides, DType dtype, Device device) {
+  device = unnumbered(device);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_layout(sizes, strides);
   impl->storage = StorageImpl::allocate(span_bytes(sizes, strides, element_size(dtype)), device);
@@ -97,6 +103,7 @@ Tensor dense_tensor(IntList sizes, IntList strides, DType dtype, Device device) 
 }  // namespace
 
 Tensor empty_tensor(IntList sizes, DType dtype, Device device) {
+  device = unnumbered(device);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_contiguous(sizes);
   size_t bytes = 0;
