@@ -149,3 +149,23 @@ def test_indexing_under_vmap():
             torch.tensor([0, 1, 2]), torch.tensor([3, 2, 1])
         )
     assert picked.tolist() == [6.0, 8.0, 10.0]
+
+
+@pytest.mark.parametrize("device", ["cpu:0", "meta:0"])
+def test_the_only_device_of_its_kind_has_no_number(device):
+    plain = torch.device(device[:-2])
+    for x in (torch.empty(2, device=device), torch.zeros(2, 3, device=device), torch.ones(2).to(device)):
+        assert x.device == plain and x.device.index is None
+    assert torch.device(device) != plain
+
+
+def test_infinities_of_integers():
+    from rushlight.utils._sympy.numbers import int_oo
+    from rushlight.utils._sympy.value_ranges import ValueRangeError, ValueRanges
+
+    below = -int_oo
+    assert below < -(10**30) < 10**30 < int_oo and -below == int_oo and not int_oo < int_oo
+    assert 5 in ValueRanges(1, int_oo) and 0 not in ValueRanges(1, int_oo)
+    assert ValueRanges(1, 8) & ValueRanges(3, int_oo) == ValueRanges(3, 8)
+    with pytest.raises(ValueRangeError, match="Invalid ranges"):
+        ValueRanges(2, 1)
