@@ -6,6 +6,7 @@ from the operator table on first use; operators that a program defines through `
 
 import ctypes
 import functools
+import importlib
 import types
 
 from rushlight import _C
@@ -325,6 +326,12 @@ def show_extension_operators():
     return shown
 
 
+# Operators that are functions of Python: namespace -> module -> names.
+_IN_PYTHON = {
+    "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
+}
+
+
 class _OpNamespace(types.ModuleType):
     """``torch.ops.<name>``."""
 
@@ -333,6 +340,9 @@ class _OpNamespace(types.ModuleType):
         self.name = name
 
     def __getattr__(self, key):
+        module, names = _IN_PYTHON.get(self.name, (None, ()))
+        if key in names:
+            return getattr(importlib.import_module(module), key)
         if key.startswith("__") or not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)
@@ -376,8 +386,6 @@ class _Ops(types.ModuleType):
         return show_extension_operators()
 
     def import_module(self, module):
-        import importlib
-
         importlib.import_module(module)
 
 

@@ -222,6 +222,20 @@ class record_function:
         return fut.then(end)
 
 
+def _record_function_enter(name, args=None):
+    """Begins a range; as `torch.ops.profiler._record_function_enter` it can be a node of a graph."""
+    return record_function(name, args).__enter__()
+
+
+def _record_function_exit(handle):
+    """Ends the range that `_record_function_enter` began."""
+    handle.__exit__(None, None, None)
+
+
+for _function in (_record_function_enter, _record_function_exit):
+    _function.__module__ = "torch._ops.profiler"
+
+
 class _Annotations:
     """Marks ranges for a vendor's profiler, which this build does not know."""
 

@@ -310,6 +310,8 @@ class Node:
         target = self.target
         if target in _side_effectful_functions or self.kwargs.get("out") is not None:
             return True
+        if getattr(target, "__module__", None) == "torch._ops.profiler":
+            return True
         schema = getattr(target, "_schema", None)
         if schema is not None and schema.is_mutable:
             return True

@@ -339,3 +339,18 @@ def test_annotations_become_code():
     code = fx.symbolic_trace(program).code
     assert "f : collections_abc_Callable[[int],str]" in code and "g : list[int]|NoneType = None" in code
     assert ") -> tuple[int,_]:" in code.replace("Ellipsis", "_")
+
+
+def test_ranges_of_profiles_are_nodes():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    handle = graph.call_function(torch.ops.profiler._record_function_enter, ("part",))
+    y = graph.call_function(torch.relu, (x,))
+    graph.call_function(torch.ops.profiler._record_function_exit, (handle,))
+    graph.output(y)
+    graph.eliminate_dead_code()
+    module = fx.GraphModule(nn.Module(), graph)
+    assert "torch.ops.profiler._record_function_enter('part')" in module.code
+    with torch.autograd.profiler.profile() as profile:
+        module(torch.ones(2))
+    assert {"part", "aten::relu"} <= {event.key for event in profile.key_averages()}
