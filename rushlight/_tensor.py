@@ -87,8 +87,10 @@ class Tensor(_C.TensorBase):
             )
         if id(self) in memo:
             return memo[id(self)]
+        from rushlight._utils import _is_data_less_wrapper
+
         with rushlight.no_grad():
-            if type(self) is not Tensor and self.is_leaf and _has_no_data(self):
+            if _is_data_less_wrapper(self):
                 new = self.clone()
                 if type(new) is not type(self):
                     raise RuntimeError(
@@ -344,11 +346,6 @@ class Tensor(_C.TensorBase):
                 "formats."
             )
         return order
-
-
-def _has_no_data(tensor):
-    """Whether this is a wrapper around other tensors, with a shape but without elements of its own."""
-    return not tensor.is_meta and tensor.numel() > 0 and tensor.untyped_storage().device.type == "meta"
 
 
 def _tensor_of_numbers(values, like):

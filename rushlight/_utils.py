@@ -62,6 +62,17 @@ def _reduce_plain(tensor, check_hooks):
     if tensor.layout != rushlight.strided:
         return _rebuild_sparse_tensor, _sparse_parts(tensor)
     size, stride, requires_grad = tuple(tensor.size()), tuple(tensor.stride()), tensor.requires_grad
+    if _is_data_less_wrapper(tensor):
+        return _rebuild_wrapper_subclass, (
+            type(tensor),
+            tensor.dtype,
+            size,
+            stride,
+            tensor.storage_offset(),
+            tensor.layout,
+            tensor.device,
+            requires_grad,
+        )
     if tensor.is_meta:
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
     storage, offset = _storage_for_pickle(tensor)
@@ -70,6 +81,13 @@ def _reduce_plain(tensor, check_hooks):
     if storage.is_extended:
         return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
     return _rebuild_tensor_v2, args
+
+
+def _is_data_less_wrapper(tensor):
+    """Whether a class computes elsewhere what this tensor only stands for."""
+    if type(tensor) is rushlight.Tensor or tensor.is_meta:
+        return False
+    return tensor.numel() > 0 and tensor.untyped_storage().device.type == "meta"
 
 
 def _sparse_parts(tensor):
@@ -188,6 +206,19 @@ def _restore_hooks(tensor, backward_hooks):
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return rushlight.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    return rushlight.Tensor._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        dtype=dtype,
+        storage_offset=storage_offset,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):

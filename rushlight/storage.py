@@ -251,6 +251,10 @@ class TypedStorage:
         return self._untyped_storage.filename
 
     @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    @property
     def is_extended(self):
         """Whether no storage class of the old naming exists for the type."""
         return self.dtype not in _name_of_dtype()

@@ -204,3 +204,28 @@ def test_extremes_of_segments_share_their_gradient():
     result.sum().backward()
     assert data.grad.tolist() == [1.0, 1.0, 0.0, 0.0, 0.5, 0.5]
     assert result.isnan().tolist() == [False, True, False, False]
+
+
+class Wrapping(torch.Tensor):
+    """A tensor without data that computes with the one it holds."""
+
+    @staticmethod
+    def __new__(cls, elem):
+        wrapper = torch.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
+        wrapper.elem = elem
+        return wrapper
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        inner = [a.elem if isinstance(a, cls) else a for a in args]
+        return cls(func(*inner, **(kwargs or {})))
+
+
+def test_wrappers_without_data_are_copied_and_pickled():
+    import copy
+    import pickle
+
+    wrapper = Wrapping(torch.arange(3.0))
+    for made in (copy.deepcopy(wrapper), pickle.loads(pickle.dumps(wrapper))):
+        assert type(made) is Wrapping and made.shape == (3,)
+        assert made.elem.tolist() == [0.0, 1.0, 2.0] and made.elem is not wrapper.elem
