@@ -110,6 +110,15 @@ struct LineSorter {
     }
     std::nth_element(items.begin(), items.begin() + (k - 1), items.end());
   }
+  // Whether the first k, in order, could be others by key alone.
+  bool tied(Line<const T> x, int64_t n, int64_t k, bool descending) const {
+    const auto same = [](const auto& a, const auto& b) { return Traits::key(a) == Traits::key(b); };
+    if (std::adjacent_find(items.begin(), items.begin() + k, same) != items.begin() + k) return true;
+    const K last = Traits::key(items[k - 1]);
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; ++i) count += (descending ? ~order_key(x[i]) : order_key(x[i])) == last;
+    return count > 1;
+  }
   // The first k by key alone. Of equal elements this picks, and leaves in front, those that PyTorch's calls
   // do.
   void select_first(int64_t k, bool in_order) {
@@ -173,6 +182,8 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
   const int64_t n = line_length(in, dim);
   check_length(n);
   // PyTorch sorts long integer vectors digit by digit, which is stable.
+  // Nor does it move anything in a line that is one element, expanded.
+  stable |= in.dim() > 0 && in->strides[dim] == 0;
   stable |=
       is_integral(in.dtype()) && in.dtype() != DType::Bool && in.dim() == 1 && !descending && n >= 32768;
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
@@ -197,7 +208,11 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       auto& items = sorter.items;
       if (n >= 4096 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
-        if (sorted) std::sort(items.begin(), items.begin() + k);
+        std::sort(items.begin(), items.begin() + k);
+        if (sorter.tied(x, n, k, largest)) {
+          sorter.load(x, n, largest);
+          sorter.select_first(k, sorted);
+        }
       } else {
         sorter.load(x, n, largest);
         sorter.select_first(k, sorted);

@@ -26,4 +26,4 @@
   _(LerpScalar, 2, 1, Fields, Same,                                                                     \
     abs(p[0]) < 0.5f ? x + mul(p[0], sub(y, x)) : y - mul(sub(y, x), sub(T(1), p[0])))                  \
   _(Addcmul, 3, 1, Numbers, Same, add(x, mul(p[0], mul(y, z))))                                         \
-  _(Addcdiv, 3, 1, Fields, Same, x + mul(p[0], div(y, z)))
+  _(Addcdiv, 3, 1, Fields, Same, x + div(mul(p[0], y), z))

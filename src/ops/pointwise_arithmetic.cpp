@@ -210,9 +210,10 @@ Tensor lerp_kernel(const Call& call, const Tensor& self, const Tensor& end, cons
            dtype_name(weight.dtype()));
   if (weight.dim() == 0 && weight.is_cpu()) {
     const Scalar w = read_scalar(weight);
-    const DType type = is_complex(weight.dtype())
-                           ? pointwise::common_type(Promote::Same, {&self, &end, &weight})
-                           : self.dtype();
+    const bool widens =
+        is_complex(weight.dtype()) ||
+        (is_integral_or_bool(self.dtype()) && is_floating(weight.dtype()) && !weight.is_wrapped_number());
+    const DType type = widens ? pointwise::common_type(Promote::Same, {&self, &end, &weight}) : self.dtype();
     return pointwise::compute(call, Formula::LerpScalar, type, {&self, &end}, {&w, 1});
   }
   return pointwise::compute(call, Formula::Lerp, self.dtype(), {&self, &end, &weight});

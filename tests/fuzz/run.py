@@ -145,15 +145,19 @@ def work(options):
             if words and is_explained(case, words, known):
                 print(json.dumps({"explained": case.name}), flush=True)
             elif words:
-                report(case, words)
+                report(case, words, known)
     print(json.dumps({"done": done}), flush=True)
 
 
-def report(case, words):
+def report(case, words, known):
     """The difference as found, and again when it has been made small, which PyTorch may not survive."""
     tell(case.seed, case, words)
     small = cases.shrunk(case, lambda c: difference(c) is not None)
-    tell(case.seed, small, difference(small))
+    words = difference(small)
+    if is_explained(small, words, known):
+        print(json.dumps({"explained": case.name, "instead": case.seed}), flush=True)
+    else:
+        tell(case.seed, small, words)
 
 
 def tell(seed, case, words):
@@ -201,6 +205,7 @@ def run_worker(options, index, end, progress, deadline, found, totals):
         totals["explained"] += "explained" in entry
         if "seed" in entry:
             found[entry["seed"]] = entry
+        found.pop(entry.get("instead"), None)
     return worker.wait()
 
 

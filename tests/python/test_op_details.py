@@ -342,3 +342,24 @@ def test_outputs_of_complex_and_polar_have_their_dtype():
             RuntimeError, match="Expected (object of scalar type ComplexDouble|out tensor to have dtype)"
         ):
             getattr(rushlight, name)(x, x, out=rushlight.empty(3, dtype=rushlight.complex64))
+
+
+def test_quotients_by_zero_in_addcdiv():
+    def program(m):
+        x, zero = m.tensor([1 + 1j, 2 - 1j, 0j]), m.zeros(3, dtype=m.complex64)
+        return str(m.addcdiv(x, x, zero).tolist()), m.addcdiv(
+            m.ones(1), m.ones(1), m.full((1,), 3.0), value=0.7
+        )
+
+    (ours, mine), (theirs, other) = program(rushlight), program(torch)
+    assert ours == theirs and mine.tolist() == other.tolist()
+
+
+def test_lerp_of_integers_takes_the_weights_dtype():
+    def program(m):
+        x = m.tensor([-3, 1], dtype=m.int8)
+        return m.lerp(x, x + 2, m.tensor(0.25)).tolist()
+
+    assert program(rushlight) == program(torch)
+    with pytest.raises(NotImplementedError):
+        rushlight.lerp(rushlight.tensor([1]), rushlight.tensor([2]), 0.5)

@@ -57,3 +57,17 @@ def test_unique_slices_of_the_last_dimension_are_ordered_by_all_others():
         got = ours.unique(dim=dim, return_inverse=True, return_counts=True)
         expected = theirs.unique(dim=dim, return_inverse=True, return_counts=True)
         assert [g.tolist() for g in got] == [e.tolist() for e in expected]
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [1, 7, 60, 300])
+def test_topk_names_the_same_of_equal_elements(largest, k):
+    for levels in (50, 1000, 1 << 20):
+        ours, theirs = pair(np.random.RandomState(4).randint(0, levels, 5000), "float32")
+        got, expected = (t.topk(k, largest=largest) for t in (ours, theirs))
+        assert got[0].tolist() == expected[0].tolist() and got[1].tolist() == expected[1].tolist()
+
+
+def test_expanded_lines_stay_as_they_are():
+    ours, theirs = (m.tensor([3.0]).expand(23).sort(descending=True)[1].tolist() for m in (rushlight, torch))
+    assert ours == theirs
