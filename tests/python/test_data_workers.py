@@ -164,6 +164,10 @@ def test_pin_memory_without_an_accelerator():
         assert _lists(DataLoader(Squares(2), 2, num_workers=1, pin_memory=True)) == [[0, 1]]
 
 
+def test_loaders_annotate():
+    assert DataLoader[int].__origin__ is DataLoader
+
+
 def test_too_many_workers_warn():
     with pytest.warns(UserWarning, match="This DataLoader will create 10000 worker processes"):
         DataLoader(Squares(2), num_workers=10000)

@@ -1,6 +1,7 @@
 """The loader: a dataset, an order, and a collation, as an iterable of batches."""
 
 import weakref
+from types import GenericAlias
 
 from rushlight.utils.data import _resume
 from rushlight.utils.data._iterators import (
@@ -52,6 +53,7 @@ class DataLoader:
         generator: where random orders come from.
     """
 
+    __class_getitem__: classmethod = classmethod(GenericAlias)
     _DataLoader__initialized = False
 
     def __init__(
