@@ -130,11 +130,12 @@ Tensor weight_along(const Tensor& weight, int64_t dim) {
 }
 
 Tensor cross_entropy_with_probabilities(const Tensor& input, const Tensor& given, const Tensor& weight,
-                                        int64_t reduction, double smoothing) {
+                                        int64_t reduction, int64_t ignored, double smoothing) {
   const int64_t class_dim = input.dim() == 1 ? 0 : 1, classes = input->sizes[class_dim];
   RL_CHECK(is_floating(given.dtype()),
            "Expected floating point type for target with class probabilities, got ",
            legacy_name(given.dtype()));
+  RL_CHECK(ignored < 0, "ignore_index is not supported for floating point target");
   RL_CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
            "cross_entropy: weight tensor should be defined either for all ", classes,
            " classes or no classes but got weight tensor of shape: ", weight.sizes());
@@ -180,7 +181,7 @@ Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& target
   RL_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
   RL_CHECK_VALUE(input.dim() >= 1, "Expected 1 or more dimensions (got ", input.dim(), ")");
   if (input.sizes() == target.sizes())
-    return cross_entropy_with_probabilities(input, target, weight, reduction, smoothing);
+    return cross_entropy_with_probabilities(input, target, weight, reduction, ignored, smoothing);
   const Tensor log_p = log_softmax(input, input.dim() == 1 ? 0 : 1, std::nullopt);
   return smoothing > 0 ? smoothed(log_p, target, weight, reduction, ignored, smoothing)
                        : nll_of(log_p, target, weight, reduction, ignored);

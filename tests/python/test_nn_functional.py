@@ -300,3 +300,17 @@ def test_log_softmax_far_from_zero_is_exact(shape):
     x = x.float().double()
     result = rushlight.log_softmax(x.float(), 1).double()
     assert ((result - rushlight.log_softmax(x, 1)).abs() < 2e-6).all()
+
+
+def test_losses_refuse_what_pytorchs_refuse():
+    for build, text in [
+        (lambda lib: lib.nn.LinearCrossEntropyLoss(3, 2, weight=lib.ones(3)), "expected weight shape"),
+        (lambda lib: lib.nn.LinearCrossEntropyLoss(3, 2, label_smoothing=2.0), "label_smoothing"),
+        (
+            lambda lib: lib.nn.functional.cross_entropy(lib.ones(4, 3), lib.ones(4, 3) / 3, ignore_index=1),
+            "ignore_index is not supported for floating point target",
+        ),
+    ]:
+        for lib in (rushlight, torch):
+            with pytest.raises(RuntimeError, match=text):
+                build(lib)
