@@ -17,3 +17,5 @@ def test_developers_build_with_the_wheels_packages():
     added = {"cmake>=3.25", "ninja"}  # scikit-build-core asks for these itself
     assert set(project["dependency-groups"]["build"]) - added == set(project["build-system"]["requires"])
     assert project["dependency-groups"]["demo"] == project["project"]["optional-dependencies"]["demo"]
+    # Else a package that asks for another PyTorch would replace the oracle.
+    assert set(project["dependency-groups"]["oracle"]) <= set(project["dependency-groups"]["packages"])
