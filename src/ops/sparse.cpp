@@ -358,12 +358,27 @@ Tensor to_layout(const Tensor& t, Layout layout) {
   return compressed_as("to_sparse", t, {layout, batch_dims_of(sparse_parts(t))});
 }
 
+namespace {
+
+// Parts may have been put together unchecked, and kernels trust them.
+void check_rows(const CompressedRows& s, const Tensor& t) {
+  const int64_t *starts = s.starts.data<int64_t>(), *columns = s.columns.data<int64_t>();
+  bool inside = starts[0] == 0 && starts[t.size(0)] == s.columns.numel();
+  for (int64_t r = 0; r < t.size(0); ++r) inside &= starts[r] <= starts[r + 1];
+  for (int64_t i = 0; i < s.columns.numel(); ++i) inside &= columns[i] >= 0 && columns[i] < t.size(1);
+  RL_CHECK(inside, "sparse matrix of size ", t.sizes(), ": its indices point outside of it");
+}
+
+}  // namespace
+
 CompressedRows compressed_rows(const Tensor& t) {
   const Tensor csr = to_layout(t, Layout::SparseCsr);
   const SparseParts& p = sparse_parts(csr);
   auto plain = [](const Tensor& x) { return contiguous(x, MemoryFormat::Contiguous); };
-  return {plain(to_dtype(p.compressed, DType::Int64)), plain(to_dtype(p.plain, DType::Int64)),
-          plain(p.values)};
+  const CompressedRows rows{plain(to_dtype(p.compressed, DType::Int64)),
+                            plain(to_dtype(p.plain, DType::Int64)), plain(p.values)};
+  check_rows(rows, csr);
+  return rows;
 }
 
 void register_sparse_operators(Table& t) {

@@ -222,6 +222,19 @@ def test_reduced_product_refuses():
             t.sparse.mm(t.eye(2).to_sparse_csc(), t.eye(2), "sum")
 
 
+@pytest.mark.parametrize("starts, columns", [([0, 1], [99]), ([0, 9], [0]), ([1, 0], [0]), ([0, 1], [-1])])
+def test_unchecked_parts_cannot_reach_outside(starts, columns):
+    """Products look at the indices of tensors that were put together without checks."""
+    parts = rushlight.tensor(starts), rushlight.tensor(columns), rushlight.ones(1), [1, 2]
+    bad = rushlight._sparse_compressed_tensor_unsafe(*parts, layout=rushlight.sparse_csr)
+    for product in (
+        lambda: bad @ rushlight.ones(2, 3),
+        lambda: rushlight.sparse.mm(bad, rushlight.ones(2, 3), "amax"),
+    ):
+        with pytest.raises((RuntimeError, IndexError)):
+            product()
+
+
 def sampled(t, many):
     pattern = made(t, batch(t) if many else dense(t), "sparse_csr").requires_grad_()
     lead = (2,) if many else ()
