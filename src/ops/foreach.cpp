@@ -88,6 +88,14 @@ struct Binary {
     check_scalar_tensor(c, other);
     each(c, a, [&](size_t i) { H.inplace(a[i], other, tail...); });
   }
+  static Tensors ints(const Call& c, TensorList a, IntList s) {
+    check_lengths(c, a.size(), s.size());
+    return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(Scalar(s[i]))); });
+  }
+  static void ints_inplace(const Call& c, TensorList a, IntList s) {
+    check_lengths(c, a.size(), s.size());
+    each(c, a, [&](size_t i) { H.inplace(a[i], wrapped_number(Scalar(s[i]))); });
+  }
   static Tensors scalars(const Call& c, TensorList a, FloatList s) {
     check_lengths(c, a.size(), s.size());
     return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
@@ -204,6 +212,7 @@ class Writer {
     const char* list = *tail ? ", Tensor[] other, *, Scalar alpha=1" : ", Tensor[] other";
     add(".List", list, B::list).add(".List", list, B::list_inplace);
     add(".Scalar", ", Scalar scalar", B::scalar).add(".Scalar", ", Scalar scalar", B::scalar_inplace);
+    add(".IntList", ", int[] scalars", B::ints).add(".IntList", ", int[] scalars", B::ints_inplace);
     return add(".ScalarList", ", float[] scalars", B::scalars)
         .add(".ScalarList", ", float[] scalars", B::scalars_inplace);
   }

@@ -232,6 +232,16 @@ static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const
   return run_operator(spec, a);
 }
 
+// What writes to a list of tensors (`_foreach_add_`) gives that list back.
+static bool writes_list(const Op& op) {
+  return op.schema.returns.empty() && !op.schema.parameters.empty() &&
+         op.schema.parameters[0].type == Tag::TensorList && op.schema.name.starts_with("_foreach_");
+}
+static PyObject* same_list(PyObject* none, PyObject* list) {
+  Py_DECREF(none);
+  return Py_NewRef(list);
+}
+
 static PyObject* invoke(OpFunction* f, const CallArgs& call) {
   if (f->method && (call.count == 0 || !is_tensor(call.args[0]))) [[unlikely]] {
     if (call.count == 0)
@@ -251,7 +261,10 @@ static PyObject* invoke(OpFunction* f, const CallArgs& call) {
   for (const SignatureSpec* spec : *f->specs) {
     if (!first) a.reset();
     first = false;
-    if (parse(*spec, call, a, f->text_name, false)) return run_or_dispatch(f, *spec, call, a);
+    if (!parse(*spec, call, a, f->text_name, false)) continue;
+    PyObject* result = run_or_dispatch(f, *spec, call, a);
+    return result == Py_None && writes_list(spec->op) && call.count > 0 ? same_list(result, call.args[0])
+                                                                        : result;
   }
   return no_match(f, call);
 }

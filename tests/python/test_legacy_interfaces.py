@@ -229,3 +229,11 @@ def test_wrappers_without_data_are_copied_and_pickled():
     for made in (copy.deepcopy(wrapper), pickle.loads(pickle.dumps(wrapper))):
         assert type(made) is Wrapping and made.shape == (3,)
         assert made.elem.tolist() == [0.0, 1.0, 2.0] and made.elem is not wrapper.elem
+
+
+def test_lists_written_to_come_back():
+    values = [torch.ones(2, dtype=torch.int16), torch.ones(3)]
+    assert torch._foreach_mul_(values, [3, 2]) is values
+    assert torch._foreach_neg_(values) is values and torch._foreach_zero_(values) is values
+    assert torch._foreach_add(values, [1, 2])[0].dtype is torch.int16
+    assert torch._foreach_add(values, [1.0, 2.0])[0].dtype is torch.float32
