@@ -262,10 +262,6 @@ class TypedStorage:
     def untyped(self):
         return self._untyped_storage
 
-    @property
-    def _cdata(self):
-        return self._untyped_storage._cdata
-
     def __len__(self):
         return self.nbytes() // self._itemsize()
 

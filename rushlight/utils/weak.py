@@ -1,7 +1,7 @@
 """Weak references to tensors and other objects, compared by identity, and dictionaries of such keys."""
 
 import weakref
-from _weakrefset import _IterationGuard
+from _weakrefset import _IterationGuard  # type: ignore[attr-defined]
 from collections.abc import MutableMapping
 from weakref import ref
 

@@ -107,7 +107,7 @@ class Agent:
             if stream in worker.tee:
                 streams[stream] = subprocess.PIPE
             elif path is not None:
-                streams[stream] = open(path, "wb")  # noqa: SIM115: the child's from now on
+                streams[stream] = open(path, "wb")
         worker.process = subprocess.Popen(worker.command, env=environment, start_new_session=True, **streams)
         for stream, target in streams.items():
             if target is not subprocess.PIPE:

@@ -46,7 +46,7 @@ _REDUCTIONS = {
     "min": "highest",
     "argmin": "highest",
 }
-_RULES = {}
+_RULES: dict = {}
 
 
 def _rule(*names):
