@@ -92,7 +92,7 @@ Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
              legacy_name(dtype), " (different element sizes)");
     RL_CHECK(strides.back() == 1, "self.stride(-1) must be 1 to view ", legacy_name(self.dtype()), " as ",
              legacy_name(dtype), " (different element sizes), but got ", strides.back());
-    auto rescale = [&](int64_t elements, const char* what) {
+    auto rescale = [&](int64_t elements, const std::string& what) {
       RL_CHECK(elements * from % to == 0, "self.", what, " must be divisible by ",
                to / std::max<int64_t>(from, 1), " to view ", legacy_name(self.dtype()), " as ",
                legacy_name(dtype), " (different element sizes), but got ", elements);
@@ -100,7 +100,7 @@ Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
     };
     sizes.back() = rescale(sizes.back(), "size(-1)");
     offset = rescale(offset, "storage_offset()");
-    for (size_t i = 0; i + 1 < strides.size(); ++i) strides[i] = rescale(strides[i], "stride");
+    for (size_t i = 0; i + 1 < strides.size(); ++i) strides[i] = rescale(strides[i], str("stride(", i, ")"));
   }
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(self->storage, offset, dtype, self.device()));
   impl->set_layout(sizes, strides);

@@ -1,8 +1,11 @@
 // Derivatives of views: each is an operator of its own, whose derivative is the view again.
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/strided.h"
 #include "dispatch/table.h"
+#include "ops/factory.h"
+#include "ops/operators.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -101,19 +104,51 @@ Buffer common_buffer(const Tensor& like, IntList sizes1, IntList strides1, IntLi
   return {zeros(IntList{high - low + 1}, like), -low, shift - low};
 }
 
+// Whether elements of a geometry may share memory, as those of an expanded tensor do.
+bool may_overlap(IntList sizes, IntList strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return false;
+    if (sizes[i] > 1) steps.emplace_back(std::abs(strides[i]), sizes[i]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reached = 0;
+  for (const auto& [step, size] : steps) {
+    if (step <= reached) return true;
+    reached += (size - 1) * step;
+  }
+  return false;
+}
+
+// How many elements of the geometry lie where each of them lies: they share a gradient evenly.
+Tensor sharers(const Buffer& b, IntList sizes, IntList strides) {
+  const Tensor counts = zeros(b.data.sizes(), b.data);
+  const Tensor one = dense_copy(full(sizes, Scalar(1), b.data.dtype(), {}, b.data.device(), {}));
+  const Tensor window = make_view(counts, sizes, strides, b.first, false);
+  cpu::strided_add(window.data_ptr(), window.dtype(), sizes, strides, one.data_ptr());
+  return dense_copy(window);
+}
+
 Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList input_strides,
                                   IntList size, IntList stride, int64_t shift) {
   const Buffer b = common_buffer(grad, input_sizes, input_strides, size, stride, shift);
   const Tensor values = dense_copy(grad);
   const Tensor window = make_view(b.data, size, stride, b.second, false);
   if (values.numel()) cpu::strided_add(window.data_ptr(), window.dtype(), size, stride, values.data_ptr());
-  return dense_copy(make_view(b.data, input_sizes, input_strides, b.first, false));
+  const Tensor result = dense_copy(make_view(b.data, input_sizes, input_strides, b.first, false));
+  return may_overlap(input_sizes, input_strides) ? result / sharers(b, input_sizes, input_strides) : result;
 }
 
 Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_sizes, IntList input_strides,
                                 IntList size, IntList stride, int64_t shift) {
   const Buffer b = common_buffer(self, input_sizes, input_strides, size, stride, shift);
-  copy_result(make_view(b.data, input_sizes, input_strides, b.first, false), self, false);
+  const Tensor place = make_view(b.data, input_sizes, input_strides, b.first, false);
+  if (may_overlap(input_sizes, input_strides)) {
+    const Tensor shares = dense_copy(self / sharers(b, input_sizes, input_strides));
+    cpu::strided_add(place.data_ptr(), place.dtype(), input_sizes, input_strides, shares.data_ptr());
+  } else {
+    copy_result(place, self, false);
+  }
   return dense_copy(make_view(b.data, size, stride, b.second, false));
 }
 

@@ -134,3 +134,11 @@ def test_extreme_logits_of_the_continuous_bernoulli():
     for logits, value in ((1e38, 1.0), (-1e38, 0.0)):
         d = torch.distributions.ContinuousBernoulli(logits=torch.tensor(logits), validate_args=False)
         assert d.log_prob(torch.tensor(value)).item() == pytest.approx(2.7690, rel=1e-4)
+
+
+def test_as_strided_of_an_expanded_tensor():
+    x = torch.rand(5, dtype=torch.float64, requires_grad=True)
+    check = torch.autograd.gradcheck
+    assert check(lambda a: a.expand(5, 5).as_strided([5, 5], [0, 1], 0), (x,))
+    assert check(lambda a: a.unfold(0, 3, 1).as_strided([2, 3], [1, 1], 1), (x,))
+    assert torch.autograd.gradgradcheck(lambda a: (a * a).expand(2, 5).as_strided([3, 2], [1, 2]) ** 2, (x,))
