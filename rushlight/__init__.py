@@ -122,6 +122,8 @@ for _name in _HOME_OF:
 
 
 def __getattr__(name):
+    if name == "torch":  # programs say torch.torch, which PyTorch has by the way its modules import it
+        return _importlib.import_module("rushlight")
     home = _HOME_OF.get(name)
     if home is None and name not in _SUBMODULES:
         raise AttributeError(f"module 'torch' has no attribute {name!r}")

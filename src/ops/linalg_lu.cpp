@@ -137,9 +137,13 @@ Tensor lu_solve_kernel(const Call&, const Tensor& lu, const Tensor& pivots, cons
     const Tensor rows = contiguous(expand(pivots, with(batch, {lu.size(-1)}), false));
     const int32_t n = static_cast<int32_t>(lu.size(-1)), *row = rows.data<int32_t>();
     RL_CHECK(
-        std::all_of(row, row + rows.numel(), [&](int32_t r) { return r >= 1 && r <= n; }),
+        std::all_of(row, row + rows.numel(), [&](int32_t r) { return r >= 1; }),
         "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
         "lu_factor?");
+    RL_CHECK(std::all_of(row, row + rows.numel(), [&](int32_t r) { return r <= n; }),
+             "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass "
+             "the result of "
+             "lu_factor?");
     cpu::lu_solve(batch_for(x), lu.size(-1), x.size(-1), left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T'),
                   factors.data_ptr(), row, x.data_ptr());
   }

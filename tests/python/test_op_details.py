@@ -363,3 +363,7 @@ def test_lerp_of_integers_takes_the_weights_dtype():
     assert program(rushlight) == program(torch)
     with pytest.raises(NotImplementedError):
         rushlight.lerp(rushlight.tensor([1]), rushlight.tensor([2]), 0.5)
+
+
+def test_the_module_names_itself():
+    assert rushlight.torch is rushlight and rushlight.torch.special.gammainc is rushlight.special.gammainc
