@@ -98,7 +98,7 @@ static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
     if (is_int(first)) return wrap_storage(allocate_bytes(to_int(first), device), type);
     PyRef bytes(check(PyBytes_FromObject(first)));
     Storage s = allocate_bytes(PyBytes_GET_SIZE(bytes.get()), device);
-    std::memcpy(s->data(), PyBytes_AS_STRING(bytes.get()), s->nbytes());
+    if (device.is_cpu()) std::memcpy(s->data(), PyBytes_AS_STRING(bytes.get()), s->nbytes());
     return wrap_storage(std::move(s), type);
   });
 }

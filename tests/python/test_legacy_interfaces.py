@@ -195,6 +195,7 @@ def test_storages_without_data():
             read()
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
         storage.cpu()
+    assert torch.UntypedStorage([1, 2, 3], device="meta").nbytes() == 3
 
 
 def test_extremes_of_segments_share_their_gradient():
