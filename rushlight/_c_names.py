@@ -52,6 +52,21 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
     return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
 
+# Parts of TorchScript's graphs, which annotations name; no object is one.
+
+
+class Graph:
+    """The operations that a script consists of."""
+
+
+class Node:
+    """One operation of a script."""
+
+
+class Value:
+    """What an operation of a script takes or gives."""
+
+
 _HOMES = {
     "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_dispatch_keys": (

@@ -53,3 +53,13 @@ class Partial(Placement):
 
     def __str__(self):
         return f"P({self.reduce_op})"
+
+
+@dataclass(frozen=True)
+class _StridedShard(Shard):
+    """Parts of a dimension that a mesh dimension further right had split into `split_factor` before."""
+
+    split_factor: int = 1
+
+    def __repr__(self):
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"

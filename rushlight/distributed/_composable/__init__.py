@@ -1,0 +1,1 @@
+"""The former home of `fully_shard`."""
