@@ -1,7 +1,9 @@
 """Processes that run out of inputs at different times, and a collective that gradients flow through."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -83,7 +85,8 @@ def test_uneven_inputs(tmp_path):
     program = tmp_path / "uneven.py"
     program.write_text(PROGRAM)
     command = [sys.executable, str(program), str(tmp_path / "store")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, "PYTHONPATH": str(Path(torch.__file__).parents[1])}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr[-3000:]
 
 
