@@ -8,10 +8,20 @@ namespace {
 
 using namespace ops;
 
+void warn_older(const char* name) {
+  if (show_warning)
+    show_warning(str("This overload of ", name, " is deprecated:\n\t", name,
+                     "(Tensor input, Number value, Tensor tensor1, Tensor tensor2, *, Tensor out = None)\n"
+                     "Consider using one of the following signatures instead:\n\t",
+                     name, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1)"));
+}
+
 Tensor addcmul_body(const Call&, const Tensor& self, const Scalar& value, const Tensor& a, const Tensor& b) {
+  warn_older("addcmul");
   return addcmul(self, a, b, value);
 }
 Tensor addcdiv_body(const Call&, const Tensor& self, const Scalar& value, const Tensor& a, const Tensor& b) {
+  warn_older("addcdiv");
   return addcdiv(self, a, b, value);
 }
 

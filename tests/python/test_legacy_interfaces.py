@@ -170,6 +170,7 @@ def test_argument_checks():
     assert resized.is_contiguous(memory_format=torch.channels_last)
 
 
+@pytest.mark.filterwarnings("ignore:This overload of addc")
 def test_factors_before_tensors():
     one, two = torch.ones(2), torch.full((2,), 2.0)
     for result in (
