@@ -108,3 +108,18 @@ def test_shares_of_a_spread_tensor():
     assert share((8, 7), Mesh(1, 2), [Shard(0), Shard(1)]) == ((4, 1), (4, 6))
     assert share((8, 7), Mesh(1, 2), [Replicate(), Shard(0)]) == ((2, 7), (6, 0))
     assert share((1, 7), Mesh(0, 2), [Shard(1), Shard(0)]) == ((0, 4), (1, 0))
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="this build has no process groups")
+def test_sharding_over_one_process_keeps_the_module(tmp_path):
+    from rushlight import distributed
+    from rushlight.distributed.fsdp import FullyShardedDataParallel, fully_shard
+
+    distributed.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{tmp_path / 'store'}")
+    try:
+        layer, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
+        assert fully_shard(layer) is layer
+        wrapped = FullyShardedDataParallel(layer)
+        assert wrapped.module is layer and torch.equal(wrapped(x), layer(x))
+    finally:
+        distributed.destroy_process_group()
