@@ -294,3 +294,27 @@ def different_models(rank, size, file):
         raise AssertionError("the shapes differ")
     except RuntimeError as error:
         assert "weight" in str(error) and "[3, 3]" in str(error), error
+
+
+def checkpoints(rank, size, file):
+    _join(rank, size, file)
+    from rushlight.distributed import checkpoint
+
+    folder = file + ".checkpoint"
+    net, optimizer = _net(), None
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.1)
+    _train(net, _data(2), lambda parameters, lr: optimizer)
+    own = torch.full((3,), float(rank))
+    state = {"net": net.state_dict(), "optimizer": optimizer, "epoch": 3, f"own of {rank}": own}
+    index = checkpoint.save(state, checkpoint_id=folder)
+    assert len(set(index["files"].values())) == size  # the work is shared out
+    other = _net()
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    read = {"net": other.state_dict(), "epoch": 0, f"own of {size - 1 - rank}": torch.zeros(3)}
+    checkpoint.load(read, checkpoint_id=folder)
+    assert read["epoch"] == 3
+    _same(read[f"own of {size - 1 - rank}"], [size - 1 - rank] * 3)
+    for mine, theirs in zip(net.parameters(), other.parameters()):
+        assert torch.equal(mine, theirs)

@@ -37,6 +37,7 @@ def _run(program, size, tmp_path):
         ("unused_parameters", 2),
         ("hooks", 2),
         ("different_models", 2),
+        ("checkpoints", 2),
     ],
 )
 def test_programs(program, size, tmp_path):

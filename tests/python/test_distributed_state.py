@@ -106,3 +106,31 @@ def test_what_does_not_fit_is_listed(parallel):
         states.get_optimizer_state_dict(parallel, other) or states.set_optimizer_state_dict(
             parallel, other, {}
         )
+
+
+def test_checkpoints_of_one_process(tmp_path):
+    from rushlight.distributed import checkpoint
+
+    net, folder = _net(), tmp_path / "checkpoint"
+    with pytest.raises(checkpoint.CheckpointException, match="no complete checkpoint"):
+        checkpoint.load({"x": 1}, checkpoint_id=folder)
+    checkpoint.save({"net": net, "list": [1, {"deep": torch.arange(3)}]}, checkpoint_id=folder)
+    fresh = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Sequential(nn.Linear(3, 3), nn.Tanh()))
+    state = {"net": fresh, "list": [0, {"deep": torch.zeros(3, dtype=torch.int64)}]}
+    checkpoint.load(state, checkpoint_id=folder)
+    assert state["list"][0] == 1 and state["list"][1]["deep"].tolist() == [0, 1, 2]
+    for mine, theirs in zip(net.parameters(), fresh.parameters()):
+        assert torch.equal(mine, theirs)
+    with pytest.raises(RuntimeError, match="Missing key in checkpoint state_dict: new"):
+        checkpoint.load({"new": 1}, checkpoint_id=folder)
+    checkpoint.load(
+        {"new": 1}, checkpoint_id=folder, planner=checkpoint.DefaultLoadPlanner(allow_partial_load=True)
+    )
+    with pytest.raises(ValueError, match="Size mismatch"):
+        checkpoint.load({"net": {"0": {"bias": torch.ones(2)}}}, checkpoint_id=folder)
+    writer = checkpoint.FileSystemWriter(folder, overwrite=False)
+    with pytest.raises(checkpoint.CheckpointException, match="holds a checkpoint already"):
+        checkpoint.save({"x": 1}, storage_writer=writer)
+    (folder / ".metadata.json").write_text("{")
+    with pytest.raises(checkpoint.CheckpointException, match="damaged"):
+        checkpoint.load({"x": 1}, checkpoint_id=folder)
