@@ -90,7 +90,7 @@ TEST(Promotion, DimensionedTensorsBeatScalarsWithinACategory) {
   EXPECT_EQ(result_type(empty_tensor(IntList{2}, DType::Int32), scalar), DType::Float64);
   EXPECT_EQ(result_type(empty_tensor(IntList{2}, DType::Int32), wrapped_number(2.0)), DType::Float32);
   EXPECT_EQ(result_type(empty_tensor(IntList{2}, DType::Bool), wrapped_number(int64_t{2})), DType::Int64);
-  EXPECT_EQ(result_type(vector, wrapped_number(complex128(0, 1))), DType::Complex64);
+  EXPECT_EQ(result_type(vector, wrapped_number(complex128(0, 1))), DType::Complex32);
   EXPECT_EQ(promote_types(DType::UInt8, DType::Int8), DType::Int16);
   EXPECT_EQ(promote_types(DType::Float16, DType::BFloat16), DType::Float32);
   EXPECT_EQ(promote_types(DType::Int64, DType::Float16), DType::Float16);
