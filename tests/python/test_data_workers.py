@@ -418,10 +418,11 @@ def _gone(pid):
 
 
 _WAITING = """
-import os, sys, time
+import os, signal, sys, time
 from data_workers_helpers import Failing, hang
 from rushlight.utils.data import DataLoader
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts without
     iterator = iter(DataLoader(Failing(100, 7, hang), num_workers=2))
     next(iterator)
     print(*[w.pid for w in iterator._workers], flush=True)
@@ -454,7 +455,10 @@ def test_workers_end_with_the_loaders_process(tmp_path, number):
         os.killpg(process.pid, number)  # what Ctrl-C does
     else:
         process.send_signal(number)
-    _, errors = process.communicate(timeout=WAIT)
+    try:
+        _, errors = process.communicate(timeout=WAIT)
+    finally:
+        process.kill()
     assert len(pids) == 2
     for pid in pids:
         _gone(pid)
