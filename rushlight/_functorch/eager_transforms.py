@@ -287,9 +287,20 @@ def _safe_unpack(dual, strict):
 
 
 def linearize(func, *primals):
-    """The outputs of ``func`` at ``primals``, and its derivative there as a linear function of tangents."""
-    output, _ = jvp(func, primals, tree_map(rushlight.zeros_like, primals))
+    """The outputs of ``func`` at ``primals``, and its derivative there as a linear function of tangents.
+
+    ``func`` runs once; each call of the derivative runs only the recorded operators that tangents pass
+    through. Within other transforms, and where ``primals`` ask for gradients, it is evaluated anew each time
+    instead, so that derivatives of the derivative stay right.
+    """
     flat_primals, spec = tree_flatten(primals)
+    program = None
+    if _functorch.maybe_current_level() is None and not _recorded_by_autograd(flat_primals):
+        from .linear_trace import trace_linear
+
+        output, program = trace_linear(func, primals, flat_primals, spec)
+    else:
+        output, _ = jvp(func, primals, tree_map(rushlight.zeros_like, primals))
 
     def jvp_fn(*tangents):
         flat, tangent_spec = tree_flatten(tangents)
@@ -304,9 +315,13 @@ def linearize(func, *primals):
                         f"Expected {what} of tangent {getattr(t, what)} at flattened index {i} to match the "
                         f"primal: {getattr(p, what)}"
                     )
-        return jvp(func, primals, tangents)[1]
+        return jvp(func, primals, tangents)[1] if program is None else program(*flat)
 
     return output, jvp_fn
+
+
+def _recorded_by_autograd(tensors):
+    return rushlight.is_grad_enabled() and any(t.requires_grad for t in tensors)
 
 
 # --- Jacobians
@@ -414,8 +429,12 @@ def hessian(func, argnums=0):
 
 
 def functionalize(func, *, remove="mutations"):
-    """``func`` with the same results; only a tracer sees the difference, and operators here are recorded
-    after their in-place forms have been taken apart."""
+    """``func`` without mutation: dispatch modes around the call, such as `make_fx`'s, see in-place and
+    ``out=`` operators as pure ones, and new values of arguments as one ``copy_`` at the end. Results are
+    the same.
+
+    ``remove="mutations_and_views"`` also turns views into copies (``aten.view_copy``).
+    """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
             "functionalize(f, remove='mutations'): received invalid argument for remove= . Valid options "
@@ -425,7 +444,19 @@ def functionalize(func, *, remove="mutations"):
 
     @functools.wraps(func)
     def wrapped(*args, **kwargs):
-        return func(*args, **kwargs)
+        from rushlight.utils._python_dispatch import _get_current_dispatch_mode
+
+        if _get_current_dispatch_mode() is None:
+            return func(*args, **kwargs)
+        from .functionalization import FunctionalizeMode
+
+        mode = FunctionalizeMode(copies=remove == "mutations_and_views")
+        mode.add_inputs((args, kwargs))
+        with mode:
+            result = func(*args, **kwargs)
+        result = mode.values(result)
+        mode.write_inputs()
+        return result
 
     return wrapped
 

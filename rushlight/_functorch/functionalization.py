@@ -1,0 +1,377 @@
+"""Programs without mutation: a mode that turns in-place and ``out=`` operators into pure ones.
+
+Every tensor that the program holds has a *value*, a tensor that is never written to: modes outside, which
+may record, see operators on values alone. What the program holds is kept up to date behind their backs, so
+that it can be looked at, and so that views keep sharing memory. Tensors of one storage form a group, which
+has one value; its members are views of that, by the chain of operators that made them. Writing to a member
+puts its new value into the group's, and the others are made anew when they are next used.
+"""
+
+import contextlib
+import functools
+from dataclasses import dataclass, field
+
+import rushlight as torch
+from rushlight.utils import _pytree as pytree
+from rushlight.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
+
+aten = torch.ops.aten
+
+
+@contextlib.contextmanager
+def _modes_off(which=TorchDispatchMode):
+    """Within it, modes of this kind see nothing; the others stay in order."""
+    stack = list(_get_current_dispatch_mode_stack())
+    kept = [mode for mode in stack if not isinstance(mode, which)]
+    for _ in stack:
+        _pop_mode()
+    for mode in kept:
+        _push_mode(mode)
+    try:
+        yield
+    finally:
+        for _ in kept:
+            _pop_mode()
+        for mode in stack:
+            _push_mode(mode)
+
+
+@contextlib.contextmanager
+def _recording_off():
+    """Within it, nothing is recorded; fake tensors stay fake."""
+    from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+
+    with _modes_off(ProxyTorchDispatchMode):
+        yield
+
+
+def _emit(func, *args, **kwargs):
+    """An operator as itself, also where it is written in others that the recorder would see instead."""
+    from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
+
+    recorder = get_proxy_mode()
+    if recorder is None:
+        return func(*args, **kwargs)
+    with _recording_off():
+        return recorder.__torch_dispatch__(func, (), args, kwargs)
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Where a tensor's elements lie in its storage."""
+
+    shape: tuple
+    strides: tuple
+    offset: int
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, tensor):
+        return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset(), tensor.dtype)
+
+
+@dataclass
+class _Step:
+    """One view operator: how a view's value comes from its parent's, and goes back there."""
+
+    func: object
+    args: tuple
+    kwargs: dict
+    parent: _Geometry
+    item: int | None = None  # of an operator with several results
+    _index: torch.Tensor | None = None
+
+    def call(self, tensor, func, args=None):
+        made = _emit(func, tensor, *(self.args if args is None else args), **self.kwargs)
+        return made if self.item is None else made[self.item]
+
+    def replay(self, value, copies):
+        if self.func is aten.as_strided.default:  # the value's strides may differ from what the program holds
+            return _emit(aten.index.Tensor, _reshape(value, (-1,)), [self.index()])
+        return self.call(value, _copying(self.func) if copies else self.func)
+
+    def scatter(self, value, part, copies):
+        """The parent's value with this part of it replaced."""
+        name = self.func._opname
+        if name in ("select", "slice", "diagonal"):
+            return _emit(getattr(aten, name + "_scatter").default, value, part, *self.args, **self.kwargs)
+        if name == "unbind":
+            return _emit(aten.select_scatter.default, value, part, (*self.args, 0)[0], self.item)
+        if name in ("alias", "detach", "lift_fresh"):
+            return part
+        if name in ("t", "transpose"):
+            return self.replay(part, copies)
+        if name == "permute":
+            order = [d % value.dim() for d in self.args[0]]
+            permute = _copying(self.func) if copies else self.func
+            return _emit(permute, part, [order.index(d) for d in range(value.dim())])
+        if self.func in _SAME_ELEMENTS:
+            return _reshape(part, value.shape)
+        if name in ("view_as_real", "view_as_complex"):
+            back = {"view_as_real": aten.view_as_complex, "view_as_complex": aten.view_as_real}[name]
+            return _emit(back.default, part)
+        if self.func is aten.view.dtype:
+            return _emit(aten.view.dtype, part, value.dtype)
+        if name in ("real", "imag") and value.is_complex():
+            return aten.complex.default(*((part, value.imag) if name == "real" else (value.real, part)))
+        return _put(value, self.index(), part)
+
+    def index(self):
+        """Where the view's elements lie among those of its parent, counted row by row."""
+        if self._index is None:
+            self._index = _index([self])
+        return self._index
+
+
+def _index(steps):
+    """Where the elements of the last view lie among those of the first parent, counted row by row."""
+    origin = steps[0].parent
+    with _modes_off():
+        where = torch.empty_strided(origin.shape, origin.strides, dtype=torch.int64)
+        where.copy_(torch.arange(where.numel()).view(origin.shape))
+        for step in steps:
+            args = list(step.args)
+            if step.func is aten.as_strided.default and len(args) > 2:
+                args[2] -= origin.offset
+            where = step.call(where, step.func, args)
+        return where.contiguous()
+
+
+def _put(value, index, part):
+    """A value with a part of it, whose elements lie at an index, replaced."""
+    where, flat = [_reshape(index, (-1,))], _reshape(value, (-1,))
+    return _reshape(_emit(aten.index_put.default, flat, where, _reshape(part, (-1,))), value.shape)
+
+
+_SAME_ELEMENTS = frozenset(
+    getattr(aten, name).default for name in ("view", "_unsafe_view", "unsqueeze", "squeeze")
+) | {aten.squeeze.dim, aten.squeeze.dims}
+# What writes to one element of these would have to show at others: no step back, but one to the beginning.
+_OVERLAPPING = frozenset([aten.expand.default, aten.as_strided.default, aten.unfold.default])
+
+
+def _copying(view):
+    """The operator that copies what this one views, or the same."""
+    return getattr(getattr(aten, view._opname + "_copy", None), view._overloadname, view)
+
+
+def _reshape(tensor, shape):
+    return tensor if tuple(tensor.shape) == tuple(shape) else tensor.reshape(shape)
+
+
+@dataclass
+class _Group:
+    """The tensors that share one storage, and the value of all of it."""
+
+    value: torch.Tensor
+    geometry: _Geometry
+    writes: int = 0
+    steps: dict = field(default_factory=dict)  # geometry -> how a tensor that lies so is made of the value
+
+
+@dataclass
+class _Member:
+    """A tensor that the program holds. Its value is right while no one has written to the group since."""
+
+    outer: torch.Tensor
+    group: _Group
+    steps: tuple = ()
+    value: torch.Tensor | None = None
+    writes: int = -1
+
+
+class FunctionalizeMode(TorchDispatchMode):
+    """Within it, operators reach the modes outside without mutation; ``copies`` turns views to copies too."""
+
+    def __init__(self, copies=False):
+        super().__init__()
+        self.copies = copies
+        self.members = {}  # id -> member, which holds the tensor, so that ids and storages stay unique
+        self.groups = {}  # storage -> group
+        self.inputs = []
+
+    def add_inputs(self, tree):
+        """The arguments of the program; `write_inputs` gives them their new values at the end."""
+        self.inputs += [self._member(t) for t in pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
+
+    def write_inputs(self):
+        for member in self.inputs:
+            value = self._value(member)
+            if value is not member.outer:
+                aten.copy_.default(member.outer, value)
+
+    def values(self, tree):
+        """The values of the tensors in a tree."""
+        return pytree.tree_map_only(torch.Tensor, lambda t: self._value(self._member(t)), tree)
+
+    # --- groups
+
+    def _member(self, tensor):
+        found = self.members.get(id(tensor))
+        if found is not None:
+            return found
+        storage, geometry = tensor.untyped_storage()._cdata, _Geometry.of(tensor)
+        group = self.groups.get(storage)
+        if group is None:
+            group = self.groups[storage] = _Group(tensor, geometry)
+            return self._add(tensor, group, (), tensor)
+        # Made where this mode did not look: another object for a known tensor, or a view of one.
+        steps = group.steps.get(geometry)
+        if steps is None:
+            if geometry.dtype != group.geometry.dtype:
+                raise NotImplementedError(
+                    f"functionalize: a {tensor.dtype} view of a {group.geometry.dtype} tensor, made outside"
+                )
+            place = geometry.shape, geometry.strides, geometry.offset
+            steps = (_Step(aten.as_strided.default, place, {}, group.geometry),)
+        return self._add(tensor, group, steps)
+
+    def _add(self, outer, group, steps, value=None):
+        member = _Member(outer, group, steps, value, -1 if value is None else group.writes)
+        self.members[id(outer)] = member
+        group.steps.setdefault(_Geometry.of(outer), steps)
+        return member
+
+    def _value(self, member):
+        if member.writes != member.group.writes:
+            value = member.group.value
+            for step in member.steps:
+                value = step.replay(value, self.copies)
+            member.value, member.writes = value, member.group.writes
+        return member.value
+
+    def _write(self, member, value):
+        """A tensor has a new value."""
+        with _recording_off():
+            member.outer.copy_(value)
+        whole = self._scatter(member.group.value, member.steps, value)
+        member.group.value = whole
+        member.group.writes += 1
+        member.value, member.writes = value, member.group.writes
+
+    def _scatter(self, whole, steps, value):
+        if any(step.func in _OVERLAPPING for step in steps):
+            return _put(whole, _index(steps), value)
+        parents = [whole]
+        for step in steps[:-1]:
+            parents.append(step.replay(parents[-1], self.copies))
+        for step, parent in zip(reversed(steps), reversed(parents)):
+            value = step.scatter(parent, value, self.copies)
+        return value
+
+    # --- operators
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func._opname == "native_batch_norm":
+            return self._batch_norm(func, args, kwargs)
+        if func._opname in _GEOMETRIES:
+            return self._geometry(func, args, kwargs)
+        if func._opname in ("resize_", "set_", "resize_as_"):
+            raise NotImplementedError(
+                f"functionalize: {func} changes a tensor's storage, which has no pure form"
+            )
+        if func._schema.is_mutable:
+            return self._mutation(func, args, kwargs)
+        if func.is_view and args and isinstance(args[0], torch.Tensor):
+            return self._view(func, args, kwargs)
+        return func(*self.values(args), **self.values(kwargs))
+
+    def _view(self, func, args, kwargs):
+        parent = self._member(args[0])
+        geometry, value = _Geometry.of(args[0]), self._value(parent)
+        with _recording_off():
+            made = func(*args, **kwargs)
+        if isinstance(made, torch.Tensor):
+            step = _Step(func, args[1:], kwargs, geometry)
+            self._add(made, parent.group, (*parent.steps, step), step.replay(value, self.copies))
+            return made
+        for i, (outer, part) in enumerate(zip(made, _emit(func, value, *args[1:], **kwargs))):
+            step = _Step(func, args[1:], kwargs, geometry, i)
+            self._add(outer, parent.group, (*parent.steps, step), part)
+        return made
+
+    def _geometry(self, func, args, kwargs):
+        """`t_`, `squeeze_`, ...: from now on the tensor is a view of what it was."""
+        outer, pure = args[0], getattr(aten, _GEOMETRIES[func._opname])
+        member = self._member(outer)
+        step = _Step(getattr(pure, func._overloadname), args[1:], kwargs, _Geometry.of(outer))
+        member.value = step.replay(self._value(member), self.copies)
+        member.steps = (*member.steps, step)
+        with _recording_off():
+            func(*args, **kwargs)
+        return outer
+
+    def _batch_norm(self, func, args, kwargs):
+        """Its running statistics are written to, though its schema does not say so."""
+        values = list(self.values(args))
+        running = [(i, args[i]) for i in (3, 4) if args[i] is not None and args[5]]
+        for i, _ in running:
+            values[i] = aten.clone.default(values[i])
+        result = func(*values, **kwargs)
+        for i, outer in running:
+            self._write(self._member(outer), values[i])
+        return result
+
+    def _mutation(self, func, args, kwargs):
+        written = [a for a in func._schema.arguments if a.is_write]
+        positions = {a.name: i for i, a in enumerate(func._schema.arguments)}
+        given = {**{name: args[i] for name, i in positions.items() if i < len(args)}, **kwargs}
+        pure = _pure_form(func)
+        if pure is None or len(written) != 1 or not isinstance(given.get(written[0].name), torch.Tensor):
+            return self._on_copies(func, args, kwargs, {a.name: given.get(a.name) for a in written})
+        outer = given[written[0].name]
+        kwargs = {name: value for name, value in kwargs.items() if name != written[0].name}
+        self._write(self._member(outer), _like(pure(*self.values(args), **self.values(kwargs)), outer))
+        return outer
+
+    def _on_copies(self, func, args, kwargs, written):
+        """No pure form is known: the operator itself, on copies."""
+        outers = {id(t): t for t in pytree.tree_leaves(written) if isinstance(t, torch.Tensor)}
+        copies = {key: aten.clone.default(self._value(self._member(t))) for key, t in outers.items()}
+
+        def value(tensor):
+            copy = copies.get(id(tensor))
+            return self._value(self._member(tensor)) if copy is None else copy
+
+        args, kwargs = pytree.tree_map_only(torch.Tensor, value, (args, kwargs))
+        made = func(*args, **kwargs)
+        for key, copy in copies.items():
+            self._write(self._member(outers[key]), copy)
+        back = {id(copy): outers[key] for key, copy in copies.items()}
+        return pytree.tree_map_only(torch.Tensor, lambda t: back.get(id(t), t), made)
+
+
+_GEOMETRIES = {name + "_": name for name in ("t", "transpose", "squeeze", "unsqueeze", "as_strided")}
+
+
+def _pure_form(func):
+    """A function of the same arguments that returns what this operator writes, or None."""
+    name, overload = func._opname, func._overloadname
+    if name == "copy_":
+        return _copied
+    if name == "zero_":
+        return functools.partial(_emit, aten.zeros_like.default)
+    packet = getattr(aten, name.removesuffix("_"), None)
+    names = (
+        [overload]
+        if name.endswith("_")
+        else [overload.removesuffix("out").rstrip("_") or "default", "Tensor"]
+    )
+    found = next((getattr(packet, n) for n in names if packet is not None and n in packet.overloads()), None)
+    return None if found is None or found._schema.is_mutable else functools.partial(_emit, found)
+
+
+def _copied(target, source, non_blocking=False):
+    return aten.clone.default(_like(source, target))
+
+
+def _like(value, outer):
+    """A result in the dtype and shape of the tensor it is written to."""
+    value = value if value.dtype == outer.dtype else value.to(outer.dtype)
+    return value if value.shape == outer.shape else value.expand(outer.shape)

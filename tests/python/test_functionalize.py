@@ -1,0 +1,123 @@
+"""`functionalize` and `linearize`: what they record is pure, and computes the same."""
+
+import pytest
+
+import rushlight as torch
+from rushlight.func import functionalize, jvp, linearize, vmap
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+
+def views_and_writes(x):
+    y = x.clone()
+    row, flat = y[0], y.view(-1)
+    row.mul_(2)
+    flat[1:3].add_(x.reshape(-1)[1:3])
+    y.t_()
+    y.relu_()
+    torch.add(y, y, out=y)
+    return y + 1, row
+
+
+def argument(x):
+    first, second = x.add_(1).unbind()
+    second.zero_()
+    return first * second
+
+
+def every_view(x):
+    y = x.clone()
+    y.transpose(0, 1)[1].fill_(3)
+    y.diagonal()[0] = 7.0
+    y.permute(1, 0).unsqueeze(0)[0, 2].mul_(-1)
+    y.split(1)[1].sub_(0.5)
+    y.expand(2, *y.shape)[0, 0, 0].exp_()
+    y.as_strided((2, 2), (2, 1), 1).add_(10)
+    y.masked_fill_(y > 10, 1)
+    y[[0, 1], [1, 0]] = y.new_tensor([5.0, 6.0])
+    return y
+
+
+def complex_parts(x):
+    z = torch.complex(x, x + 1)
+    z.real.mul_(2)
+    torch.view_as_real(z)[..., 1].add_(1)
+    return torch.view_as_real(z).clone()
+
+
+def batch_norm(x):
+    mean, var = torch.zeros(3), torch.ones(3)
+    y = torch.nn.functional.batch_norm(x, mean, var, training=True)
+    return y, mean, var
+
+
+def written(graph):
+    return [node for node in graph.nodes if node.op == "call_function" and mutable(node.target)]
+
+
+def mutable(target):
+    schema = getattr(target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+@pytest.mark.parametrize("f", [views_and_writes, argument, every_view, complex_parts, batch_norm])
+def test_traces_are_pure_and_compute_the_same(f, remove):
+    x = torch.randn(2, 3)
+    module = make_fx(functionalize(f, remove=remove))(x.clone())
+    writes = written(module.graph)
+    # Only an argument may be written to: once, at the end.
+    assert [node.target for node in writes] == [torch.ops.aten.copy_.default] * (f is argument)
+    names = {getattr(node.target, "_opname", "") for node in module.graph.nodes}
+    assert remove == "mutations" or not names & {"select", "slice", "diagonal", "t"}
+    for other in (x, torch.randn(2, 3)):
+        ours, theirs = other.clone(), other.clone()
+        torch.testing.assert_close(module(ours), f(theirs))
+        assert ours.equal(theirs)
+
+
+def test_without_a_recorder_nothing_changes():
+    x = torch.ones(2, 3)
+    assert functionalize(argument)(x).tolist() == [0, 0, 0] and x.tolist() == [[2] * 3, [0] * 3]
+    with pytest.raises(RuntimeError, match="Valid options"):
+        functionalize(argument, remove="views")
+
+
+def test_storages_cannot_change():
+    with pytest.raises(NotImplementedError, match="resize_.*no pure form"):
+        make_fx(functionalize(lambda x: x.clone().resize_(2)))(torch.ones(3))
+
+
+def test_linearize_runs_the_function_once():
+    calls = []
+
+    def f(x, w):
+        calls.append(0)
+        y = torch.nn.functional.linear(x, w).relu()
+        z = y.clone()
+        z[0].mul_(2)
+        z += x.sum()
+        return {"soft": z.softmax(-1), "sum": (y if x.sum() > 0 else -y).sum()}
+
+    torch.manual_seed(3)
+    primals = torch.randn(4, 3), torch.randn(5, 3)
+    out, push = linearize(f, *primals)
+    torch.testing.assert_close(out, f(*primals))
+    calls.clear()
+    tangents = torch.randn(7, 4, 3), torch.randn(7, 5, 3)
+    for t in zip(*tangents):
+        torch.testing.assert_close(push(*t), jvp(f, primals, t)[1])
+    assert len(calls) == 7  # of jvp's
+    torch.testing.assert_close(
+        vmap(push)(*tangents)["sum"], torch.stack([push(*t)["sum"] for t in zip(*tangents)])
+    )
+    with pytest.raises(RuntimeError, match="Expected shape of tangent"):
+        push(torch.ones(3), tangents[1][0])
+
+
+def test_linearize_composes():
+    x, t = torch.randn(4, 3), torch.randn(4, 3)
+    mapped = vmap(lambda x, t: linearize(torch.sin, x)[1](t))(x, t)
+    torch.testing.assert_close(mapped, x.cos() * t)
+    x.requires_grad_()
+    (slope,) = torch.autograd.grad(linearize(torch.sin, x)[1](t).sum(), x)
+    torch.testing.assert_close(slope, -x.sin() * t)
