@@ -1,0 +1,1 @@
+"""Benchmarks of Rushlight beside PyTorch: `python -m benchmarks --help`."""

@@ -1,0 +1,248 @@
+"""The paired runner: one process for each module, alive through a suite, which take turns at every row.
+
+Round by round the order of the two changes (A B, B A, ...), so that a drift of the machine hits both alike. A
+process that waits sleeps in a read; with more than one thread a pause lets its spinning threads come to rest.
+"""
+
+import importlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import records
+from .records import Row
+from .stats import paired_ratio
+from .suites import SUITES
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to measure. Rounds are added past `rounds` while a row's noise is above `noise`."""
+
+    threads: int = 1
+    modules: Sequence[str] = ("rushlight", "torch")  # ours, then the peer, if there is one
+    pairs: int = 3  # of processes, one after another: memory layout is luck, and differs between them
+    rounds: int = 15
+    most_rounds: int = 30
+    budget: float = 0.04  # seconds for a sample, if its calls are shorter
+    noise: float = 0.02
+    clock: str = "wall"
+    busy: bool = False
+    tiny: bool = False
+    timeout: float = 300.0
+
+
+QUICK: dict[str, Any] = {"pairs": 1, "rounds": 5, "most_rounds": 9, "budget": 0.01, "noise": 0.04}
+
+
+class WorkerError(Exception):
+    """A row cannot be measured; the text says on which module and why."""
+
+
+class Worker:
+    """The runner's end of a benchmarks.worker process."""
+
+    def __init__(self, module: str, suite: str, plan: Plan) -> None:
+        self.module, self.timeout = module, plan.timeout
+        self.errors = tempfile.TemporaryFile("w+")
+        sizes = "tiny" if plan.tiny else "measured"
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.worker",
+            module,
+            suite,
+            str(plan.threads),
+            plan.clock,
+            sizes,
+        ]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment(plan.threads),
+        )
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.process.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
+
+    def ask(self, *command: object) -> dict[str, Any]:
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise WorkerError(f"{self.module}: {self._last_words()}") from None
+        if not self.selector.select(self.timeout):
+            self.process.kill()
+            raise WorkerError(f"{self.module}: no answer within {self.timeout:.0f} s")
+        line = self.process.stdout.readline()
+        if not line:
+            raise WorkerError(f"{self.module}: {self._last_words()}")
+        answer = json.loads(line)
+        if "error" in answer:
+            raise WorkerError(f"{self.module}: {answer['error']}")
+        return answer
+
+    def _last_words(self) -> str:
+        status = self.process.wait()
+        self.errors.seek(0)
+        lines = [line for line in self.errors.read().splitlines() if line.strip()]
+        return f"ended with status {status}: {lines[-1][:200] if lines else 'no message'}"
+
+    def close(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.selector.close()
+        try:
+            self.process.stdin.close()
+            self.process.wait(10)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Variables for a process that is measured."""
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(ROOT)]))
+    count = str(threads)
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+
+
+class Runner:
+    """Measures suites by a plan; `show` is told of every finished row."""
+
+    def __init__(self, plan: Plan, show: Callable[[str, str, Row], None]) -> None:
+        self.plan, self.show = plan, show
+        self.versions: dict[str, str] = {}
+
+    def run(
+        self, suite: str, wanted: Callable[[str, str], bool], done: Callable[[str, str, Row], None]
+    ) -> None:
+        """Measure the rows of a suite for which `wanted(suite, row)` holds, and hand each to `done`."""
+
+        def finish(suite: str, name: str, row: Row) -> None:
+            done(suite, name, row)
+            self.show(suite, name, row)
+
+        with competitors(self.plan.busy):
+            if SUITES[suite].sampled:
+                self._run_sampled(suite, wanted, finish)
+            else:
+                self._run_timed(suite, wanted, finish)
+
+    def _run_sampled(self, suite: str, wanted: Callable, finish: Callable) -> None:
+        """Suites of programs that are started anew for each sample."""
+        sample = importlib.import_module(f"benchmarks.suites.{suite}").sample
+        rows: dict[str, Row] = {}
+        rounds = min(self.plan.rounds, SUITES[suite].most_rounds)
+        for _ in range(rounds):
+            for index, module in enumerate(self.plan.modules):
+                for name, (value, unit) in sample(module, self.plan, ROOT).items():
+                    row = rows.setdefault(name, Row(unit))
+                    (row.peer if index else row.ours).append(value)
+        for name, row in rows.items():
+            if wanted(suite, name):
+                finish(suite, name, row)
+
+    def _run_timed(self, suite: str, wanted: Callable, finish: Callable) -> None:
+        with self._workers(suite) as workers:
+            answers = [worker.ask("list") for worker in workers]
+            self.versions = {worker.module: answer["version"] for worker, answer in zip(workers, answers)}
+            cases = [case for case in answers[0]["cases"] if wanted(suite, case["name"])]
+            groups: dict[str, list[dict[str, Any]]] = {}
+            for case in cases:
+                groups.setdefault(case["process"], []).append(case)
+            if list(groups) == [""] and self.plan.pairs == 1:
+                self._run_group(workers, suite, groups.pop(""), finish)
+        for group in groups.values():
+            self._run_in_pairs(suite, group, finish)
+
+    def _run_in_pairs(self, suite: str, cases: list[dict[str, Any]], finish: Callable) -> None:
+        """Share the rounds out among several pairs of processes."""
+        rows: dict[tuple[str, str], Row] = {}
+
+        def collect(suite: str, name: str, row: Row) -> None:
+            total = rows.setdefault((suite, name), Row(row.unit))
+            total.ours += row.ours
+            total.peer += row.peer
+            total.error = total.error or row.error
+
+        for _ in range(self.plan.pairs):
+            with self._workers(suite) as workers:
+                self._run_group(workers, suite, cases, collect)
+        for (suite, name), row in rows.items():
+            finish(suite, name, row)
+
+    @contextmanager
+    def _workers(self, suite: str) -> Iterator[list[Worker]]:
+        workers = [Worker(module, suite, self.plan) for module in self.plan.modules]
+        try:
+            yield workers
+        finally:
+            for worker in workers:
+                worker.close()
+
+    def _run_group(
+        self, workers: list[Worker], suite: str, cases: list[dict[str, Any]], done: Callable
+    ) -> None:
+        for case in cases:
+            row, peak = Row(), Row("MB")
+            try:
+                samples = self._alternate(workers, case["name"])
+                peaks = [[worker.ask("drop")["peak_mb"]] for worker in workers]
+                row.ours, row.peer = [*samples, []][:2]
+                peak.ours, peak.peer = [*peaks, []][:2]
+            except WorkerError as error:
+                row.error = str(error)
+            for index, worker in enumerate(workers):
+                if worker.process.poll() is not None:
+                    workers[index] = Worker(worker.module, suite, self.plan)
+                    worker.close()
+            done(suite, case["name"], row)
+            if case["peak"] and not row.error:
+                done("memory", case["name"], peak)
+
+    def _alternate(self, workers: list[Worker], name: str) -> list[list[float]]:
+        """Samples of one row, a list for each worker."""
+        plan = self.plan
+        for worker in workers:
+            worker.ask("prepare", name)
+        samples: list[list[float]] = [[] for _ in workers]
+        order = list(range(len(workers)))
+        rounds, most_rounds = -(-plan.rounds // plan.pairs), -(-plan.most_rounds // plan.pairs)
+        for done in range(most_rounds):
+            if done >= rounds and (len(workers) < 2 or paired_ratio(*samples).noise <= plan.noise):
+                break
+            for index in order:
+                if plan.threads > 1 and len(workers) > 1:
+                    time.sleep(0.01)
+                samples[index].append(workers[index].ask("sample", plan.budget)["seconds"])
+            order.reverse()
+        return samples
+
+
+@contextmanager
+def competitors(wanted: bool) -> Iterator[None]:
+    """A process that spins on each core, for a machine that is busy with something else."""
+    count = records.machine()["cores"] if wanted else 0
+    spinning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()

@@ -1,0 +1,48 @@
+"""Statistics of paired samples. A ratio above 1 means that we need less (time, memory) than the peer."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The median of the rounds' ratios and, as estimate of its noise, a confidence interval of it."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def noise(self) -> float:
+        """Half the width of the interval, relative to the ratio."""
+        return (self.high - self.low) / (2 * self.value)
+
+
+def paired_ratio(ours: Sequence[float], peer: Sequence[float]) -> Ratio:
+    """Samples with one index come from one round: what disturbs the machine then disturbs both."""
+    if not ours or len(ours) != len(peer):
+        raise ValueError(f"paired_ratio: needs samples in pairs, received {len(ours)} and {len(peer)}")
+    ratios = sorted(theirs / own for own, theirs in zip(ours, peer))
+    rank = interval_rank(len(ratios))
+    return Ratio(statistics.median(ratios), ratios[rank], ratios[-1 - rank])
+
+
+def interval_rank(count: int) -> int:
+    """How many of the sorted samples to leave out at each end, so that the rest still holds the true median
+    with a probability of CONFIDENCE, whatever the distribution; 0 also where there are too few for that."""
+    outside, rank = 0.0, 0
+    while rank < (count - 1) // 2:
+        outside += 2 * math.comb(count, rank) / 2**count
+        if 1 - outside - 2 * math.comb(count, rank + 1) / 2**count < CONFIDENCE:
+            break
+        rank += 1
+    return rank
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    logarithms = [math.log(value) for value in values]
+    return math.exp(statistics.fmean(logarithms)) if logarithms else math.nan

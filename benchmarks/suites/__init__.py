@@ -1,0 +1,18 @@
+"""The suites. Their modules are PyTorch programs, which only the processes that are measured import."""
+
+from typing import NamedTuple
+
+
+class SuiteInfo(NamedTuple):
+    title: str
+    sampled: bool = False  # each sample is a program of its own; else a function in a process that stays
+    most_rounds: int = 1_000_000
+    on_request: bool = False  # takes long, so that it is left out unless named
+
+
+SUITES = {
+    "small": SuiteInfo("Small operations"),
+    "modules": SuiteInfo("Module calls"),
+    "autograd": SuiteInfo("Autograd"),
+    "optimizers": SuiteInfo("Optimizers"),
+}

@@ -1,0 +1,95 @@
+"""A process that times the cases of one suite on one module, as told line by line on its standard input.
+
+python -m benchmarks.worker MODULE SUITE THREADS wall|cpu measured|tiny
+"""
+
+import gc
+import importlib
+import json
+import os
+import statistics
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any
+
+BATCH = (
+    5e-4  # seconds; a batch of calls this long is longer than the clock's error and shorter than a time slice
+)
+
+
+def main(module: str, suite: str, threads: str, clock: str, sizes: str) -> None:
+    # What the cases print must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    worker = Worker(module, suite, int(threads), clock == "cpu", sizes == "tiny")
+    for line in sys.stdin:
+        command, *arguments = json.loads(line)
+        try:
+            answer = getattr(worker, command)(*arguments)
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+        answers.write(json.dumps(answer) + "\n")
+
+
+def import_as_torch(module: str) -> Any:
+    """Suites are PyTorch programs: they `import torch`, which is made to mean the module."""
+    if module != "torch":
+        importlib.import_module(module + "._alias").install_for_children()
+    return importlib.import_module("torch")
+
+
+class Worker:
+    def __init__(self, module: str, suite: str, threads: int, cpu_clock: bool, tiny: bool) -> None:
+        torch = import_as_torch(module)
+        torch.set_num_threads(threads)
+        torch.manual_seed(0)
+        self.clock = time.process_time if cpu_clock else time.perf_counter
+        cases = importlib.import_module(f"benchmarks.suites.{suite}").cases
+        self.cases = {case.name: case for case in cases(lambda measured, small: small if tiny else measured)}
+        self.version = torch.__version__
+        self.stack = ExitStack()
+        gc.collect()
+        gc.freeze()  # collections between cases need not look at the library itself
+
+    def list(self) -> dict[str, Any]:
+        cases = [
+            {"name": case.name, "process": case.process, "peak": case.peak} for case in self.cases.values()
+        ]
+        return {"cases": cases, "version": self.version}
+
+    def prepare(self, name: str) -> dict[str, Any]:
+        """Set a case up, run it once, and find how many calls fill a batch."""
+        self.drop()
+        self.timer = self.cases[name].prepare(self.stack, self.clock)
+        self.timer.timeit(1)
+        self.calls = 1
+        while (seconds := self.timer.timeit(self.calls)) < BATCH:
+            self.calls *= 2 if seconds > BATCH / 8 else 8
+        return {"seconds": seconds / self.calls}
+
+    def sample(self, budget: float) -> dict[str, Any]:
+        """Seconds per call: the median of the batches that fit into the budget, of one at least."""
+        batches: list[float] = []
+        end = time.perf_counter() + budget
+        while not batches or time.perf_counter() < end:
+            batches.append(self.timer.timeit(self.calls) / self.calls)
+        return {"seconds": statistics.median(batches)}
+
+    def drop(self) -> dict[str, Any]:
+        """Let go of the case; the answer is the process's peak memory so far."""
+        self.timer = None  # type: ignore[assignment]
+        self.stack.close()
+        gc.collect()
+        return {"peak_mb": peak_memory()}
+
+
+def peak_memory() -> float:
+    """MB of memory that this process occupied at most."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

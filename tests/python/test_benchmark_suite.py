@@ -1,0 +1,115 @@
+"""benchmarks/: statistics of the paired runner, records, and a run of every row on small sizes."""
+
+import json
+import random
+import statistics
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT))
+
+from benchmarks import records  # noqa: E402
+from benchmarks.__main__ import format_value  # noqa: E402
+from benchmarks.records import Record, Row, Suite  # noqa: E402
+from benchmarks.stats import CONFIDENCE, geometric_mean, interval_rank, paired_ratio  # noqa: E402
+
+
+def test_ratio_is_the_median_of_the_rounds():
+    ratio = paired_ratio([1.0, 2.0, 4.0, 1.0, 1.0], [2.0, 4.0, 8.0, 3.0, 1.0])
+    assert (ratio.value, ratio.low, ratio.high) == (2.0, 1.0, 3.0)
+    assert ratio.noise == 0.5
+
+
+def test_a_drift_that_hits_both_leaves_no_noise():
+    ours = [1.0, 1.5, 2.0, 7.0, 3.0]
+    ratio = paired_ratio(ours, [3 * sample for sample in ours])
+    assert ratio.value == pytest.approx(3) and ratio.noise < 1e-12
+
+
+@pytest.mark.parametrize("samples", [([], []), ([1.0], []), ([1.0], [1.0, 2.0])])
+def test_samples_come_in_pairs(samples):
+    with pytest.raises(ValueError, match="in pairs"):
+        paired_ratio(*samples)
+
+
+@pytest.mark.parametrize("count", [5, 7, 9, 15, 30])
+def test_range_holds_the_median_as_often_as_stated(count):
+    generator = random.Random(count)
+    rank = interval_rank(count)
+    held = 0
+    for _ in range(4000):
+        samples = sorted(generator.expovariate(1.0) for _ in range(count))
+        held += samples[rank] <= 0.6931471805599453 <= samples[-1 - rank]
+    assert CONFIDENCE - 0.015 < held / 4000
+    if count >= 9:  # else it is all samples, which may be more than asked for
+        assert held / 4000 < CONFIDENCE + 0.075
+
+
+def test_few_samples_leave_out_none():
+    assert [interval_rank(count) for count in range(1, 8)] == [0] * 7
+
+
+def test_geometric_mean():
+    assert geometric_mean([2.0, 8.0]) == pytest.approx(4)
+    assert geometric_mean(x for x in ()) != geometric_mean([1.0])
+
+
+def test_values_get_fitting_units():
+    shown = [format_value(value, "s") for value in (1.5, 2e-3, 45.6e-6, 7e-9, 1234.0)]
+    assert shown == ["1.5 s", "2 ms", "45.6 µs", "7 ns", "1234 s"]
+    assert format_value(1234.5, "MB") == "1234 MB"
+
+
+def record(rows, **suite):
+    return Record(1, machine={"cores": 2}, suites={"small": Suite(rows, {"date": "today", **suite})})
+
+
+def test_a_record_survives_its_file(tmp_path):
+    rows = {"add": Row("s", [1e-7, 1.25e-7], [2e-7, 3e-7]), "bad": Row(error="torch: no")}
+    records.write(record(rows), tmp_path / "a.json")
+    json.loads((tmp_path / "a.json").read_text())
+    assert records.read(tmp_path / "a.json") == record(rows)
+    assert [found.title for found in records.read_all(tmp_path)] == ["1 thread"]
+
+
+def test_records_merge_row_by_row(tmp_path):
+    old = record({"add": Row("s", [1.0], [1.0]), "mul": Row("s", [1.0], [1.0])})
+    old.merge(record({"add": Row("s", [1.0], [2.0])}, clock="wall"))
+    rows = old.suites["small"].rows
+    assert rows["add"].ratio.value == 2 and rows["mul"].ratio.value == 1
+    assert old.suites["small"].about["clock"] == "wall"
+
+
+def test_a_failed_row_has_no_ratio():
+    assert Row("s", [1.0], [1.0], error="no").ratio is None
+    assert Row("s", [1.0], []).ratio is None
+
+
+def test_other_formats_are_refused(tmp_path):
+    (tmp_path / "a.json").write_text('{"format": 99}')
+    with pytest.raises(ValueError, match="format 99"):
+        records.read(tmp_path / "a.json")
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory):
+    """Every row of every suite on Rushlight alone, with sizes that only show that it runs."""
+    from benchmarks.__main__ import main
+
+    path = tmp_path_factory.mktemp("benchmarks") / "tiny.json"
+    status = main(["--solo", "--tiny", "--output", str(path)])
+    return status, records.read(path)
+
+
+def test_every_row_runs(tiny_run):
+    status, record = tiny_run
+    errors = {
+        name: row.error for suite in record.suites.values() for name, row in suite.rows.items() if row.error
+    }
+    assert not errors
+    assert status == 0
+    for suite in record.suites.values():
+        assert suite.rows and all(statistics.median(row.ours) > 0 for row in suite.rows.values())
