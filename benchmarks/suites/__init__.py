@@ -15,4 +15,6 @@ SUITES = {
     "modules": SuiteInfo("Module calls"),
     "autograd": SuiteInfo("Autograd"),
     "optimizers": SuiteInfo("Optimizers"),
+    "kernels": SuiteInfo("Large operations"),
+    "models": SuiteInfo("Models"),
 }
