@@ -43,12 +43,12 @@ def cdist(n, width):
 
 
 def cases(sizes):
-    for n in (32, 64, 128, 256, 512, 1024):
-        n = sizes(n, n % 29)
-        yield Case(f"product/{n} x {n}", lambda n=n: matmul((n, n), (n, n)))
+    for side in (32, 64, 128, 256, 512, 1024):
+        side = sizes(side, side % 29)
+        yield Case(f"product/{side} x {side}", lambda m=side: matmul((m, m), (m, m)))
     for dtype in ("float64", "bfloat16", "float16", "complex64", "int64"):
-        n = sizes(256 if dtype == "int64" else 512, 4)
-        yield Case(f"product/{n} x {n} {dtype}", lambda n=n, d=dtype: matmul((n, n), (n, n), d))
+        side = sizes(256 if dtype == "int64" else 512, 4)
+        yield Case(f"product/{side} x {side} {dtype}", lambda m=side, d=dtype: matmul((m, m), (m, m), d))
     n = sizes(512, 4)
     yield Case("product/with a transposed matrix", lambda: matmul((n, n), (n, n), transposed=True))
     yield Case("product/matrix and vector", lambda: matmul((4 * n, 4 * n), (4 * n,)))
@@ -89,10 +89,10 @@ def cases(sizes):
     yield Case("decomposition/inv of 1000 of 4 x 4", lambda: of_matrix(torch.linalg.inv, batch, 4, 4))
     yield Case("decomposition/svd of 100 of 8 x 8", lambda: of_matrix(torch.linalg.svd, sizes(100, 3), 8, 8))
     yield Case("decomposition/det of 1000 of 8 x 8", lambda: of_matrix(torch.linalg.det, batch, 8, 8))
-    n = sizes(2**20, 64)
-    yield Case("fourier/fft", lambda: of_vector(torch.fft.fft, n, dtype=torch.complex64))
-    yield Case("fourier/rfft", lambda: of_vector(torch.fft.rfft, n))
-    yield Case("fourier/rfft of rows", lambda: of_vector(torch.fft.rfft, n // 32, 32))
+    points = sizes(2**20, 64)
+    yield Case("fourier/fft", lambda: of_vector(torch.fft.fft, points, dtype=torch.complex64))
+    yield Case("fourier/rfft", lambda: of_vector(torch.fft.rfft, points))
+    yield Case("fourier/rfft of rows", lambda: of_vector(torch.fft.rfft, points // 32, 32))
     yield Case(
         "fourier/fft of a prime length",
         lambda: of_vector(torch.fft.fft, sizes(100003, 31), dtype=torch.complex64),

@@ -36,6 +36,7 @@ const std::unordered_set<std::string> half_operators = {"conv1d",
                                                         "addmm",
                                                         "addbmm",
                                                         "linear",
+                                                        "lstm.input",
                                                         "prelu",
                                                         "scaled_dot_product_attention"};
 const std::unordered_set<std::string> float_operators = {"avg_pool3d",
@@ -109,7 +110,9 @@ const std::unordered_set<std::string> float_operators = {"avg_pool3d",
                                                          "linalg::eigh",
                                                          "linalg::lstsq",
                                                          "linalg::inv_ex"};
-const std::unordered_set<std::string> widening_operators = {"cat", "stack", "index_copy"};
+// The fused cells stand for pointwise operators that promote.
+const std::unordered_set<std::string> widening_operators = {"cat", "stack", "index_copy",
+                                                            "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"};
 
 // "matmul", "linalg::inv"; the operators of nn.functional without their space.
 std::string list_name(const Op& op) {
@@ -123,7 +126,8 @@ std::vector<Policy> policies;
 
 Policy listed(const Op& op) {
   const std::string name = list_name(op);
-  if (half_operators.contains(name)) return Policy::Half;
+  if (half_operators.contains(name) || half_operators.contains(str(name, ".", op.schema.overload)))
+    return Policy::Half;
   if (float_operators.contains(name) || op.schema.space == "fft") return Policy::Float;
   return widening_operators.contains(name) ? Policy::Widest : Policy::None;
 }

@@ -199,3 +199,20 @@ def test_scaler_state_and_mistakes():
     assert off.state_dict() == {}
     with pytest.raises(ValueError, match="outputs must be a Tensor"):
         scaler.scale(3)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"])
+def test_recurrent_layers_have_pytorchs_dtypes(kind):
+    theirs = pytest.importorskip("torch")
+    seen = []
+    for lib in (torch, theirs):
+        layer = getattr(lib.nn, kind)(8, 8)
+        x = lib.ones(3, 2, 8) if len(kind) < 5 else lib.ones(2, 8)
+        with lib.autocast("cpu", lib.bfloat16):
+            result = layer(x)
+        flat = [result] if isinstance(result, lib.Tensor) else [result[0], *result[1:]]
+        tensors = [t for part in flat for t in (part if isinstance(part, tuple) else (part,))]
+        tensors[0].float().sum().backward()
+        dtypes = [str(t.dtype).split(".")[1] for t in (*tensors, next(layer.parameters()).grad)]
+        seen.append(dtypes)
+    assert seen[0] == seen[1]
