@@ -20,7 +20,7 @@ from rushlight.utils._python_dispatch import (
     _push_mode,
 )
 
-aten = torch.ops.aten
+aten = torch.ops.aten  # type: ignore[attr-defined]
 
 
 @contextlib.contextmanager

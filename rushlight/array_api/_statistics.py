@@ -86,14 +86,19 @@ def any(x, /, *, axis=None, keepdims=False):
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The variance over axes: the mean square distance from the mean, over n - correction."""
-    axes = _axes(x, axis)
-    return torch.var(x, axes, correction=correction, keepdim=keepdims) if axes else torch.zeros_like(x)
+    return _spread(torch.var, x, axis, correction, keepdims)
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     """The square root of the variance."""
+    return _spread(torch.std, x, axis, correction, keepdims)
+
+
+def _spread(operator, x, axis, correction, keepdims):
     axes = _axes(x, axis)
-    return torch.std(x, axes, correction=correction, keepdim=keepdims) if axes else torch.zeros_like(x)
+    if not axes:  # of each element by itself
+        return operator(x.unsqueeze(-1), -1, correction=correction)
+    return operator(x, axes, correction=correction, keepdim=keepdims)
 
 
 def _cumulative(operator, start, x, axis, dtype, include_initial):

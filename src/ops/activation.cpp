@@ -19,7 +19,9 @@ template <Formula F, class... P>
 Tensor activate(const Call& call, const Tensor& self, const P&... parameters) {
   static const PointwiseSpec* spec = pointwise::make_spec(F, Promote::Same);
   const Scalar list[sizeof...(P) + 1] = {parameters...};
-  if (is_integral_or_bool(self.dtype()) && !spec->direct[static_cast<int>(self.dtype())])
+  const auto type = static_cast<int>(self.dtype());
+  const bool fractions = !spec->direct[type] && !is_integral(cpu::row(F).compute[type]);
+  if (is_integral_or_bool(self.dtype()) && fractions)
     RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(self.dtype()), "'");
   return pointwise::unary_with(call, *spec, self, {list, sizeof...(P)});
 }
@@ -66,6 +68,8 @@ Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& sel
 Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, const Scalar& high) {
   RL_CHECK(!is_bool(self.dtype()), "Bool inputs not supported for hardtanh");
   RL_CHECK(low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
+  RL_CHECK(is_signed(self.dtype()) || (low.to_int() >= 0 && high.to_int() >= 0),
+           "cannot do hardtanh on an unsigned type with negative limits");
   return activate<Formula::Clamp>(call, self, low, high);
 }
 Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {

@@ -25,7 +25,9 @@ template <ScanKernel scan>
 Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptDType dtype) {
   if (!dtype && call.out) dtype = call.out->dtype();  // out= and in-place decide what is computed
   const DType target = dtype.value_or(is_integral_or_bool(self.dtype()) ? DType::Int64 : self.dtype());
-  const DType computed = target == DType::Bool ? DType::Int64 : target;
+  // The bits of sums and products are those of int64, cut to size.
+  const bool wide = target == DType::UInt16 || target == DType::UInt32 || target == DType::UInt64;
+  const DType computed = wide || target == DType::Bool ? DType::Int64 : target;
   const Tensor x = to_dtype(self, computed);
   const Tensor out = empty_tensor(x.sizes(), computed, x.device());
   const int64_t d = wrap_dim(dim, x.dim());

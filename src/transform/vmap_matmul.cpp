@@ -104,6 +104,7 @@ void add_matmul_rules(BatchTable& t) {
                            "_linalg_slogdet",
                            "_linalg_solve_ex",
                            "_linalg_svd",
+                           "_cdist_forward",
                            "cholesky_inverse",
                            "cholesky_solve",
                            "geqrf",

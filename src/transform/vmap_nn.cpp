@@ -86,20 +86,21 @@ int64_t spatial_dims(const BatchCall& c) {
   return kernel >= 0 ? static_cast<int64_t>(c.arg(kernel).ints().size()) : c.arg(n).integer();
 }
 
-// Examples join the batch, or are the batch where there is none.
-void pool_rule(BatchCall& c) {
-  const int64_t n = spatial_dims(c);
+// Examples join the batch, which is the first dimension of every operand, or are the batch where there is
+// none.
+void join_batch(BatchCall& c, bool has_batch, uint64_t operand_bits) {
   std::vector<Value> args = c.args();
-  const bool has_batch = c.rank(0) == n + 2;
-  Tensor operands[4];
-  for (uint64_t bits = c.op().tensor_parameters; bits; bits &= bits - 1) {
+  std::vector<Tensor> operands(args.size());
+  for (uint64_t bits = operand_bits; bits; bits &= bits - 1) {
     const int p = __builtin_ctzll(bits);
     if (!c.given(p)) continue;
     operands[p] = has_batch ? fold(c.examples(p)) : c.examples(p);
     args[p] = Value(operands[p]);
   }
-  Dims sizes;
-  if (const int p = c.op().schema.index_of("input_sizes"); p >= 0) {
+  Dims sizes;  // of an input, where the operator computes its gradient
+  for (const char* name : {"input_sizes", "input_size"}) {
+    const int p = c.op().schema.index_of(name);
+    if (p < 0) continue;
     sizes = c.arg(p).ints().dims();
     if (has_batch)
       sizes[0] *= c.size();
@@ -111,6 +112,36 @@ void pool_rule(BatchCall& c) {
   if (has_batch)
     for (int i = 0; i < c.results.count; ++i)
       if (c.results.tensors[i].defined()) c.results.tensors[i] = unfold_first(c.results.tensors[i], c.size());
+}
+
+void pool_rule(BatchCall& c) { join_batch(c, c.rank(0) == spatial_dims(c) + 2, c.op().tensor_parameters); }
+
+void batch_rule(BatchCall& c) { join_batch(c, true, c.op().tensor_parameters); }
+
+// Images of four dimensions, columns of three.
+void im2col_rule(BatchCall& c) { join_batch(c, c.rank(0) == 4, c.op().tensor_parameters); }
+void col2im_rule(BatchCall& c) { join_batch(c, c.rank(0) == 3, c.op().tensor_parameters); }
+
+// The state of a cell tells whether there is a batch; biases have none.
+void cell_rule(BatchCall& c) {
+  uint64_t biases = 0;
+  for (const char* name : {"input_bias", "hidden_bias"})
+    if (const int p = c.op().schema.index_of(name); p >= 0) {
+      if (c.batched(p)) return loop_over_examples(c);
+      biases |= uint64_t{1} << p;
+    }
+  const int cell = c.op().schema.index_of("cx"), hidden = c.op().schema.index_of("hx");
+  join_batch(c, c.rank(cell >= 0 ? cell : hidden) == 2, c.op().tensor_parameters & ~biases);
+}
+
+// A mask that all examples and all of the batch share stays as it is.
+void attention_rule(BatchCall& c) {
+  const int mask = c.op().schema.index_of("attn_mask");
+  const bool shared = c.given(mask) && c.rank(mask) < 4;
+  if (shared && c.batched(mask)) return loop_over_examples(c);
+  const bool whole = !c.given(mask) || shared || c.logical(mask).size(0) == c.logical(0).size(0);
+  if (!whole) return loop_over_examples(c);
+  join_batch(c, true, c.op().tensor_parameters & ~(shared ? uint64_t{1} << mask : 0));
 }
 
 // --- normalisation
@@ -312,6 +343,21 @@ void add_nn_rules(BatchTable& t) {
         "nn::max_pool1d_with_indices", "nn::max_pool2d_with_indices", "nn::max_pool3d_with_indices",
         "_adaptive_avg_pool_backward", "_avg_pool_backward", "_max_pool_backward"})
     t.set(name, pool_rule, "batch");
+  for (const char* name :
+       {"nn::upsample_nearest1d", "nn::upsample_nearest2d", "nn::upsample_nearest3d",
+        "nn::_upsample_nearest_exact1d", "nn::_upsample_nearest_exact2d", "nn::_upsample_nearest_exact3d",
+        "nn::upsample_linear1d", "nn::upsample_bilinear2d", "nn::upsample_trilinear3d",
+        "nn::upsample_bicubic2d", "nn::_upsample_bilinear2d_aa", "nn::_upsample_bicubic2d_aa",
+        "nn::_upsample_lanczos2d_aa", "_upsample", "_upsample_backward", "grid_sampler_2d", "grid_sampler_3d",
+        "_grid_sampler_backward"})
+    t.set(name, batch_rule, "batch");
+  t.set("nn::im2col", im2col_rule, "batch");
+  t.set("nn::col2im", col2im_rule, "batch");
+  for (const char* name : {"_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward", "_thnn_fused_gru_cell",
+                           "_thnn_fused_gru_cell_backward"})
+    t.set(name, cell_rule, "batch");
+  t.set("_scaled_dot_product_flash_attention_for_cpu", attention_rule, "batch");
+  t.set("_scaled_dot_product_flash_attention_for_cpu_backward", attention_rule, "batch");
   t.set("native_layer_norm", layer_norm_rule, "batch");
   t.set("_fused_rms_norm", layer_norm_rule, "batch");
   t.set("native_batch_norm", batch_norm_rule, "channels");

@@ -43,6 +43,7 @@ def test_sums_of_integers_are_wide():
     assert xp.sum(x).dtype == xp.uint64 and int(xp.sum(x)) == 300
     assert xp.sum(x, axis=()).dtype == xp.uint64
     assert float(xp.var(xp.asarray([1.0, 3.0]))) == 1.0
+    assert bool(xp.isnan(xp.var(xp.asarray(float("nan"))))) and float(xp.std(xp.asarray(2.0))) == 0
     assert xp.cumulative_sum(xp.asarray([1, 2]), include_initial=True).tolist() == [0, 1, 3]
     assert int(xp.prod(xp.asarray([[2, 3], [1, 1]]), axis=(0, 1))) == 6
 

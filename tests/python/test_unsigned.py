@@ -14,15 +14,9 @@ from engine import flatten, maker, resolve  # noqa: E402
 from test_ops import ROWS  # noqa: E402
 
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
-LEFT_OUT = {"empty", "empty_like", "Tensor.new_empty", "bitwise_not"}
-# Refused by PyTorch too.
-ACTIVATIONS = {
-    "nn.functional.relu",
-    "nn.functional.relu6",
-    "nn.functional.hardtanh",
-    "nn.functional.threshold",
-}
-NAMES = sorted({row.name for row in ROWS} - LEFT_OUT - ACTIVATIONS)
+# hardtanh refuses negative limits, see below.
+LEFT_OUT = {"empty", "empty_like", "Tensor.new_empty", "bitwise_not", "nn.functional.hardtanh"}
+NAMES = sorted({row.name for row in ROWS} - LEFT_OUT)
 
 
 def in_dtype(value, dtype):
@@ -74,6 +68,24 @@ def test_unsigned_as_signed(name):
                     assert mine.dtype == (dtype if other.dtype == rushlight.int16 else other.dtype)
                     same = np.array(mine.tolist()), np.array(other.tolist())
                     np.testing.assert_allclose(*same, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint64"])
+def test_hardtanh_refuses_negative_limits(name):
+    x = rushlight.tensor([0, 1, 5], dtype=getattr(rushlight, name))
+    assert rushlight.nn.functional.hardtanh(x, 1, 3).tolist() == [1, 1, 3]
+    with pytest.raises(RuntimeError, match="unsigned type with negative limits"):
+        rushlight.nn.functional.hardtanh(x, -1, 3)
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_running_sums_and_products(name):
+    dtype = getattr(rushlight, name)
+    x = rushlight.tensor([3, 2**15 + 1, 4], dtype=dtype)
+    wide = np.array(x.tolist(), dtype=name)
+    assert rushlight.cumsum(x, 0, dtype=dtype).tolist() == np.cumsum(wide, dtype=name).tolist()
+    assert rushlight.cumprod(x, 0, dtype=dtype).tolist() == np.cumprod(wide, dtype=name).tolist()
+    assert x.cumsum(0).dtype == rushlight.int64
 
 
 def test_bounds_of_clamp():

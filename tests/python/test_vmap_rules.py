@@ -1,0 +1,70 @@
+"""Batching rules of neural-network operators: as one example after the other, gradients too."""
+
+import itertools
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.func import grad, vmap
+from rushlight.nn import functional as F
+
+
+def resize(**options):
+    return lambda x: F.interpolate(x, **options)
+
+
+def masked(x, mask):
+    return F.scaled_dot_product_attention(x, x + 1, x - 1, attn_mask=mask)
+
+
+torch.manual_seed(0)
+IMAGES = torch.randn(3, 2, 4, 5, 6)
+LSTM, GRU = nn.LSTMCell(4, 6), nn.GRUCell(4, 6)
+CASES = {
+    "nearest": (resize(size=(7, 9)), IMAGES),
+    "bicubic": (resize(size=(7, 9), mode="bicubic"), IMAGES),
+    "antialias": (resize(size=(3, 4), mode="bilinear", antialias=True), IMAGES),
+    "linear": (resize(scale_factor=2, mode="linear"), IMAGES[:, :, 0]),
+    "grid_sample": (
+        lambda x, g: F.grid_sample(x, g, align_corners=False),
+        IMAGES,
+        torch.rand(3, 2, 4, 4, 2) * 2 - 1,
+    ),
+    "unfold": (lambda x: F.unfold(x, 3, padding=1), IMAGES),
+    "unfold one": (lambda x: F.unfold(x, 3, padding=1), IMAGES[:, 0]),
+    "fold": (lambda x: F.fold(x, (5, 6), 2), torch.randn(3, 2, 8, 20)),
+    "fold one": (lambda x: F.fold(x, (5, 6), 2), torch.randn(3, 8, 20)),
+    "attention": (lambda q, v: F.scaled_dot_product_attention(q, q, v), *torch.randn(2, 3, 2, 4, 5, 8)),
+    "attention, masks": (masked, torch.randn(3, 2, 4, 5, 8), torch.randn(3, 5, 5)),
+    "attention, a mask each": (masked, torch.randn(3, 2, 4, 5, 8), torch.randn(3, 2, 1, 5, 5)),
+    "lstm": (LSTM, torch.randn(3, 5, 4)),
+    "lstm one": (LSTM, torch.randn(3, 4)),
+    "gru": (GRU, torch.randn(3, 5, 4)),
+    "cdist": (torch.cdist, torch.randn(3, 5, 4), torch.randn(3, 6, 4)),
+}
+
+
+def leaves(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+def one_by_one(f, args, dims):
+    results = [leaves(f(*(x if d is None else x[i] for x, d in zip(args, dims)))) for i in range(3)]
+    return [torch.stack(parts) for parts in zip(*results)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_examples_at_once(name):
+    f, *inputs = CASES[name]
+
+    def loss(*args):
+        return sum(r.square().sum() for r in leaves(f(*args)))
+
+    for dims in itertools.product(*[(0, None)] * len(inputs)):
+        if not any(d == 0 for d in dims):
+            continue
+        args = [x if d == 0 else x[0] for x, d in zip(inputs, dims)]
+        for g in (f, grad(loss, tuple(range(len(inputs))))):
+            for ours, expected in zip(leaves(vmap(g, in_dims=dims)(*args)), one_by_one(g, args, dims)):
+                torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
