@@ -1,6 +1,7 @@
 """What saving and loading do by default, and contexts that change it."""
 
 import mmap
+import os
 import threading
 import warnings
 
@@ -70,17 +71,50 @@ def skips_data():
     return getattr(_local, "skip", False)
 
 
+def fakes_materialized():
+    return getattr(_local, "fakes", False)
+
+
 class skip_data:
-    """Within the context ``save`` leaves the room of storages empty, and ``load`` fills them with zeros."""
+    """Within the context ``save`` leaves the room of storages empty: what ``load`` finds there are zeros.
+    With ``materialize_fake_tensors`` fake tensors are written as tensors of their device, with such room."""
 
     def __init__(self, materialize_fake_tensors=False):
         self.materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self):
-        self._before, _local.skip = skips_data(), True
+        self._before = skips_data(), fakes_materialized()
+        _local.skip, _local.fakes = True, self.materialize_fake_tensors
 
     def __exit__(self, *exc):
-        _local.skip = self._before
+        _local.skip, _local.fakes = self._before
+
+
+def decide_weights_only(weights_only, pickle_module):
+    """Whether ``load`` builds only what is harmless, by the environment, the caller, the default."""
+    safe, unsafe = (
+        os.environ.get(name, "0").lower() in ("1", "y", "yes", "true")
+        for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    )
+    if safe and unsafe:
+        raise RuntimeError(
+            "Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be "
+            "set, but both were set."
+        )
+    if safe:
+        weights_only = True
+    elif weights_only is None:
+        weights_only = pickle_module is None and not unsafe
+        if unsafe:
+            warnings.warn(
+                "Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` "
+                "argument was not explicitly passed to `torch.load`, forcing weights_only=False.",
+                UserWarning,
+                stacklevel=3,
+            )
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    return weights_only
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):

@@ -114,6 +114,10 @@ class Tensor(_C.TensorBase):
             new.grad = self.grad.__deepcopy__(memo)
         from copy import deepcopy
 
+        from rushlight._utils import _slot_values
+
+        for name, value in _slot_values(self).items():
+            setattr(new, name, deepcopy(value, memo))
         new.__dict__.update(deepcopy(self.__dict__, memo))
         memo[id(self)] = new
         return new

@@ -2,9 +2,11 @@
 again."""
 
 import threading
+import warnings
 from collections import OrderedDict
 
 import rushlight
+from rushlight._serialization_settings import fakes_materialized, skips_data
 
 _local = threading.local()  # .saver: the file being written by this thread, which may move tensors within it
 
@@ -50,6 +52,8 @@ def _reduce_tensor(tensor, protocol=2):
     """What ``Tensor.__reduce_ex__`` returns: a rebuild function and its arguments."""
     from rushlight.utils.hooks import warn_if_has_hooks
 
+    if skips_data():
+        tensor = _without_data(tensor)
     state = _get_obj_state(tensor)
     if type(tensor) is rushlight.Tensor and not state:
         return _reduce_plain(tensor, warn_if_has_hooks)
@@ -81,6 +85,22 @@ def _reduce_plain(tensor, check_hooks):
     if storage.is_extended:
         return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
     return _rebuild_tensor_v2, args
+
+
+def _without_data(tensor):
+    """What to write for a tensor where storages stay empty: for a fake one, if wanted, a plain one."""
+    if fakes_materialized() and hasattr(tensor, "fake_mode"):
+        storage = rushlight._C._as_meta(tensor).untyped_storage()
+        made = _local.saver.materialized  # the meta storage is kept: its address tells it from others
+        _, room = made.setdefault(storage._cdata, (storage, rushlight.UntypedStorage(storage.nbytes())))
+        real = rushlight.empty(0, dtype=tensor.dtype)
+        real.set_(room, tensor.storage_offset(), tensor.size(), tensor.stride())
+        return real.requires_grad_(tensor.requires_grad)
+    if tensor.is_meta:
+        warnings.warn(
+            "Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2
+        )
+    return tensor
 
 
 def _is_data_less_wrapper(tensor):
@@ -123,7 +143,16 @@ def _get_obj_state(tensor):
     """Attributes that a program put on the tensor object."""
     if hasattr(type(tensor), "__getstate__") and type(tensor).__getstate__ is not _object_getstate:
         return tensor.__getstate__()
-    return dict(getattr(tensor, "__dict__", None) or {})
+    attributes = dict(getattr(tensor, "__dict__", None) or {})
+    slots = _slot_values(tensor)
+    return (attributes, slots) if slots else attributes
+
+
+def _slot_values(tensor):
+    """What a subclass keeps in slots of its own."""
+    from copyreg import _slotnames
+
+    return {name: getattr(tensor, name) for name in _slotnames(type(tensor)) if hasattr(tensor, name)}
 
 
 _object_getstate = getattr(object, "__getstate__", None)

@@ -128,6 +128,10 @@ def _rebuild_from_type(func, new_type, args, state):
     return _utils._rebuild_from_type_v2(func, new_type, args, state)
 
 
+# Never named by a file, even where a user allows what they hold.
+_BLOCKED = ("sys", "os", "posix", "nt")
+
+
 class _Refused(UnpicklingError):
     """A pickle that is well formed but asks for something outside the closed list."""
 
@@ -144,6 +148,8 @@ class Unpickler(pickle._Unpickler):
 
     def find_class(self, module, name):
         full = f"{module}.{name}"
+        if module in _BLOCKED:
+            raise _Refused(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
         if _torch_name(full) == _PARAMETER:
             return rushlight.nn.Parameter
         if _torch_name(full) in _names:

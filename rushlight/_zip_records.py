@@ -163,5 +163,7 @@ def write_to_stream(file, write):
         buffer = io.BytesIO()
         write(buffer)
         file.write(buffer.getbuffer())
-        return
-    write(file)
+    else:
+        write(file)
+    if hasattr(file, "flush"):
+        file.flush()

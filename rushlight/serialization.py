@@ -4,14 +4,17 @@ import io
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Callable
 
 import rushlight
 from rushlight import _utils
+from rushlight._load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization_settings import (
     LoadEndianness,
     _options,
     check_module_version_greater_or_equal,
+    decide_weights_only,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
@@ -148,12 +151,16 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         raise AttributeError(
             "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
         )
-    pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol)
-    if not _use_new_zipfile_serialization:
-        raise ValueError("save: the old format is only read; leave _use_new_zipfile_serialization at True")
+    legacy = not _use_new_zipfile_serialization
+    pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol, legacy)
 
     def write(file):
-        _write_records(RecordWriter(file, folder), pickled, storages, not _disable_byteorder_record)
+        if legacy:
+            from rushlight._legacy_files import write_legacy
+
+            write_legacy(file, pickled, list(storages), pickle_protocol)
+        else:
+            _write_records(RecordWriter(file, folder), pickled, storages, not _disable_byteorder_record)
 
     if isinstance(f, (str, os.PathLike)):
         path = os.fsdecode(f)
@@ -173,7 +180,7 @@ def _write_records(writer, pickled, storages, byteorder):
     writer.write(".storage_alignment", b"64")
     if byteorder:
         writer.write("byteorder", sys.byteorder.encode())
-    for key, content in enumerate(storages):
+    for key, (content, _) in enumerate(storages):
         digest.update(content[:4096])
         writer.write(f"data/{key}", content)
     writer.write("version", b"3\n")
@@ -187,8 +194,10 @@ class _Saver:
     """Collects the storages of one file: which bytes of each are looked at, and under which number it is
     written."""
 
-    def __init__(self, cuts=None):
+    def __init__(self, legacy, cuts=None):
+        self._legacy = legacy
         self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last byte to write
+        self.materialized = {}  # meta storage of fake tensors -> what is written for it
         self._extents = {}
         self._dtypes = {}
         self._numbers = {}
@@ -218,7 +227,8 @@ class _Saver:
         if number == len(self._kept):
             self._kept.append(storage)
         start, end = self._range(storage)
-        return "storage", kind, str(number), location_tag(storage), (end - start) // dtype.itemsize
+        saved_id = "storage", kind, str(number), location_tag(storage), (end - start) // dtype.itemsize
+        return (*saved_id, None) if self._legacy else saved_id  # None: a storage, not a view of one
 
     def _range(self, storage):
         return self._cuts.get(_identity(storage)) or (0, storage.nbytes())
@@ -232,17 +242,19 @@ class _Saver:
             low -= low % 16  # whole elements of any type
             if high - low < storage.nbytes():
                 cuts[_identity(storage)] = low, high
-        return _Saver(cuts) if cuts else None
+        return _Saver(self._legacy, cuts) if cuts else None
 
     def contents(self):
-        for storage in self._kept:
+        """Of each storage its bytes and the size of an element."""
+        for storage, kind in zip(self._kept, self._dtypes.values(), strict=True):
             start, end = self._range(storage)
+            itemsize = 1 if kind is UntypedStorage else kind._class_dtype.itemsize
             if skips_data():
-                yield memoryview(bytes(end - start))
+                yield memoryview(bytes(end - start)), itemsize
                 continue
             if storage.device.type != "cpu":
                 storage = storage.to(device="cpu")
-            yield memoryview(storage).cast("B")[start:end]
+            yield memoryview(storage).cast("B")[start:end], itemsize
 
 
 def _identity(storage):
@@ -255,8 +267,8 @@ def _storage_class(dtype):
     return getattr(storage, storage._name_of_dtype()[dtype])
 
 
-def _pickle_with_storages(obj, pickle_module, protocol):
-    saver = _Saver()
+def _pickle_with_storages(obj, pickle_module, protocol, legacy=False):
+    saver = _Saver(legacy)
     pickled = _pickle_once(obj, saver, pickle_module, protocol)
     again = saver.trimmed()
     if again is not None:
@@ -280,6 +292,7 @@ def _pickle_once(obj, saver, pickle_module, protocol):
     return buffer.getvalue()
 
 
+_is_zipfile = is_zip
 _WRITTEN_AS = {"torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
 
 
@@ -340,14 +353,13 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             False runs whatever code the file asks for.
         mmap: map the file into memory (copy on write) instead of reading it; needs a path.
     """
-    weights_only = _weights_only(weights_only, pickle_module)
+    weights_only = decide_weights_only(weights_only, pickle_module)
     pickle_load_args.setdefault("encoding", "utf-8")
-    restore = _restorer(map_location)
     make = _unpickler_factory(weights_only, pickle_module, pickle_load_args)
     if isinstance(f, (str, os.PathLike)):
         path = os.fspath(f)
         with open(path, "rb") as file:
-            return _load(file, path, restore, make, mmap)
+            return _load(file, path, map_location, make, mmap)
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
@@ -357,20 +369,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             )
     if mmap:
         raise ValueError("f must be a file path in order to use the mmap argument")
-    return _load(f, getattr(f, "name", "<file object>"), restore, make, None)
-
-
-def _weights_only(weights_only, pickle_module):
-    def asked(name):
-        return os.environ.get(name, "0").lower() in ("1", "y", "yes", "true")
-
-    if asked("TORCH_FORCE_WEIGHTS_ONLY_LOAD"):
-        weights_only = True
-    elif weights_only is None:
-        weights_only = pickle_module is None and not asked("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
-    if weights_only and pickle_module is not None:
-        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
-    return weights_only
+    return _load(f, getattr(f, "name", "<file object>"), map_location, make, None)
 
 
 def _unpickler_factory(weights_only, pickle_module, options):
@@ -386,6 +385,7 @@ def _unpickler_factory(weights_only, pickle_module, options):
         unpickler.weights_only = weights_only
         return unpickler
 
+    make.weights_only = weights_only
     if not weights_only:
 
         class base(base):  # instances of the C class take no attributes
@@ -394,9 +394,10 @@ def _unpickler_factory(weights_only, pickle_module, options):
     return make
 
 
-def _load(file, name, restore, make, mmap):
+def _load(file, name, map_location, make, mmap):
+    restore = _restorer(map_location)
     if is_zip(file):
-        return _load_zip(file, name, restore, make, mmap)
+        return _load_zip(file, name, restore, make, mmap, map_location)
     if _is_safetensors(file):
         from rushlight import safetensors
 
@@ -405,7 +406,7 @@ def _load(file, name, restore, make, mmap):
         raise RuntimeError(
             "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`"
         )
-    from rushlight._legacy_load import load_legacy
+    from rushlight._legacy_files import load_legacy
 
     return load_legacy(file, name, restore, lambda f, load: _unpickle(make(f, load), name))
 
@@ -433,7 +434,7 @@ def _unpickle(unpickler, name):
     except pickle.UnpicklingError as e:
         if not unpickler.weights_only:
             raise pickle.UnpicklingError(f"load: {name}: {e}") from e
-        raise pickle.UnpicklingError(_REFUSAL.format(name=name, error=e)) from None
+        raise pickle.UnpicklingError(weights_only_refusal(str(e), name)) from None
     except (RuntimeError, MemoryError, NotImplementedError):
         raise
     except Exception as e:
@@ -443,24 +444,13 @@ def _unpickle(unpickler, name):
         raise pickle.UnpicklingError(f"load: {name} is not a valid pickle, or is damaged ({what})") from e
 
 
-_REFUSAL = (
-    "Weights only load failed. This file can still be loaded, to do so you have two options, do those "
-    "steps only if you "
-    "trust the source of the checkpoint. \n"
-    "\t(1) Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can "
-    "result in arbitrary "
-    "code execution. Do it only if you got the file from a trusted source.\n"
-    "\t(2) Alternatively, to load with `weights_only=True` please check the recommended steps in the "
-    "following error "
-    "message.\n"
-    "\tWeightsUnpickler error: {error}\n\nFile: {name}"
-)
-
-
-def _load_zip(file, name, restore, make, mmap):
+def _load_zip(file, name, restore, make, mmap, map_location):
+    start = file.tell()
     records = RecordReader(file, name)
-    if not records.has("data.pkl"):
-        raise RuntimeError(f"load: {name} is a TorchScript archive; load it with torch.jit.load")
+    if records.has("constants.pkl"):
+        return _load_torchscript(file, start, map_location, make.weights_only)
+    if skips_data():
+        raise RuntimeError("Please call torch.load outside the skip_data context manager.")
     swap = _byteorder(records, name) != sys.byteorder
     mapped = _map_file(file) if mmap else None
     loaded = {}
@@ -482,6 +472,14 @@ def _load_zip(file, name, restore, make, mmap):
 
     pickled = io.BytesIO(records.read("data.pkl"))
     return _unpickle(make(pickled, persistent_load), name)
+
+
+def _load_torchscript(file, start, map_location, weights_only):
+    warnings.warn(TORCHSCRIPT_NOTICE, UserWarning, stacklevel=5)
+    if weights_only:
+        raise RuntimeError(TORCHSCRIPT_REFUSAL)
+    file.seek(start)
+    return rushlight.jit.load(file, map_location=map_location)
 
 
 def _check_saved_id(saved_id, length, name):
@@ -519,8 +517,6 @@ def _check_record(records, record, nbytes, name):
 def _read_storage(records, record, nbytes, name):
     _check_record(records, record, nbytes, name)
     storage = UntypedStorage(nbytes)
-    if skips_data():
-        return storage.fill_(0)
     if nbytes:
         records.read_into(record, storage)
     return storage

@@ -599,12 +599,3 @@ def test_pickle_module():
         rushlight.load(io.BytesIO(file), weights_only=True, pickle_module=pickle)
     assert rushlight.load(io.BytesIO(file), pickle_module=pickle).tolist() == [1.0]
     assert rushlight.load(_saved(rushlight, rushlight.ones(1), pickle_protocol=4)).tolist() == [1.0]
-
-
-def test_environment_decides(monkeypatch):
-    file = _saved(rushlight, Point(1)).getvalue()
-    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
-    assert rushlight.load(io.BytesIO(file)).x == 1
-    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
-    with pytest.raises(pickle.UnpicklingError):
-        rushlight.load(io.BytesIO(file), weights_only=False)

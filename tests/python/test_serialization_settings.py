@@ -1,12 +1,14 @@
 """Defaults of saving and loading, and contexts that change them."""
 
 import mmap
+import pickle
 import types
 
 import pytest
 
 import rushlight as torch
 from rushlight import serialization
+from rushlight._subclasses.fake_tensor import FakeTensorMode
 
 
 def test_data_may_be_skipped(tmp_path):
@@ -15,11 +17,51 @@ def test_data_may_be_skipped(tmp_path):
     torch.save(state, full)
     with serialization.skip_data():
         torch.save(state, hollow)
-        skipped = torch.load(full)
+        with pytest.raises(RuntimeError, match="outside the skip_data context"):
+            torch.load(full)
     assert full.stat().st_size == hollow.stat().st_size
-    for loaded in (torch.load(hollow), skipped):
-        assert loaded["n"] == 3 and loaded["w"].shape == (1000,) and not loaded["w"].any()
+    loaded = torch.load(hollow)
+    assert loaded["n"] == 3 and loaded["w"].shape == (1000,) and not loaded["w"].any()
     assert torch.equal(torch.load(full)["w"], state["w"])
+
+
+def test_fake_tensors_may_be_written_as_zeros(tmp_path):
+    with FakeTensorMode():
+        fake = torch.randn(2, 3)
+        fakes = {"all": fake, "row": fake[1]}
+    with serialization.skip_data(materialize_fake_tensors=True):
+        torch.save(fakes, tmp_path / "f.pt")
+    loaded = torch.load(tmp_path / "f.pt")
+    assert type(loaded["all"]) is torch.Tensor and loaded["all"].tolist() == [[0] * 3] * 2
+    loaded["all"][1] = 7
+    assert loaded["row"].tolist() == [7, 7, 7]
+
+
+def test_meta_tensors_have_nothing_to_skip(tmp_path):
+    with serialization.skip_data():
+        with pytest.warns(UserWarning, match="is a no-op"):
+            torch.save(torch.ones(2, device="meta"), tmp_path / "m.pt")
+
+
+class Remembering:
+    def __init__(self, x):
+        self.x = x
+
+
+def test_environment_decides(monkeypatch, tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(Remembering(1), path)
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.warns(UserWarning, match="forcing weights_only=False"):
+        assert torch.load(path).x == 1
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(path, weights_only=True)
+    monkeypatch.setenv("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "1")
+    with pytest.raises(RuntimeError, match="Only one of"):
+        torch.load(path)
+    monkeypatch.delenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD")
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(path, weights_only=False)
 
 
 def test_pytorch_reads_hollow_files(tmp_path):

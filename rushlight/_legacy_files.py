@@ -1,12 +1,30 @@
-"""Reads the format that PyTorch wrote before 1.6: pickles one after the other, then the bytes of the
-storages."""
+"""The format that PyTorch wrote before 1.6: pickles one after the other, then the bytes of the storages."""
 
+import pickle
 import struct
-import tarfile
+import sys
 
 import rushlight
 from rushlight.serialization import MAGIC_NUMBER, PROTOCOL_VERSION, _as_saved, _check_saved_id
 from rushlight.storage import UntypedStorage
+
+_TAR_MARK = 257  # where a tar archive says what it is
+
+
+def write_legacy(file, pickled, storages, protocol):
+    """Write an object's pickle and what its persistent ids count: pairs of bytes and size of an element."""
+    system = {
+        "protocol_version": PROTOCOL_VERSION,
+        "little_endian": sys.byteorder == "little",
+        "type_sizes": {"short": 2, "int": 4, "long": 4},
+    }
+    for header in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
+        pickle.dump(header, file, protocol)
+    file.write(pickled)
+    pickle.dump([str(key) for key in range(len(storages))], file, protocol)
+    for content, itemsize in storages:
+        file.write(struct.pack("=q", content.nbytes // itemsize))
+        file.write(content)
 
 
 def load_legacy(file, name, restore, unpickle):
@@ -14,7 +32,7 @@ def load_legacy(file, name, restore, unpickle):
     if not file.read(1):
         raise EOFError(f"load: Ran out of input: {name} is empty")
     file.seek(start)
-    if tarfile.is_tarfile(file):
+    if file.read(_TAR_MARK + 5)[_TAR_MARK:] == b"ustar":
         raise RuntimeError(
             f"load: {name} is in the tar format of PyTorch 0.1; save it again with a newer version"
         )
@@ -73,23 +91,31 @@ def _view(storage, saved_id, dtype, name):
 
 
 def _fill(storage, dtype, file, little, name):
-    import sys
-
     head = file.read(8)
     count = struct.unpack("<q" if little else ">q", head)[0] if len(head) == 8 else -1
     if count * dtype.itemsize != storage.nbytes():
         raise RuntimeError(
             f"load: {name} ends early or is damaged: storage of {storage.nbytes()} bytes, found {count}"
         )
-    data = file.read(storage.nbytes())
-    if len(data) != storage.nbytes():
-        raise RuntimeError(f"load: {name} ends early: unexpected end of file in a storage")
-    if storage.device.type == "cpu":
-        memoryview(storage)[:] = data
-    else:
-        content = UntypedStorage._from_buffer(bytearray(data), 0, len(data))
+    data = storage if storage.device.type == "cpu" else bytearray(storage.nbytes())
+    _read_all(file, memoryview(data), name)
+    if data is not storage:
+        content = UntypedStorage._from_buffer(data, 0, len(data))
         rushlight.empty(0, dtype=rushlight.uint8, device=storage.device).set_(storage).copy_(
             rushlight.empty(0, dtype=rushlight.uint8).set_(content)
         )
     if little != (sys.byteorder == "little"):
         storage.byteswap(dtype)
+
+
+def _read_all(file, view, name):
+    while view.nbytes:
+        if hasattr(file, "readinto"):
+            n = file.readinto(view)
+        else:
+            data = file.read(view.nbytes)
+            n = len(data)
+            view[:n] = data
+        if not n:
+            raise RuntimeError(f"load: {name} ends early: unexpected end of file in a storage")
+        view = view[n:]
