@@ -5,6 +5,9 @@
 
 #include "core/parallel.h"
 #include "cpu/blas.h"
+#include "cpu/buffer.h"
+#include "cpu/gemm_onednn.h"
+#include "cpu/loops.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -63,9 +66,23 @@ BlasOperand operand(const MatrixView& m, int64_t rows, int64_t columns) {
   return {CblasTrans, std::max({m.column_stride, rows, int64_t{1}})};
 }
 
+// y = alpha * A x + beta * y for A [rows, columns], on the caller's thread or MKL's.
+template <class T>
+void gemv_blas(int64_t rows, int64_t columns, const Scalar& alpha, MatrixView a, const T* x, int64_t step,
+               const Scalar& beta, T* y) {
+  const auto [order, leading] = operand(a, rows, columns);
+  const bool plain = order == CblasNoTrans;
+  blas_gemv(order, plain ? rows : columns, plain ? columns : rows, alpha.to<T>(), at<T>(a, 0, 0), leading, x,
+            std::max<int64_t>(step, 1), beta.to<T>(), y);
+}
+
 template <class T>
 void gemm_blas(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                const Scalar& beta, T* c, int64_t ldc) {
+  if (n == 1 && ldc == 1) return gemv_blas<T>(m, k, alpha, a, at<T>(b, 0, 0), b.row_stride, beta, c);
+  if (m == 1)
+    return gemv_blas<T>(n, k, alpha, {b.data, b.column_stride, b.row_stride}, at<T>(a, 0, 0), a.column_stride,
+                        beta, c);
   const auto [ta, lda] = operand(a, m, k);
   const auto [tb, ldb] = operand(b, k, n);
   auto rectangle = [&, ta = ta, lda = lda, tb = tb, ldb = ldb](int64_t row, int64_t rows, int64_t column,
@@ -95,28 +112,51 @@ template <class T>
 constexpr bool has_blas = false;
 #endif
 
+// Converts [rows, columns], both dense, or one of them with a leading dimension.
+void convert_rows(DType to_type, void* to, int64_t to_step, DType from_type, const void* from,
+                  int64_t from_step, int64_t rows, int64_t columns) {
+  const auto to_item = static_cast<int64_t>(element_size(to_type)),
+             from_item = static_cast<int64_t>(element_size(from_type));
+  const CastLoop cast = cast_loop(to_type, from_type);
+  parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, columns)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   cast(static_cast<char*>(to) + i * to_step * to_item, to_item,
+                        static_cast<const char*>(from) + i * from_step * from_item, from_item, columns);
+               });
+}
+
+// An operand as dense float, oriented as it is in memory.
+class WideMatrix {
+ public:
+  WideMatrix(DType dtype, const MatrixView& m, int64_t rows, int64_t columns)
+      : by_rows_(m.column_stride == 1 || columns == 1),
+        lines_(by_rows_ ? rows : columns),
+        length_(by_rows_ ? columns : rows),
+        data_(rows * columns * static_cast<int64_t>(sizeof(float))) {
+    const int64_t step = by_rows_ ? m.row_stride : m.column_stride;
+    convert_rows(DType::Float32, data_.as<float>(), length_, dtype, m.data, step, lines_, length_);
+  }
+  MatrixView view() const {
+    return by_rows_ ? MatrixView{data_.as<float>(), length_, 1} : MatrixView{data_.as<float>(), 1, length_};
+  }
+
+ private:
+  bool by_rows_;
+  int64_t lines_, length_;
+  Buffer data_;
+};
+
 // Half types: operands widened to float, one product in float, the result narrowed.
 template <class T>
 void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                   const Scalar& beta, T* c, int64_t ldc) {
-  auto widen = [](const MatrixView& v, int64_t rows, int64_t columns) {
-    std::vector<float> out(static_cast<size_t>(rows * columns));
-    parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, columns)),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i)
-                     for (int64_t j = 0; j < columns; ++j) out[i * columns + j] = *at<T>(v, i, j);
-                 });
-    return out;
-  };
-  const std::vector<float> fa = widen(a, m, k), fb = widen(b, k, n);
-  std::vector<float> fc(static_cast<size_t>(m * n));
-  gemm(DType::Float32, m, n, k, alpha, {fa.data(), k, 1}, {fb.data(), n, 1}, Scalar(0.0), fc.data(), n);
-  const float keep = beta.to<float>();
-  for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j) {
-      T& out = c[i * ldc + j];
-      out = keep == 0 ? fc[i * n + j] : fc[i * n + j] + keep * static_cast<float>(out);
-    }
+  const WideMatrix wide_a(dtype_of<T>, a, m, k), wide_b(dtype_of<T>, b, k, n);
+  const Buffer product(m * n * static_cast<int64_t>(sizeof(float)));
+  auto* wide_c = product.as<float>();
+  if (beta.to<float>() != 0) convert_rows(DType::Float32, wide_c, n, dtype_of<T>, c, ldc, m, n);
+  gemm(DType::Float32, m, n, k, alpha, wide_a.view(), wide_b.view(), beta, wide_c, n);
+  convert_rows(dtype_of<T>, c, ldc, DType::Float32, wide_c, n, m, n);
 }
 
 template <class T>
@@ -160,6 +200,8 @@ bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
           const Scalar& beta, void* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
+  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0}; onednn_multiplies(shape))
+    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
   visit_dtype(GemmTypes{}, dtype, "addmm_impl_cpu_", [&](auto tag) {
     using T = decltype(tag);
     auto run = [&] { gemm_typed<T>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc); };
@@ -174,6 +216,9 @@ void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, con
                 MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
                 int64_t ldc, int64_t c_step) {
   if (batch == 0 || m == 0 || n == 0) return;
+  if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
+      onednn_multiplies(shape))
+    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
   visit_dtype(GemmTypes{}, dtype, "baddbmm_cpu", [&](auto tag) {
     using T = decltype(tag);
     auto one = [&](int64_t i) {

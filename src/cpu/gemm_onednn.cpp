@@ -1,0 +1,112 @@
+#include "cpu/gemm_onednn.h"
+
+#ifdef RUSHLIGHT_WITH_ONEDNN
+#include <bit>
+
+#include "core/parallel.h"
+#include "cpu/buffer.h"
+#include "cpu/onednn_cache.h"
+
+namespace rushlight::cpu {
+namespace {
+
+using dnnl::memory;
+
+struct Plan {
+  dnnl::matmul primitive;
+  memory::desc a, b, c, scratch;
+};
+
+// Strides of dimensions of size 1 say nothing; oneDNN wants them as if dense.
+memory::desc matrices(int64_t batch, int64_t step, int64_t rows, int64_t columns, const MatrixView& m) {
+  const int64_t row = rows == 1 && m.column_stride == 1 ? columns : m.row_stride,
+                column = columns == 1 && m.row_stride == 1 ? rows : m.column_stride;
+  if (batch == 1) return {{rows, columns}, memory::data_type::bf16, {row, column}};
+  return {{batch, rows, columns}, memory::data_type::bf16, {step, row, column}};
+}
+
+Plan make_plan(const GemmShape& s, float alpha, float beta) {
+  const memory::desc a = matrices(s.batch, s.a_step, s.m, s.k, s.a),
+                     b = matrices(s.batch, s.b_step, s.k, s.n, s.b),
+                     c = matrices(s.batch, s.c_step, s.m, s.n, {nullptr, s.ldc, 1});
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops after;
+  if (alpha != 1) after.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0);
+  if (beta != 0) after.append_sum(beta);
+  attr.set_post_ops(after);
+  const dnnl::matmul::primitive_desc pd(onednn_engine(), a, b, c, attr);
+  return {dnnl::matmul(pd), a, b, c, pd.scratchpad_desc()};
+}
+
+// A product with a vector, turned so that the vector is a row: oneDNN has only slow code for columns.
+GemmShape by_rows(GemmShape s) {
+  if (s.n != 1 || s.ldc != 1) return s;
+  auto transposed = [](const MatrixView& m) { return MatrixView{m.data, m.column_stride, m.row_stride}; };
+  const MatrixView a = s.a;
+  s.a = transposed(s.b), s.b = transposed(a);
+  std::swap(s.a_step, s.b_step);
+  std::swap(s.m, s.n);
+  s.ldc = s.n;
+  return s;
+}
+
+PlanCache<Plan, 17>& plans() {
+  static PlanCache<Plan, 17> cache;
+  return cache;
+}
+
+}  // namespace
+
+bool onednn_multiplies(const GemmShape& s) {
+  static const bool fast = __builtin_cpu_supports("avx512bw");
+  return fast && s.dtype == DType::BFloat16 && s.k > 0;
+}
+
+void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c) {
+  const GemmShape s = by_rows(shape);
+  run_in_pool([&] {
+    try {
+      const std::array<int64_t, 17> key{s.batch,
+                                        s.m,
+                                        s.n,
+                                        s.k,
+                                        s.a.row_stride,
+                                        s.a.column_stride,
+                                        s.b.row_stride,
+                                        s.b.column_stride,
+                                        s.a_step,
+                                        s.b_step,
+                                        s.ldc,
+                                        s.c_step,
+                                        std::bit_cast<int32_t>(alpha),
+                                        std::bit_cast<int32_t>(beta),
+                                        static_cast<int64_t>(s.dtype),
+                                        get_num_threads(),
+                                        in_parallel_region()};
+      const auto plan = plans().get(key, [&] { return make_plan(s, alpha, beta); });
+      const Buffer scratch(static_cast<int64_t>(plan->scratch.get_size()));
+      dnnl::engine& engine = onednn_engine();
+      dnnl::stream stream(engine);
+      plan->primitive.execute(stream,
+                              {{DNNL_ARG_SRC, memory(plan->a, engine, const_cast<void*>(s.a.data))},
+                               {DNNL_ARG_WEIGHTS, memory(plan->b, engine, const_cast<void*>(s.b.data))},
+                               {DNNL_ARG_DST, memory(plan->c, engine, c)},
+                               {DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine, scratch.as<void>())}});
+      stream.wait();
+    } catch (const dnnl::error& e) {
+      RL_FAIL("matrix product: oneDNN failed: ", e.what());
+    }
+  });
+}
+
+}  // namespace rushlight::cpu
+
+#else
+
+namespace rushlight::cpu {
+bool onednn_multiplies(const GemmShape&) { return false; }
+void onednn_gemm(const GemmShape&, float, float, void*) { RL_ASSERT(false); }
+}  // namespace rushlight::cpu
+
+#endif

@@ -1,0 +1,19 @@
+// Products of bfloat16 matrices by oneDNN, whose sums stay in float until they are rounded once. Without
+// oneDNN `onednn_multiplies` is always false.
+#pragma once
+#include "cpu/gemm.h"
+
+namespace rushlight::cpu {
+
+// `batch` products C = alpha * A B + beta * C of [m, k] and [k, n] matrices, as gemm_batch takes them.
+struct GemmShape {
+  DType dtype;
+  int64_t batch, m, n, k;
+  MatrixView a, b;
+  int64_t a_step, b_step, ldc, c_step;
+};
+
+bool onednn_multiplies(const GemmShape& s);
+void onednn_gemm(const GemmShape& s, float alpha, float beta, void* c);
+
+}  // namespace rushlight::cpu
