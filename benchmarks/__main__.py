@@ -94,7 +94,7 @@ def measure(
     failed = []
 
     def known(suite: str, name: str) -> bool:
-        return suite in record.suites and name in record.suites[suite].rows
+        return suite in record.suites and not record.suites[suite].rows.get(name, Row(error="missing")).error
 
     def wanted(suite: str, name: str) -> bool:
         return bool(pattern.search(f"{suite} {name}")) and not (resume and known(suite, name))

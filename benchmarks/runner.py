@@ -37,13 +37,21 @@ class Plan:
     most_rounds: int = 30
     budget: float = 0.04  # seconds for a sample, if its calls are shorter
     noise: float = 0.02
+    row_seconds: float = 60.0  # after which a row gets no more than `rounds`
     clock: str = "wall"
     busy: bool = False
     tiny: bool = False
     timeout: float = 300.0
 
 
-QUICK: dict[str, Any] = {"pairs": 1, "rounds": 5, "most_rounds": 9, "budget": 0.01, "noise": 0.04}
+QUICK: dict[str, Any] = {
+    "pairs": 1,
+    "rounds": 5,
+    "most_rounds": 9,
+    "budget": 0.01,
+    "noise": 0.04,
+    "row_seconds": 6.0,
+}
 
 
 class WorkerError(Exception):
@@ -224,8 +232,11 @@ class Runner:
         samples: list[list[float]] = [[] for _ in workers]
         order = list(range(len(workers)))
         rounds, most_rounds = -(-plan.rounds // plan.pairs), -(-plan.most_rounds // plan.pairs)
+        end = time.monotonic() + plan.row_seconds / plan.pairs
         for done in range(most_rounds):
-            if done >= rounds and (len(workers) < 2 or paired_ratio(*samples).noise <= plan.noise):
+            if done >= rounds and (len(workers) < 2 or time.monotonic() > end):
+                break
+            if done >= rounds and paired_ratio(*samples).noise <= plan.noise:
                 break
             for index in order:
                 if plan.threads > 1 and len(workers) > 1:

@@ -34,7 +34,7 @@ def alexnet(sizes, precision):
         layers += [nn.Conv2d(inputs, outputs, kernel, stride, padding), nn.ReLU(inplace=True)]
         layers += [nn.MaxPool2d(3, 2)] if pool else []
     layers += [nn.AdaptiveAvgPool2d(6), *head(4 * w * 36, 64 * w, classes)]
-    return classify(nn.Sequential(*layers), sizes(16, 2), sizes(224, 64), classes, precision)
+    return classify(nn.Sequential(*layers), sizes(8, 2), sizes(224, 64), classes, precision)
 
 
 def vgg19(sizes, precision):
@@ -46,7 +46,7 @@ def vgg19(sizes, precision):
             inputs = outputs
         layers.append(nn.MaxPool2d(2))
     layers += [nn.AdaptiveAvgPool2d(7), *head(8 * w * 49, 64 * w, classes)]
-    return classify(nn.Sequential(*layers), 2, sizes(224, 32), classes, precision)
+    return classify(nn.Sequential(*layers), sizes(1, 2), sizes(224, 32), classes, precision)
 
 
 class Bottleneck(nn.Module):
@@ -79,7 +79,7 @@ def resnet50(sizes, precision):
             layers.append(Bottleneck(inputs, w << stage, 2 if stage and not block else 1))
             inputs = (w << stage) * Bottleneck.expansion
     layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)]
-    return classify(nn.Sequential(*layers), sizes(4, 2), sizes(224, 32), classes, precision)
+    return classify(nn.Sequential(*layers), sizes(2, 2), sizes(224, 32), classes, precision)
 
 
 class ConvNormAct(nn.Sequential):
@@ -121,7 +121,7 @@ def mobilenet(sizes, precision):
             inputs = channels * w
     layers += [ConvNormAct(inputs, 160 * w), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2)]
     layers.append(nn.Linear(160 * w, classes))
-    return classify(nn.Sequential(*layers), sizes(8, 2), sizes(224, 32), classes, precision)
+    return classify(nn.Sequential(*layers), sizes(4, 2), sizes(224, 32), classes, precision)
 
 
 class UNet(nn.Module):

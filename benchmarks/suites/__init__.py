@@ -17,4 +17,9 @@ SUITES = {
     "optimizers": SuiteInfo("Optimizers"),
     "kernels": SuiteInfo("Large operations"),
     "models": SuiteInfo("Models"),
+    "loader": SuiteInfo("Data loading and exchange between processes"),
+    "files": SuiteInfo("Saving and loading"),
+    "startup": SuiteInfo("Start-up", sampled=True),
+    "cpp": SuiteInfo("The core from C++", sampled=True, most_rounds=5),
+    "package": SuiteInfo("Build and wheel", sampled=True, most_rounds=1, on_request=True),
 }

@@ -208,8 +208,9 @@ def test_recurrent_layers_have_pytorchs_dtypes(kind):
     for lib in (torch, theirs):
         layer = getattr(lib.nn, kind)(8, 8)
         x = lib.ones(3, 2, 8) if len(kind) < 5 else lib.ones(2, 8)
+        before = lib.nn.Linear(8, 8)  # gives the layer bfloat16
         with lib.autocast("cpu", lib.bfloat16):
-            result = layer(x)
+            result = layer(before(x))
         flat = [result] if isinstance(result, lib.Tensor) else [result[0], *result[1:]]
         tensors = [t for part in flat for t in (part if isinstance(part, tuple) else (part,))]
         tensors[0].float().sum().backward()

@@ -11,8 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
-from benchmarks import records  # noqa: E402
+from benchmarks import check, records  # noqa: E402
 from benchmarks.__main__ import format_value  # noqa: E402
+from benchmarks.check import fell  # noqa: E402
 from benchmarks.records import Record, Row, Suite  # noqa: E402
 from benchmarks.stats import CONFIDENCE, geometric_mean, interval_rank, paired_ratio  # noqa: E402
 
@@ -113,3 +114,88 @@ def test_every_row_runs(tiny_run):
     assert status == 0
     for suite in record.suites.values():
         assert suite.rows and all(statistics.median(row.ours) > 0 for row in suite.rows.values())
+
+
+def noisy(generator, truth, count, noise):
+    """Samples of a row whose true ratio is `truth`: both modules suffer, and sometimes one alone."""
+    row = Row()
+    for _ in range(count):
+        machine = generator.lognormvariate(0, 3 * noise)
+        row.ours.append(machine * generator.lognormvariate(0, noise))
+        row.peer.append(machine * truth * generator.lognormvariate(0, noise))
+        if generator.random() < 0.05:
+            (row.ours if generator.random() < 0.5 else row.peer)[-1] *= 3
+    return row
+
+
+@pytest.mark.parametrize("count", [5, 15])
+@pytest.mark.parametrize("noise", [0.01, 0.05, 0.2])
+def test_noise_alone_is_no_fall(count, noise):
+    generator = random.Random(7)
+    rows = [(noisy(generator, 2.0, count, noise), noisy(generator, 2.0, count, noise)) for _ in range(3000)]
+    share = sum(fell(recorded, now) for recorded, now in rows) / len(rows)
+    assert share < 0.008  # what a second look squares
+    if noise == 0.01:
+        assert share < 0.001
+
+
+@pytest.mark.parametrize("count", [5, 15])
+def test_a_true_fall_is_found(count):
+    generator = random.Random(11)
+    rows = [(noisy(generator, 2.0, count, 0.03), noisy(generator, 1.5, count, 0.03)) for _ in range(1000)]
+    assert sum(fell(recorded, now) for recorded, now in rows) > 700
+    rises = [(now, recorded) for recorded, now in rows]
+    assert not any(fell(recorded, now) for recorded, now in rises)
+
+
+def test_small_falls_are_tolerated():
+    quiet = [1.0, 1.001, 0.999, 1.0, 1.002]
+    was, now = Row("s", quiet, [2.0] * 5), Row("s", quiet, [1.85] * 5)
+    assert not fell(was, now) and fell(was, now, tolerance=0.05)
+
+
+def test_wide_ranges_are_no_fall():
+    assert not fell(
+        Row("s", [1.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0]), Row("s", [1.0] * 5, [0.5, 0.9, 1.0, 1.5, 2.0])
+    )
+
+
+def test_a_row_that_stopped_working_fell():
+    works, fails = Row("s", [1.0], [1.0]), Row(error="rushlight: no")
+    assert fell(works, fails) and not fell(fails, fails) and not fell(fails, works)
+
+
+def test_check_names_the_rows_and_exits_with_1(tmp_path, capsys):
+    quiet = [1.0] * 5
+    was = {"add": Row("s", quiet, [2.0] * 5), "mul": Row("s", quiet, [2.0] * 5)}
+    now = {
+        "add": Row("s", quiet, [1.0] * 5),
+        "mul": Row("s", quiet, [2.1] * 5),
+        "new": Row("s", quiet, [0.1] * 5),
+    }
+    files = [tmp_path / "was.json", tmp_path / "now.json"]
+    records.write(record(was), files[0])
+    records.write(record(now), files[1])
+    assert check.main(["--recorded", str(files[0]), "--new", str(files[1])]) == 1
+    text = capsys.readouterr().out
+    assert "3 rows compared" in text and "1 fell" in text
+    assert "small add: ratio 1.00 (1.00 to 1.00), recorded 2.00" in text
+    assert check.main(["--recorded", str(files[0]), "--new", str(files[0])]) == 0
+    assert check.main(["--recorded", str(tmp_path / "none.json")]) == 2
+
+
+def test_a_second_look_acquits(tmp_path, monkeypatch, capsys):
+    quiet = [1.0] * 5
+    records.write(record({"add": Row("s", quiet, [2.0] * 5)}), tmp_path / "was.json")
+    ratios, asked = [1.0, 2.0], []
+
+    def measure(plan, suites, found, path, pattern, resume=False):
+        asked.append((plan.rounds, suites, pattern.pattern))
+        found.suites["small"] = Suite({"add": Row("s", quiet, [ratios[len(asked) - 1]] * 5)})
+
+    monkeypatch.setattr(check, "measure", measure)
+    assert check.main(["small", "--quick", "--recorded", str(tmp_path / "was.json")]) == 0
+    assert asked[0][:2] == (5, ["small"]) and asked[1] == (10, ["small"], r"^small\ add$")
+    asked.clear()
+    ratios[1] = 1.0
+    assert check.main(["small", "--quick", "--recorded", str(tmp_path / "was.json")]) == 1
