@@ -3,6 +3,7 @@
 import argparse
 import importlib.metadata
 import re
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from . import records
 from .records import Record, Row, Suite
 from .runner import QUICK, ROOT, Plan, Runner
-from .stats import geometric_mean
+from .stats import format_value, geometric_mean
 from .suites import SUITES
 
 
@@ -135,8 +136,6 @@ def show(suite: str, name: str, row: Row) -> None:
     if row.error:
         print(f"  {name:44} {row.error}", flush=True)
         return
-    import statistics
-
     values = [
         format_value(statistics.median(samples), row.unit) for samples in (row.ours, row.peer) if samples
     ]
@@ -144,16 +143,6 @@ def show(suite: str, name: str, row: Row) -> None:
     if ratio := row.ratio:
         line += f" {ratio.value:8.2f}   {ratio.low:.2f} to {ratio.high:.2f}"
     print(line + ("" if suite != "memory" else "   (peak memory)"), flush=True)
-
-
-def format_value(value: float, unit: str) -> str:
-    """Three digits with a fitting unit: 12.3 µs."""
-    if unit != "s":
-        return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
-    for factor, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if value >= factor:
-            return f"{value / factor:.3g} {name}" if value / factor < 1000 else f"{value / factor:.0f} {name}"
-    return f"{value * 1e9:.3g} ns"
 
 
 def summary(name: str, rows: list[Row], seconds: float) -> str:

@@ -46,3 +46,13 @@ def interval_rank(count: int) -> int:
 def geometric_mean(values: Iterable[float]) -> float:
     logarithms = [math.log(value) for value in values]
     return math.exp(statistics.fmean(logarithms)) if logarithms else math.nan
+
+
+def format_value(value: float, unit: str) -> str:
+    """Three digits with a fitting unit: 12.3 µs."""
+    if unit != "s":
+        return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+    for factor, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if value >= factor:
+            return f"{value / factor:.3g} {name}" if value / factor < 1000 else f"{value / factor:.0f} {name}"
+    return f"{value * 1e9:.3g} ns"

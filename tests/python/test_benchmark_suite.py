@@ -11,11 +11,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT))
 
-from benchmarks import check, records  # noqa: E402
-from benchmarks.__main__ import format_value  # noqa: E402
+from benchmarks import check, records, report  # noqa: E402
 from benchmarks.check import fell  # noqa: E402
 from benchmarks.records import Record, Row, Suite  # noqa: E402
-from benchmarks.stats import CONFIDENCE, geometric_mean, interval_rank, paired_ratio  # noqa: E402
+from benchmarks.stats import CONFIDENCE, format_value, geometric_mean, interval_rank, paired_ratio  # noqa: E402
 
 
 def test_ratio_is_the_median_of_the_rounds():
@@ -199,3 +198,62 @@ def test_a_second_look_acquits(tmp_path, monkeypatch, capsys):
     asked.clear()
     ratios[1] = 1.0
     assert check.main(["small", "--quick", "--recorded", str(tmp_path / "was.json")]) == 1
+
+
+@pytest.fixture
+def two_records():
+    quiet = [1.0] * 5
+    rows = {
+        "pointwise/add": Row("s", [1e-6] * 5, [2e-6] * 5),
+        "pointwise/pow": Row("s", [2e-6] * 5, [1e-6, 1.1e-6, 1.2e-6, 0.9e-6, 1e-6]),
+        "view/bad": Row(error="torch: a|b"),
+    }
+    models = {
+        f"MLP/{kind}": Row("s", quiet, [1.5] * 5) for kind in ("training float32", "inference bfloat16")
+    }
+    suites = {
+        "small": Suite(rows, {"date": "2030-01-02 03:04 UTC", "versions": {"torch": "9.9"}}),
+        "models": Suite(models),
+        "memory": Suite({"MLP/training float32": Row("MB", [100.0], [250.0])}),
+        "cpp": Suite({"gate/view": Row("s", [5e-9])}),
+    }
+    machine = {"cores": 2, "processor": "an abacus", "memory_gb": 3, "python": "3.99"}
+    return [Record(1, machine=machine, suites=suites), Record(2, busy=True, machine=machine, suites=suites)]
+
+
+def test_page_shows_every_row_and_the_losses(two_records):
+    text = report.page(two_records, [("", "plots/summary.svg")])
+    assert (
+        "**2 threads, busy cores**: 2 cores of an abacus; 3 GB; Python 3.99; torch 9.9; 2030-01-02." in text
+    )
+    assert "| Small operations | 2 | 1.00 | 0.50 | 1 | 2 | 1.00 | 0.50 | 1 |" in text
+    assert "![Ratios of all rows by suite](plots/summary.svg)" in text
+    losses = text.partition("## Where PyTorch is ahead")[2].partition("##")[0]
+    assert "pointwise/pow | 1 thread | **0.50** (0.45 to 0.60) |" in losses and "torch: a\\|b" in losses
+    assert "pointwise/add" not in losses
+    assert "| pointwise/add | 1 µs | 2 µs | 2.00 (2.00 to 2.00) |" in text
+    assert "| MLP/training float32 | 100 MB | 250 MB | 2.50" in text
+    assert (
+        "| row | Rushlight, 1 thread | Rushlight, 2 threads, busy cores |" in text
+    )  # no peer, no columns for it
+    assert "| gate/view | 5 ns | 5 ns |" in text
+
+
+def test_report_writes_the_page_and_its_plots(two_records, tmp_path):
+    pytest.importorskip("matplotlib")
+    for each in two_records:
+        records.write(each, records.default_path(tmp_path / "recorded", each.threads, each.busy))
+    command = ["--records", str(tmp_path / "recorded"), "--output", str(tmp_path / "page.md")]
+    assert report.main(command) == 0
+    drawn = sorted(path.name for path in (tmp_path / "page").iterdir())
+    assert drawn == ["memory.svg", "models.svg", "small.svg", "summary.svg"]
+    first = [(tmp_path / "page" / name).read_bytes() for name in drawn]
+    assert report.main(command) == 0
+    assert first == [(tmp_path / "page" / name).read_bytes() for name in drawn]  # no dates, no random names
+    text = (tmp_path / "page.md").read_text()
+    assert all(f"(page/{name})" in text for name in drawn)
+
+
+def test_report_without_records(tmp_path, capsys):
+    assert report.main(["--records", str(tmp_path)]) == 2
+    assert "no records" in capsys.readouterr().err
