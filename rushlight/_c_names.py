@@ -15,8 +15,10 @@ def _log_api_usage_metadata(event, metadata):
 
 
 def _get_tracing_state():
-    """None: no graph is being recorded by `torch.jit.trace`."""
-    return None
+    """Whether `torch.jit.trace` records a run: True, or else None."""
+    from rushlight.jit import is_tracing
+
+    return is_tracing() or None
 
 
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
@@ -52,22 +54,9 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
     return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
 
-# Parts of TorchScript's graphs, which annotations name; no object is one.
-
-
-class Graph:
-    """The operations that a script consists of."""
-
-
-class Node:
-    """One operation of a script."""
-
-
-class Value:
-    """What an operation of a script takes or gives."""
-
-
 _HOMES = {
+    "jit._graph": "Block Graph Node Value",
+    "jit._script": "ScriptFunction ScriptModule",
     "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_dispatch_keys": (
         "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _dispatch_key_name _dispatch_key_parse"

@@ -451,6 +451,10 @@ def _load_zip(file, name, restore, make, mmap, map_location):
         return _load_torchscript(file, start, map_location, make.weights_only)
     if skips_data():
         raise RuntimeError("Please call torch.load outside the skip_data context manager.")
+    return _load_records(records, file, name, restore, make, mmap)
+
+
+def _load_records(records, file, name, restore, make, mmap):
     swap = _byteorder(records, name) != sys.byteorder
     mapped = _map_file(file) if mmap else None
     loaded = {}

@@ -1,8 +1,8 @@
-"""The names of TorchScript, so that programs which decorate their functions with them run.
+"""TorchScript: modules and functions that run without the classes and files they come from.
 
-Nothing is compiled here: `script` and `trace` give back what they were given, which stays plain Python."""
-
-import inspect
+`script` compiles the source of a program that keeps to a subset of Python, `trace` records the operations
+of one run. Both give text in that subset, which runs on the library alone and goes into a file with the
+weights."""
 
 from rushlight.jit import _decorations
 from rushlight.jit._decorations import (
@@ -20,14 +20,19 @@ from rushlight.jit._decorations import (
     strict_fusion,
     unused,
 )
-from rushlight.nn import Module
 
 __all__ = [
     "Attribute",
+    "CompilationUnit",
     "Error",
     "Final",
+    "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptModule",
+    "ScriptWarning",
+    "TopLevelTracedModule",
+    "TracerWarning",
+    "TracingCheckError",
     "annotate",
     "export",
     "fork",
@@ -37,11 +42,15 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "isinstance",
+    "load",
     "optimize_for_inference",
     "optimized_execution",
+    "run_frozen_optimizations",
+    "save",
     "script",
     "script_if_tracing",
     "script_method",
+    "set_module",
     "strict_fusion",
     "trace",
     "trace_module",
@@ -53,74 +62,41 @@ optimized_execution = _decorations.optimized_execution
 _script_if_tracing = script_if_tracing
 isinstance = _decorations.refined_isinstance  # noqa: A001 - PyTorch's name
 
+# Where the rest lives: compiling is loaded when something is compiled.
+_HOMES = {
+    "_script": "RecursiveScriptModule ScriptFunction ScriptModule script script_method",
+    "_trace": "TopLevelTracedModule TracerWarning TracingCheckError trace trace_module",
+    "_archive": "load save",
+    "_freeze": "freeze optimize_for_inference run_frozen_optimizations",
+    "_compilation_unit": "CompilationUnit",
+}
+
+
+def __getattr__(name):
+    for home, names in _HOMES.items():
+        if name in names.split():
+            from importlib import import_module
+
+            value = globals()[name] = getattr(import_module(f"rushlight.jit.{home}"), name)
+            return value
+    if name in ("frontend", "annotations", "_script", "_trace"):
+        from importlib import import_module
+
+        return import_module(f"rushlight.jit.{name}")
+    raise AttributeError(f"module 'torch.jit' has no attribute {name!r}")
+
 
 class Error(RuntimeError):
-    """What TorchScript raises; nothing raises it here."""
+    """What a script raises where it has no exception of Python's to raise."""
 
 
-class ScriptModule(Module):
-    """A base for modules written for TorchScript: a plain Module."""
+class ScriptWarning(Warning):
+    """What scripting warns of."""
 
 
-class ScriptFunction:
-    """The type of scripted functions: nothing here is an instance, since `script` compiles nothing."""
-
-
-def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """Gives back `obj`: a function, class or Module. Raises ``TypeError`` for anything else."""
-    if inspect.isclass(obj) or callable(obj):
-        return obj
-    raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
-
-
-def script_method(fn):
-    """Gives back the method."""
-    return fn
-
-
-def trace(
-    func,
-    example_inputs=None,
-    optimize=None,
-    check_trace=True,
-    check_inputs=None,
-    check_tolerance=1e-5,
-    strict=True,
-    _force_outplace=False,
-    _module_class=None,
-    _compilation_unit=None,
-    example_kwarg_inputs=None,
-    _store_inputs=True,
-):
-    """Runs `func` once on the example inputs, so that a mistake shows here, and gives it back."""
-    if example_kwarg_inputs is not None:
-        func(**example_kwarg_inputs)
-    elif example_inputs is not None:
-        func(*example_inputs) if type(example_inputs) in (tuple, list) else func(example_inputs)
-    return func
-
-
-def trace_module(mod, inputs, *args, **kwargs):
-    """Runs the named methods of `mod` once on their example inputs and gives `mod` back."""
-    for name, example in inputs.items():
-        method = getattr(mod, name)
-        method(*example) if type(example) in (tuple, list) else method(example)
-    return mod
-
-
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
-    """Gives back `mod`, which must be in evaluation mode."""
-    if mod.training:
-        raise RuntimeError(
-            "Freezing is currently only implemented for modules in eval mode. "
-            "Please call .eval() on your module before freezing."
-        )
-    return mod
-
-
-def optimize_for_inference(mod, other_methods=None):
-    """Gives back `mod` in evaluation mode."""
-    return mod.eval()
+def set_module(obj, mod):
+    """Say which module an object belongs to."""
+    obj.__module__ = mod
 
 
 def fork(func, *args, **kwargs):
@@ -138,3 +114,6 @@ def fork(func, *args, **kwargs):
 def wait(future):
     """The future's result."""
     return future.wait()
+
+
+_fork, _wait = fork, wait

@@ -1,7 +1,8 @@
-"""Decorators and annotations of TorchScript, without effect in Python."""
+"""Decorators and annotations of TorchScript; in Python they change nothing."""
 
 import builtins
 import contextlib
+import threading
 import typing
 
 Final = typing.Final
@@ -20,28 +21,43 @@ def annotate(the_type, the_value):
 
 
 def is_scripting() -> bool:
-    """Always False: this is Python."""
+    """Whether this is a script: True in compiled code alone."""
     return False
+
+
+_tracing = threading.local()
 
 
 def is_tracing() -> bool:
-    """Always False: nothing is being traced."""
-    return False
+    """Whether `torch.jit.trace` records what this thread computes."""
+    return getattr(_tracing, "depth", 0) > 0
 
 
 def export(fn):
-    """Gives back the method."""
+    """Compile this method of a module along with `forward`."""
+    fn._torchscript_modifier = "export"
     return fn
 
 
 def unused(fn):
-    """Gives back the method."""
+    """Leave this function out of scripts: calling it there raises."""
+
+    def raise_(*args, **kwargs):
+        name = fn.__qualname__
+        raise RuntimeError(f"{name}: this function is marked with @torch.jit.unused; a script cannot call it")
+
+    if isinstance(fn, property):
+        return property(fn.fget and unused(fn.fget), fn.fset and unused(fn.fset), fn.fdel and unused(fn.fdel))
+    fn._torchscript_modifier, fn._in_script = "unused", raise_
     return fn
 
 
 def ignore(drop=False, **kwargs):
-    """Gives back the method; used with or without arguments."""
-    return drop if callable(drop) else (lambda fn: fn)
+    """Leave this function Python: scripts call it, and cannot be saved. Used with or without arguments."""
+    if callable(drop):
+        drop._torchscript_modifier = "ignore"
+        return drop
+    return unused if drop else ignore
 
 
 def interface(obj):
@@ -50,8 +66,20 @@ def interface(obj):
 
 
 def script_if_tracing(fn):
-    """Gives back the function."""
-    return fn
+    """Script the function when it is called first while `torch.jit.trace` records."""
+    import functools
+
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        if not is_tracing():
+            return fn(*args, **kwargs)
+        import rushlight
+
+        return rushlight.jit.script(wrapper.__original_fn)(*args, **kwargs)
+
+    wrapper.__original_fn = fn
+    wrapper.__script_if_tracing_wrapper = True
+    return wrapper
 
 
 def _overload(func):

@@ -1,0 +1,328 @@
+"""Scripts in files: a zip archive with a pickle of plain values and tensors, in which the code is text.
+
+Loading needs none of the program's classes and runs nothing: the text becomes functions that can name the
+library and each other (`frontend.unit_from_source`), and the pickle is read by the closed unpickler."""
+
+import io
+import pickle
+
+import rushlight
+from rushlight.jit._library import library_name
+from rushlight.jit._script import ScriptFunction, ScriptModule, script_class, shell
+from rushlight.jit.frontend import unit_from_source
+from rushlight.nn import Module
+
+_VERSION = 1
+
+
+def save(m, f, _extra_files=None):
+    """Write a ScriptModule or ScriptFunction to a path or file object.
+
+    Args:
+        _extra_files: more records for the file, from name to text or bytes.
+    """
+    if not isinstance(m, (ScriptModule, ScriptFunction)):
+        raise AttributeError(
+            f"save: expected what torch.jit.script or torch.jit.trace gives, got {type(m).__name__}; "
+            "plain modules are saved by torch.save"
+        )
+    import os
+
+    from rushlight._zip_records import RecordWriter, write_atomically, write_to_stream
+    from rushlight.serialization import _pickle_with_storages, _write_records
+
+    pickled, storages = _pickle_with_storages(_Writer().write(m), pickle, 2)
+
+    def write(file, folder):
+        writer = RecordWriter(file, folder)
+        writer.write("constants.pkl", pickle.dumps((), 2))  # by which an archive of this kind is known
+        for name, content in (_extra_files or {}).items():
+            writer.write(f"extra/{name}", content.encode() if isinstance(content, str) else content)
+        _write_records(writer, pickled, storages, True)
+
+    if isinstance(f, (str, os.PathLike)):
+        path = os.fsdecode(f)
+        write_atomically(path, lambda file: write(file, os.path.splitext(os.path.basename(path))[0]))
+    else:
+        write_to_stream(f, lambda file: write(file, "archive"))
+
+
+def to_bytes(m, _extra_files=None):
+    buffer = io.BytesIO()
+    save(m, buffer, _extra_files)
+    return buffer.getvalue()
+
+
+class _Writer:
+    """Turns modules and functions into lists and dicts of plain values, text and tensors."""
+
+    def __init__(self):
+        self.functions, self.classes, self.modules = {}, [], []
+        self.class_numbers, self.module_numbers = {}, {}
+
+    def write(self, obj):
+        if isinstance(obj, ScriptFunction):
+            self._function(f"__torch__.{obj.name}", obj.unit)
+            root = f"__torch__.{obj.name}"
+        else:
+            root = self._module(obj)
+        return {
+            "torchscript": _VERSION,
+            "root": root,
+            "functions": self.functions,
+            "classes": self.classes,
+            "modules": self.modules,
+        }
+
+    def _function(self, name, unit):
+        if name not in self.functions:
+            self.functions[name] = unit.code
+            self._called(unit)
+
+    def _called(self, unit):
+        if unit.python:
+            raise RuntimeError(
+                f"Could not export Python function call '{unit.python[0].rpartition('.')[2]}'. Remove calls "
+                f"to Python functions before export. It is called in {unit.name}."
+            )
+        for name, value in unit.names.items():
+            if name.startswith("__torch__."):
+                self._function(name, value.unit if hasattr(value, "unit") else value._script_unit)
+
+    def _class(self, cls):
+        if cls not in self.class_numbers:
+            self.class_numbers[cls] = len(self.classes)
+            base = cls._library_base
+            methods = {}
+            for name, unit in cls._script_methods.items():
+                self._called(unit)
+                member = cls.__dict__.get(name)
+                kind = {property: "property", staticmethod: "static"}.get(type(member), "method")
+                methods[name] = [kind, unit.code]
+            constants = {
+                n: self._value(v, cls._original_name, n)
+                for n, v in vars(cls).items()
+                if n[0] != "_" and n not in methods and not callable(v) and not isinstance(v, property)
+            }
+            self.classes.append(
+                {
+                    "name": cls._original_name,
+                    "base": f"torch{base.__module__[len('rushlight') :]}.{base.__qualname__}",
+                    "methods": methods,
+                    "constants": constants,
+                    "traced": cls.__name__ == "TopLevelTracedModule",
+                }
+            )
+        return self.class_numbers[cls]
+
+    def _module(self, module):
+        if id(module) not in self.module_numbers:
+            number = self.module_numbers[id(module)] = len(self.modules)
+            if not hasattr(type(module), "_library_base"):
+                raise RuntimeError(
+                    f"save: {type(module).__name__} is a class of the program; give its instance to "
+                    f"torch.jit.script"
+                )
+            self.modules.append(None)
+            cls = self._class(type(module))
+            tensors = {
+                id(t): n
+                for t_ in (module._parameters, module._buffers)
+                for n, t in t_.items()
+                if t is not None
+            }
+            used = {n for unit in type(module)._script_methods.values() for n in unit.attributes_of_self}
+            attributes = {}
+            for name, value in module.__dict__.items():
+                if name not in _TABLES:
+                    try:
+                        attributes[name] = self._value(value, type(module)._original_name, name, tensors)
+                    except TypeError as error:  # nothing that a script uses, unless it says so
+                        if name in used:
+                            raise RuntimeError(f"save: {error}") from None
+            self.modules[number] = {
+                "class": cls,
+                "parameters": dict(module._parameters),
+                "buffers": dict(module._buffers),
+                "transient": sorted(module._non_persistent_buffers_set),
+                "attributes": attributes,
+                "children": {n: None if m is None else self._module(m) for n, m in module._modules.items()},
+            }
+        return self.module_numbers[id(module)]
+
+    def _value(self, value, owner, name, tensors=None):
+        """A value of an attribute as plain data: what is not plain is a dict with one key that says what
+        it is."""
+        same = (tensors or {}).get(id(value))
+        if same is not None:
+            return {"__tensor__": same}
+        if value is None or isinstance(value, (rushlight.Tensor, rushlight.dtype, rushlight.device)):
+            return value
+        if type(value) in (bool, int, float, complex, str, bytes, rushlight.Size):
+            return value
+        if type(value) in (list, tuple):
+            return type(value)([self._value(v, owner, name, tensors) for v in value])
+        if isinstance(value, dict):
+            return {"__dict__": [[k, self._value(v, owner, name, tensors)] for k, v in value.items()]}
+        if isinstance(value, ScriptFunction):
+            self._function(f"__torch__.{value.name}", value.unit)
+            return {"__function__": f"__torch__.{value.name}"}
+        if isinstance(value, Module) and isinstance(value, ScriptModule):
+            return {"__module__": self._module(value)}
+        if library_name(value) is not None and callable(value):
+            return {"__function__": library_name(value)}
+        raise TypeError(
+            f"{owner}.{name} is of type {type(value).__name__}, which cannot be written to a file"
+        )
+
+
+_TABLES = frozenset(Module().__dict__) - {"training"}
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    """Read what ``torch.jit.save`` wrote: a ScriptModule or a ScriptFunction, without the program's classes.
+
+    Args:
+        map_location: where tensors go, as for ``torch.load``.
+        _extra_files: a dict whose keys are names of further records; their contents replace the values.
+    """
+    import os
+
+    if isinstance(f, (str, os.PathLike)):
+        if not os.path.exists(f):
+            raise ValueError(f"The provided filename {os.fspath(f)} does not exist")
+        if os.path.isdir(f):
+            raise ValueError(f"The provided filename {os.fspath(f)} is a directory")
+        with open(f, "rb") as file:
+            return _load(file, os.fspath(f), map_location, _extra_files)
+    return _load(f, getattr(f, "name", "<file object>"), map_location, _extra_files)
+
+
+def _load(file, name, map_location, extra_files):
+    from rushlight._zip_records import RecordReader, is_zip
+    from rushlight.serialization import _load_records, _restorer, _unpickler_factory
+
+    if not is_zip(file):
+        raise RuntimeError(
+            f"PytorchStreamReader failed reading zip archive: not a ZIP archive: {name}. torch.jit.load "
+            "reads what torch.jit.save wrote"
+        )
+    records = RecordReader(file, name)
+    if not records.has("constants.pkl"):
+        raise RuntimeError(
+            f"PytorchStreamReader failed locating file constants.pkl: file not found: {name} is no "
+            "TorchScript archive; read it with torch.load"
+        )
+    for key in extra_files or {}:
+        extra_files[key] = records.read(f"extra/{key}")
+    if any(n.startswith("code/") for n in records.names()):
+        raise RuntimeError(
+            f"jit.load: {name} was written by PyTorch, whose serialized graphs are not read here; export its "
+            "weights with state_dict() and torch.save"
+        )
+    content = _load_records(
+        records, file, name, _restorer(map_location), _unpickler_factory(True, None, {}), None
+    )
+    try:
+        return _Reader(content, name).root()
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise RuntimeError(f"jit.load: {name} is damaged ({type(error).__name__}: {error})") from error
+
+
+class _Reader:
+    """Builds modules and functions from what `_Writer` made; the content is believed nowhere."""
+
+    def __init__(self, content, name):
+        if not isinstance(content, dict) or content.get("torchscript") != _VERSION:
+            found = content.get("torchscript") if isinstance(content, dict) else None
+            raise RuntimeError(f"jit.load: {name}: format {found} is not known; expected {_VERSION}")
+        self.content, self.name = content, name
+        self.units, self.functions = {}, {}
+        for dotted in content["functions"]:
+            self.functions[dotted] = _Named(self.units, dotted)
+        for dotted, source in content["functions"].items():
+            unit = unit_from_source(dotted.removeprefix("__torch__."), source, self.functions, name)
+            self.units[dotted] = unit
+        self.classes = [self._class(c) for c in content["classes"]]
+        self.modules = [shell(self.classes[m["class"]], dict(Module().__dict__)) for m in content["modules"]]
+        for module, saved in zip(self.modules, content["modules"], strict=True):
+            self._fill(module, saved)
+
+    def root(self):
+        root = self.content["root"]
+        return ScriptFunction(self.units[root]) if isinstance(root, str) else self.modules[root]
+
+    def _class(self, saved):
+        base = rushlight
+        for part in saved["base"].split(".")[1:]:
+            base = getattr(base, part)
+        if not (
+            isinstance(base, type) and issubclass(base, Module) and base.__module__.startswith("rushlight.nn")
+        ):
+            raise RuntimeError(f"jit.load: {self.name}: {saved['base']} is no module of the library")
+        units, methods = {}, {}
+        for name, (kind, source) in saved["methods"].items():
+            units[name] = unit_from_source(f"{saved['name']}.{name}", source, self.functions, self.name)
+            made = units[name].function()
+            methods[name] = {"property": property, "static": staticmethod}.get(kind, lambda f: f)(made)
+        for name, value in saved["constants"].items():
+            methods.setdefault(name, self._value(value))
+        if not all(n.isidentifier() and (n[:2] != "__" or n == "__call__") for n in methods):
+            raise RuntimeError(
+                f"jit.load: {self.name}: methods of {saved['name']} have names that are not allowed"
+            )
+        from rushlight.jit._trace import TopLevelTracedModule
+
+        kind = {"kind": TopLevelTracedModule} if saved.get("traced") else {}
+        return script_class(base, str(saved["name"]), methods, units, **kind)
+
+    def _fill(self, module, saved):
+        own = module.__dict__
+        own["_parameters"] = {n: p if p is None else _parameter(p) for n, p in saved["parameters"].items()}
+        own["_buffers"] = dict(saved["buffers"])
+        own["_non_persistent_buffers_set"] = set(saved["transient"])
+        own["_modules"] = {n: None if i is None else self.modules[i] for n, i in saved["children"].items()}
+        for name, value in saved["attributes"].items():
+            if name not in _TABLES and not name.startswith("__"):
+                own[name] = self._value(value, {**own["_parameters"], **own["_buffers"]})
+
+    def _value(self, value, tensors=None):
+        if type(value) in (list, tuple):
+            return type(value)([self._value(v, tensors) for v in value])
+        if type(value) is not dict:
+            return value
+        (kind, content), *more = value.items()
+        if kind == "__tensor__":
+            return tensors[content]
+        if kind == "__dict__":
+            return {k: self._value(v, tensors) for k, v in content}
+        if kind == "__module__":
+            return self.modules[content]
+        if content in self.units:
+            return ScriptFunction(self.units[content])
+        from rushlight.jit.frontend import _library_value
+
+        found = _library_value(content)
+        if found is None or more:
+            raise RuntimeError(f"jit.load: {self.name}: {content} is not something that a file may name")
+        return found
+
+
+def _parameter(value):
+    if not isinstance(value, rushlight.nn.Parameter):
+        value = rushlight.nn.Parameter(value, value.requires_grad)
+    return value
+
+
+class _Named:
+    """A function of the archive, looked up when it is called: they may call each other in circles."""
+
+    def __init__(self, units, name):
+        self._units, self._name = units, name
+
+    @property
+    def unit(self):
+        return self._units[self._name]
+
+    def __call__(self, *args, **kwargs):
+        return self._units[self._name].function()(*args, **kwargs)

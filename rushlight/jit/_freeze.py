@@ -1,0 +1,47 @@
+"""Scripts for inference alone: parameters and buffers become constants of their modules."""
+
+import copy
+
+from rushlight.jit._script import ScriptModule
+
+
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """A copy of a script in evaluation mode whose weights are constants: it has no parameters or state_dict,
+    and cannot return to training.
+
+    Args:
+        preserved_attrs: names of attributes of `mod` that stay what they are.
+    """
+    if not isinstance(mod, ScriptModule):
+        raise RuntimeError(
+            "Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to "
+            "script your 'nn.Module'."
+        )
+    if mod.training:
+        raise RuntimeError(
+            "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
+            "module before freezing."
+        )
+    frozen = copy.deepcopy(mod)
+    for module in frozen.modules():
+        kept = frozenset(preserved_attrs or ()) if module is frozen else frozenset()
+        for table in (module._parameters, module._buffers):
+            for name in [n for n in table if n not in kept]:
+                tensor = table.pop(name)
+                module.__dict__[name] = None if tensor is None else tensor.detach()
+        module._non_persistent_buffers_set.clear()
+    return frozen
+
+
+def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
+    """Nothing to do: library operators run as they are."""
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """The script, frozen."""
+    if not isinstance(mod, ScriptModule):
+        raise ValueError(
+            "optimize_for_inference expects ScriptModule as input. Please use torch.jit.script first."
+        )
+    trained = any(True for _ in mod.parameters()) or any(True for _ in mod.buffers())
+    return freeze(mod.eval(), preserved_attrs=other_methods) if trained else mod

@@ -1,0 +1,480 @@
+"""A script as a graph of operations: what ``.graph`` shows.
+
+The text of a unit is lowered to PyTorch's form: operators are ``aten::name``, `self`'s attributes
+``prim::GetAttr``, control flow ``prim::If`` and ``prim::Loop`` with blocks. Types are known where the text
+says them."""
+
+import ast
+
+
+class Value:
+    """What a node gives or a graph takes."""
+
+    def __init__(self, name, type_="Tensor", node=None):
+        self._name, self._type, self._node, self._uses = name, type_, node, []
+
+    def debugName(self):  # noqa: N802 - PyTorch's names
+        return self._name
+
+    def setDebugName(self, name):  # noqa: N802
+        self._name = name
+        return self
+
+    def type(self):
+        return self._type
+
+    def node(self):
+        return self._node
+
+    def uses(self):
+        return list(self._uses)
+
+    def unique(self):
+        return self._name
+
+    def toIValue(self):  # noqa: N802
+        """The value of a constant, else None."""
+        constant = self._node is not None and self._node.kind() == "prim::Constant"
+        return self._node._attributes.get("value") if constant else None
+
+    def __repr__(self):
+        return f"{self._name} defined in ({self._node!r})"
+
+
+class Node:
+    """One operation: its kind, what it takes and gives, and the blocks of control flow."""
+
+    def __init__(self, kind, inputs, outputs, attributes=None, blocks=(), line=None):
+        self._kind, self._inputs, self._outputs = kind, list(inputs), outputs
+        self._attributes, self._blocks, self._line = dict(attributes or {}), list(blocks), line
+        for value in outputs:
+            value._node = self
+        for value in self._inputs:
+            value._uses.append(self)
+
+    def kind(self):
+        return self._kind
+
+    def inputs(self):
+        return iter(self._inputs)
+
+    def outputs(self):
+        return iter(self._outputs)
+
+    def inputsSize(self):  # noqa: N802
+        return len(self._inputs)
+
+    def outputsSize(self):  # noqa: N802
+        return len(self._outputs)
+
+    def input(self):
+        (value,) = self._inputs
+        return value
+
+    def output(self):
+        (value,) = self._outputs
+        return value
+
+    def inputsAt(self, i):  # noqa: N802
+        return self._inputs[i]
+
+    def outputsAt(self, i):  # noqa: N802
+        return self._outputs[i]
+
+    def blocks(self):
+        return iter(self._blocks)
+
+    def attributeNames(self):  # noqa: N802
+        return list(self._attributes)
+
+    def hasAttribute(self, name):  # noqa: N802
+        return name in self._attributes
+
+    def __getitem__(self, name):
+        return self._attributes[name]
+
+    s = i = f = t = ival = __getitem__
+
+    def sourceRange(self):  # noqa: N802
+        return f"line {self._line}"
+
+    def scopeName(self):  # noqa: N802
+        return ""
+
+    def findNode(self, kind, recurse=True):  # noqa: N802
+        return next(iter(self.findAllNodes(kind, recurse)), None)
+
+    def findAllNodes(self, kind, recurse=True):  # noqa: N802
+        return [n for block in self._blocks for n in block.findAllNodes(kind, recurse)]
+
+    def __repr__(self):
+        return self._text("").rstrip("\n")
+
+    __str__ = __repr__
+
+    def _text(self, indent):
+        outputs = ", ".join(f"%{v._name} : {v._type}" for v in self._outputs)
+        attributes = ", ".join(f"{k}={_shown(v)}" for k, v in self._attributes.items())
+        attributes = f"[{attributes}]" if attributes else ""
+        inputs = ", ".join(f"%{v._name}" for v in self._inputs)
+        head = f"{indent}{outputs}{' = ' if outputs else ''}{self._kind}{attributes}({inputs})\n"
+        for number, block in enumerate(self._blocks):
+            head += (
+                f"{indent}  block{number}({', '.join(f'%{v._name} : {v._type}' for v in block._inputs)}):\n"
+            )
+            head += block._body(indent + "    ")
+            head += f"{indent}    -> ({', '.join(f'%{v._name}' for v in block._outputs)})\n"
+        return head
+
+
+def _shown(value):
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+class Block:
+    """A sequence of nodes with inputs and outputs."""
+
+    def __init__(self):
+        self._inputs, self._nodes, self._outputs = [], [], []
+
+    def inputs(self):
+        return iter(self._inputs)
+
+    def outputs(self):
+        return iter(self._outputs)
+
+    def nodes(self):
+        return iter(self._nodes)
+
+    def findNode(self, kind, recurse=True):  # noqa: N802
+        return next(iter(self.findAllNodes(kind, recurse)), None)
+
+    def findAllNodes(self, kind, recurse=True):  # noqa: N802
+        found = []
+        for node in self._nodes:
+            found += [node] if node.kind() == kind else []
+            found += node.findAllNodes(kind) if recurse else []
+        return found
+
+    def _body(self, indent):
+        return "".join(node._text(indent) for node in self._nodes)
+
+
+class Graph(Block):
+    """All operations of a function."""
+
+    def __init__(self, name="forward"):
+        super().__init__()
+        self.name = name
+
+    @property
+    def schema(self):
+        arguments = ", ".join(f"{v._type} {v._name}" for v in self._inputs)
+        return f"{self.name}({arguments}) -> {self._outputs[0]._type if self._outputs else '()'}"
+
+    def copy(self):
+        import copy
+
+        return copy.deepcopy(self)
+
+    def lint(self):
+        """Nothing to check: the graph is made from a function that compiled."""
+
+    def __repr__(self):
+        inputs = (",\n      ").join(f"%{v._name} : {v._type}" for v in self._inputs)
+        returned = ", ".join(f"%{v._name}" for v in self._outputs)
+        return f"graph({inputs}):\n{self._body('  ')}  return ({returned})\n"
+
+    __str__ = __repr__
+
+
+def graph_of(unit, module=None):
+    """The graph of a unit; `module` tells the type of `self`."""
+    graph = Graph(unit.tree.name)
+    _Lowering(graph, unit, module).function(unit.tree)
+    return graph
+
+
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Pow: "pow",
+    ast.Mod: "remainder", ast.MatMult: "matmul", ast.BitAnd: "__and__", ast.BitOr: "__or__",
+    ast.BitXor: "__xor__", ast.LShift: "__lshift__", ast.RShift: "__rshift__",
+}  # fmt: skip
+_COMPARE = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Is: "__is__",
+    ast.IsNot: "__isnot__", ast.In: "__contains__", ast.NotIn: "__not_contains__",
+}  # fmt: skip
+_UNARY = {ast.USub: "neg", ast.Not: "__not__", ast.Invert: "bitwise_not", ast.UAdd: "positive"}
+_TYPES = {bool: "bool", int: "int", float: "float", str: "str", complex: "complex", type(None): "NoneType"}
+
+
+class _Lowering:
+    """Emits nodes for statements and expressions into the innermost block."""
+
+    def __init__(self, graph, unit, module):
+        self.graph, self.unit, self.module = graph, unit, module
+        self.block, self.scope, self.count = graph, {}, 0
+
+    def value(self, type_="Tensor", stem=None):
+        self.count += 1
+        return Value(f"{stem}.{self.count}" if stem else str(self.count), type_)
+
+    def emit(self, kind, inputs=(), type_="Tensor", attributes=None, blocks=(), line=None):
+        node = Node(kind, inputs, [] if type_ is None else [self.value(type_)], attributes, blocks, line)
+        self.block._nodes.append(node)
+        return node._outputs[0] if node._outputs else None
+
+    def function(self, tree):
+        arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+        for i, argument in enumerate(arguments):
+            if i == 0 and argument.arg == "self":
+                value = Value("self", f"__torch__.{self.module.original_name if self.module else 'Module'}")
+            else:
+                said = argument.annotation
+                value = self.value(
+                    "Tensor" if said is None else ast.unparse(said).strip("'").removeprefix("torch.")
+                )
+                value._name = f"{argument.arg}.{self.count}"
+            self.scope[argument.arg] = value
+            self.graph._inputs.append(value)
+        self.statements(tree.body)
+        if not self.graph._outputs:
+            self.graph._outputs = [self.emit("prim::Constant", type_="NoneType")]
+
+    def statements(self, body):
+        for statement in body:
+            getattr(self, f"statement_{type(statement).__name__}", self.other_statement)(statement)
+
+    def other_statement(self, node):
+        self.emit(f"prim::{type(node).__name__}", type_=None, line=node.lineno)
+
+    def statement_Return(self, node):  # noqa: N802
+        value = self.expression(node.value) if node.value else self.emit("prim::Constant", type_="NoneType")
+        if self.block is self.graph:
+            self.graph._outputs = [value]
+        else:
+            self.emit("prim::ReturnStmt", [value], None, line=node.lineno)
+
+    def statement_Expr(self, node):  # noqa: N802
+        self.expression(node.value)
+
+    def statement_Assign(self, node):  # noqa: N802
+        value = self.expression(node.value)
+        for target in node.targets:
+            self.store(target, value)
+
+    def statement_AnnAssign(self, node):  # noqa: N802
+        if node.value is not None:
+            self.store(node.target, self.expression(node.value))
+
+    def statement_AugAssign(self, node):  # noqa: N802
+        kind = f"aten::{_BINARY[type(node.op)]}_"
+        self.store(node.target, self.emit(kind, [self.expression(node.target), self.expression(node.value)]))
+
+    def statement_Assert(self, node):  # noqa: N802
+        failed = _block_with(self, lambda: self.emit("prim::RaiseException", type_=None))
+        passed = _block_with(self, lambda: None)
+        self.emit("prim::If", [self.expression(node.test)], None, blocks=[passed, failed], line=node.lineno)
+
+    def statement_Raise(self, node):  # noqa: N802
+        self.emit("prim::RaiseException", type_=None, line=node.lineno)
+
+    def statement_Pass(self, node):  # noqa: N802
+        pass
+
+    def statement_If(self, node):  # noqa: N802
+        test = self.expression(node.test)
+        self.branches("prim::If", [test], [node.body, node.orelse], node.lineno)
+
+    def statement_For(self, node):  # noqa: N802
+        self.branches("prim::Loop", [self.expression(node.iter)], [node.body], node.lineno, node.target)
+
+    def statement_While(self, node):  # noqa: N802
+        self.branches("prim::Loop", [self.expression(node.test)], [node.body], node.lineno)
+
+    def statement_With(self, node):  # noqa: N802
+        for item in node.items:
+            self.emit("prim::Enter", [self.expression(item.context_expr)], None)
+        self.statements(node.body)
+        self.emit("prim::Exit", type_=None)
+
+    def branches(self, kind, inputs, bodies, line, target=None):
+        """Control flow: each body is a block, and names that a body sets come out of the node."""
+        before, blocks, scopes = dict(self.scope), [], []
+        for body in bodies:
+
+            def run(body=body):
+                if target is not None:
+                    item = self.value("int", "i")
+                    self.block._inputs.append(item)
+                    self.store(target, item)
+                self.statements(body)
+
+            self.scope = dict(before)
+            blocks.append(_block_with(self, run))
+            scopes.append(self.scope)
+        changed = [
+            n
+            for n in dict.fromkeys(n for s in scopes for n in s)
+            if any(s.get(n) is not before.get(n) for s in scopes)
+        ]
+        changed = [n for n in changed if n in before or all(n in s for s in scopes)]
+        for block, scope in zip(blocks, scopes, strict=True):
+            block._outputs = [scope.get(n, before.get(n)) for n in changed]
+        outputs = [self.value(scopes[0].get(n, before.get(n))._type, n) for n in changed]
+        self.block._nodes.append(Node(kind, inputs, outputs, None, blocks, line))
+        self.scope = {**before, **dict(zip(changed, outputs, strict=True))}
+
+    def store(self, target, value):
+        if isinstance(target, ast.Name):
+            self.scope[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            node = Node("prim::TupleUnpack", [value], [self.value() for _ in target.elts])
+            self.block._nodes.append(node)
+            for part, item in zip(target.elts, node._outputs, strict=True):
+                self.store(part, item)
+        elif isinstance(target, ast.Attribute):
+            self.emit("prim::SetAttr", [self.expression(target.value), value], None, {"name": target.attr})
+        elif isinstance(target, ast.Subscript):
+            self.emit(
+                "aten::_set_item", [self.expression(target.value), self.expression(target.slice), value], None
+            )
+
+    def expression(self, node):
+        return getattr(self, f"expression_{type(node).__name__}", self.other_expression)(node)
+
+    def other_expression(self, node):
+        children = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
+        simple = [c for c in children if not isinstance(node, (ast.ListComp, ast.DictComp))]
+        return self.emit(
+            f"prim::{type(node).__name__}", [self.expression(c) for c in simple], line=node.lineno
+        )
+
+    def expression_Constant(self, node):  # noqa: N802
+        if node.value is None:
+            return self.emit("prim::Constant", type_="NoneType")
+        return self.emit(
+            "prim::Constant", type_=_TYPES.get(type(node.value), "Any"), attributes={"value": node.value}
+        )
+
+    def expression_Name(self, node):  # noqa: N802
+        if node.id in self.scope:
+            return self.scope[node.id]
+        return self.emit("prim::Constant", type_="Any", attributes={"name": node.id})
+
+    def expression_Attribute(self, node):  # noqa: N802
+        base = self.expression(node.value)
+        if base._name == "self" or base._type == "Module":
+            type_, found = "Tensor", None
+            if base._name == "self" and self.module is not None:
+                found = getattr(self.module, node.attr, None)
+                type_ = "Module" if hasattr(found, "_modules") else _TYPES.get(type(found), "Tensor")
+            return self.emit("prim::GetAttr", [base], type_, {"name": node.attr})
+        return self.emit(f"prim::{node.attr}", [base])
+
+    def expression_BinOp(self, node):  # noqa: N802
+        left, right = self.expression(node.left), self.expression(node.right)
+        type_ = left._type if left._type == right._type else "Tensor"
+        return self.emit(f"aten::{_BINARY[type(node.op)]}", [left, right], type_, line=node.lineno)
+
+    def expression_UnaryOp(self, node):  # noqa: N802
+        value = self.expression(node.operand)
+        return self.emit(f"aten::{_UNARY[type(node.op)]}", [value], value._type, line=node.lineno)
+
+    def expression_Compare(self, node):  # noqa: N802
+        values = [self.expression(node.left), *map(self.expression, node.comparators)]
+        results = [
+            self.emit(f"aten::{_COMPARE[type(op)]}", [values[i], values[i + 1]], "bool", line=node.lineno)
+            for i, op in enumerate(node.ops)
+        ]
+        return results[0] if len(results) == 1 else self.emit("aten::__and__", results, "bool")
+
+    def expression_BoolOp(self, node):  # noqa: N802
+        kind = "aten::__and__" if isinstance(node.op, ast.And) else "aten::__or__"
+        return self.emit(kind, map(self.expression, node.values), "bool", line=node.lineno)
+
+    def expression_IfExp(self, node):  # noqa: N802
+        test = self.expression(node.test)
+        blocks = []
+        for side in (node.body, node.orelse):
+            results = []
+            block = _block_with(
+                self, lambda side=side, results=results: results.append(self.expression(side))
+            )
+            block._outputs = results
+            blocks.append(block)
+        return self.emit("prim::If", [test], blocks[0]._outputs[0]._type, blocks=blocks, line=node.lineno)
+
+    def expression_Tuple(self, node):  # noqa: N802
+        values = [self.expression(e) for e in node.elts]
+        return self.emit("prim::TupleConstruct", values, f"({', '.join(v._type for v in values)})")
+
+    def expression_List(self, node):  # noqa: N802
+        values = [self.expression(e) for e in node.elts]
+        return self.emit("prim::ListConstruct", values, f"{values[0]._type if values else 'Tensor'}[]")
+
+    def expression_Dict(self, node):  # noqa: N802
+        values = [self.expression(e) for pair in zip(node.keys, node.values, strict=True) for e in pair]
+        return self.emit("prim::DictConstruct", values, "Dict(str, Tensor)")
+
+    def expression_Subscript(self, node):  # noqa: N802
+        if (
+            isinstance(node.value, ast.Attribute) and node.value.attr == "_modules"
+        ):  # a child whose name is a number
+            return self.emit(
+                "prim::GetAttr", [self.expression(node.value.value)], "Module", {"name": node.slice.value}
+            )
+        base, parts = (
+            self.expression(node.value),
+            node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice],
+        )
+        for dim, part in enumerate(parts):
+            dim = self.emit("prim::Constant", type_="int", attributes={"value": dim})
+            if isinstance(part, ast.Slice):
+                ends = [
+                    self.expression(p or ast.Constant(value=None))
+                    for p in (part.lower, part.upper, part.step)
+                ]
+                base = self.emit("aten::slice", [base, dim, *ends], line=node.lineno)
+            else:
+                base = self.emit("aten::select", [base, dim, self.expression(part)], line=node.lineno)
+        return base
+
+    def expression_Call(self, node):  # noqa: N802
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(node.func, ast.Attribute):
+            base = self.expression(node.func.value)
+            values = [base, *map(self.expression, arguments)]
+            if base._name == "self":
+                found = getattr(self.module, node.func.attr, None)
+                if hasattr(found, "_modules"):  # a module of ours is called
+                    values[0] = self.emit("prim::GetAttr", [base], "Module", {"name": node.func.attr})
+                    return self.emit(
+                        "prim::CallMethod", values, attributes={"name": "forward"}, line=node.lineno
+                    )
+                return self.emit(
+                    "prim::CallMethod", values, attributes={"name": node.func.attr}, line=node.lineno
+                )
+            return self.emit(f"aten::{node.func.attr}", values, line=node.lineno)
+        values = list(map(self.expression, arguments))
+        if not isinstance(node.func, ast.Name):
+            return self.emit("prim::CallFunction", [self.expression(node.func), *values], line=node.lineno)
+        name = node.func.id
+        if name in self.scope:
+            return self.emit("prim::CallMethod", [self.scope[name], *values], attributes={"name": "forward"})
+        if name.startswith("__torch__."):
+            return self.emit(
+                "prim::CallFunction", values, attributes={"name": name.rpartition(".")[2]}, line=node.lineno
+            )
+        space = "aten" if "." in name else "prim"
+        return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
+
+
+def _block_with(lowering, run):
+    outer, block = lowering.block, Block()
+    lowering.block = block
+    try:
+        run()
+    finally:
+        lowering.block = outer
+    return block

@@ -1,0 +1,99 @@
+"""Which of the library's own names a script may use, and what they are called."""
+
+import functools
+import inspect
+import math
+import types
+import typing
+
+import rushlight
+from rushlight import _C
+
+_OPERATOR = type(_C._VariableFunctions.add)
+_MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
+_PLAIN = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
+_JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait")
+_TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
+# Functions of `torch` that answer questions or check, and are no operators.
+_ANSWERS = (
+    "is_grad_enabled is_autocast_enabled is_autocast_cpu_enabled get_default_dtype is_tensor "
+    "is_floating_point "
+    "is_complex numel _assert get_autocast_dtype result_type promote_types can_cast finfo iinfo manual_seed "
+    "is_nonzero is_storage set_grad_enabled autocast"
+).split()
+# What looks like an operator and reaches beyond tensors.
+_REFUSED = frozenset("from_file _load_global_deps save load compile".split())
+
+
+def _namespace(path):
+    space = rushlight
+    for part in path.split("."):
+        space = getattr(space, part)
+    return space
+
+
+@functools.cache
+def _functions():
+    """name -> value for all that a script may name of the library."""
+    found = {f"math.{n}": getattr(math, n) for n in dir(math) if n[0] != "_"}
+    found.update(
+        (f"typing.{n}", getattr(typing, n)) for n in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
+    )
+    found.update((f"torch.jit.{n}", getattr(rushlight.jit, n)) for n in _JIT)
+    found.update((f"torch.{n}", getattr(rushlight, n)) for n in (*_TYPES, *_ANSWERS) if hasattr(rushlight, n))
+    found.update((f"torch.{n}", v) for n, v in vars(rushlight).items() if isinstance(v, _PLAIN))
+    for path in _MODULES:
+        space = _namespace(path)
+        for name in dir(space):
+            value = getattr(space, name, None)
+            if name[0] != "_" and _computes(value):
+                found.setdefault(f"torch.{path}.{name}", value)
+    for name in dir(rushlight):
+        if name not in _REFUSED and not name.startswith("__"):
+            value = vars(rushlight).get(name) or getattr(rushlight, name, None)
+            if _computes(value) and (isinstance(value, _OPERATOR) or name in rushlight._HOME_OF):
+                found.setdefault(f"torch.{name}", value)
+    return found
+
+
+def _computes(value):
+    if isinstance(value, _OPERATOR):
+        return (getattr(value, "__module__", None) or "").startswith("rushlight")
+    return inspect.isfunction(value) and value.__module__.startswith(
+        (
+            "rushlight.nn.functional",
+            "rushlight.functional",
+            "rushlight._native_forms",
+            "rushlight._more_functions",
+        )
+    )
+
+
+@functools.cache
+def _names():
+    return {id(value): name for name, value in reversed(_functions().items())}
+
+
+def is_library(value):
+    """Whether a script, also one from a file, may use this value of the library."""
+    return id(value) in _names()
+
+
+def library_name(value):
+    """The dotted name of a function, type or constant of the library or of what a script may use; else
+    None."""
+    if isinstance(value, types.ModuleType):
+        return None
+    name = _names().get(id(value))
+    if name is not None:
+        return name
+    if getattr(value, "__module__", None) == "builtins" and isinstance(
+        value, (type, types.BuiltinFunctionType)
+    ):
+        return value.__name__
+    if isinstance(value, typing._SpecialForm):
+        return f"typing.{value._name}"
+    module = getattr(value, "__module__", None) or ""
+    if callable(value) and module.split(".")[0] in ("rushlight", "torch") and hasattr(value, "__qualname__"):
+        return f"torch{module[module.index('.') :] if '.' in module else ''}.{value.__qualname__}"
+    return None

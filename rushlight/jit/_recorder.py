@@ -1,0 +1,254 @@
+"""Writes down the operations of a run as the text of a script.
+
+A function mode sees every operator that the run calls and writes one statement for it. Tensors are told apart
+by identity; sizes that come from tensors remember how, so that ``x.view(x.size(0), -1)`` serves others."""
+
+import keyword
+import warnings
+
+import rushlight
+from rushlight import Tensor
+from rushlight.jit._library import library_name
+from rushlight.overrides import TorchFunctionMode
+
+
+class TracerWarning(Warning):
+    """What a trace may get wrong: a choice by value, or a number taken out of a tensor."""
+
+
+class _Size(int):
+    """A size of a tensor, or what was computed from sizes, with the text that computes it."""
+
+    def __new__(cls, value, text):
+        made = super().__new__(cls, value)
+        made.text = text
+        return made
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _sized(symbol, name, reflected=False):
+    def operation(self, other):
+        value = getattr(int, name)(int(self), other)
+        if value is NotImplemented or not isinstance(other, int) or isinstance(other, bool):
+            return value
+        sides = (_text_of_number(self), _text_of_number(other))
+        left, right = reversed(sides) if reflected else sides
+        return _Size(value, f"({left} {symbol} {right})")
+
+    return operation
+
+
+for _symbol, _name in {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}.items():
+    setattr(_Size, f"__{_name}__", _sized(_symbol, f"__{_name}__"))
+    setattr(_Size, f"__r{_name}__", _sized(_symbol, f"__r{_name}__", True))
+_Size.__neg__ = lambda self: _Size(-int(self), f"(-{self.text})")
+
+
+def _text_of_number(number):
+    return number.text if isinstance(number, _Size) else repr(number)
+
+
+_VALUES_READ = {
+    "__bool__": "Python boolean",
+    "__int__": "Python integer",
+    "__index__": "Python index",
+    "__float__": "Python float",
+    "item": "Python number",
+    "tolist": "Python list",
+    "numpy": "NumPy array",
+    "__array__": "NumPy array",
+}
+_OPERATORS = {"__getitem__", "__setitem__", "__len__", "__iter__", "__contains__"}
+_SILENT = {
+    "requires_grad",
+    "grad_fn",
+    "is_leaf",
+    "device",
+    "dtype",
+    "layout",
+    "is_cuda",
+    "grad",
+    "names",
+    "_backward_hooks",
+}
+
+
+class Recorder(TorchFunctionMode):
+    """Writes down what runs while it is the mode."""
+
+    def __init__(self):
+        self.lines, self.names = [], {}
+        self._texts, self._alive, self._count = {}, [], 0
+        self.constants = {}
+        self.reserved = set()
+
+    def name(self, value, text):
+        self._texts[id(value)] = text
+        self._alive.append(value)
+
+    def fresh(self, stem):
+        stem = stem.strip("_") or "value"
+        stem = f"{stem}_" if keyword.iskeyword(stem) or stem in ("self", "torch", "math") else stem
+        name, n = stem, 0
+        while name in self.reserved:
+            n += 1
+            name = f"{stem}_{n}"
+        self.reserved.add(name)
+        return name
+
+    # --- calls ---
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name == "__get__":
+            return self._attribute(func, args)
+        if name in (
+            "size",
+            "__len__",
+            "numel",
+            "nelement",
+            "dim",
+            "ndimension",
+            "stride",
+        ) and not self._owned(func):
+            return self._measure(name, func, args, kwargs)
+        if name in _VALUES_READ:
+            self._warn(_VALUES_READ[name])
+            return func(*args, **kwargs)
+        if name == "__iter__":
+            return iter([args[0][i] for i in range(len(args[0]))])
+        text = self._call_text(func, name, args, kwargs)
+        result = func(*args, **kwargs)
+        if text is not None:
+            self._record(name, text, result, args)
+        return result
+
+    @staticmethod
+    def _owned(func):
+        return getattr(func, "__module__", None) not in (
+            None,
+            "rushlight._C",
+            "rushlight._tensor",
+            "rushlight",
+        )
+
+    def _attribute(self, func, args):
+        member = getattr(func, "__self__", None)
+        name = getattr(member, "__name__", None) or getattr(getattr(member, "fget", None), "__name__", "")
+        result = func(*args)
+        if name == "shape" and isinstance(args[0], Tensor):
+            text = self.text(args[0])
+            return rushlight.Size([_Size(n, f"{text}.size({i})") for i, n in enumerate(result)])
+        if isinstance(result, Tensor) and name and name not in _SILENT and id(result) not in self._texts:
+            self._record(name, f"{self.text(args[0])}.{name}", result, args)
+        return result
+
+    def _measure(self, name, func, args, kwargs):
+        result = func(*args, **kwargs)
+        if name == "size" and isinstance(args[0], Tensor):
+            text = self.text(args[0])
+            if isinstance(result, rushlight.Size):
+                return rushlight.Size([_Size(n, f"{text}.size({i})") for i, n in enumerate(result)])
+            return _Size(result, f"{text}.size({(*args[1:], *kwargs.values())[0]})")
+        if name in ("numel", "nelement") and isinstance(args[0], Tensor):
+            return _Size(result, f"{self.text(args[0])}.numel()")
+        return result  # the length of a tensor must be an int of Python's own; the rest is no size
+
+    def _call_text(self, func, name, args, kwargs):
+        arguments = [*map(self.text, args), *(f"{k}={self.text(v)}" for k, v in kwargs.items())]
+        if name == "__getitem__":
+            return f"{arguments[0]}[{self._index(args[1])}]"
+        if name == "__setitem__":
+            return f"{arguments[0]}[{self._index(args[1])}] = {arguments[2]}"
+        if args and isinstance(args[0], Tensor) and getattr(Tensor, name, None) is func:
+            return f"{arguments[0]}.{name}({', '.join(arguments[1:])})"
+        dotted = library_name(func)
+        if dotted is None or "<" in dotted:
+            if isinstance(func, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)):
+                dotted = f"torch.ops.{func}"
+            else:
+                return None  # a function of the program, whose operators are seen as they run
+        self.names[dotted] = func
+        return f"{dotted}({', '.join(arguments)})"
+
+    def _index(self, index):
+        if isinstance(index, tuple):
+            return ", ".join(map(self._index, index)) + ("," if len(index) == 1 else "") if index else "()"
+        if isinstance(index, slice):
+            parts = ["" if p is None else self.text(p) for p in (index.start, index.stop)]
+            return ":".join(parts) + ("" if index.step is None else f":{self.text(index.step)}")
+        return self.text(index)
+
+    def _record(self, name, text, result, args):
+        if name == "__setitem__" or result is None:
+            self.lines.append(text)
+        elif isinstance(result, Tensor):
+            if any(result is a for a in args if isinstance(a, Tensor)):  # in place
+                self.lines.append(text)
+            else:
+                variable = self.fresh(name)
+                self.lines.append(f"{variable} = {text}")
+                self.name(result, variable)
+        elif isinstance(result, (tuple, list, dict)) and not isinstance(result, rushlight.Size):
+            variable = self.fresh(name)
+            self.lines.append(f"{variable} = {text}")
+            self._name_parts(result, variable)
+
+    def _name_parts(self, value, text):
+        if isinstance(value, Tensor):
+            self.name(value, text)
+        elif isinstance(value, dict):
+            for key, part in value.items():
+                self._name_parts(part, f"{text}[{key!r}]")
+        elif isinstance(value, (tuple, list)):
+            for i, part in enumerate(value):
+                self._name_parts(part, f"{text}[{i}]")
+
+    # --- values ---
+
+    def text(self, value):
+        """The text of an argument; a tensor that the program did not compute becomes a constant."""
+        if isinstance(value, Tensor):
+            if id(value) not in self._texts:
+                constant = f"_constant{len(self.constants)}"
+                self.constants[constant] = value.detach()
+                self.name(value, f"self.{constant}")
+            return self._texts[id(value)]
+        if isinstance(value, _Size):
+            return value.text
+        if isinstance(value, (list, tuple)):
+            inside = ", ".join(map(self.text, value))
+            return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
+        if isinstance(value, dict):
+            return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in value.items()) + "}"
+        if isinstance(value, slice):
+            return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
+        if isinstance(value, rushlight.device):
+            self.names["torch.device"] = rushlight.device
+            return f"torch.device({str(value)!r})"
+        if isinstance(value, (rushlight.dtype, rushlight.layout, rushlight.memory_format)):
+            self.names[str(value)] = value
+            return str(value)
+        if value is Ellipsis or value is None or isinstance(value, (bool, int, complex, str, bytes)):
+            return repr(value)
+        if isinstance(value, float):
+            return repr(value) if value - value == 0 else f"float({str(value)!r})"
+        if isinstance(value, rushlight.Generator):
+            return "None"
+        raise RuntimeError(f"trace: an operator takes a {type(value).__name__}, which cannot be written down")
+
+    @staticmethod
+    def _warn(what):
+        warnings.warn(
+            f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the "
+            "data flow of Python values, so this value will be treated as a constant in the future. This "
+            "means that the trace might not generalize to other inputs!",
+            TracerWarning,
+            stacklevel=4,
+        )

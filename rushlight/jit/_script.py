@@ -1,0 +1,346 @@
+"""`ScriptModule` and `ScriptFunction`, and how `script` makes them.
+
+A scripted module is of a class of its own: the library's part of the original class, with the methods of the
+program's part compiled from their source. So it runs without the program's classes, and can be written to
+a file."""
+
+import inspect
+import pickle
+import textwrap
+import types
+
+import rushlight
+from rushlight.jit._library import library_name
+from rushlight.jit.frontend import Unit, script_function
+from rushlight.nn import Module
+
+
+class ScriptFunction:
+    """A function of TorchScript. ``code`` is its text, ``graph`` its operations."""
+
+    def __init__(self, unit, doc=None, example=None):
+        self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
+        self.__name__, self.__doc__, self.__module__ = unit.tree.name, doc, "__torch__"
+        self._function = unit.function()
+        self._tensors = _tensor_arguments(unit)
+
+    def __call__(self, *args, **kwargs):
+        for name, value in zip(self._tensors, args, strict=False):
+            if name is not None and not isinstance(value, rushlight.Tensor):
+                _refuse_argument(self.name, name, value)
+        return self._function(*args, **kwargs)
+
+    @property
+    def code(self):
+        return self.unit.code
+
+    @property
+    def graph(self):
+        from rushlight.jit._graph import graph_of
+
+        return graph_of(self.unit)
+
+    inlined_graph = graph
+
+    @property
+    def schema(self):
+        return self.graph.schema
+
+    def graph_for(self, *args, **kwargs):
+        """The graph; arguments do not specialise it here."""
+        return self.graph
+
+    def save(self, f, _extra_files=None):
+        from rushlight.jit._archive import save
+
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None):
+        from rushlight.jit._archive import to_bytes
+
+        return to_bytes(self, _extra_files)
+
+    def __repr__(self):
+        return f"<torch.jit.ScriptFunction {self.name}>"
+
+
+def _tensor_arguments(unit):
+    """For each positional argument its name if it must be a tensor: no other type is said, nor a default."""
+    arguments = unit.tree.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    required = len(plain) - len(arguments.defaults)
+    wants = [i < required and _says_tensor(a.annotation) for i, a in enumerate(plain)]
+    return [a.arg if wanted else None for a, wanted in zip(plain, wants, strict=True)]
+
+
+def _says_tensor(annotation):
+    import ast
+
+    return annotation is None or ast.unparse(annotation).strip("'\"") in ("Tensor", "torch.Tensor")
+
+
+def _refuse_argument(function, name, value):
+    raise RuntimeError(
+        f"{function}() Expected a value of type 'Tensor (inferred)' for argument '{name}' but instead found "
+        f"type '{type(value).__name__}'.\nInferred '{name}' to be of type 'Tensor' because it was not "
+        "annotated with an explicit type."
+    )
+
+
+class ScriptModule(Module):
+    """A module of TorchScript: what `script`, `trace` and `load` give."""
+
+    _script_methods: dict = {}  # name -> unit
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        own = {n: m._script_unit for n, m in vars(cls).items() if hasattr(m, "_script_unit")}
+        if own:  # methods of a program's class that `script_method` compiled
+            cls._script_methods = {**cls._script_methods, **own}
+
+    @property
+    def original_name(self):
+        return getattr(type(self), "_original_name", type(self).__name__)
+
+    def _unit(self, name="forward"):
+        unit = type(self)._script_methods.get(name)
+        if unit is None:
+            raise AttributeError(f"'{self.original_name}' has no method {name!r} in TorchScript")
+        return unit
+
+    @property
+    def code(self):
+        """The text of `forward`."""
+        return self._unit().code
+
+    @property
+    def code_with_constants(self):
+        return self.code, types.SimpleNamespace(const_mapping={})
+
+    @property
+    def graph(self):
+        from rushlight.jit._graph import graph_of
+
+        return graph_of(self._unit(), self)
+
+    inlined_graph = graph
+    forward_magic_method = None
+
+    def graph_for(self, *args, **kwargs):
+        return self.graph
+
+    def _method_names(self):
+        return list(type(self)._script_methods)
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}"
+
+    def save(self, f, _extra_files=None):
+        """Write the module, its code and its weights to one file; `torch.jit.load` reads it without the
+        class."""
+        from rushlight.jit._archive import save
+
+        save(self, f, _extra_files)
+
+    def save_to_buffer(self, _extra_files=None):
+        from rushlight.jit._archive import to_bytes
+
+        return to_bytes(self, _extra_files)
+
+    def define(self, src):
+        """Add a method, given as text."""
+        from rushlight.jit.frontend import unit_from_source
+
+        own = type(self)
+        name = src.strip().removeprefix("def ").partition("(")[0]
+        unit = unit_from_source(name, textwrap.dedent(src), {})
+        self.__class__ = type(own.__name__, (own,), {name: unit.function(), "__module__": own.__module__})
+        type(self)._script_methods = {**own._script_methods, name: unit}
+
+    def __reduce_ex__(self, protocol):
+        raise pickle.PickleError(
+            "ScriptModules cannot be deepcopied using copy.deepcopy or saved using torch.save. Mixed "
+            "serialization of script and non-script modules is not supported. For purely script modules use "
+            "my_script_module.save(<filename>) instead."
+        )
+
+    def __copy__(self):
+        return shell(type(self), dict(self.__dict__))
+
+    def __deepcopy__(self, memo):
+        import copy
+
+        made = memo[id(self)] = shell(type(self), {})
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
+
+
+class RecursiveScriptModule(ScriptModule):
+    """What `script` makes of a module and of each module in it."""
+
+
+def shell(cls, state):
+    """A module with this state, made without running ``__init__``."""
+    made = cls.__new__(cls)
+    made.__dict__.update(state)
+    return made
+
+
+def library_base(cls):
+    """The part of a module's class that the library defines."""
+    return next(c for c in cls.__mro__ if c.__module__.split(".")[:2] == ["rushlight", "nn"])
+
+
+def script_class(base, original_name, methods, units, kind=RecursiveScriptModule):
+    """The class of a scripted module: ``methods`` over those of the library's class."""
+    members = {
+        **methods,
+        "_original_name": original_name,
+        "_script_methods": units,
+        "_library_base": base,
+        "__module__": "torch.jit._script",
+        "__qualname__": kind.__name__,
+    }
+    return type(kind.__name__, (kind,) if base is Module else (kind, base), members)
+
+
+class _Scripting:
+    """One call of `script`: what it compiled, so that each class, module and function is compiled once."""
+
+    def __init__(self):
+        self.functions, self.classes, self.modules = {}, {}, {}
+
+    def module(self, module):
+        if isinstance(module, ScriptModule):
+            return module
+        if id(module) in self.modules:
+            return self.modules[id(module)]
+        made = self.modules[id(module)] = shell(self._class(type(module), module), module.__dict__)
+        for table in ("_parameters", "_buffers", "_modules"):
+            made.__dict__[table] = type(module.__dict__[table])(module.__dict__[table])
+        for name, child in module._modules.items():
+            made._modules[name] = None if child is None else self.module(child)
+        for unit in type(made)._script_methods.values():
+            self._check_attributes(made, unit, module)
+        return made
+
+    def _class(self, cls, module):
+        if cls not in self.classes:
+            units, methods = {}, {}
+            base = library_base(cls)
+            self.classes[cls] = script_class(base, cls.__name__, {}, units)
+            self._methods(cls, base, units, methods)
+            for name, method in methods.items():
+                setattr(self.classes[cls], name, method)
+        return self.classes[cls]
+
+    def _methods(self, cls, base, units, methods):
+        """Compile `forward`, exported methods and what they use of their class."""
+        own = cls.__mro__[: cls.__mro__.index(base)]
+        defined = {name: member for c in reversed(own) for name, member in vars(c).items()}
+        wanted = [
+            n
+            for n, m in defined.items()
+            if n == "forward" or getattr(m, "_torchscript_modifier", None) == "export"
+        ]
+        while wanted:
+            name = wanted.pop()
+            if name in methods or name not in defined:
+                continue
+            member = defined[name]
+            function = (
+                member.fget
+                if isinstance(member, property)
+                else inspect.unwrap(getattr(member, "__func__", member))
+            )
+            if not isinstance(function, types.FunctionType):
+                if not name.startswith("__"):
+                    methods[name] = member  # a constant of the class
+                continue
+            if getattr(function, "_torchscript_modifier", None) in ("ignore", "unused"):
+                methods[name] = getattr(function, "_in_script", member)
+                continue
+            unit = script_function(function, self.functions)
+            units[name] = unit
+            compiled = unit.function()
+            wrap = {property: property, staticmethod: staticmethod, classmethod: classmethod}.get(
+                type(member)
+            )
+            methods[name] = wrap(compiled) if wrap else compiled
+            if type(member) is not staticmethod:
+                wanted += unit.attributes_of_self
+
+    def _check_attributes(self, made, unit, module):
+        """Every attribute that a method asks of its module must be there, and of a type that a script can
+        use."""
+        if not unit.tree.args.args or unit.tree.args.args[0].arg != "self":
+            return
+        for name, line in unit.attributes_of_self.items():
+            if not hasattr(made, name):
+                where = f'  File "{unit.filename}", line {line}, in {unit.name}'
+                raise RuntimeError(f"Module '{type(module).__name__}' has no attribute '{name}' :\n{where}")
+            value = made.__dict__.get(name)
+            if isinstance(value, types.FunctionType) and library_name(value) is None:
+                made.__dict__[name] = ScriptFunction(script_function(value, self.functions))
+            elif value is not None and not is_convertible(value):
+                where = f'  File "{unit.filename}", line {line}, in {unit.name}'
+                raise RuntimeError(
+                    f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on "
+                    f"the Python module, but we failed to convert Python type: '{type(value).__name__}' to a "
+                    f"TorchScript type.) :\n{where}"
+                )
+
+
+_VALUES = (
+    bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.dtype, rushlight.device,
+    rushlight.layout, rushlight.Size, rushlight.Generator, ScriptFunction, Module,
+)  # fmt: skip
+
+
+def is_convertible(value):
+    """Whether a script can use this value of an attribute."""
+    if isinstance(value, _VALUES) or library_name(value) is not None:
+        return True
+    if isinstance(value, (list, tuple)):
+        return all(map(is_convertible, value))
+    if isinstance(value, dict):
+        return all(is_convertible(k) and is_convertible(v) for k, v in value.items())
+    return isinstance(value, types.MethodType) or type(type(value)).__name__ in ("EnumType", "EnumMeta")
+
+
+def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """Compile a function or a Module from its source, as far as it keeps to the subset that TorchScript
+    knows.
+
+    Args:
+        obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors; other
+            classes, which scripts may use as they are, and functions of the library are given back.
+    """
+    if isinstance(obj, (ScriptFunction, ScriptModule)):
+        return obj
+    if isinstance(obj, Module):
+        return _Scripting().module(obj)
+    if inspect.isclass(obj):
+        if issubclass(obj, Module):
+            raise RuntimeError(
+                f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
+                "instance instead"
+            )
+        return obj
+    if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
+        function = inspect.unwrap(obj)
+        return ScriptFunction(script_function(function, {}), function.__doc__)
+    if callable(obj) or isinstance(obj, (list, dict)):
+        return obj
+    raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
+
+
+def script_method(fn):
+    """Compile a method of a class that inherits from ScriptModule."""
+    unit = script_function(fn, {})
+    compiled = unit.function()
+    compiled._script_unit = unit
+    return compiled
+
+
+__all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "Unit", "script", "script_method"]

@@ -1,0 +1,370 @@
+"""`trace`: a script of the operations of one run, and the check that it computes what the program does."""
+
+import ast
+import inspect
+import warnings
+
+import rushlight
+from rushlight import Tensor
+from rushlight.jit import _decorations
+from rushlight.jit._recorder import Recorder, TracerWarning
+from rushlight.jit._script import (
+    RecursiveScriptModule,
+    ScriptFunction,
+    ScriptModule,
+    library_base,
+    script_class,
+    shell,
+)
+from rushlight.jit.frontend import Unit, _dotted
+from rushlight.nn import Module
+
+
+class TracingCheckError(Exception):
+    """Two runs of a program gave different operations, so one of them cannot stand for it."""
+
+    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None):
+        parts = ["Tracing failed sanity checks!", extra_msg, graph_diff_error, tensor_compare_error]
+        super().__init__("\n".join(part for part in parts if part))
+
+
+class TopLevelTracedModule(ScriptModule):
+    """What `trace` makes of a module."""
+
+    def _get_name(self):
+        return self.original_name
+
+
+def _parameters_of(function, args, kwargs):
+    """Names for the inputs: those of the signature where they can be told."""
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return [f"argument_{i}" for i in range(len(args))], dict.fromkeys(kwargs)
+    names = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in bound.arguments and name not in kwargs:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                names += [f"{name}_{i}" for i in range(len(bound.arguments[name]))]
+            else:
+                names.append(name)
+    return names[: len(args)], dict.fromkeys(kwargs)
+
+
+def _record(name, function, module, args, kwargs):
+    """Run once; the unit of what ran, and the tensors that it found lying about."""
+    recorder = Recorder()
+    positional, by_name = _parameters_of(getattr(function, "forward", function), args, kwargs)
+    names = [recorder.fresh(n) for n in positional] + list(by_name)
+    recorder.reserved.update(by_name)
+    for path, tensor in [
+        *module.named_parameters(remove_duplicate=False),
+        *module.named_buffers(remove_duplicate=False),
+    ]:
+        recorder.name(tensor, _path_text("self", path))
+    for text, value in zip(names, (*args, *kwargs.values()), strict=True):
+        recorder._name_parts(value, text)
+    _decorations._tracing.depth = getattr(_decorations._tracing, "depth", 0) + 1
+    try:
+        with recorder:
+            result = function(*args, **kwargs)
+    finally:
+        _decorations._tracing.depth -= 1
+    _check_result(result)
+    body = [*recorder.lines, f"return {recorder.text(result)}"]
+    source = f"def {name}({', '.join(['self', *names])}):\n" + "".join(f"    {line}\n" for line in body)
+    tree = ast.parse(source).body[0]
+    unit = Unit(name, tree, dict(recorder.names), "<trace>")
+    _Bound(unit).visit(tree)
+    return unit, recorder.constants, result
+
+
+def _path_text(text, path):
+    for part in path.split("."):
+        text = f"{text}.{part}" if part.isidentifier() else f"{text}._modules[{part!r}]"
+    return text
+
+
+class _Bound(ast.NodeTransformer):
+    """Makes one name of each dotted name that the recorder knows."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def visit_Attribute(self, node):
+        dotted = _dotted(node)
+        if dotted in self.unit.names:
+            return ast.copy_location(ast.Name(id=dotted, ctx=ast.Load()), node)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node):
+        if node.id in ("float", "slice"):
+            self.unit.names[node.id] = {"float": float, "slice": slice}[node.id]
+        return node
+
+
+def _check_result(result):
+    if isinstance(result, Tensor):
+        return
+    parts = (
+        result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else None
+    )
+    if parts is None:
+        raise RuntimeError(
+            f"Type '{type(result).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, "
+            "Dicts, and Tuples of Tensors can be traced"
+        )
+    for part in parts:
+        if part is not None:
+            _check_result(part)
+
+
+def _strict_result(result, strict):
+    if strict and isinstance(result, (dict, list)):
+        raise RuntimeError(
+            f"Encountering a {type(result).__name__} at the output of the tracer might cause the trace to be "
+            "incorrect, this is only valid if the container structure does not change based on the module's "
+            "inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. "
+            "for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side "
+            "effects, pass strict=False to trace() to allow this behavior."
+        )
+
+
+def _as_tuple(inputs):
+    if isinstance(inputs, (Tensor, dict)):
+        return (inputs,)
+    return tuple(inputs)
+
+
+def trace(
+    func,
+    example_inputs=None,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_kwarg_inputs=None,
+    _store_inputs=True,
+):
+    """Run a function or Module on example inputs and keep its operations as a script.
+
+    Choices that the program makes by value are lost, with a ``TracerWarning`` where they can be seen.
+    Sizes are followed through arithmetic.
+
+    Args:
+        check_trace: run once more, compare the operations, and compare the results of script and program.
+        check_inputs: more inputs (tuples) for that comparison.
+        check_tolerance: what relative and absolute difference it allows.
+        strict: refuse results in lists and dicts.
+        example_kwarg_inputs: inputs by name, in place of ``example_inputs``.
+    """
+    if isinstance(func, (ScriptModule, ScriptFunction)):
+        warnings.warn(
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as "
+            "is.",
+            stacklevel=2,
+        )
+        return func
+    if example_kwarg_inputs is None and example_inputs is None:
+        raise RuntimeError("example_kwarg_inputs should be a dict")
+    if isinstance(func, Module):
+        inputs = example_kwarg_inputs if example_kwarg_inputs is not None else example_inputs
+        return trace_module(
+            func,
+            {"forward": inputs},
+            check_trace=check_trace,
+            check_inputs=None if check_inputs is None else [{"forward": i} for i in check_inputs],
+            check_tolerance=check_tolerance,
+            strict=strict,
+            example_inputs_is_kwarg=example_kwarg_inputs is not None,
+        )
+    owner = getattr(func, "__self__", None)
+    owner = owner if isinstance(owner, Module) else Module()
+    args, kwargs = (
+        ((), example_kwarg_inputs) if example_kwarg_inputs is not None else (_as_tuple(example_inputs), {})
+    )
+    made = _traced(owner, {"forward": func}, [(args, kwargs)], strict)
+    if check_trace:
+        more = [(_as_tuple(i), {}) for i in check_inputs or ()]
+        _check(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance)
+    return _as_function(made, func)
+
+
+class TracedFunction(ScriptFunction):
+    """A traced function that found tensors outside, which belong to it."""
+
+    def __init__(self, module, unit, doc):
+        super().__init__(unit, doc)
+        self._module, self._function = module, module.forward
+
+    def save(self, f, _extra_files=None):
+        self._module.save(f, _extra_files)
+
+
+def _as_function(module, func):
+    """What was recorded of a function: without `self`, if it took nothing from outside."""
+    unit = type(module)._script_methods["forward"]
+    name = getattr(func, "__name__", "forward")
+    unit.name = name = name if name.isidentifier() else "forward"
+    if unit.attributes_of_self:
+        return TracedFunction(module, unit, func.__doc__)
+    del unit.tree.args.args[0]
+    unit.tree.name = name
+    return ScriptFunction(Unit(name, unit.tree, unit.names, unit.filename), func.__doc__)
+
+
+def trace_module(
+    mod,
+    inputs,
+    optimize=None,
+    check_trace=True,
+    check_inputs=None,
+    check_tolerance=1e-5,
+    strict=True,
+    _force_outplace=False,
+    _module_class=None,
+    _compilation_unit=None,
+    example_inputs_is_kwarg=False,
+    _store_inputs=True,
+):
+    """`trace` for several methods of one module: ``inputs`` maps their names to example inputs."""
+    if not isinstance(mod, Module):
+        raise AttributeError("expected torch.nn.Module as the first argument")
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+
+    def split(example):
+        return ((), example) if example_inputs_is_kwarg else (_as_tuple(example), {})
+
+    functions = {name: mod if name == "forward" else getattr(mod, name) for name in inputs}
+    examples = [split(example) for example in inputs.values()]
+    made = _traced(mod, functions, examples, strict)
+    if check_trace:
+        checks = [
+            [examples[i], *(split(more[name]) for more in check_inputs or () if name in more)]
+            for i, name in enumerate(inputs)
+        ]
+        _check(made, functions, mod, checks, check_tolerance)
+    return made
+
+
+def _traced(module, functions, examples, strict):
+    """A module with the tensors of `module` and the recorded functions as its methods."""
+    units, constants = {}, {}
+    for (name, function), (args, kwargs) in zip(functions.items(), examples, strict=True):
+        units[name], found, result = _record(name, function, module, args, kwargs)
+        if len(functions) > 1 and found:  # each method has constants of its own
+            renamed = {c: f"_{name}{c}" for c in found}
+            _rename(units[name], renamed)
+            found = {renamed[c]: v for c, v in found.items()}
+        constants.update(found)
+        _strict_result(result, strict)
+    methods = {name: unit.function() for name, unit in units.items()}
+    base = Module
+    cls = script_class(base, type(module).__name__, methods, units, TopLevelTracedModule)
+    made = _shell_of(module, cls, {})
+    for name, tensor in constants.items():
+        made._buffers[name] = tensor
+        made._non_persistent_buffers_set.add(name)
+    return made
+
+
+def _rename(unit, names):
+    for node in ast.walk(unit.tree):
+        if isinstance(node, ast.Attribute) and node.attr in names:
+            node.attr = names[node.attr]
+
+
+def _shell_of(module, cls, seen):
+    """The tree of a module's tensors; modules of the library's own classes stay callable."""
+    made = seen[id(module)] = shell(cls, dict(Module().__dict__))
+    made.__dict__["training"] = module.training
+    for table in ("_parameters", "_buffers"):
+        made.__dict__[table] = dict(module.__dict__[table])
+    made.__dict__["_non_persistent_buffers_set"] = set(module._non_persistent_buffers_set)
+    for name, child in module._modules.items():
+        if child is None or id(child) in seen:
+            made._modules[name] = None if child is None else seen[id(child)]
+            continue
+        base = library_base(type(child))
+        of_library = type(child) is base and base is not Module
+        below = script_class(
+            base if of_library else Module, type(child).__name__, {}, {}, RecursiveScriptModule
+        )
+        made._modules[name] = _shell_of(child, below, seen)
+        if of_library:
+            own = made._modules[name].__dict__
+            own.update({k: v for k, v in child.__dict__.items() if k not in own})
+    return made
+
+
+def _check(made, functions, module, checks, tolerance):
+    """Record again, which must give the same operations, and compare what script and program compute."""
+    for (name, function), examples in zip(functions.items(), checks, strict=True):
+        traced = made if name == "forward" else getattr(made, name)
+        unit = type(made)._script_methods[name]
+        for number, (args, kwargs) in enumerate(examples):
+            with rushlight.random.fork_rng(devices=[]):
+                runs = _Runs(module, args, kwargs)
+                if number == 0:
+                    _same_operations(
+                        unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k)[0], runs
+                    )
+                _compare(runs(function), runs(traced), tolerance)
+
+
+class _Runs:
+    """Runs functions from equal states: inputs, buffers and random numbers."""
+
+    def __init__(self, module, args, kwargs):
+        self.module, self.inputs, self.random = module, (args, kwargs), rushlight.get_rng_state()
+        self.state = [(tensor, tensor.detach().clone()) for tensor in module.buffers()]
+
+    def __call__(self, function):
+        rushlight.set_rng_state(self.random)
+        args, kwargs = _detached(self.inputs)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            with rushlight.no_grad():
+                for tensor, value in self.state:
+                    tensor.copy_(value)
+
+
+def _detached(inputs):
+    from rushlight.utils._pytree import tree_map_only
+
+    return tree_map_only(Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), inputs)
+
+
+def _same_operations(unit, record, runs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TracerWarning)
+        again = runs(record)
+    if again.code != unit.code:
+        import difflib
+
+        lines = difflib.ndiff(unit.code.splitlines(), again.code.splitlines())
+        difference = "\n\t\t".join(lines)
+        raise TracingCheckError(
+            f"ERROR: Graphs differed across invocations!\n\tGraph diff:\n\t\t{difference}", None
+        )
+
+
+def _compare(expected, got, tolerance):
+    from rushlight.utils._pytree import tree_leaves
+
+    for number, (a, b) in enumerate(zip(tree_leaves(expected), tree_leaves(got), strict=True), 1):
+        try:
+            rushlight.testing.assert_close(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
+        except AssertionError as error:
+            warnings.warn(
+                f"Output nr {number}. of the traced function does not match the corresponding output of the "
+                f"Python function. Detailed error:\n{error}",
+                TracerWarning,
+                stacklevel=4,
+            )

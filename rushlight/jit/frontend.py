@@ -1,0 +1,404 @@
+"""From a Python function to a unit of TorchScript: the subset of Python, with every outside name resolved.
+
+A unit keeps the syntax tree of its function. Names from outside stand in it as single names with dots
+(``torch.nn.functional.relu``), so the tree can be printed, written to a file, read again and compiled with a
+namespace that holds those names and nothing else."""
+
+import ast
+import builtins
+import inspect
+import math
+import textwrap
+import types
+import typing
+
+import rushlight
+from rushlight.jit._library import is_library, library_name
+
+__all__ = ["FrontendError", "NotSupportedError", "Unit", "script_function", "unit_from_source"]
+
+
+class FrontendError(Exception):
+    """A program that TorchScript cannot take; the message shows where."""
+
+
+class NotSupportedError(FrontendError):
+    """Python syntax outside the subset."""
+
+
+_UNSUPPORTED = {
+    ast.Lambda: "Lambda aren't supported",
+    ast.Yield: "Yield aren't supported",
+    ast.YieldFrom: "YieldFrom aren't supported",
+    ast.Await: "Await aren't supported",
+    ast.AsyncFunctionDef: "async functions aren't supported",
+    ast.AsyncFor: "async for loops aren't supported",
+    ast.AsyncWith: "async with statements aren't supported",
+    ast.FunctionDef: "function definitions aren't supported",
+    ast.ClassDef: "class definitions aren't supported",
+    ast.Global: "global variables aren't supported",
+    ast.Nonlocal: "nonlocal variables aren't supported",
+    ast.Try: "try blocks aren't supported",
+    ast.Import: "import statements aren't supported",
+    ast.ImportFrom: "import statements aren't supported",
+    ast.GeneratorExp: "GeneratorExp aren't supported",
+    ast.Set: "Set aren't supported",
+    ast.SetComp: "SetComp aren't supported",
+    ast.NamedExpr: "NamedExpr aren't supported",
+    ast.Starred: "Starred aren't supported",
+    ast.Match: "match statements aren't supported",
+}
+_BUILTINS = frozenset(
+    """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hex id int isinstance len
+    list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
+)
+_EXCEPTIONS = frozenset(
+    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
+)
+_CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
+
+
+class Unit:
+    """One function or method: its tree, what its names from outside stand for, and what it asks of `self`."""
+
+    def __init__(self, name, tree, names, filename="<torch_script>", python=()):
+        self.name, self.tree, self.names, self.filename = name, tree, names, filename
+        self.python = tuple(python)  # functions that stay Python and so cannot be written to a file
+        self._function = None
+
+    @property
+    def code(self):
+        return ast.unparse(self.tree) + "\n"
+
+    @property
+    def attributes_of_self(self):
+        """Attribute -> line, for those of the first argument."""
+        first = self.tree.args.args[0].arg if self.tree.args.args else None
+        return {
+            node.attr: node.lineno
+            for node in ast.walk(self.tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == first
+        }
+
+    def function(self):
+        """The function, compiled so that its tracebacks show the program's own lines."""
+        if self._function is None:
+            module = ast.Module(body=[_without_annotations(self.tree)], type_ignores=[])
+            space = {"__builtins__": {}, **self.names}
+            exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
+            self._function = space[self.tree.name]
+            self._function.__module__ = "__torch__"
+        return self._function
+
+    def refuse(self, message, node, kind=RuntimeError):
+        raise kind(
+            f'{message}:\n  File "{self.filename}", line {getattr(node, "lineno", "?")}, in {self.name}'
+        )
+
+
+def _without_annotations(tree):
+    """A copy for execution: annotations name types, which nothing reads at run time."""
+    import copy
+
+    tree = copy.deepcopy(tree)
+    tree.returns, tree.decorator_list = None, []
+    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
+        argument.annotation = None
+    return _DropAnnotations().visit(tree)
+
+
+class _DropAnnotations(ast.NodeTransformer):
+    def visit_AnnAssign(self, node):
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+
+
+def script_function(fn, known):
+    """The unit of a Python function; ``known`` maps functions to their units, for calls in circles."""
+    if fn in known:
+        return known[fn]
+    tree, filename = _source_tree(fn)
+    unit = known[fn] = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, filename)
+    _check_syntax(unit)
+    names = _outside_names(fn)
+    resolver = _Resolver(unit, names, known)
+    unit.tree = resolver.visit(tree)
+    unit.python = tuple(resolver.python)
+    return unit
+
+
+def _source_tree(fn):
+    try:
+        lines, first = inspect.getsourcelines(fn)
+        filename = inspect.getsourcefile(fn) or "<unknown>"
+    except (OSError, TypeError):
+        raise OSError(
+            f"Can't get source for {fn}. TorchScript requires source access in order to carry out "
+            "compilation, make sure original .py files are available."
+        ) from None
+    module = ast.parse(textwrap.dedent("".join(lines)))
+    tree = module.body[0] if module.body else None
+    if len(module.body) != 1 or not isinstance(tree, ast.FunctionDef):
+        raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
+    ast.increment_lineno(module, first - 1)
+    start = tree.body[0]
+    if isinstance(start, ast.Expr) and isinstance(start.value, ast.Constant) and len(tree.body) > 1:
+        tree.body = tree.body[1:]  # the docstring
+    tree.decorator_list = []
+    return tree, filename
+
+
+def _check_syntax(unit):
+    arguments = unit.tree.args
+    if arguments.vararg or arguments.kwarg:
+        unit.refuse(
+            "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
+            "defaults",
+            unit.tree,
+            NotSupportedError,
+        )
+    for statement in unit.tree.body:
+        for node in ast.walk(statement):
+            if type(node) in _UNSUPPORTED:
+                unit.refuse(_UNSUPPORTED[type(node)], node, NotSupportedError)
+
+
+def _outside_names(fn):
+    closure = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=False))
+    found = dict(fn.__globals__)
+    for name, cell in closure.items():
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            pass
+    return found
+
+
+def _local_names(tree):
+    names = {a.arg for a in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+    return names
+
+
+class _Resolver(ast.NodeTransformer):
+    """Replaces each use of an outside name by the dotted name, literal or unit that it stands for."""
+
+    def __init__(self, unit, outside, known):
+        self.unit, self.outside, self.known = unit, outside, known
+        self.locals = _local_names(unit.tree)
+        self.python = []
+
+    # Types stay as they were written, for readers of the code.
+
+    def visit_arg(self, node):
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.body = [self.visit(statement) for statement in node.body]
+        node.args.defaults = [self.visit(default) for default in node.args.defaults]
+        node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
+        return node
+
+    def visit_AnnAssign(self, node):
+        node.value = node.value and self.visit(node.value)
+        return node
+
+    def visit_Name(self, node):
+        if node.id in self.locals or not isinstance(node.ctx, ast.Load):
+            return node
+        return self._reference(self._value(node), node)
+
+    def visit_Attribute(self, node):
+        chain, base = [], node
+        while isinstance(base, ast.Attribute):
+            chain.append(base.attr)
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id in self.locals:
+            return self.generic_visit(node)
+        value = self._value(base)
+        while chain and isinstance(value, (types.ModuleType, type)):
+            if not hasattr(value, chain[-1]):
+                self.unit.refuse(f"module {value.__name__!r} has no attribute {chain[-1]!r}", node)
+            value = getattr(value, chain.pop())
+        made = self._reference(value, node)
+        for name in reversed(chain):
+            made = ast.copy_location(ast.Attribute(value=made, attr=name, ctx=ast.Load()), node)
+        return made
+
+    def _value(self, node):
+        if node.id in self.outside:
+            return self.outside[node.id]
+        if node.id in _BUILTINS or node.id in _EXCEPTIONS:
+            return getattr(builtins, node.id)
+        self.unit.refuse(f"undefined value {node.id}", node)
+
+    def _reference(self, value, node):
+        """A node that stands for a value from outside."""
+        if isinstance(value, _CONSTANTS) or (type(value) is tuple and all(map(_is_constant, value))):
+            return ast.copy_location(ast.parse(repr(value), mode="eval").body, node)
+        name, value = self._named(value, node)
+        self.unit.names[name] = value
+        return ast.copy_location(ast.Name(id=name, ctx=ast.Load()), node)
+
+    def _named(self, value, node):
+        from rushlight.jit._script import ScriptFunction
+
+        if isinstance(value, ScriptFunction):
+            return f"__torch__.{value.name}", _Late(value.unit)
+        name = library_name(value)
+        if name is not None:
+            return name, replacement(name, value)
+        if isinstance(value, types.FunctionType):
+            if getattr(value, "_torchscript_modifier", None) is not None:
+                return self._kept_in_python(value)
+            unit = script_function(inspect.unwrap(value), self.known)
+            return f"__torch__.{unit.name}", _Late(unit)
+        if isinstance(value, type):
+            return self._kept_in_python(value)
+        if type(type(value)).__name__ == "EnumType" or type(type(value)).__name__ == "EnumMeta":
+            return self._kept_in_python(value, f"{type(value).__qualname__}.{value.name}")
+        self.unit.refuse(
+            f"Python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a "
+            "closed over global variable? If so, please consider passing it in as an argument or use a "
+            "local variable instead.",
+            node,
+        )
+
+    def _kept_in_python(self, value, name=None):
+        value = getattr(value, "_in_script", value)
+        name = f"__python__.{name or value.__qualname__}"
+        self.python.append(name)
+        return name, value
+
+
+def _is_constant(value):
+    return isinstance(value, _CONSTANTS) or (type(value) is tuple and all(map(_is_constant, value)))
+
+
+class _Late:
+    """A function that is compiled when it is called first: functions may call each other in circles."""
+
+    def __init__(self, unit):
+        self.unit = unit
+
+    def __call__(self, *args, **kwargs):
+        return self.unit.function()(*args, **kwargs)
+
+
+def replacement(name, value):
+    """What a library name means inside a script."""
+    if name == "torch.jit.is_scripting":
+        return lambda: True
+    return value
+
+
+def unit_from_source(name, source, functions, filename="<torch_script archive>"):
+    """The unit of a function's text from a file: it may name the library, and ``functions`` of the same
+    file."""
+    try:
+        tree = ast.parse(source).body[0]
+    except (SyntaxError, IndexError, ValueError, RecursionError) as error:
+        raise RuntimeError(
+            f"jit.load: the code of {name} cannot be read ({error}); is the file damaged?"
+        ) from None
+    if not isinstance(tree, ast.FunctionDef) or tree.decorator_list:
+        raise RuntimeError(f"jit.load: the code of {name} is no function definition; is the file damaged?")
+    unit = Unit(name, tree, {}, filename)
+    _check_syntax(unit)
+    unit.tree = _ClosedResolver(unit, functions).visit(tree)
+    return unit
+
+
+class _ClosedResolver(ast.NodeTransformer):
+    """Binds the dotted names of a text from a file, from closed lists; refuses whatever could reach
+    further."""
+
+    def __init__(self, unit, functions):
+        self.unit, self.functions = unit, functions
+        self.locals = _local_names(unit.tree)
+
+    def visit_arg(self, node):
+        node.annotation = (
+            None if node.annotation is None else ast.Constant(value=ast.unparse(node.annotation))
+        )
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.returns = None if node.returns is None else ast.Constant(value=ast.unparse(node.returns))
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node):
+        node.annotation = ast.Constant(value=ast.unparse(node.annotation))
+        return self.generic_visit(node)
+
+    def visit_Name(self, node):
+        if node.id.startswith("__"):
+            self.unit.refuse(f"jit.load: the name {node.id} may not be used", node)
+        if node.id in self.locals or not isinstance(node.ctx, ast.Load):
+            return node
+        return self._bind(node.id, node)
+
+    def visit_Attribute(self, node):
+        dotted = _dotted(node)
+        if dotted is not None and dotted.partition(".")[0] not in self.locals:
+            return self._bind(dotted, node)
+        if node.attr.startswith("__") or node.attr in _CLOSED_ATTRIBUTES:
+            self.unit.refuse(f"jit.load: the attribute {node.attr} may not be used", node)
+        return self.generic_visit(node)
+
+    def _bind(self, dotted, node):
+        if dotted in self.functions:
+            value = self.functions[dotted]
+        elif dotted in _BUILTINS - {"getattr", "type"} or dotted in _EXCEPTIONS:
+            value = getattr(builtins, dotted)
+        else:
+            value = _library_value(dotted)
+        if value is None:
+            self.unit.refuse(f"jit.load: {dotted} is not something that a file may name", node)
+        self.unit.names[dotted] = replacement(dotted, value)
+        return ast.copy_location(ast.Name(id=dotted, ctx=ast.Load()), node)
+
+
+# What reaches from a value to the interpreter's inside, to files or to other processes.
+_CLOSED_ATTRIBUTES = frozenset(
+    """gi_frame gi_code f_globals f_locals f_builtins f_back func_globals tofile numpy storage untyped_storage
+    apply_ map_ map2_ register_hook share_memory_ format_map mro""".split()
+)
+
+
+def _dotted(node):
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = _dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return None
+
+
+def _library_value(dotted):
+    """The library's function, type or constant of this name, if it is one that computes and nothing else."""
+    top, *path = dotted.split(".")
+    start = {"torch": rushlight, "math": math, "typing": typing}.get(top)
+    if start is None or any(part.startswith("_") for part in path[:-1]):
+        return None
+    if path and path[0] == "ops":
+        return _custom_operator(path[1:]) if 3 <= len(path) <= 4 else None
+    value = start
+    for part in path:
+        if not isinstance(value, types.ModuleType) or not hasattr(value, part):
+            return None
+        value = getattr(value, part)
+    return value if is_library(value) else None
+
+
+def _custom_operator(path):
+    """An operator of ``torch.ops``, also of a library that the program loaded, or None."""
+    found = rushlight.ops
+    for part in path:
+        found = None if part.startswith("__") else getattr(found, part, None)
+    return found if isinstance(found, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)) else None

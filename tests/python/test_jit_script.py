@@ -1,0 +1,275 @@
+"""`torch.jit.script`: modules and functions compiled from their source."""
+
+import copy
+import math
+import pickle
+from typing import Optional
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import functional as F
+
+SCALE = 2.5
+
+
+def shifted(x, n: int = 2):
+    for i in range(n):
+        x = F.relu(x) + i
+    return x
+
+
+class Block(nn.Module):
+    repeats = 3
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.activation = nn.Linear(4, 4), F.gelu
+
+    def inner(self, x):
+        if x.sum() > 0:
+            return self.activation(self.linear(x))
+        return x * SCALE
+
+    def forward(self, x, bias: Optional[torch.Tensor] = None):  # noqa: UP045
+        """Some text."""
+        found = []
+        for _ in range(self.repeats):
+            found.append(self.inner(x))
+        y = torch.stack(found).mean(0)
+        if bias is not None:
+            y = y + bias
+        return shifted(y, n=3) + math.sqrt(4.0)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(Block(), nn.ReLU())
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+        self.rnn = nn.LSTM(4, 3, batch_first=True)
+        self.register_buffer("shift", torch.ones(4))
+        self.table = {"a": 1, "b": [2.0, None]}
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        out, (h, _) = self.rnn(self.body(x)[None])
+        return out, {"h": h, "shift": self.shift}
+
+    @torch.jit.export
+    def twice(self, x):
+        return self.body(self.body(x)) * self.table["a"]
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return Net()
+
+
+def test_a_scripted_module_is_and_does_what_the_module_does(net):
+    scripted = torch.jit.script(net)
+    assert isinstance(scripted, torch.jit.ScriptModule) and isinstance(
+        scripted.layers[0], torch.jit.ScriptModule
+    )
+    assert isinstance(scripted, torch.jit.RecursiveScriptModule) and isinstance(scripted, nn.Module)
+    for sign in (1, -1):  # the choice by value is kept
+        x = sign * torch.ones(2, 4)
+        for got, wanted in zip(scripted(x)[0], net(x)[0], strict=True):
+            assert torch.equal(got, wanted)
+        assert torch.equal(scripted.twice(x), net.twice(x))
+    assert list(scripted.state_dict()) == list(net.state_dict())
+    assert scripted.layers[0].weight is net.layers[0].weight
+    assert scripted.original_name == "Net" and type(scripted).__name__ == "RecursiveScriptModule"
+    assert repr(scripted.body[0]) == (
+        "RecursiveScriptModule(\n  original_name=Block\n"
+        "  (linear): RecursiveScriptModule(original_name=Linear)\n)"
+    )
+    assert torch.jit.script(scripted) is scripted
+
+
+def test_training_through_a_script(net):
+    scripted = torch.jit.script(net)
+    optimizer = torch.optim.SGD(scripted.parameters(), lr=0.1)
+    before = net.rnn.weight_ih_l0.detach().clone()
+    scripted(torch.ones(2, 4))[0].sum().backward()
+    optimizer.step()
+    assert not torch.equal(before, net.rnn.weight_ih_l0)
+    assert scripted.train(False).body.training is False
+
+
+def test_code_and_graph(net):
+    scripted = torch.jit.script(net.body[0])
+    assert "torch.stack(found).mean(0)" in scripted.code and "Some text" not in scripted.code
+    assert "__torch__.shifted(y, n=3) + math.sqrt(4.0)" in scripted.code
+    graph = scripted.graph
+    kinds = [node.kind() for node in graph.nodes()]
+    assert "prim::Loop" in kinds and "prim::If" in kinds and "aten::stack" in kinds
+    assert graph.findNode("aten::stack").output().uses()[0].kind() == "aten::mean"
+    assert len(graph.findAllNodes("prim::CallMethod")) == 1
+    assert str(graph).startswith(
+        "graph(%self : __torch__.Block,\n      %x.1 : Tensor"
+    ) and "return (%" in str(graph)
+    assert [v.debugName() for v in graph.inputs()] == ["self", "x.1", "bias.2"]
+
+
+def test_functions():
+    scripted = torch.jit.script(shifted)
+    x = torch.randn(3)
+    assert torch.equal(scripted(x), shifted(x)) and torch.equal(scripted(x, n=0), x)
+    assert isinstance(scripted, torch.jit.ScriptFunction) and scripted.name == "shifted"
+    assert "for i in range(n)" in scripted.code
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor .inferred.' for argument 'x'"):
+        scripted(3)
+
+
+def test_scripts_know_that_they_are():
+    def where(x):
+        if torch.jit.is_scripting():
+            return x + 1
+        return x
+
+    assert where(torch.zeros(())) == 0 and torch.jit.script(where)(torch.zeros(())) == 1
+
+
+def test_functions_that_stay_python(tmp_path):
+    seen = []
+
+    class Watched(nn.Module):
+        @torch.jit.ignore
+        def watch(self, x):
+            seen.append(x.shape)
+
+        @torch.jit.unused
+        def never(self, x):
+            return x
+
+        def forward(self, x):
+            self.watch(x)
+            return x
+
+        @torch.jit.export
+        def wrong(self, x):
+            return self.never(x)
+
+    scripted = torch.jit.script(Watched())
+    scripted(torch.ones(2))
+    assert seen == [(2,)]
+    with pytest.raises(RuntimeError, match="torch.jit.unused"):
+        scripted.wrong(torch.ones(1))
+
+
+def test_modules_that_inherit_from_script_module():
+    class Scaled(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.full((2,), 3.0))
+
+        @torch.jit.script_method
+        def forward(self, x):
+            return x * self.weight
+
+    assert Scaled()(torch.ones(2)).tolist() == [3, 3] and "x * self.weight" in Scaled().code
+
+
+def bad_lambda(x):
+    return (lambda y: y)(x)
+
+
+def bad_try(x):
+    try:
+        return x
+    except ValueError:
+        return x
+
+
+def bad_arguments(*x):
+    return x[0]
+
+
+def bad_value(x):
+    return x + LOCK  # noqa: F821
+
+
+def bad_name(x):
+    return x + not_there  # noqa: F821
+
+
+LOCK = object()
+
+
+@pytest.mark.parametrize(
+    "function, error, words",
+    [
+        (bad_lambda, torch.jit.frontend.NotSupportedError, "Lambda aren't supported"),
+        (bad_try, torch.jit.frontend.NotSupportedError, "try blocks aren't supported"),
+        (bad_arguments, torch.jit.frontend.NotSupportedError, "variable number of arguments"),
+        (bad_value, RuntimeError, "Python value of type 'object' cannot be used as a value"),
+        (bad_name, RuntimeError, "undefined value not_there"),
+    ],
+)
+def test_refusals_say_where(function, error, words):
+    with pytest.raises(error, match=words) as caught:
+        torch.jit.script(function)
+    assert f"line {function.__code__.co_firstlineno}" in str(caught.value) or "line" in str(caught.value)
+    assert __file__ in str(caught.value)
+
+
+def test_attributes_that_a_script_cannot_have():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lock, self.unseen = object(), object()
+
+        def forward(self, x):
+            return self.lock
+
+    with pytest.raises(RuntimeError, match="failed to convert Python type: 'object'"):
+        torch.jit.script(Odd())
+
+    class Missing(nn.Module):
+        def forward(self, x):
+            return self.nothing
+
+    with pytest.raises(RuntimeError, match="Module 'Missing' has no attribute 'nothing'"):
+        torch.jit.script(Missing())
+
+
+def test_copies(net):
+    scripted = torch.jit.script(net)
+    copied = copy.deepcopy(scripted)
+    x = torch.ones(2, 4)
+    assert torch.equal(copied(x)[0], scripted(x)[0]) and copied.shift is not scripted.shift
+    with torch.no_grad():
+        copied.layers[0].weight.zero_()
+    assert net.layers[0].weight.any()
+    with pytest.raises(pickle.PickleError, match="ScriptModules cannot be"):
+        pickle.dumps(scripted)
+
+
+def test_freeze(net):
+    scripted = torch.jit.script(net)
+    with pytest.raises(RuntimeError, match="eval mode"):
+        torch.jit.freeze(scripted)
+    with pytest.raises(RuntimeError, match="expects a ScriptModule"):
+        torch.jit.freeze(net)
+    frozen = torch.jit.freeze(scripted.eval())
+    assert not list(frozen.parameters()) and not frozen.state_dict()
+    x = torch.ones(2, 4)
+    assert torch.equal(frozen(x)[0], scripted(x)[0])
+    assert torch.equal(torch.jit.optimize_for_inference(scripted)(x)[0], scripted(x)[0])
+
+
+def test_compilation_unit():
+    unit = torch.jit.CompilationUnit(
+        """
+        def f(x):
+            return g(x) + 1
+        def g(x):
+            return torch.relu(x)
+        """
+    )
+    assert unit.f(torch.tensor([-1.0, 2.0])).tolist() == [1, 3]
+    assert unit.find_function("h") is None

@@ -1,0 +1,248 @@
+"""`torch.jit.trace`, and scripts in files."""
+
+import io
+import random
+import warnings
+import zipfile
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import functional as F
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)
+        self.head = nn.Sequential(nn.Linear(4 * 36, 5), nn.Tanh())
+        self.note = object()
+
+    def forward(self, x, scale):
+        x = F.relu(self.norm(self.conv(x)))
+        b, c, h, w = x.shape
+        x = x.view(b, c * h * w).reshape(x.size(0), -1) * scale["k"] + torch.tensor(2.0)
+        return self.head(x) + torch.zeros(b, 1), x[:, 1:3]
+
+
+def inputs(batch):
+    return torch.randn(batch, 3, 8, 8), {"k": torch.tensor(3.0)}
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(0)
+    return Classifier().eval()
+
+
+def test_a_trace_serves_other_sizes(model):
+    traced = torch.jit.trace(model, inputs(2))
+    assert isinstance(traced, torch.jit.TopLevelTracedModule) and isinstance(traced, torch.jit.ScriptModule)
+    for batch in (1, 5):
+        example = inputs(batch)
+        for got, wanted in zip(traced(*example), model(*example), strict=True):
+            assert torch.equal(got, wanted)
+    assert repr(traced).startswith("Classifier(\n  original_name=Classifier\n  (conv): ")
+    assert list(traced.state_dict()) == list(model.state_dict())
+    assert "torch.nn.functional.conv2d(x, self.conv.weight, self.conv.bias" in traced.code
+    assert traced.graph.findNode("aten::conv2d") is not None
+
+
+def test_gradients_and_training(model):
+    traced = torch.jit.trace(model.train(), inputs(2))
+    before = model.norm.num_batches_tracked.item()
+    example = inputs(4)
+    traced(*example)[0].sum().backward()
+    assert model.conv.weight.grad.any() and traced.norm.num_batches_tracked == before + 1
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_layers(restored):
+    torch.manual_seed(1)
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    lstm = nn.LSTM(4, 5, 2)
+    for module, example, other in (
+        (encoder, torch.randn(2, 5, 8), torch.randn(3, 4, 8)),
+        (lstm, torch.randn(6, 2, 4), torch.randn(3, 5, 4)),
+    ):
+        traced = torch.jit.trace(module, example)
+        if restored:
+            traced = torch.jit.load(io.BytesIO(traced.save_to_buffer()))
+        torch.testing.assert_close(traced(other), module(other))
+
+
+def test_functions(tmp_path):
+    traced = torch.jit.trace(lambda x, y: (x * 2).add_(y)[0], (torch.ones(2), torch.ones(2)))
+    assert isinstance(traced, torch.jit.ScriptFunction) and traced(torch.zeros(3), torch.ones(3)) == 1
+    outside = torch.arange(3.0)
+    traced = torch.jit.trace(lambda x: x + outside, torch.ones(3))
+    traced.save(tmp_path / "f.pt")
+    assert torch.jit.load(tmp_path / "f.pt")(torch.ones(3)).tolist() == [1, 2, 3]
+
+
+def test_inputs_by_name_and_several_methods():
+    class Two(nn.Module):
+        def forward(self, x, y):
+            return x - y
+
+        def other(self, x):
+            return x + torch.tensor([1.0, 2.0])
+
+    traced = torch.jit.trace(Two(), example_kwarg_inputs={"y": torch.ones(2), "x": torch.zeros(2)})
+    assert traced(x=torch.zeros(1), y=torch.ones(1)) == -1
+    traced = torch.jit.trace_module(
+        Two(), {"forward": (torch.ones(2), torch.ones(2)), "other": torch.ones(2)}
+    )
+    assert traced.other(torch.zeros(2)).tolist() == [1, 2] and traced(torch.ones(1), torch.ones(1)) == 0
+
+
+def test_what_a_trace_cannot_know_is_warned_of():
+    def choose(x):
+        return x if x.sum() > 0 else x * 0
+
+    with pytest.warns(torch.jit.TracerWarning, match="Converting a tensor to a Python boolean"):
+        torch.jit.trace(choose, torch.ones(3), check_trace=False)
+    with pytest.warns(torch.jit.TracerWarning, match="does not match the corresponding output"):
+        torch.jit.trace(choose, torch.ones(3), check_inputs=[(-torch.ones(3),)])
+    with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed across invocations"):
+        torch.jit.trace(lambda x: x + random.random(), torch.ones(3))
+    with pytest.raises(RuntimeError, match="Encountering a dict at the output"):
+        torch.jit.trace(lambda x: {"x": x}, torch.ones(3))
+    assert torch.jit.trace(lambda x: {"x": x + 1}, torch.ones(3), strict=False)(torch.ones(1))["x"] == 2
+    with pytest.raises(RuntimeError, match="Only Tensors"):
+        torch.jit.trace(lambda x: 3, torch.ones(3))
+
+
+def test_random_operators_are_not_mistaken_for_differences():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        traced = torch.jit.trace(nn.Dropout(0.5), torch.ones(100))
+    torch.manual_seed(0)
+    wanted = F.dropout(torch.ones(100), 0.5)
+    torch.manual_seed(0)
+    assert torch.equal(traced(torch.ones(100)), wanted)
+
+
+def test_programs_know_when_they_are_traced():
+    seen = []
+
+    def f(x):
+        seen.append(torch.jit.is_tracing())
+        return x + 1
+
+    torch.jit.trace(f, torch.ones(1), check_trace=False)
+    assert seen == [True] and not torch.jit.is_tracing()
+
+
+# --- files ---
+
+
+class Kept(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+        self.layers[1].weight = self.layers[0].weight
+        self.register_buffer("count", torch.zeros(()), persistent=False)
+        self.settings = {"scale": 2.0, "dtype": torch.float32, "names": ["a", ("b", None)]}
+        self.activation = torch.tanh
+
+    def forward(self, x):
+        self.count += 1
+        for layer in self.layers:
+            x = self.activation(layer(x))
+        return x.to(self.settings["dtype"]) * self.settings["scale"]
+
+
+def test_files_bring_code_and_weights(tmp_path):
+    scripted = torch.jit.script(Kept())
+    extra = {"about.txt": ""}
+    scripted.save(tmp_path / "m.pt", _extra_files={"about.txt": "hello"})
+    loaded = torch.jit.load(tmp_path / "m.pt", map_location="cpu", _extra_files=extra)
+    x = torch.randn(3, 2)
+    assert torch.equal(loaded(x), scripted(x)) and extra == {"about.txt": b"hello"}
+    assert loaded.layers[0].weight.data_ptr() == loaded.layers[1].weight.data_ptr()
+    assert loaded.settings == scripted.settings and loaded.count == 1 and "count" not in loaded.state_dict()
+    assert loaded.code == scripted.code and type(loaded).__name__ == "RecursiveScriptModule"
+    torch.jit.save(loaded, tmp_path / "again.pt")
+    assert torch.equal(torch.jit.load(tmp_path / "again.pt")(x), scripted(x))
+
+
+def test_torch_load_leads_to_jit(tmp_path):
+    torch.jit.script(Kept()).save(tmp_path / "m.pt")
+    with pytest.warns(UserWarning, match="dispatching to 'torch.jit.load'"):
+        assert isinstance(torch.load(tmp_path / "m.pt", weights_only=False), torch.jit.ScriptModule)
+    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="with TorchScript archives"):
+        torch.load(tmp_path / "m.pt")
+
+
+def test_what_cannot_be_written():
+    class Asks(nn.Module):
+        @torch.jit.ignore
+        def ask(self, x):
+            return x
+
+        def forward(self, x):
+            return helper(x)
+
+    with pytest.raises(AttributeError, match="plain modules are saved by torch.save"):
+        torch.jit.save(nn.Linear(1, 1), io.BytesIO())
+    with pytest.raises(RuntimeError, match="Could not export Python function call 'helper'"):
+        torch.jit.save(torch.jit.script(Asks()), io.BytesIO())
+
+
+@torch.jit.ignore
+def helper(x):
+    return x
+
+
+HOSTILE = [
+    "def f(x):\n    return x.__class__",
+    "def f(x):\n    return ().__class__.__bases__",
+    "def f(x):\n    return torch.save(x, 'a')",
+    "def f(x):\n    return torch.hub.load('x')",
+    "def f(x):\n    return torch.ops.load_library('x')",
+    "def f(x):\n    return torch.serialization.os.system('x')",
+    "def f(x):\n    return math.__loader__",
+    "def f(x):\n    return typing.sys.modules",
+    "def f(x):\n    return open('x')",
+    "def f(x):\n    return eval('x')",
+    "def f(x):\n    return getattr(x, 'a')",
+    "def f(x):\n    return __builtins__",
+    "def f(x):\n    import os",
+    "def f(x=open('x')):\n    return x",
+    "def f(x: open('x')):\n    return y",
+    "@open\ndef f(x):\n    return x",
+    "def f(x):\n    return x.tofile('a')",
+    "open('x')",
+]
+
+
+@pytest.mark.parametrize("source", HOSTILE)
+def test_code_in_files_reaches_nothing_but_the_library(source):
+    with pytest.raises((RuntimeError, torch.jit.frontend.NotSupportedError)):
+        torch.jit.frontend.unit_from_source("f", source, {}).function()
+
+
+def test_damaged_archives_are_errors():
+    whole = torch.jit.script(Kept()).save_to_buffer()
+    for end in range(0, len(whole), len(whole) // 20):
+        with pytest.raises((RuntimeError, EOFError)):
+            torch.jit.load(io.BytesIO(whole[:end]))
+    with pytest.raises(ValueError, match="does not exist"):
+        torch.jit.load("/nowhere/at/all.pt")
+    plain = io.BytesIO()
+    torch.save({}, plain)
+    plain.seek(0)
+    with pytest.raises(RuntimeError, match="no TorchScript archive"):
+        torch.jit.load(plain)
+
+
+def test_archives_of_pytorch_are_told_apart():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in ("constants.pkl", "data.pkl", "code/__torch__.py", "version"):
+            archive.writestr(f"m/{name}", b"")
+    file.seek(0)
+    with pytest.raises(RuntimeError, match="was written by PyTorch"):
+        torch.jit.load(file)
