@@ -144,15 +144,26 @@ struct Weights {
   Tensor w_ih, w_hh, b_ih, b_hh, w_hr;
 };
 
+// Under autocast products come in a half type and states need not: their common type, as sums of them have.
+Tensor beside(const Tensor& gates, const Tensor& state) {
+  return dispatch_state.always & kAutocast ? to_dtype(gates, result_type(gates, state)) : gates;
+}
+std::tuple<Tensor, Tensor, Tensor> lstm_step(const Tensor& input_gates, const Tensor& hidden_gates,
+                                             const Tensor& cell) {
+  const Tensor a = beside(input_gates, cell), b = beside(hidden_gates, cell);
+  return fused_lstm_cell(a, b, beside(cell, a));
+}
+
 State advance(Cell kind, const Tensor& projected, const State& state, const Weights& w) {
   const Tensor hidden = linear(state[0], w.w_hh, w.b_hh);
   switch (kind) {
     case Cell::Lstm: {
-      auto [h, c, gates] = fused_lstm_cell(projected, hidden, state[1]);
+      auto [h, c, gates] = lstm_step(projected, hidden, state[1]);
       return {w.w_hr.defined() ? linear(h, w.w_hr, Tensor()) : h, c};
     }
     case Cell::Gru:
-      return {std::get<0>(fused_gru_cell(projected, hidden, state[0], Tensor(), Tensor()))};
+      return {std::get<0>(fused_gru_cell(beside(projected, state[0]), beside(hidden, state[0]),
+                                         beside(state[0], hidden), Tensor(), Tensor()))};
     case Cell::Tanh:
       return {tanh(projected + hidden)};
     default:
@@ -180,7 +191,7 @@ std::tuple<Tensor, Tensor> lstm_cell_body(const Call&, const Tensor& input, Tens
                                           const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   RL_CHECK(hx.size() == 2, "lstm_cell expects two hidden states");
   check_cell("lstm_cell", input, hx[0], w_ih, w_hh, 4);
-  auto [h, c, gates] = fused_lstm_cell(linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh), hx[1]);
+  auto [h, c, gates] = lstm_step(linear(input, w_ih, b_ih), linear(hx[0], w_hh, b_hh), hx[1]);
   return {h, c};
 }
 
@@ -258,6 +269,12 @@ struct Layers {
   }
 };
 
+// Whether one operator can do all steps. Inside a function transform the steps' own rules are better.
+bool runs_as_one(const Layers& layers, const Weights& w, const Dims* batch_sizes) {
+  return layers.kind == Cell::Lstm && !batch_sizes && !w.w_hr.defined() && !dispatch_state.level;
+}
+Tensor both_biases(const Weights& w) { return w.b_ih.defined() ? w.b_ih + w.b_hh : Tensor(); }
+
 struct Outcome {
   Tensor output;
   State finals;  // [layers * directions, batch, features]
@@ -279,6 +296,16 @@ Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dim
       const Weights w = layers.weights(k);
       RL_CHECK(data.size(-1) == w.w_ih.size(-1), "input.size(-1) must be equal to input_size. Expected ",
                w.w_ih.size(-1), ", got ", data.size(-1));
+      if (runs_as_one(layers, w, batch_sizes)) {
+        const auto at = static_cast<int64_t>(k);
+        auto [output, cell, gates, cells] =
+            lstm_layer(linear(data, w.w_ih, both_biases(w)), select(hx[0], 0, at), select(hx[1], 0, at),
+                       w.w_hh, direction == 1);
+        finals[0].push_back(select(output, 0, direction == 1 ? 0 : output->sizes[0] - 1));
+        finals[1].push_back(cell);
+        results.push_back(output);
+        continue;
+      }
       const Tensor projected = linear(data, w.w_ih, w.b_ih);  // one product for all steps
       const std::vector<Tensor> steps =
           batch_sizes ? split_with_sizes(projected, *batch_sizes, 0) : unbind(projected, 0);
@@ -399,7 +426,10 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
 
 }  // namespace
 
+void register_lstm_layer_operators(Table& t);
+
 void register_rnn_operators(Table& t) {
+  register_lstm_layer_operators(t);
   t.op(fused_lstm_cell,
        "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, "
        "Tensor)",

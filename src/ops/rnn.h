@@ -33,6 +33,17 @@ inline Fn<Tensor(const Tensor& input, const Tensor& hx, const Tensor& w_ih, cons
 inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input_gates, const Tensor& hidden_gates,
                                              const Tensor& cell)>
     fused_lstm_cell;
+// All steps of one direction of an LSTM layer, from the input's share of the gates (biases included), [time,
+// batch, 4 hidden]: outputs of all steps, last cell; saved are the activated gates and the cells of all
+// steps.
+inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& projected, const Tensor& hx,
+                                                     const Tensor& cx, const Tensor& w_hh, bool reverse)>
+    lstm_layer;
+// Gradients of projected, hx and cx.
+inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& grad_output, const Tensor& grad_cell,
+                                             const Tensor& cx, const Tensor& w_hh, const Tensor& gates,
+                                             const Tensor& cells, bool reverse)>
+    lstm_layer_backward;
 // Gradients of the gates and of the old cell.
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& cell,
                                      const Tensor& new_cell, const Tensor& gates)>

@@ -36,6 +36,7 @@ const std::unordered_set<std::string> half_operators = {"conv1d",
                                                         "addmm",
                                                         "addbmm",
                                                         "linear",
+                                                        "_lstm_layer",
                                                         "lstm.input",
                                                         "prelu",
                                                         "scaled_dot_product_attention"};
