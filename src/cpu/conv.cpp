@@ -5,6 +5,7 @@
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
 #include "cpu/conv_onednn.h"
+#include "cpu/depthwise.h"
 #include "cpu/gemm.h"
 
 namespace rushlight::cpu {
@@ -185,6 +186,7 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
+  if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (onednn_convolves(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
@@ -202,6 +204,8 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
     std::memset(input_gradient, 0, s.input_numel() * element_size(s.dtype));
     return;
   }
+  if (depthwise_convolves(s, weight))
+    return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
   if (onednn_convolves(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
@@ -219,6 +223,7 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     std::memset(weight_gradient, 0, s.weight_numel() * element_size(s.dtype));
     return;
   }
+  if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
   if (onednn_convolves(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);

@@ -69,3 +69,84 @@ def test_products_of_halves_sum_in_float(dtype):
     assert (ones @ torch.full((4096, 1), 1 / 4096, dtype=dtype)).item() == 1.0
     nothing, some = torch.full((2, 3), float("nan"), dtype=dtype), torch.ones(3, 3, dtype=dtype)
     assert not torch.addmm(nothing, some[:2], some, beta=0).isnan().any()
+
+
+def correlate(x, w, stride, padding, dilation):
+    """Depthwise convolution of [n, c, ...] by [c * m, 1, ...], by its definition, in float64."""
+    spatial = w.ndim - 2
+    multiplier = w.shape[0] // x.shape[1]
+    x = np.pad(np.repeat(x, multiplier, 1), [(0, 0)] * 2 + [(p, p) for p in padding])
+    reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
+    size = [(n - r) // s + 1 for n, r, s in zip(x.shape[2:], reach, stride, strict=True)]
+    y = np.zeros((*x.shape[:2], *size))
+    for tap in np.ndindex(*w.shape[2:]):
+        at = [
+            slice(t * d, t * d + (n - 1) * s + 1, s)
+            for t, d, n, s in zip(tap, dilation, size, stride, strict=True)
+        ]
+        y += x[(slice(None), slice(None), *at)] * w[(slice(None), 0, *tap)].reshape(1, -1, *[1] * spatial)
+    return y
+
+
+DEPTHWISE = [  # image, kernel, stride, padding, dilation, multiplier
+    ((9, 11), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((12, 31), (3, 3), (1, 1), (0, 0), (1, 1), 1),
+    ((70, 67), (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((17, 40), (3, 5), (2, 1), (0, 4), (1, 1), 2),
+    ((20, 75), (3, 3), (2, 2), (1, 1), (1, 1), 1),
+    ((15, 16), (2, 3), (3, 2), (3, 2), (2, 3), 3),
+    ((7, 7), (7, 7), (1, 1), (3, 3), (1, 1), 1),
+    ((1, 5), (1, 1), (1, 4), (0, 0), (1, 1), 1),
+    ((100,), (7,), (1,), (3,), (2,), 1),
+    ((33,), (4,), (3,), (5,), (1,), 2),
+    ((5, 9, 8), (3, 3, 3), (1, 2, 1), (1, 0, 1), (1, 1, 2), 1),
+    ((6, 6, 18), (2, 3, 1), (2, 1, 3), (1, 2, 0), (1, 2, 1), 2),
+]
+
+
+@pytest.mark.parametrize("dtype", HALVES + [torch.float32, torch.float64])
+@pytest.mark.parametrize("case", DEPTHWISE)
+def test_depthwise_convolutions(case, dtype, threads):
+    image, kernel, stride, padding, dilation, multiplier = case
+    n, c = 2, 3
+    x = normal(n, c, *image, dtype=dtype).requires_grad_()
+    w = normal(c * multiplier, 1, *kernel, dtype=dtype, seed=1).requires_grad_()
+    b = normal(c * multiplier, dtype=dtype, seed=2)
+    conv = getattr(torch.nn.functional, f"conv{len(image)}d")
+    y = conv(x, w, b, stride, padding, dilation, groups=c)
+    ex, ew, eb = exact(x.detach(), w.detach(), b)
+    expected = correlate(ex, ew, stride, padding, dilation)
+    close(y.detach(), expected + eb.reshape(1, -1, *[1] * len(image)), dtype, 16)
+    g = normal(*y.shape, dtype=dtype, seed=3)
+    y.backward(g)
+    eg = exact(g)[0]
+    # The adjoints, against the definition through inner products with unit tensors' images.
+    probe = np.random.default_rng(4).standard_normal(ex.shape)
+    np.testing.assert_allclose(
+        (x.grad.double().numpy() * probe).sum(),
+        (correlate(probe, ew, stride, padding, dilation) * eg).sum(),
+        rtol=1e-6 if dtype == torch.float64 else 0.02,
+        atol=1e-6 if dtype == torch.float64 else {torch.float32: 1e-3}.get(dtype, 2.0),
+    )
+    for tap in np.ndindex(*kernel):
+        unit = np.zeros_like(ew)
+        unit[(slice(None), 0, *tap)] = 1
+        product = (correlate(ex, unit, stride, padding, dilation) * eg).sum((0, *range(2, 2 + len(image))))
+        close(w.grad[(slice(None), 0, *tap)], product, dtype, 4 * eg[0, 0].size ** 0.5)
+
+
+def test_depthwise_convolution_keeps_infinities_apart():
+    x = torch.zeros(1, 2, 5, 12)
+    x[0, 0, 0, 11] = float("inf")
+    w = torch.ones(2, 1, 3, 3, requires_grad=True)
+    y = torch.nn.functional.conv2d(x, w, padding=1, groups=2)
+    assert y.isfinite().sum() == 120 - 4 and not y.isnan().any()
+    g = torch.zeros(1, 2, 5, 12)
+    g[0, 0, 4, 0] = 1.0  # far from the infinity
+    y.backward(g)
+    sees = torch.tensor(
+        [[False, True, True], [False, True, True], [False, False, False]]
+    )  # zero times infinity
+    assert (w.grad[0, 0].isnan() == sees).all() and w.grad[1].isfinite().all()
+    inf = torch.full((2, 1, 3, 3), float("inf"))
+    assert not torch.nn.functional.conv2d(torch.ones(1, 2, 5, 12), inf, padding=1, groups=2).isnan().any()
