@@ -6,7 +6,7 @@ import threading
 from .. import Tensor, arange, int64
 from .. import tensor as make_tensor
 from ._initialize import get_rank, get_world_size, init_process_group, is_initialized, new_group
-from ._process_group import _get_default_group, _rank_not_in_group
+from ._process_group import _get_default_group, _rank_not_in_group, _world
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -170,15 +170,35 @@ class DeviceMesh:
     def __exit__(self, *_):
         _stack().pop()
 
+    def __deepcopy__(self, memo):
+        return self
+
+    def __getstate__(self):
+        return {"device_type": self.device_type, "mesh": self.mesh, "mesh_dim_names": self.mesh_dim_names}
+
+    def __setstate__(self, state):
+        """The mesh over groups that exist here; without groups where there are none."""
+        vars(self).update(state, _parent=None, _groups=[], _flattened={}, _own_rank=0)
+        if not is_initialized():
+            return
+        self._own_rank = get_rank()
+        for dim in range(self.mesh.dim()):
+            lines = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
+            mine = next((ranks for ranks in lines if self._own_rank in ranks), None)
+            groups = [] if mine is None else [g for g in _world.groups.values() if g._ranks == mine]
+            self._groups.append(groups[0] if groups else None)
+
+    def _identity(self):
+        if "_key" not in vars(self):
+            self._key = (self.device_type, tuple(self.mesh.shape), tuple(self.mesh.flatten().tolist()),
+                         self.mesh_dim_names)  # fmt: skip
+        return self._key
+
     def __eq__(self, other):
-        return isinstance(other, DeviceMesh) and (
-            self.device_type == other.device_type
-            and self.mesh.tolist() == other.mesh.tolist()
-            and self.mesh_dim_names == other.mesh_dim_names
-        )
+        return self is other or (isinstance(other, DeviceMesh) and self._identity() == other._identity())
 
     def __hash__(self):
-        return hash((self.device_type, str(self.mesh.tolist()), self.mesh_dim_names))
+        return hash(self._identity())
 
     def __repr__(self):
         if self.mesh_dim_names:

@@ -65,7 +65,7 @@ bool can_steal(const Tensor& grad, const Tensor& leaf) {
 
 Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
   if (!is_sparse(grad) && !is_sparse(leaf) && is_non_overlapping_and_dense(leaf) &&
-      grad.strides() != leaf.strides() && !GradMode::enabled()) {
+      grad.strides() != leaf.strides() && !GradMode::enabled() && !(grad->flags & kPythonDispatch)) {
     Tensor copy = empty_strided_tensor(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device());
     gradient_ops.copy_into(copy, grad);
     return copy;

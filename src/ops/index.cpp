@@ -59,7 +59,7 @@ void require_data(const Tensor& t, const char* who) {
 }
 
 Tensor zeros_of(IntList sizes, const Tensor& like) {
-  return zeros(sizes, like.dtype(), std::nullopt, like.device());
+  return new_zeros(like, sizes, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
 }
 
 Tensor at_least_vector(const Tensor& t) {

@@ -118,7 +118,8 @@ def test_sharding_over_one_process_keeps_the_module(tmp_path):
     distributed.init_process_group("gloo", rank=0, world_size=1, init_method=f"file://{tmp_path / 'store'}")
     try:
         layer, x = torch.nn.Linear(3, 2), torch.ones(1, 3)
-        assert fully_shard(layer) is layer
+        sharded = torch.nn.Linear(3, 2)
+        assert fully_shard(sharded) is sharded and sharded(x).shape == (1, 2)
         wrapped = FullyShardedDataParallel(layer)
         assert wrapped.module is layer and torch.equal(wrapped(x), layer(x))
     finally:

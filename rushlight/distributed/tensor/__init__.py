@@ -1,18 +1,32 @@
-"""Tensors spread over processes: placements, and the class for `isinstance`. Spreading is not here yet."""
+"""Tensors spread over a mesh of processes: each holds a part, a copy or a term, and operators communicate as
+they need to. `parallel` makes modules of such tensors."""
 
-from rushlight import Tensor
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor._api import (
+    DTensor,
+    distribute_module,
+    distribute_tensor,
+    empty,
+    full,
+    ones,
+    rand,
+    randn,
+    zeros,
+)
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-__all__ = ["DTensor", "Partial", "Placement", "Replicate", "Shard", "distribute_tensor"]
-
-
-class DTensor(Tensor):
-    """A tensor spread over a mesh of processes."""
-
-    def __new__(cls, *args, **kwargs):
-        raise NotImplementedError("DTensor: tensors cannot be spread over processes yet; see docs/status.md")
-
-
-def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
-    """Spread a tensor that is whole in each process."""
-    return DTensor(tensor, device_mesh, placements)
+__all__ = [
+    "DTensor",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_module",
+    "distribute_tensor",
+    "empty",
+    "full",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
+]

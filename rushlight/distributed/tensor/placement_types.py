@@ -18,9 +18,13 @@ class Placement:
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Shard(Placement):
-    """Each process holds a part along a dimension of the tensor."""
+    """Each process holds a part along a dimension of the tensor.
+
+    Parts are as `torch.chunk` cuts them: all of ceil(size / processes) rows, but the last ones, which may be
+    smaller or empty.
+    """
 
     dim: int
 
@@ -29,6 +33,48 @@ class Shard(Placement):
 
     def __str__(self):
         return f"S({self.dim})"
+
+    def __eq__(self, other):
+        return isinstance(other, Shard) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def _key(self):
+        return (self.dim, None)
+
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size, num_chunks, rank):
+        """How many rows a rank holds of so many, and where they begin."""
+        step = -(-curr_local_size // num_chunks)
+        start = min(step * rank, curr_local_size)
+        return min(step, curr_local_size - start), start
+
+    _local_shard_size_and_offset = local_shard_size_and_offset
+
+    def _split_tensor(self, tensor, num_chunks, *, with_padding=True, contiguous=True):
+        """The parts of all processes, made equally long with zeros if asked; and by how much each was."""
+        size = tensor.shape[self.dim]
+        step = -(-size // num_chunks)
+        parts, pads = [], []
+        for rank in range(num_chunks):
+            length, start = self.local_shard_size_and_offset(size, num_chunks, rank)
+            part = tensor.narrow(self.dim, start, length)
+            pads.append(step - length)
+            part = pad_dim(part, self.dim, step - length) if with_padding else part
+            parts.append(part.contiguous() if contiguous else part)
+        return parts, pads
+
+
+def pad_dim(tensor, dim, rows):
+    """The tensor with zeros appended along a dimension."""
+    if not rows:
+        return tensor
+    shape = list(tensor.shape)
+    shape[dim] += rows
+    padded = tensor.new_zeros(shape)
+    padded.narrow(dim, 0, tensor.shape[dim]).copy_(tensor)
+    return padded
 
 
 @dataclass(frozen=True)
@@ -54,12 +100,57 @@ class Partial(Placement):
     def __str__(self):
         return f"P({self.reduce_op})"
 
+    def _before(self, tensor):
+        """What is reduced for a term."""
+        return tensor
+
+    def _after(self, tensor):
+        """The value for what was reduced."""
+        return tensor
+
 
 @dataclass(frozen=True)
+class _NormPartial(Partial):
+    """Each process holds the norm of its part; together they give the norm of all."""
+
+    reduce_op: str = "sum"
+    norm_type: float = 2
+
+    def __init__(self, norm_type=2):
+        norm = float(norm_type)
+        how = {float("inf"): "max", float("-inf"): "min"}.get(norm, "sum")
+        object.__setattr__(self, "reduce_op", how)
+        object.__setattr__(self, "norm_type", norm_type)
+
+    def _before(self, tensor):
+        return tensor if self.reduce_op != "sum" or self.norm_type in (0, 1) else tensor**self.norm_type
+
+    def _after(self, tensor):
+        if self.reduce_op != "sum" or self.norm_type in (0, 1):
+            return tensor
+        return tensor ** (1 / self.norm_type)
+
+    def __repr__(self):
+        return f"_NormPartial({self.norm_type})"
+
+    def __str__(self):
+        return f"_NormP({self.norm_type})"
+
+
+@dataclass(frozen=True, eq=False)
 class _StridedShard(Shard):
     """Parts of a dimension that a mesh dimension further right had split into `split_factor` before."""
 
     split_factor: int = 1
 
+    def _key(self):
+        return (self.dim, self.split_factor)
+
     def __repr__(self):
         return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self):
+        return f"_S({self.dim}, {self.split_factor})"
+
+
+_Partial = Partial

@@ -1,0 +1,130 @@
+"""The parameters of one `fully_shard` call, which are gathered and reduced together."""
+
+import rushlight as torch
+from rushlight import distributed
+from rushlight.distributed._reduce_op import ReduceOp
+
+__all__ = ["FSDPParamGroup"]
+
+
+class FSDPParamGroup:
+    """Gathers its parameters' parts before they are used, and reduces their gradients.
+
+    Args:
+        parameters: FSDPParams.
+        mesh: 1-d, or 2-d with copies along the first dimension.
+        policy: the MixedPrecisionPolicy.
+    """
+
+    def __init__(self, parameters, mesh, policy):
+        self.parameters, self.policy = parameters, policy
+        self.group = mesh.get_group(mesh.ndim - 1)
+        self.copies = mesh.get_group(0) if mesh.ndim == 2 else None
+        self.is_unsharded = False
+        self.reduces = self.reduces_copies = self.reshards_after_backward = True
+        self.divide_factor, self.all_reduce_hook = None, None
+        self._gathering = None  # (buffers, works) under way
+        self._partial = None  # reduced over the parts but not over the copies
+        self._reducing = None
+        self.async_unshard = False
+
+    def _by_dtype(self):
+        chosen: dict = {}
+        for parameter in self.parameters:
+            chosen.setdefault(parameter.compute_dtype, []).append(parameter)
+        return chosen.values()
+
+    # --- gathering
+
+    def start_unshard(self, async_op):
+        if self.is_unsharded or self._gathering is not None:
+            return
+        for parameter in self.parameters:
+            parameter.adopt()
+        started = []
+        with torch.no_grad():
+            for together in self._by_dtype():
+                part = torch.cat([p.padded_part() for p in together])
+                whole = part.new_empty(self.group.size() * part.numel())
+                work = distributed.all_gather_into_tensor(whole, part, self.group, async_op=async_op)
+                started.append((together, part, whole, work))
+        self._gathering = started
+
+    def wait_for_unshard(self):
+        if self._gathering is None:
+            return
+        for together, _, whole, work in self._gathering:
+            if work is not None:
+                work.wait()
+            rows = whole.view(self.group.size(), -1)
+            pieces = rows.split([p.part_numel for p in together], 1)
+            with torch.no_grad():
+                for parameter, piece in zip(together, pieces):
+                    parameter.fill([part for part in piece.unbind(0)])
+        self._gathering, self.is_unsharded = None, True
+
+    def unshard(self):
+        self.start_unshard(False)
+        self.wait_for_unshard()
+
+    def reshard(self):
+        self.wait_for_unshard()
+        if self.is_unsharded:
+            for parameter in self.parameters:
+                parameter.free()
+            self.is_unsharded = False
+
+    def show_views(self):
+        """The modules have the whole parameters already."""
+
+    # --- reducing
+
+    def has_gradients(self):
+        return any(p.unsharded is not None and p.unsharded.grad is not None for p in self.parameters)
+
+    def post_backward(self):
+        """The module's gradients are here: reduce them, give the wholes back."""
+        if self.reduces:
+            self._reduce()
+        if self.reshards_after_backward:
+            self.reshard()
+
+    def _reduce(self):
+        self.finish_reduce()
+        found = [(p, g) for p in self.parameters if (g := p.take_gradient()) is not None]
+        if not found:
+            return
+        dtype = self.policy.reduce_dtype or found[0][1].dtype
+        with torch.no_grad():
+            rows = torch.cat([p.padded_gradient(g, dtype) for p, g in found], 1)
+            self._scale(rows, self.group.size() * (self.copies.size() if self.copies else 1))
+            part = rows.new_empty(rows.shape[1])
+            work = distributed.reduce_scatter_tensor(
+                part, rows.reshape(-1), ReduceOp.SUM, self.group, async_op=True
+            )
+        self._reducing = ([p for p, _ in found], rows, part, work)
+
+    def _scale(self, gradients, processes):
+        """Divide by the number of processes before sums may overflow."""
+        gradients.div_(self.divide_factor or processes)
+
+    def finish_reduce(self):
+        """Wait for the reduction under way, and hand the parts out."""
+        if self._reducing is None:
+            return
+        parameters, _, part, work = self._reducing
+        self._reducing = None
+        work.wait()
+        with torch.no_grad():
+            if self._partial is not None:
+                part = part.add_(self._partial)
+                self._partial = None
+            if self.copies is not None:
+                if not self.reduces_copies:
+                    self._partial = part
+                    return
+                distributed.all_reduce(part, ReduceOp.SUM, self.copies)
+            if self.all_reduce_hook is not None:
+                self.all_reduce_hook(part)
+            for parameter, piece in zip(parameters, part.split([p.part_numel for p in parameters])):
+                parameter.add_gradient(piece)

@@ -1,0 +1,72 @@
+"""Operators that compute element by element."""
+
+from rushlight.distributed.tensor.placement_types import Partial, Shard
+
+ADJUSTMENTS: dict = {}
+
+# Sums of terms: f(a + b) = f(a) + f(b).
+_ADDITIVE = {"neg", "add", "sub", "clone", "_to_copy", "copy_", "conj_physical", "positive", "lift_fresh"}
+_SCALED_BY_OTHER = {"mul", "div"}
+
+
+def pointwise(call):
+    """Along any dimension of the result; what is broadcast there is whole."""
+    shape = call.out_shapes[0] if call.out_metas else call.specs[0].shape
+    ways = []
+    for dim in range(len(shape)):
+        if shape[dim] == 1:
+            continue
+        ways.append(_along(call, dim, len(shape)))
+    return ways + _of_sums(call)
+
+
+def _along(call, dim, rank):
+    inputs = []
+    for spec in call.specs:
+        own = dim - (rank - len(spec.shape))
+        inputs.append(Shard(own) if own >= 0 and spec.shape[own] != 1 else call.way()[1][0])
+    return [Shard(dim)] * max(len(call.out_metas), 1), inputs
+
+
+def _of_sums(call):
+    ways = []
+    for partial in call.partials():
+        if partial.reduce_op not in ("sum", "avg"):
+            if call.name in ("clone", "_to_copy") and len(call.specs) == 1:
+                ways.append(([partial], [partial]))
+            continue
+        if call.name in _ADDITIVE and not _has_number(call):
+            ways.append(([partial], [partial] * len(call.specs)))
+        elif call.name in _SCALED_BY_OTHER and call["self" if call.name == "mul" else "other"] is not None:
+            ways += _scaled(call, partial)
+        elif call.name in ("zero_",):
+            ways.append(([partial], [partial]))
+    return ways
+
+
+def _has_number(call):
+    return call.name in ("add", "sub") and call.leaf("other") is None
+
+
+def _scaled(call, partial: Partial):
+    if call.name == "div" and "rounding_mode" in call.names and call["rounding_mode"] is not None:
+        return []
+    ways = []
+    if call.leaf("self") is not None:
+        ways.append(call.way(partial, self=partial))
+    if call.name == "mul" and call.leaf("other") is not None:
+        ways.append(call.way(partial, other=partial))
+    return ways
+
+
+RULES = dict.fromkeys(
+    """
+    clone _to_copy copy_ fill_ zero_ positive lift_fresh frexp sigmoid_backward tanh_backward
+    log_sigmoid_backward
+    silu_backward mish_backward gelu_backward softplus_backward threshold_backward leaky_relu_backward
+    hardtanh_backward hardsigmoid_backward hardswish_backward softshrink_backward hardshrink_backward
+    elu_backward
+    complex ones_like zeros_like full_like empty_like
+    """.split(),
+    pointwise,
+)
