@@ -68,7 +68,7 @@ _HOMES = {
         _check_type _check_value _check_with _is_all_true compile is_floating_point is_complex
         is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
-        SymFloat SymInt cond get_device_module is_distributed resolve_conj resolve_neg get_device
+        SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
         compiled_with_cxx11_abi vmap
     """,
     "amp": "autocast GradScaler is_autocast_available",
@@ -107,10 +107,11 @@ _HOMES = {
         sym_sum sym_constrain_range sym_constrain_range_for_size
     """,
     "jit": "ScriptFunction ScriptModule",
+    "jit._graph": "Block Graph JitType Node TensorType Value",
     "torch_version": "TorchVersion",
     "_streams": "AcceleratorError Event Stream",
     "_dispatch_keys": "DispatchKey DispatchKeySet",
-    "_while_loop": "while_loop",
+    "_higher_order_ops": "while_loop cond",
     "utils.summary": "summary",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

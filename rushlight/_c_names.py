@@ -55,7 +55,7 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
 
 
 _HOMES = {
-    "jit._graph": "Block Graph Node Value",
+    "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",
     "_file_records": "PyTorchFileReader PyTorchFileWriter",
     "_dispatch_keys": (

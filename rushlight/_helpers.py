@@ -109,11 +109,6 @@ def compiled_with_cxx11_abi():
     return True
 
 
-def cond(pred, true_fn, false_fn, operands=()):
-    """Call one of two functions."""
-    return true_fn(*operands) if pred else false_fn(*operands)
-
-
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     """Map a function over a dimension; see ``torch.func.vmap``."""
     return rushlight.func.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)

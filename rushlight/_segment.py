@@ -81,6 +81,39 @@ class _Extreme(torch.autograd.Function):
         return chosen * (grad / count).gather(ctx.axis, segment), None, None, None, None
 
 
+class _Product(torch.autograd.Function):
+    """The products of segments. The gradient of a zero or NaN is the product of the others, not a
+    quotient."""
+
+    @staticmethod
+    def forward(data, segment, start, axis):
+        return start.scatter_reduce(axis, segment, data, "prod", include_self=True)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        data, segment, start, ctx.axis = inputs
+        ctx.save_for_backward(data, segment, start, output)
+
+    @staticmethod
+    def backward(ctx, grad):
+        data, segment, start, output = ctx.saved_tensors
+
+        def of_segments(marks):  # for each element how many of its segment have the mark
+            count = torch.zeros_like(output).scatter_add(ctx.axis, segment, marks.to(output.dtype))
+            return count.gather(ctx.axis, segment)
+
+        zero, nan = data == 0, data.isnan()
+        plain = data.masked_fill(zero | nan, 1)
+        others = start.scatter_reduce(ctx.axis, segment, plain, "prod", include_self=True).gather(
+            ctx.axis, segment
+        )
+        others = others.masked_fill(of_segments(zero) > zero, 0).masked_fill(
+            of_segments(nan) > nan, float("nan")
+        )
+        quotient = output.gather(ctx.axis, segment) / data
+        return grad.gather(ctx.axis, segment) * torch.where(zero | nan, others, quotient), None, None, None
+
+
 def _reduce_segments(data, reduce, lengths, axis, initial):
     operation = _REDUCE[reduce]
     rows, count = data.size(axis), lengths.size(-1)
@@ -99,6 +132,8 @@ def _reduce_segments(data, reduce, lengths, axis, initial):
     segment = segment.clamp(max=count - 1).reshape(*segment.shape, *trailing).expand(data.shape)
     if operation in ("amax", "amin"):
         return _Extreme.apply(neutral, segment, result, axis, operation)
+    if operation == "prod":
+        return _Product.apply(neutral, segment, result, axis)
     result = result.scatter_reduce(axis, segment, neutral, operation, include_self=True)
     if reduce != "mean":
         return result

@@ -7,6 +7,55 @@ says them."""
 import ast
 
 
+class JitType:
+    """The type of a value, by its text."""
+
+    def __init__(self, text):
+        self.annotation_str = text
+
+    def kind(self):
+        """``TensorType``, ``IntType``, ..."""
+        name = self.annotation_str.partition("[")[0]
+        return f"{_KINDS.get(name, name[:1].upper() + name[1:])}Type"
+
+    def str(self):
+        return self.annotation_str
+
+    def isSubtypeOf(self, other):  # noqa: N802 - PyTorch's names
+        return other.annotation_str in ("Any", self.annotation_str)
+
+    def __eq__(self, other):
+        return isinstance(other, JitType) and other.annotation_str == self.annotation_str
+
+    def __hash__(self):
+        return hash(self.annotation_str)
+
+    def __repr__(self):
+        return self.annotation_str
+
+
+class TensorType(JitType):
+    """The type of tensors, of which a script knows no more."""
+
+    def __init__(self):
+        super().__init__("Tensor")
+
+    @staticmethod
+    def get():
+        return TensorType()
+
+    def kind(self):
+        return "TensorType"
+
+    def sizes(self):
+        """None: sizes are known when a script runs."""
+
+    dim = dtype = device = scalarType = strides = sizes  # noqa: N815
+
+
+_KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "NoneType": "None", "Dict": "Dict"}
+
+
 class Value:
     """What a node gives or a graph takes."""
 
@@ -21,7 +70,7 @@ class Value:
         return self
 
     def type(self):
-        return self._type
+        return TensorType() if self._type == "Tensor" else JitType(self._type)
 
     def node(self):
         return self._node

@@ -70,6 +70,13 @@ def _get_capturable_supported_devices(supports_xla=True):
     return [*devices, "xla"] if supports_xla else devices
 
 
+def _check_capturable(params, what, supports_xla):
+    """Only steps on an accelerator can be captured in a graph."""
+    devices = _get_capturable_supported_devices(supports_xla)
+    if any(p.grad is not None and p.device.type not in devices for p in params):
+        raise AssertionError(f"If capturable=True, {what} must be on supported devices: {devices}.")
+
+
 def _get_value(x):
     """A number, also where a tensor holds it."""
     return x.item() if isinstance(x, torch.Tensor) else x

@@ -16,6 +16,8 @@ __all__ = ["Adadelta", "adadelta"]
 class Adadelta(_PerParameter):
     """Adadelta (Zeiler 2012)."""
 
+    _captured = "params and state_steps", False
+
     def __init__(
         self,
         params,

@@ -16,6 +16,8 @@ __all__ = ["ASGD", "asgd"]
 class ASGD(_PerParameter):
     """Averaged SGD (Polyak and Juditsky 1992); the average is ``state[p]["ax"]``."""
 
+    _captured = "params, mus, etas, and state_steps", True
+
     def __init__(
         self,
         params,

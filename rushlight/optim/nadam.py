@@ -17,6 +17,8 @@ __all__ = ["NAdam", "nadam"]
 class NAdam(_PerParameter):
     """NAdam (Dozat 2016): the step looks ahead by a momentum that warms up with ``momentum_decay``."""
 
+    _captured = "params, mu_products and state_steps", True
+
     def __init__(
         self,
         params,

@@ -12,6 +12,7 @@ from rushlight.optim._shared import (  # noqa: F401
     ParamsT,
     StateDict,
     _capturable_doc,
+    _check_capturable,
     _default_to_fused_or_foreach,
     _device_dtype_check_for_fused,
     _differentiable_doc,
@@ -386,6 +387,7 @@ class _PerParameter(Optimizer):
     """
 
     _takes_sparse = False
+    _captured = "params and state_steps", True  # what a captured step moves, and whether XLA captures it too
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
@@ -395,6 +397,8 @@ class _PerParameter(Optimizer):
             with rushlight.enable_grad():
                 loss = closure()
         for group in self.param_groups:
+            if group.get("capturable") and not group.get("fused"):
+                _check_capturable(group["params"], *self._captured)
             self._step_group(group)
         return loss
 

@@ -100,6 +100,19 @@ def test_segment_reduce(reduce, shape, where, axis, initial):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [[1, 2, 3, 4], [0, 2, 0, 4], [5, 0, 3, 4], [float("nan"), 2, 0, 4], [float("nan"), float("nan"), 1, 2]],
+)
+def test_gradients_of_products_of_segments(values):
+    grads = []
+    for lib in (torch, rushlight):
+        data = lib.tensor([7.0, *values], requires_grad=True)
+        lib.segment_reduce(data, "prod", lengths=lib.tensor([1, 4]), initial=2).sum().backward()
+        grads.append(data.grad.tolist())
+    assert repr(grads[0]) == repr(grads[1])
+
+
 def test_segment_reduce_checks():
     data = rushlight.ones(3, 2)
     for kwargs, text in [

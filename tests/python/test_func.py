@@ -251,3 +251,21 @@ def test_meta_learning():
         step = torch.autograd.grad(loss(w, x, y), w, create_graph=True)[0]
         (loss(w - 0.1 * step, x, y) / 6).backward()
     close(w.grad, mapped)
+
+
+def test_what_a_functional_module_assigns_goes_to_the_caller():
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.count = torch.nn.Buffer(torch.zeros(1))
+            self.scale = 0.0
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x + self.count
+
+    module, state = Counting(), {"count": torch.tensor([2.0])}
+    assert functional_call(module, state, (torch.zeros(1),)) == 3
+    assert module.count == 0 and state["count"] == 3
+    with pytest.raises(TypeError, match="attribute `scale`: 0.0 is not an instance of torch.Tensor"):
+        functional_call(module, {"scale": torch.ones(1)}, (torch.zeros(1),))

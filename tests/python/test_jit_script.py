@@ -112,6 +112,8 @@ def test_code_and_graph(net):
     assert str(graph).startswith(
         "graph(%self : __torch__.Block,\n      %x.1 : Tensor"
     ) and "return (%" in str(graph)
+    assert [v.type().kind() for v in graph.inputs()][1] == "TensorType"
+    assert isinstance(graph, torch.Graph) and next(graph.outputs()).type() == torch.TensorType.get()
     assert [v.debugName() for v in graph.inputs()] == ["self", "x.1", "bias.2"]
 
 

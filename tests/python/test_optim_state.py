@@ -99,3 +99,17 @@ def test_a_run_goes_on_in_the_other_library(name, options, flags):
             {key: set(value) for key, value in o.state_dict()["state"].items()} for o in (optimizer, other)
         ]
         assert keys[0] == keys[1]
+
+
+@pytest.mark.parametrize("name", "Adam AdamW NAdam RAdam Adamax Adadelta Rprop RMSprop ASGD".split())
+def test_steps_on_the_cpu_cannot_be_captured(name):
+    said = []
+    for lib in (torch, rushlight):
+        parameter = lib.nn.Parameter(lib.ones(2))
+        optimizer = getattr(lib.optim, name)([parameter], capturable=True)
+        optimizer.step()  # nothing has a gradient
+        parameter.grad = lib.ones(2)
+        with pytest.raises(AssertionError, match="If capturable=True") as caught:
+            optimizer.step()
+        said.append(str(caught.value))
+    assert said[0] == said[1]

@@ -48,7 +48,7 @@ def _check_names(module, tensors):
 
 
 def _swap(module, path, tensor):
-    """Put tensor in the place of what path names; returns what undoes that."""
+    """Put tensor in the place of what path names; returns what undoes that, and the table that holds it."""
     prefix, _, name = path.rpartition(".")
     owner = module.get_submodule(prefix)
     if not isinstance(tensor, torch.Tensor) and tensor is not None:
@@ -56,20 +56,21 @@ def _swap(module, path, tensor):
     for table in (owner._parameters, owner._buffers):
         if name in table:
             before, table[name] = table[name], tensor
-            return table.__setitem__, (name, before)
+            return table.__setitem__, (name, before), table
     if not hasattr(owner, name):
         # A name of nothing in the module changes nothing, beyond the call.
         object.__setattr__(owner, name, tensor)
-        return object.__delattr__, (owner, name)
+        return object.__delattr__, (owner, name), None
     before = getattr(owner, name)
     if not isinstance(before, torch.Tensor):
-        raise TypeError(f"{before} is not an instance of torch.Tensor")
+        raise TypeError(f"attribute `{path}`: {before} is not an instance of torch.Tensor")
     object.__setattr__(owner, name, tensor)
-    return object.__setattr__, (owner, name, before)
+    return object.__setattr__, (owner, name, before), None
 
 
 @contextlib.contextmanager
 def _reparametrize_module(module, tensors, tie_weights=False, strict=False):
+    given = tensors
     if tie_weights:
         tensors = _with_ties(module, tensors)
     if strict:
@@ -77,10 +78,12 @@ def _reparametrize_module(module, tensors, tie_weights=False, strict=False):
     undo = []
     try:
         for path, tensor in tensors.items():
-            undo.append(_swap(module, path, tensor))
+            undo.append((path, *_swap(module, path, tensor)))
         yield
     finally:
-        for restore, args in reversed(undo):
+        for path, restore, args, table in reversed(undo):
+            if table is not None and path in given:  # what the module assigned anew goes to the caller
+                given[path] = table.get(args[0], given[path])
             restore(*args)
 
 

@@ -1,16 +1,10 @@
 """`torch.while_loop`, as a plain loop."""
 
 import rushlight
+from rushlight._higher_order_ops._parts import describe
 from rushlight.utils import _pytree
 
 __all__ = ["while_loop"]
-
-
-def _describe(leaves):
-    return [
-        (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, rushlight.Tensor) else type(leaf)
-        for leaf in leaves
-    ]
 
 
 def while_loop(cond_fn, body_fn, carried_inputs):
@@ -24,7 +18,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         raise RuntimeError(f"carried_inputs must be a tuple or list but got {type(carried_inputs)}")
     carried = tuple(carried_inputs)
     leaves, spec = _pytree.tree_flatten(carried)
-    kinds = _describe(leaves)
+    kinds = describe(leaves)
     while True:
         more = cond_fn(*carried)
         if isinstance(more, rushlight.Tensor):
@@ -41,7 +35,7 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         result = body_fn(*carried)
         carried = tuple(result) if isinstance(result, (tuple, list)) else (result,)
         leaves, now = _pytree.tree_flatten(carried)
-        if now != spec or _describe(leaves) != kinds:
+        if now != spec or describe(leaves) != kinds:
             raise RuntimeError(
-                f"while_loop: body_fn must return what it takes, {kinds}, but returned {_describe(leaves)}"
+                f"while_loop: body_fn must return what it takes, {kinds}, but returned {describe(leaves)}"
             )

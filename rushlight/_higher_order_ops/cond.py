@@ -1,0 +1,37 @@
+"""`torch.cond`: one of two functions, by a value."""
+
+import rushlight
+from rushlight.utils import _pytree
+
+__all__ = ["cond"]
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """``true_fn(*operands)`` where `pred` is true, else ``false_fn(*operands)``.
+
+    Under vmap, where each example has a `pred` of its own, both are computed and chosen from.
+
+    Args:
+        pred: a bool, or a tensor of one element.
+        operands: a tuple or list of what the functions take.
+    """
+    if not isinstance(pred, (bool, rushlight.Tensor, rushlight.SymBool)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, rushlight.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError(f"Expect operands to be a tuple or list, but got {operands}.")
+    if isinstance(pred, rushlight.Tensor) and rushlight._C._functorch.is_batchedtensor(pred):
+        return _both(pred.reshape(()), true_fn(*operands), false_fn(*operands))
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _both(pred, one, other):
+    (ones, spec), (others, same) = _pytree.tree_flatten(one), _pytree.tree_flatten(other)
+    if spec != same:
+        raise RuntimeError(f"cond: both branches must return the same structure, but got {spec} and {same}")
+    return _pytree.tree_unflatten(
+        [rushlight.where(pred, a, b) for a, b in zip(ones, others, strict=True)], spec
+    )
