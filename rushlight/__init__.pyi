@@ -10,6 +10,7 @@ from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
+from rushlight import _higher_order_ops as _higher_order_ops
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library
 from rushlight import _ops as _ops
@@ -166,7 +167,6 @@ from rushlight._helpers import sym_sqrt as sym_sqrt
 from rushlight._helpers import SymBool as SymBool
 from rushlight._helpers import SymFloat as SymFloat
 from rushlight._helpers import SymInt as SymInt
-from rushlight._helpers import cond as cond
 from rushlight._helpers import get_device_module as get_device_module
 from rushlight._helpers import is_distributed as is_distributed
 from rushlight._helpers import resolve_conj as resolve_conj
@@ -278,13 +278,20 @@ from rushlight._more_functions import sym_constrain_range as sym_constrain_range
 from rushlight._more_functions import sym_constrain_range_for_size as sym_constrain_range_for_size
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
+from rushlight.jit._graph import Block as Block
+from rushlight.jit._graph import Graph as Graph
+from rushlight.jit._graph import JitType as JitType
+from rushlight.jit._graph import Node as Node
+from rushlight.jit._graph import TensorType as TensorType
+from rushlight.jit._graph import Value as Value
 from rushlight.torch_version import TorchVersion as TorchVersion
 from rushlight._streams import AcceleratorError as AcceleratorError
 from rushlight._streams import Event as Event
 from rushlight._streams import Stream as Stream
 from rushlight._dispatch_keys import DispatchKey as DispatchKey
 from rushlight._dispatch_keys import DispatchKeySet as DispatchKeySet
-from rushlight._while_loop import while_loop as while_loop
+from rushlight._higher_order_ops import while_loop as while_loop
+from rushlight._higher_order_ops import cond as cond
 from rushlight.utils.summary import summary as summary
 from rushlight._C import OutOfMemoryError as OutOfMemoryError
 from rushlight._C import dtype as dtype
