@@ -24,7 +24,7 @@ __all__ = [
     "MultiplicativeLR",
     "OneCycleLR",  # noqa: F822
     "PolynomialLR",
-    "ReduceLROnPlateau",
+    "ReduceLROnPlateau",  # noqa: F822
     "SequentialLR",
     "StepLR",
 ]
@@ -434,7 +434,7 @@ class SequentialLR(_Composite):
                 raise TypeError(
                     f"SequentialLR at index {i} should have `optimizer` as its attribute, got {scheduler}."
                 )
-            if isinstance(scheduler, ReduceLROnPlateau):
+            if getattr(scheduler, "_takes_measure", False):
                 raise ValueError(
                     "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional "
                     f"kwargs to be specified when calling `step`, but got one at index {i} in the given "
@@ -481,7 +481,7 @@ class ChainedScheduler(_Composite):
             )
         optimizer = optimizer or schedulers[0].optimizer
         for i, scheduler in enumerate(schedulers):
-            if isinstance(scheduler, ReduceLROnPlateau):
+            if getattr(scheduler, "_takes_measure", False):
                 raise ValueError(
                     "ChainedScheduler does not support `ReduceLROnPlateau` scheduler as it requires "
                     f"additional kwargs to be specified when calling `step`, but got one at index {i} in the "
@@ -499,113 +499,15 @@ class ChainedScheduler(_Composite):
         self._note_lr()
 
 
-class ReduceLROnPlateau(LRScheduler):
-    """Multiply the rate by ``factor`` when a measure has not improved for ``patience`` epochs."""
-
-    def __init__(
-        self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
-        if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
-        self.factor = factor
-        _check_optimizer(optimizer)
-        self.optimizer = optimizer
-        if isinstance(min_lr, (list, tuple)):
-            if len(min_lr) != len(optimizer.param_groups):
-                raise ValueError(f"expected {len(optimizer.param_groups)} min_lrs, got {len(min_lr)}")
-            self.default_min_lr = None
-            self.min_lrs = list(min_lr)
-        else:
-            self.default_min_lr = min_lr
-            self.min_lrs = [min_lr] * len(optimizer.param_groups)
-        self.patience = patience
-        self.cooldown = cooldown
-        self.eps = eps
-        self.last_epoch = 0
-        self._note_lr()
-        if mode not in ("min", "max"):
-            raise ValueError(f"mode {mode} is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        self.mode_worse = math.inf if mode == "min" else -math.inf
-        self.mode = mode
-        self.threshold = threshold
-        self.threshold_mode = threshold_mode
-        self._reset()
-
-    def _reset(self):
-        self.best = self.mode_worse
-        self.cooldown_counter = 0
-        self.num_bad_epochs = 0
-
-    def step(self, metrics, epoch=None):
-        """Take in the measure of an epoch."""
-        value = float(metrics)
-        if epoch is None:
-            epoch = self.last_epoch + 1
-        else:
-            _warn(EPOCH_DEPRECATION_WARNING)
-        self.last_epoch = epoch
-        if self._is_better(value, self.best):
-            self.best = value
-            self.num_bad_epochs = 0
-        else:
-            self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
-        if self.num_bad_epochs > self.patience:
-            self._reduce_lr(epoch)
-            self.cooldown_counter = self.cooldown
-            self.num_bad_epochs = 0
-        self._note_lr()
-
-    def _reduce_lr(self, epoch):
-        groups = self.optimizer.param_groups
-        if len(groups) != len(self.min_lrs):
-            if self.default_min_lr is None:
-                raise RuntimeError(
-                    f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
-                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new "
-                    "param group being added to the optimizer. Please modify the `min_lrs` field to match "
-                    "the length of the `optimizer` param groups."
-                )
-            self.min_lrs = [self.default_min_lr] * len(groups)
-        for group, least in zip(groups, self.min_lrs):
-            old = float(group["lr"])
-            new = max(old * self.factor, least)
-            if old - new > self.eps:
-                _set_lr(group, new)
-
-    @property
-    def in_cooldown(self):
-        return self.cooldown_counter > 0
-
-    def _is_better(self, value, best):
-        lower, sign = self.mode == "min", -1 if self.mode == "min" else 1
-        if self.threshold_mode == "rel":
-            bound = best * (1.0 + sign * self.threshold)
-        else:
-            bound = best + sign * self.threshold
-        return value < bound if lower else value > bound
-
-
-_MOVED = ("CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR")
+_CYCLIC = ("CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR")
 
 
 def __getattr__(name):
-    if name not in _MOVED:
+    if name in _CYCLIC:
+        from rushlight.optim import _cyclic_schedules as home
+    elif name == "ReduceLROnPlateau":
+        from rushlight.optim import _plateau_schedule as home
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from rushlight.optim import _cyclic_schedules
-
-    value = globals()[name] = getattr(_cyclic_schedules, name)
+    value = globals()[name] = getattr(home, name)
     return value
