@@ -5,6 +5,7 @@ import os
 import pickle
 import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 
 import rushlight
@@ -58,6 +59,7 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+_STORAGE = "storage"
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 
@@ -208,16 +210,19 @@ class _Saver:
         begins at."""
         key, (low, high) = _identity(storage), (n * dtype.itemsize for n in extent)
         if low < high:
-            before = self._extents.get(key, (low, high))
-            self._extents[key] = min(low, before[0]), max(high, before[1])
-        return self._range(storage)[0] // dtype.itemsize
+            before = self._extents.get(key)
+            self._extents[key] = (min(low, before[0]), max(high, before[1])) if before else (low, high)
+        cut = self._cuts.get(key)
+        return cut[0] // dtype.itemsize if cut else 0
 
     def persistent_id(self, obj):
         if not isinstance(obj, (TypedStorage, UntypedStorage)):
             return None
         storage, typed = obj.untyped(), isinstance(obj, TypedStorage)
         dtype = obj.dtype if typed else rushlight.uint8
-        key = _identity(storage) if storage.nbytes() else ("empty", len(self._kept))
+        key = identity = _identity(storage)
+        if not identity[1]:
+            key = "empty", len(self._kept)
         kind = _storage_class(dtype) if typed else UntypedStorage
         if self._dtypes.setdefault(key, kind) is not kind:
             raise RuntimeError(
@@ -226,7 +231,7 @@ class _Saver:
         number = self._numbers.setdefault(key, len(self._kept))
         if number == len(self._kept):
             self._kept.append(storage)
-        start, end = self._range(storage)
+        start, end = self._cuts.get(identity) or (0, identity[1])
         saved_id = "storage", kind, str(number), location_tag(storage), (end - start) // dtype.itemsize
         return (*saved_id, None) if self._legacy else saved_id  # None: a storage, not a view of one
 
@@ -297,7 +302,58 @@ _WRITTEN_AS = {"torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild
 
 
 class _Pickler(pickle._Pickler):
-    """Writes our names as PyTorch's, so that PyTorch finds its own classes in the file."""
+    """Writes our names as PyTorch's, so that PyTorch finds its own classes in the file.
+
+    Plain values and plain tensors take a short way: the general one asks three times for each number of a
+    tensor's sizes whether it is something special.
+    """
+
+    _plain = frozenset((str, int, float, bool, type(None), tuple, list, dict))
+
+    def save(self, obj, save_persistent_id=True):
+        kind, known = type(obj), self.memo.get(id(obj))
+        if known is not None:
+            self.write(self.get(known[0]))
+        elif kind in self._plain and self.proto < 4:
+            self.dispatch[kind](self, obj)
+        elif kind is rushlight.Tensor and self.proto == 2:
+            reduced = obj.__reduce_ex__(2)
+            if reduced[0] is _utils._rebuild_tensor_v2:
+                self._save_tensor(obj, *reduced)
+            else:
+                self.save_reduce(*reduced, obj=obj)
+        else:
+            super().save(obj, save_persistent_id)
+
+    def _save_tensor(self, tensor, rebuild, arguments):
+        """A call of `rebuild`, without memory for what cannot occur again."""
+        storage, offset, size, stride, requires_grad, _ = arguments
+        _, kind, number, location, count, *whole = self.persistent_id(storage)
+        write = self.write
+        self.save(rebuild)
+        write(pickle.MARK + pickle.MARK)
+        self.save(_STORAGE)
+        self.save(kind)
+        self.save_str(number)
+        self.save(sys.intern(location))
+        self.save_long(count)
+        write((pickle.NONE if whole else b"") + pickle.TUPLE + pickle.BINPERSID)
+        self.save_long(offset)
+        self._save_numbers(size)
+        self._save_numbers(stride)
+        write(pickle.NEWTRUE if requires_grad else pickle.NEWFALSE)
+        self.save(OrderedDict)
+        write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+        self.memoize(tensor)
+
+    def _save_numbers(self, numbers):
+        if not numbers:
+            self.write(pickle.EMPTY_TUPLE)
+            return
+        self.write(pickle.MARK)
+        for number in numbers:
+            self.save_long(number)
+        self.write(pickle.TUPLE)
 
     def reducer_override(self, obj):
         if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format))):

@@ -173,6 +173,10 @@ def _map_file(cls, filename, shared, nbytes):
 def _to_bytes(storage):
     from io import BytesIO
 
+    from rushlight import _pickled_storages
+
+    if (data := _pickled_storages.to_bytes(storage)) is not None:
+        return data
     buffer = BytesIO()
     rushlight.save(storage, buffer)
     return buffer.getvalue()
@@ -181,6 +185,10 @@ def _to_bytes(storage):
 def _load_from_bytes(data):
     from io import BytesIO
 
+    from rushlight import _pickled_storages
+
+    if (storage := _pickled_storages.from_bytes(data)) is not None:
+        return storage
     return rushlight.load(BytesIO(data), weights_only=False)
 
 
