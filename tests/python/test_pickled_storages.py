@@ -26,7 +26,7 @@ def test_pickled_storages_are_pytorchs():
 def test_damaged_pickled_storages_are_refused():
     _, (data,) = rushlight.tensor([1.0, 2.5])._typed_storage().__reduce__()
     for damaged in (data[:-1], data[:-9], data.replace(b"Float", b"Floot")):
-        with pytest.raises(Exception, match="load"):
+        with pytest.raises(Exception, match="load|FlootStorage"):
             rushlight.storage._load_from_bytes(damaged)
 
 
