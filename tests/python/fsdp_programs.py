@@ -8,10 +8,13 @@ from parallel_programs import Block, Net, assert_same, batches, join, loss_of, n
 import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
+from rushlight.distributed import checkpoint
 from rushlight.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     apply_activation_checkpointing,
     checkpoint_wrapper,
 )
+from rushlight.distributed.checkpoint import state_dict as states
+from rushlight.distributed.checkpoint.state_dict import StateDictOptions
 from rushlight.distributed.fsdp import (
     FSDPModule,
     FullStateDictConfig,
@@ -188,6 +191,69 @@ def _train_wrapped(model, xs, optimizer):
         norm = model.clip_grad_norm_(0.5)
         optimizer.step()
     return norm
+
+
+def checkpoints(rank, size, file, folder):
+    """Four ranks save, two and one load, however the model is spread there."""
+    join(rank, size, file)
+    reference = net()
+    own = _adam(reference)
+    train(reference, batches(), own)
+    if size == 4:
+        _save(rank, size, folder, reference)
+        dist.destroy_process_group()
+        return
+    for saved in ("sharded", "wrapped"):
+        for make in (_sharded, _wrapped, lambda model: model):
+            model = make(Net())
+            optimizer = _adam(model)
+            state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer)))
+            checkpoint.load(state, checkpoint_id=f"{folder}/{saved}")
+            states.set_state_dict(
+                model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
+            )
+            expected = net()
+            expected.load_state_dict(reference.state_dict())
+            plain = _adam(expected)
+            plain.load_state_dict(copy.deepcopy(own.state_dict()))
+            if size == 1 or isinstance(model, (FSDPModule, FSDP)):
+                train(model, _shares(rank, size), optimizer)
+                train(expected, batches(), plain)
+            whole_state = states.get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
+            assert_same(whole_state, expected.state_dict())
+    dist.destroy_process_group()
+
+
+def _wrapped(model):
+    return FSDP(model, auto_wrap_policy=_POLICY)
+
+
+def _save(rank, size, folder, reference):
+    for name, make in (("sharded", _sharded), ("wrapped", _wrapped)):
+        model = make(net())
+        optimizer = _adam(model)
+        train(model, _shares(rank, size), optimizer)
+        state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer)))
+        future = checkpoint.async_save(state, checkpoint_id=f"{folder}/{name}")
+        if name == "sharded":
+            with torch.no_grad():
+                for p in model.parameters():
+                    p.zero_()  # what is saved was copied before
+        index = future.result(60)
+        chunks = index.state_dict_metadata["model.embedding.weight"].chunks
+        assert [tuple(c.sizes) for c in chunks] == [(3, 10)] * 4
+        assert index.planner_data["model.head.bias"] == ("model", "head.bias")
+    full, optimizer_state = states.get_state_dict(
+        model, optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
+    )
+    assert bool(full) == bool(optimizer_state) == (rank == 0)
+    if rank == 0:
+        assert_same(full, reference.state_dict())
+    other = _sharded(Net())
+    states.set_model_state_dict(
+        other, full, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    )
+    assert_same(whole(other.state_dict()), reference.state_dict())
 
 
 _POLICY = ModuleWrapPolicy({Block})

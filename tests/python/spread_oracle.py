@@ -17,7 +17,7 @@ def _join(lib, rank, size, folder):
 def _program(rank, name, folder):
     lib = importlib.import_module(name)
     _join(lib, rank, 2, folder)
-    said = [_layouts(lib, 2), _training(lib, rank)]
+    said = [_layouts(lib, 2), _training(lib, rank), _checkpoint(lib, folder)]
     if rank == 0:
         with open(f"{folder}/{name}.json", "w") as stream:
             json.dump(said, stream)
@@ -103,6 +103,40 @@ def _training(lib, rank):
         said.append(repr(model))
         said += [[key, value.tolist()] for key, value in model.state_dict().items()]
     return said
+
+
+def _state(lib, values):
+    """A state with tensors spread and whole, nested values and an optimizer; zeros, or values to save."""
+    tensor = importlib.import_module(f"{lib.__name__}.distributed.tensor")
+    mesh = lib.distributed.init_device_mesh("cpu", (2,))
+    lib.manual_seed(1)
+    layer = lib.nn.Linear(3, 2)
+    optimizer = lib.optim.AdamW(layer.parameters(), lr=0.5)
+    layer(lib.ones(1, 3)).sum().backward()
+    optimizer.step()
+    cut = tensor.Shard(0 if values else 1)
+    return {
+        "spread": tensor.distribute_tensor(lib.arange(10.0).view(5, 2) * values, mesh, [cut]),
+        "nested": {
+            "half": lib.ones(2, dtype=lib.bfloat16) * values,
+            "n": 3 * values,
+            "list": [1, 2 * values],
+        },
+        "mixed": [lib.ones(2) * values, {"x": "text" * values}],
+        "optimizer": optimizer.state_dict(),
+    }
+
+
+def _checkpoint(lib, folder):
+    """Save; read what the other one saved, if it has."""
+    checkpoint = importlib.import_module(f"{lib.__name__}.distributed.checkpoint")
+    checkpoint.save(_state(lib, 1), checkpoint_id=f"{folder}/of_{lib.__name__}")
+    read = _state(lib, 0)
+    checkpoint.load(read, checkpoint_id=f"{folder}/of_rushlight")
+    spread, half = read["spread"].full_tensor().tolist(), read["nested"]["half"].tolist()
+    rest = [read["nested"]["n"], read["nested"]["list"], read["mixed"][0].tolist(), read["mixed"][1]["x"]]
+    states = [state["exp_avg"].tolist() for state in read["optimizer"]["state"].values()]
+    return [spread, half, rest, states, read["optimizer"]["param_groups"][0]["lr"]]
 
 
 if __name__ == "__main__":

@@ -131,6 +131,6 @@ def test_checkpoints_of_one_process(tmp_path):
     writer = checkpoint.FileSystemWriter(folder, overwrite=False)
     with pytest.raises(checkpoint.CheckpointException, match="holds a checkpoint already"):
         checkpoint.save({"x": 1}, storage_writer=writer)
-    (folder / ".metadata.json").write_text("{")
+    (folder / ".metadata").write_text("{")
     with pytest.raises(checkpoint.CheckpointException, match="damaged"):
         checkpoint.load({"x": 1}, checkpoint_id=folder)

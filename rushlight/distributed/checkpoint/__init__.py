@@ -3,6 +3,13 @@ wrapped."""
 
 from . import state_dict
 from .filesystem import CheckpointException, FileSystemReader, FileSystemWriter
+from .metadata import (
+    BytesStorageMetadata,
+    ChunkStorageMetadata,
+    Metadata,
+    TensorStorageMetadata,
+)
+from .optimizer import load_sharded_optimizer_state_dict
 from .planner import DefaultLoadPlanner, DefaultSavePlanner
-from .state_dict_loader import load
-from .state_dict_saver import save
+from .state_dict_loader import load, load_state_dict
+from .state_dict_saver import AsyncCheckpointerType, async_save, save

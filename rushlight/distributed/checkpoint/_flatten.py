@@ -1,14 +1,27 @@
-"""Nested state dicts as flat ones, and back."""
+"""Nested state dicts as flat ones, and back; names are PyTorch's."""
+
+from collections.abc import Mapping
+
+from ... import Tensor
+
+
+def _goes_on(value):
+    """Whether a list is taken apart: only for tensors and dicts within."""
+    if isinstance(value, Mapping):
+        return True
+    if not isinstance(value, list):
+        return False
+    return any(isinstance(entry, Tensor) or _goes_on(entry) for entry in value)
 
 
 def flatten(state, prefix=()):
-    """{path: leaf} of nested dicts and lists; a path is a tuple of keys."""
-    if isinstance(state, dict) and state:
-        items = state.items()
-    elif isinstance(state, (list, tuple)) and state and not prefix == ():
+    """{path: leaf} of nested dicts, and of lists with tensors or dicts; a path is a tuple of keys."""
+    if isinstance(state, Mapping):
+        items = ((str(key), value) for key, value in state.items())
+    elif _goes_on(state):
         items = enumerate(state)
     else:
-        return {prefix: state} if prefix else {}
+        return {prefix: state}
     flat = {}
     for key, value in items:
         flat |= flatten(value, (*prefix, key))
@@ -23,10 +36,35 @@ def name_of(path):
 def put(state, path, value):
     """Replace the leaf at a path."""
     for key in path[:-1]:
-        state = state[key]
-    if isinstance(state, tuple):
-        raise TypeError(f"the value at {name_of(path)} lies in a tuple, which cannot be changed; use a list")
-    state[path[-1]] = value
+        state = state[_key(state, key)]
+    state[_key(state, path[-1])] = value
+
+
+def _key(state, key):
+    """The key itself, where a path has its text."""
+    if isinstance(state, list) or key in state:
+        return key
+    return next(own for own in state if str(own) == key)
+
+
+def nested(flat):
+    """Nested dicts and lists from {path: leaf}."""
+    root: dict = {}
+    for path, value in flat.items():
+        at = root
+        for key in path[:-1]:
+            at = at.setdefault(key, {})
+        at[path[-1]] = value
+    return _lists(root)
+
+
+def _lists(value):
+    if not isinstance(value, dict):
+        return value
+    made = {key: _lists(item) for key, item in value.items()}
+    if made and all(isinstance(key, int) for key in made):
+        return [made[key] for key in sorted(made)]
+    return made
 
 
 def with_states(state):

@@ -13,6 +13,7 @@ from ...nn.parallel import DistributedDataParallel
 from .._initialize import get_rank, is_initialized
 from .._messages import broadcast_object_list
 from ..algorithms._checkpoint.checkpoint_wrapper import ActivationWrapper
+from . import _spread_states as spread
 
 __all__ = [
     "StateDictOptions",
@@ -80,6 +81,9 @@ def _tensor_at(model, name):
 
 
 def _offloaded(value, options):
+    """The value as it is wanted: whole, on the CPU, with memory of its own."""
+    if options.full_state_dict:
+        value = spread.whole(value)
     return value.cpu() if options.cpu_offload and hasattr(value, "cpu") else value
 
 
@@ -91,6 +95,10 @@ def _leaves_out(options):
 def get_model_state_dict(model, *, submodules=None, options=None) -> dict:
     """The model's state dict with the plain model's names."""
     options = options or StateDictOptions()
+    if spread.is_wrapped(model):
+        state = spread.wrapped_state(model, options)
+        return {} if _leaves_out(options) else state
+    spread.reshard(model)
     chosen = None if submodules is None else {id(m) for s in submodules for m in s.modules()}
     persistent = set(_plain_persistent(model))
     result = {}
@@ -127,6 +135,9 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     Raises RuntimeError for names and shapes that do not fit, as `load_state_dict` does."""
     options = options or StateDictOptions()
     state = _from_rank_0(model_state_dict, options)
+    if spread.is_wrapped(model):
+        return spread.load_wrapped(model, state, options)
+    spread.reshard(model)
     wrapped = {plain: name for name, plain in _plain_names(model).items()}
     missing = [p for p in _plain_persistent(model) if p not in state]
     unexpected = [key for key in state if key not in wrapped]
@@ -142,14 +153,14 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     with no_grad():
         for key, value in state.items():
             if key in wrapped:
-                _tensor_at(model, wrapped[key]).copy_(value)
+                spread.copy(_tensor_at(model, wrapped[key]), value)
     return _IncompatibleKeys(missing, unexpected)
 
 
 def _from_rank_0(state, options):
     if not options.broadcast_from_rank0:
         return state
-    holder = [state]
+    holder = [spread.wholes(state) if get_rank() == 0 else None]
     broadcast_object_list(holder, 0)
     return holder[0]
 
@@ -165,9 +176,16 @@ def _names_of_parameters(model):
 def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None) -> dict:
     """{"state": {name: ...}, "param_groups": [{"params": names, ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
+    if spread.is_wrapped(model):
+        result = spread.wrapped_optimizer_state(model, _optimizers(optimizers), options)
+        if _leaves_out(options):
+            return {}
+        return _flattened(result) if options.flatten_optimizer_state_dict else result
+    spread.reshard(model)
     names = _names_of_parameters(model)
-    result: dict = {"state": {}, "param_groups": []}
+    result = {"state": {}, "param_groups": []}
     for optimizer in _optimizers(optimizers):
+        spread.make_state(optimizer)
         for parameter, state in optimizer.state.items():
             kept = {key: _offloaded(value, options) for key, value in state.items()}
             result["state"][names[id(parameter)]] = kept
@@ -209,6 +227,10 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
     Raises KeyError for a parameter that the state does not know."""
     options = options or StateDictOptions()
     state = _from_rank_0(optim_state_dict, options)
+    if spread.is_wrapped(model):
+        spread.load_wrapped_optimizer(model, _optimizers(optimizers), state)
+        return
+    spread.reshard(model)
     names = _names_of_parameters(model)
     for optimizer in _optimizers(optimizers):
         nested = state if "param_groups" in state else _unflattened(state, optimizer, names)
@@ -223,7 +245,9 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
                 )
             indices = range(number, number + len(members))
             numbered |= {
-                i: nested["state"][name] for i, name in zip(indices, members) if name in nested["state"]
+                i: spread.laid_out_as(p, nested["state"][name])
+                for i, name, p in zip(indices, members, group["params"])
+                if name in nested["state"]
             }
             options_of_group = {key: value for key, value in saved.items() if key != "params"}
             groups.append({**options_of_group, "params": list(indices)})

@@ -200,11 +200,6 @@ class DTensor(torch.Tensor):
         """How the tensor lies, for each dimension of the mesh."""
         return self._spec.placements
 
-    def __create_write_items__(self, fqn, object):
-        from rushlight.distributed.checkpoint.planner_helpers import _create_write_items_for_dtensor
-
-        return [_create_write_items_for_dtensor(fqn, object)]
-
     def __create_chunk_list__(self):
         from rushlight.distributed.checkpoint.planner_helpers import _create_chunk_from_dtensor
 
