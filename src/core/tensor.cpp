@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/hidden_layout.h"
 #include "core/sparse.h"
 
 namespace rushlight {
@@ -31,6 +32,8 @@ void TensorImpl::destroy(TensorImpl* t) {
 
 void* TensorImpl::no_data() const {
   if (numel == 0 || !storage || storage->nbytes() == 0) return nullptr;
+  reveal_layout(*storage);
+  if (std::byte* start = storage->data()) return start + offset * static_cast<int64_t>(element_size(dtype));
   throw NoData(device.is_meta() ? "Cannot read a meta tensor: it has no data"
                                 : "Cannot access data pointer of Tensor that doesn't have storage");
 }
@@ -224,7 +227,10 @@ void resize_tensor(const Tensor& t, IntList sizes) {
   RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(t.storage_offset() + numel), t.itemsize(), &end) &&
                end <= INT64_MAX,
            "Storage size calculation overflowed with sizes=", sizes);
-  if (numel && t->storage->nbytes() < end) t->storage->resize(end);
+  if (numel && t->storage->nbytes() < end) {
+    reveal_layout(*t->storage);
+    t->storage->resize(end);
+  }
   t->set_contiguous(sizes);
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/hidden_layout.h"
 #include "core/parallel.h"
 #include "cpu/iterator.h"
 #include "cpu/loops.h"
@@ -84,7 +85,15 @@ void clear(void* data, size_t nbytes) {
   });
 }
 
+namespace {
+// Note [Hidden layouts]
+[[maybe_unused]] const bool orders_images =
+    (put_in_order = [](const Tensor& image, const Tensor& plain) { copy(plain, image); }, true);
+}  // namespace
+
 void copy(const Tensor& out, const Tensor& source) {
+  if (!source.has_data() && has_hidden_layout(source)) [[unlikely]]
+    return copy(out, image_of(source));
   if (out.dtype() == source.dtype() && out->sizes == source->sizes && out->strides == source->strides &&
       is_non_overlapping_and_dense(out)) {
     bool forward = true;

@@ -1,6 +1,9 @@
 #include "ops/conv.h"
 
+#include "core/hidden_layout.h"
 #include "cpu/conv.h"
+#include "cpu/conv_onednn.h"
+#include "cpu/depthwise.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -20,8 +23,18 @@ MemoryFormat format_of(const Tensor& t) {
 bool wants_channels_last(const Tensor& image, const Tensor& weight) {
   return is_channels_last(image) || (image.dim() >= 4 && is_channels_last(weight));
 }
+// Whether images of this convolution, plain to the user, are computed with their channels last and hide it.
+// Note [Hidden layouts]
+// Depthwise convolutions have a kernel of their own for planes.
+bool hide_layout_of(cpu::ConvShape& s, const Tensor& image) {
+  const bool hides = s.spatial == 2 && !s.channels_last && cpu::onednn_convolves(s) && s.output_numel() &&
+                     (has_hidden_layout(image) || !cpu::depthwise_convolves(s));
+  s.channels_last |= hides;
+  return hides;
+}
+// The operand as the kernel wants it, taken as it lies where its layout is hidden.
 Tensor laid_out(const Tensor& t, bool channels_last) {
-  return contiguous(t, channels_last ? format_of(t) : MemoryFormat::Contiguous);
+  return contiguous(channels_last ? image_of(t) : t, channels_last ? format_of(t) : MemoryFormat::Contiguous);
 }
 Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
   return empty_tensor(sizes, like.dtype(), like.device(),
@@ -134,14 +147,14 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
   if (is_narrow(grad))
     return narrowed(
         input_gradient(widened(grad), widened(weight), input_sizes, stride, padding, dilation, groups));
-  const bool last = wants_channels_last(grad, weight);
-  Tensor result = empty_image(input_sizes, grad, last);
-  if (!result.is_cpu()) return result;
-  const Tensor g = laid_out(grad, last), w = contiguous(weight, MemoryFormat::Contiguous);
-  cpu::conv_input_gradient(
-      make_shape(grad.dtype(), input_sizes, w.sizes(), g.sizes(), stride, padding, dilation, groups, last),
-      g.data_ptr(), w.data_ptr(), result.data_ptr());
-  return result;
+  cpu::ConvShape s = make_shape(grad.dtype(), input_sizes, weight.sizes(), grad.sizes(), stride, padding,
+                                dilation, groups, wants_channels_last(grad, weight));
+  if (!grad.is_cpu()) return empty_image(input_sizes, grad, s.channels_last);
+  const bool hidden = hide_layout_of(s, grad);
+  const Tensor result = empty_image(input_sizes, grad, s.channels_last);
+  const Tensor g = laid_out(grad, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
+  cpu::conv_input_gradient(s, g.data_ptr(), w.data_ptr(), result.data_ptr());
+  return hidden ? hide_layout(result) : result;
 }
 
 Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& weight, const Tensor& bias,
@@ -168,15 +181,15 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   if (is_narrow(input))
     return narrowed(convolution_kernel(call, widened(input), widened(weight), widened(bias), stride, padding,
                                        dilation, transposed, output_padding, groups));
-  const bool last = wants_channels_last(input, weight);
-  Tensor result = empty_image(sizes, input, last);
-  if (!result.is_cpu()) return result;
-  const Tensor x = laid_out(input, last), w = contiguous(weight, MemoryFormat::Contiguous);
+  cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
+                                g.dilation, groups, wants_channels_last(input, weight));
+  if (!input.is_cpu()) return empty_image(sizes, input, s.channels_last);
+  const bool hidden = hide_layout_of(s, input);
+  const Tensor result = empty_image(sizes, input, s.channels_last);
+  const Tensor x = laid_out(input, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
-  cpu::conv_forward(
-      make_shape(x.dtype(), x.sizes(), w.sizes(), sizes, g.stride, g.padding, g.dilation, groups, last),
-      x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
-  return result;
+  cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
+  return hidden ? hide_layout(result) : result;
 }
 
 Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes,
@@ -190,13 +203,13 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
   if (is_narrow(grad))
     return narrowed(conv_weight_gradient_kernel(call, widened(grad), widened(input), weight_sizes, stride,
                                                 padding, dilation, groups));
-  const bool last = wants_channels_last(input, grad);
   Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
   if (!result.is_cpu()) return result;
-  const Tensor g = laid_out(grad, last), x = laid_out(input, last);
-  cpu::conv_weight_gradient(
-      make_shape(grad.dtype(), x.sizes(), weight_sizes, g.sizes(), stride, padding, dilation, groups, last),
-      g.data_ptr(), x.data_ptr(), result.data_ptr());
+  cpu::ConvShape s = make_shape(grad.dtype(), input.sizes(), weight_sizes, grad.sizes(), stride, padding,
+                                dilation, groups, wants_channels_last(input, grad));
+  hide_layout_of(s, has_hidden_layout(input) ? input : grad);
+  const Tensor g = laid_out(grad, s.channels_last), x = laid_out(input, s.channels_last);
+  cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/hidden_layout.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
@@ -110,9 +111,22 @@ Tensor empty_in_format(const Tensor& like, DType dtype, Device device, MemoryFor
   return empty_strided_tensor(like.sizes(), strides, dtype, device);
 }
 
+// A copy of what self hides, hidden in turn. Note [Hidden layouts]
+Tensor copy_of_image(const Tensor& self, DType dtype) {
+  const Tensor copy = empty_tensor(self.sizes(), dtype, self.device(), MemoryFormat::ChannelsLast);
+  cpu::copy(copy, image_of(self));
+  return hide_layout(copy);
+}
+bool copies_image(const Tensor& self, std::optional<MemoryFormat> format) {
+  return !self.has_data() && format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve &&
+         has_hidden_layout(self);
+}
+
 Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice device,
                       std::optional<MemoryFormat> format) {
   const Device target = device.value_or(self.device());
+  if (target.is_cpu() && copies_image(self, format)) [[unlikely]]
+    return copy_of_image(self, dtype.value_or(self.dtype()));
   const Tensor out =
       empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   if (out.is_cpu()) {
@@ -123,6 +137,8 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
 }
 
 Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat> format) {
+  if (copies_image(self, format)) [[unlikely]]
+    return copy_of_image(self, self.dtype());
   const Tensor out =
       empty_in_format(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
   if (out.is_cpu()) cpu::copy(out, self);

@@ -1,5 +1,6 @@
 #include "ops/join.h"
 
+#include "core/hidden_layout.h"
 #include "cpu/cat.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -101,6 +102,16 @@ void cat_strided(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
+// The operands as they lie, if all hide their layout. Note [Hidden layouts]
+std::vector<Tensor> images_of(TensorList tensors) {
+  std::vector<Tensor> images;
+  for (const Tensor& t : tensors) {
+    if (t.has_data() || !has_hidden_layout(t)) return {};
+    images.push_back(image_of(t));
+  }
+  return images;
+}
+
 Tensor cat_kernel(const Call& call, TensorList tensors, int64_t dim) {
   const JoinPlan plan = plan_cat(tensors, dim);
   for (size_t i = 0; call.out && i < tensors.size(); ++i)
@@ -111,6 +122,11 @@ Tensor cat_kernel(const Call& call, TensorList tensors, int64_t dim) {
              i);
   checked_numel(plan.sizes);
   const Device device = tensors[0].device();
+  if (const std::vector<Tensor> images = images_of(tensors); !images.empty() && plan.sizes.size() == 4) {
+    const Tensor out = empty_tensor(plan.sizes, plan.dtype, device, MemoryFormat::ChannelsLast);
+    cat_strided(images, plan.dim, out);
+    return hide_layout(out);
+  }
   if (plan.channels_last) {
     const auto format = plan.sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
     const Tensor out = empty_tensor(plan.sizes, plan.dtype, device, format);

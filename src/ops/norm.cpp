@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/hidden_layout.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/norm_common.h"
@@ -210,14 +211,21 @@ struct Channels {
   Tensor x;
   cpu::ChannelShape shape;
   MemoryFormat format = MemoryFormat::Contiguous;
+  bool hidden = false;  // Note [Hidden layouts]
+
+  Tensor finished(const Tensor& result) const {
+    return hidden && result.defined() ? hide_layout(result) : result;
+  }
 };
 Channels channels_of(const Tensor& t, std::optional<MemoryFormat> wanted = std::nullopt) {
   Channels c;
+  c.hidden = has_hidden_layout(t);
+  const Tensor image = image_of(t);
   if (wanted)
     c.format = *wanted;
-  else if (is_channels_last(t))
+  else if (c.hidden || is_channels_last(image))
     c.format = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-  c.x = t.is_contiguous(c.format) ? t : contiguous(t, c.format);
+  c.x = image.is_contiguous(c.format) ? image : contiguous(image, c.format);
   c.shape.channels = t->sizes[1];
   const int64_t rest = c.shape.channels ? t.numel() / c.shape.channels : 0;
   const bool last = c.format != MemoryFormat::Contiguous || t.dim() == 2;
@@ -310,7 +318,7 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   }
   if (input.numel())
     kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
-  return {y, kept(mean), kept(rstd)};
+  return {c.finished(y), kept(mean), kept(rstd)};
 }
 
 ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
@@ -329,7 +337,7 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
                           {g.x.data_ptr(), c.x.data_ptr(), pointer_or_null(w), mean.data_ptr(),
                            rstd.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)},
                           training);
-  return {gx, gw, gb};
+  return {c.finished(gx), gw, gb};
 }
 
 // Every dimension but the channels, and a vector of channels made to broadcast against `dim` dimensions.

@@ -1,5 +1,10 @@
 #include "ops/pointwise_family.h"
 
+#include <optional>
+#include <vector>
+
+#include "core/hidden_layout.h"
+#include "cpu/copy.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
 
@@ -47,6 +52,57 @@ constexpr uint32_t kUnusual = kNotCpu | kWrappedNumber;
 
 const PointwiseSpec& spec_of(const Call& call) {
   return *static_cast<const PointwiseSpec*>(call.op.family_data);
+}
+
+// Whether an operand may have a hidden layout: none with memory has.
+bool maybe_hidden(const Tensor& t) { return !t.has_data(); }
+bool maybe_hidden(Inputs inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return maybe_hidden(*t); });
+}
+
+Tensor with_channels_last(const Tensor& t) {
+  const Tensor image = empty_tensor(t.sizes(), t.dtype(), t.device(), MemoryFormat::ChannelsLast);
+  cpu::copy(image, t);
+  return image;
+}
+
+// What the kernel sees instead of operands with hidden layouts; nothing where it must compute in plain
+// layout.
+struct ImageOperands {
+  std::vector<Tensor> tensors;
+  Tensor out;
+};
+std::optional<ImageOperands> image_operands(const Call& call, Inputs inputs) {
+  const auto hidden =
+      std::find_if(inputs.begin(), inputs.end(), [](const Tensor* t) { return has_hidden_layout(*t); });
+  if (hidden == inputs.end() || common_shape(inputs) != (**hidden)->sizes) return std::nullopt;
+  const IntList sizes = (*hidden)->sizes();
+  ImageOperands found;
+  if (call.out) {
+    if (!has_hidden_layout(*call.out) || call.out->sizes() != sizes) return std::nullopt;
+    found.out = image_of(*call.out);
+  }
+  for (const Tensor* t : inputs) {
+    const bool whole = t->sizes() == sizes && !has_internal_overlap(*t);  // not expanded
+    if (whole && has_hidden_layout(*t))
+      found.tensors.push_back(image_of(*t));
+    else if (!t->has_data() || (whole && !t->is_contiguous()))
+      return std::nullopt;  // a part of hidden memory, or strides that the user chose
+    else
+      found.tensors.push_back(whole ? with_channels_last(*t) : *t);
+  }
+  return found;
+}
+
+// f(call, operands) on images, whose result is hidden in turn. Note [Hidden layouts]
+template <class F>
+std::optional<Tensor> compute_on_images(const Call& call, Inputs inputs, F&& f) {
+  const auto operands = image_operands(call, inputs);
+  if (!operands) return std::nullopt;
+  const Call inner{call.op, call.out ? &operands->out : nullptr, call.inplace};
+  const Tensor result = f(inner, operands->tensors);
+  if (call.out) return result.is_same(operands->out) ? *call.out : result;
+  return hide_layout(result.is_contiguous(MemoryFormat::ChannelsLast) ? result : with_channels_last(result));
 }
 
 }  // namespace
@@ -111,6 +167,15 @@ Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
 
 Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
                std::span<const Scalar> parameters) {
+  if (maybe_hidden(inputs)) [[unlikely]]
+    if (auto on_images =
+            compute_on_images(call, inputs, [&](const Call& inner, const std::vector<Tensor>& t) {
+              return inputs.size() == 1 ? compute(inner, formula, common, {&t[0]}, parameters)
+                     : inputs.size() == 2
+                         ? compute(inner, formula, common, {&t[0], &t[1]}, parameters)
+                         : compute(inner, formula, common, {&t[0], &t[1], &t[2]}, parameters);
+            }))
+      return *on_images;
   const DType type = compute_type(call.op, formula, common);
   const Tensor out = result(call, common_shape(inputs), cpu::result_type_of(formula, common), inputs);
   if (out.is_cpu()) cpu::run_formula(formula, type, out, span_of(inputs), parameters);
@@ -124,6 +189,12 @@ Tensor promoted(const Call& call, const PointwiseSpec& spec, Inputs inputs,
 
 Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self,
                   std::span<const Scalar> parameters) {
+  if (maybe_hidden(self)) [[unlikely]]
+    if (auto on_images =
+            compute_on_images(call, {&self}, [&](const Call& inner, const std::vector<Tensor>& t) {
+              return unary_with(inner, spec, t[0], parameters);
+            }))
+      return *on_images;
   const int type = static_cast<int>(self.dtype());
   if (spec.direct[type] && self.is_contiguous() && !(self->flags & kNotCpu) && straight_target(call, self)) {
     const Tensor out =
@@ -169,6 +240,12 @@ Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor
 
 Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a, const Tensor& b,
                    std::span<const Scalar> parameters) {
+  if (maybe_hidden(a) || maybe_hidden(b)) [[unlikely]]
+    if (auto on_images =
+            compute_on_images(call, {&a, &b}, [&](const Call& inner, const std::vector<Tensor>& t) {
+              return binary_with(inner, spec, t[0], t[1], parameters);
+            }))
+      return *on_images;
   auto plain = [&](const Tensor& t) {
     return (t->flags & (kContiguous | kUnusual)) == kContiguous && spec.direct[static_cast<int>(t.dtype())];
   };

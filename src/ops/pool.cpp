@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/hidden_layout.h"
 #include "cpu/pool.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -194,6 +195,14 @@ Tensor empty_pooled(IntList sizes, const Tensor& like, DType dtype, bool channel
                       format_of(static_cast<int64_t>(sizes.size()), channels_last));
 }
 
+// Results keep the layout that their input hides. Note [Hidden layouts]
+Tensor laid_out_as(const Tensor& input, const Tensor& result) {
+  return has_hidden_layout(input) ? hide_layout(result) : result;
+}
+std::tuple<Tensor, Tensor> laid_out_as(const Tensor& input, const std::tuple<Tensor, Tensor>& results) {
+  return {laid_out_as(input, std::get<0>(results)), laid_out_as(input, std::get<1>(results))};
+}
+
 std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
   const Dims sizes = pooled_sizes(input.sizes(), n, p);
   Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last),
@@ -213,7 +222,9 @@ std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, Int
   constexpr const char* who = max_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, dilation, ceil_mode);
   check_input(who, input, N);
-  return run_max(who, input, N, window_plan(who, input.sizes(), N, w, orders_channels_last(input, N)));
+  const Tensor image = image_of(input);
+  return laid_out_as(
+      input, run_max(who, image, N, window_plan(who, input.sizes(), N, w, orders_channels_last(image, N))));
 }
 
 template <int N>
@@ -221,8 +232,10 @@ std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input,
   constexpr const char* names[] = {"", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
   check_input(names[N], input, N);
   check_floating(names[N], input);
-  return run_max(names[N], input, N,
-                 adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(input, N)));
+  const Tensor image = image_of(input);
+  return laid_out_as(
+      input, run_max(names[N], image, N,
+                     adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(image, N))));
 }
 
 Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
@@ -248,9 +261,10 @@ Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const O
   const char* who = avg_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, IntList{1}, ceil_mode);
   check_input(who, input, N);
-  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, orders_channels_last(input, N), count_include_pad);
+  const Tensor image = image_of(input);
+  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N), count_include_pad);
   set_divisor(who, p, divisor);
-  return run_mean(who, input, N, p);
+  return laid_out_as(input, run_mean(who, image, N, p));
 }
 Tensor avg_pool1d_kernel(const Call& call, const Tensor& input, IntList kernel, const OptIntList& stride,
                          IntList padding, bool ceil_mode, bool count_include_pad) {
@@ -267,12 +281,14 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
   constexpr const char* names[] = {"", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
   check_input(names[N], input, N, false);
   check_floating(names[N], input);
-  if (pools_all(output_size, N) && is_floating(input.dtype()) && input.is_contiguous()) {
+  const Tensor image = image_of(input);
+  if (pools_all(output_size, N) && is_floating(input.dtype()) && image.is_contiguous()) {
     constexpr int64_t last[] = {-1, -2, -3};  // one plane is one row: a reduction
     return mean_dim(input, IntList(last, N), true, std::nullopt);
   }
-  return run_mean(names[N], input, N,
-                  adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(input, N)));
+  return laid_out_as(input, run_mean(names[N], image, N,
+                                     adaptive_plan(names[N], input.sizes(), N, output_size,
+                                                   orders_channels_last(image, N))));
 }
 
 // --- derivatives
@@ -308,15 +324,16 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
   check_gradient("max_pool_backward", grad, n);
   RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ",
            indices.sizes(), ", got ", grad.sizes());
-  const bool last = last_format(indices, n);
+  const Tensor where = image_of(indices), g = image_of(grad);
+  const bool last = last_format(where, n);
   Tensor result = zeros_pooled(input_sizes, grad, last);
   cpu::PoolPlan p = plan_of(input_sizes, n, last);
   set_axis_lengths(p, input_sizes, grad.sizes(), n);
   if (result.is_cpu() && grad.numel())
     cpu::pool_kernels(grad.dtype(), "max_pool_backward")
-        .max_backward(p, in_format(grad, last).data_ptr(), in_format(indices, last).data<int64_t>(),
+        .max_backward(p, in_format(g, last).data_ptr(), in_format(where, last).data<int64_t>(),
                       result.data_ptr());
-  return result;
+  return laid_out_as(indices, result);
 }
 
 Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::PoolPlan& p) {

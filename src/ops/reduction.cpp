@@ -2,6 +2,7 @@
 // extremes in reduction_extreme.cpp, moments and norms in reduction_moment.cpp.
 #include "ops/reduction.h"
 
+#include "core/hidden_layout.h"
 #include "cpu/reduce.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -84,7 +85,9 @@ Tensor accumulate(ReduceOp op, const Tensor& self, std::optional<uint64_t> dims,
                   const char* who, const cpu::ReduceParams& params) {
   const DType target = dtype.value_or(cpu::reduced_dtype(ReduceOp::Sum, self.dtype()));
   const DType inner = target == DType::Complex32 ? DType::Complex64 : target;
-  const Tensor x = cpu::reduced_dtype(op, self.dtype()) == inner ? self : to_dtype(self, inner);
+  // Note [Hidden layouts]: sums take the elements as they lie.
+  const Tensor image = self.has_data() ? self : image_of(self);
+  const Tensor x = cpu::reduced_dtype(op, self.dtype()) == inner ? image : to_dtype(image, inner);
   return to_dtype(dims ? reduce_dims(op, x, *dims, keepdim, who, params) : reduce_all(op, x, who, params),
                   target);
 }

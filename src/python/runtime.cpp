@@ -1,5 +1,6 @@
 // Threads, memory statistics and what the build contains.
 #include "core/cpu_allocator.h"
+#include "core/hidden_layout.h"
 #include "core/parallel.h"
 #include "python/parse.h"
 #include "python/types.h"
@@ -31,6 +32,8 @@ static PyObject* f_memory_stats(PyObject*, PyObject*) {
   });
 }
 
+static PyObject* f_revealed_layouts(PyObject*, PyObject*) { return PyLong_FromLongLong(revealed_layouts()); }
+
 static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
     Promotion promotion;
@@ -50,6 +53,8 @@ static PyMethodDef functions[] = {
     {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,
      "Gives idle memory back to the system; returns the bytes."},
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
+    {"_revealed_layouts", f_revealed_layouts, METH_NOARGS,
+     "How many images with a hidden layout had to be put in order."},
     {"_result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_result_type)), METH_FASTCALL,
      nullptr},
     {}};

@@ -1,5 +1,6 @@
 // Tensors of Python classes that compute elsewhere: they have a shape, a dtype and a device, and no data.
 #include "autograd/meta.h"
+#include "core/hidden_layout.h"
 #include "python/factory.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
@@ -97,7 +98,7 @@ PyObject* as_meta(PyObject*, PyObject* tensor) {
   return guard([&] {
     const Tensor& t = expect_tensor(tensor, "_as_meta(): argument");
     const Device meta{DeviceType::Meta};
-    if (t->storage && !t->storage->data()) return wrap(on_device(t, meta));
+    if (t->storage && !t.has_data() && !has_hidden_layout(t)) return wrap(on_device(t, meta));
     Tensor hollow = on_device(t, meta);  // real memory stays where it is
     hollow->storage = StorageImpl::allocate(t->storage ? t->storage->nbytes() : 0, meta);
     return wrap(std::move(hollow));
