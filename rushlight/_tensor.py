@@ -11,14 +11,7 @@ __all__ = ["Tensor"]
 
 def _overridable(method):
     """A method written in Python that asks ``__torch_function__`` first, as those written in C do."""
-
-    @functools.wraps(method)
-    def overridable(self, *args, **kwargs):
-        if _has_torch_function_unary(self):
-            return _C._handle_torch_function(overridable, (self,), self, *args, **kwargs)
-        return method(self, *args, **kwargs)
-
-    return overridable
+    return _C._overridable(method, False)
 
 
 def _convert(result, cls):

@@ -221,9 +221,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         dims = (-2, -1) if dim is None else dim
         result = torch.linalg.matrix_norm(input, "nuc", dims, keepdim)
     else:
-        order = 2.0 if p in ("fro", None) else p
-        result = torch.linalg.vector_norm(input, order, dim, keepdim)
-    return _stored(result, out)
+        order = 2.0 if p == "fro" or p is None else p
+        result = torch._C._linalg.vector_norm(input, order, dim, keepdim)
+    return result if out is None else _stored(result, out)
 
 
 _nonzero = torch._C._VariableFunctions.nonzero

@@ -15,26 +15,12 @@ __all__ = [
 _set_grad_enabled, is_grad_enabled = _C._set_grad_enabled, _C.is_grad_enabled
 
 
-class no_grad(_NoParamDecoratorContextManager):
+class no_grad(_C._NoGrad, _NoParamDecoratorContextManager):
     """Nothing is recorded inside: results do not require gradients. A context manager and a decorator."""
 
-    def __enter__(self):
-        self.prev = is_grad_enabled()
-        _set_grad_enabled(False)
 
-    def __exit__(self, exc_type, exc_value, traceback):
-        _set_grad_enabled(self.prev)
-
-
-class enable_grad(_NoParamDecoratorContextManager):
+class enable_grad(_C._EnableGrad, _NoParamDecoratorContextManager):
     """Operations are recorded inside, also within ``no_grad``. A context manager and a decorator."""
-
-    def __enter__(self):
-        self.prev = is_grad_enabled()
-        _set_grad_enabled(True)
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        _set_grad_enabled(self.prev)
 
 
 class set_grad_enabled(_DecoratorContextManager):

@@ -303,13 +303,19 @@ class Optimizer:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients of all parameters, or fill them with zeros when ``set_to_none`` is false."""
-        with _profiled(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
-            for group in self.param_groups:
-                for p in group["params"]:
-                    if set_to_none:
-                        p.grad = None
-                    elif p.grad is not None:
-                        _zero_in_place(p.grad)
+        if rushlight._C._profiler_enabled():
+            with _profiled(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
+                return self._clear_gradients(set_to_none)
+        return self._clear_gradients(set_to_none)
+
+    def _clear_gradients(self, set_to_none):
+        for group in self.param_groups:
+            if set_to_none:
+                rushlight._C._drop_gradients(group["params"])
+                continue
+            for p in group["params"]:
+                if p.grad is not None:
+                    _zero_in_place(p.grad)
 
     def step(self, closure=None):
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""

@@ -13,6 +13,9 @@ void init_package_name(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_process(PyObject* module);
 void init_profiler(PyObject* module);
+void init_module_tree(PyObject* module);
+void init_overridable(PyObject* module);
+void init_grad_scopes(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -31,6 +34,8 @@ static void init_all(PyObject* module) {
   init_size(module);
   init_tensor_type(module);
   init_overrides(module);
+  init_overridable(module);
+  init_grad_scopes(module);
   init_operators(module);
   init_tensor_members();  // after the operators: hand-written members win
   init_conversions(module);
@@ -46,6 +51,7 @@ static void init_all(PyObject* module) {
   init_numpy(module);
   init_dlpack(module);
   init_module_base(module);
+  init_module_tree(module);
   if (init_autograd) init_autograd(module);
   init_transforms(module);
   init_torch_dispatch(module);

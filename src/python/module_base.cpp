@@ -1,13 +1,16 @@
 // The C half of nn.Module: calling and attribute look-up without a Python frame where no hook asks for one.
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
-#include "python/python.h"
+#include "python/tensor_type.h"
 
 namespace rushlight::python {
 
 struct PyModule_ {
   PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
+  vectorcallfunc vectorcall;
 };
 extern PyTypeObject ModuleBaseType;
 
@@ -17,6 +20,10 @@ static PyObject* note_error = nullptr;    // note_error(module, exception) adds 
 static PyObject* read_hook = nullptr;  // read_hook(module, name, value) says what reading a name gives
 
 static PyObject* dict_of(PyObject* self) { return reinterpret_cast<PyModule_*>(self)->dict; }
+
+PyObject* module_dict(PyObject* module) {
+  return PyObject_TypeCheck(module, &ModuleBaseType) ? dict_of(module) : nullptr;
+}
 
 // Interned names of the tables in a module's __dict__.
 struct Names {
@@ -90,6 +97,7 @@ static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs
   if (_PyType_Lookup(type, getattr_name) == own &&
       _PyType_Lookup(type, getattribute_name) == own_getattribute)
     type->tp_getattro = module_getattro;
+  type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls,
                                           nullptr));
   PyRef method(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
@@ -113,28 +121,39 @@ static bool is_unobserved(PyObject* dict) {
   return !compiled || compiled == Py_None;
 }
 
-static PyObject* call_forward(PyObject* self, PyObject* args, PyObject* kwargs) {
-  PyObject* own = PyDict_GetItemWithError(dict_of(self), names().forward);
-  if (own) return PyObject_Call(own, args, kwargs);
+static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
+  if (PyObject* own = PyDict_GetItemWithError(dict_of(self), names().forward))
+    return PyObject_Vectorcall(own, args, nargsf & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names_given);
   PyObject* forward = _PyType_Lookup(Py_TYPE(self), names().forward);
-  const Py_ssize_t n = PyTuple_GET_SIZE(args);
-  constexpr Py_ssize_t kStack = 12;
-  if (!forward || !PyFunction_Check(forward) || n >= kStack) {
+  if (!forward || !PyFunction_Check(forward)) {
     PyRef bound(PyObject_GetAttr(self, names().forward));
-    return bound ? PyObject_Call(bound.get(), args, kwargs) : nullptr;
+    return bound
+               ? PyObject_Vectorcall(bound.get(), args, nargsf & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names_given)
+               : nullptr;
   }
-  PyObject* stack[kStack];
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {  // the caller lends the place before the arguments
+    PyObject** with_self = const_cast<PyObject**>(args) - 1;
+    PyObject* lent = std::exchange(with_self[0], self);
+    PyObject* result = PyObject_Vectorcall(forward, with_self, n + 1, names_given);
+    with_self[0] = lent;
+    return result;
+  }
+  const size_t total = n + (names_given ? static_cast<size_t>(PyTuple_GET_SIZE(names_given)) : 0);
+  std::vector<PyObject*> stack(total + 1);
   stack[0] = self;
-  for (Py_ssize_t i = 0; i < n; ++i) stack[i + 1] = PyTuple_GET_ITEM(args, i);
-  return PyObject_VectorcallDict(forward, stack, static_cast<size_t>(n) + 1, kwargs);
+  std::copy_n(args, total, stack.begin() + 1);
+  return PyObject_Vectorcall(forward, stack.data(), n + 1, names_given);
 }
 
-static PyObject* call_observed(PyObject* self, PyObject* args, PyObject* kwargs) {
+static PyObject* call_observed(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
+  static PyObject* call_impl = PyUnicode_InternFromString("_call_impl");
   PyRef compiled(PyObject_GetAttr(self, names().compiled));
   if (!compiled) PyErr_Clear();
-  if (compiled && compiled.get() != Py_None) return PyObject_Call(compiled.get(), args, kwargs);
-  PyRef implementation(PyObject_GetAttrString(self, "_call_impl"));
-  return implementation ? PyObject_Call(implementation.get(), args, kwargs) : nullptr;
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
+  if (compiled && compiled.get() != Py_None) return PyObject_Vectorcall(compiled.get(), args, n, names_given);
+  PyRef implementation(PyObject_GetAttr(self, call_impl));
+  return implementation ? PyObject_Vectorcall(implementation.get(), args, n, names_given) : nullptr;
 }
 
 static void add_note(PyObject* self) {
@@ -148,13 +167,49 @@ static void add_note(PyObject* self) {
   PyErr_Restore(type, value, traceback);
 }
 
-static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+static PyObject* run_module(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   PyObject* dict = dict_of(self);
-  PyObject* result = dict && global_hooks && is_unobserved(dict) ? call_forward(self, args, kwargs)
-                                                                 : call_observed(self, args, kwargs);
+  PyObject* result = dict && global_hooks && is_unobserved(dict)
+                         ? call_forward(self, args, nargsf, names_given)
+                         : call_observed(self, args, nargsf, names_given);
   if (!result) [[unlikely]]
     add_note(self);
   return result;
+}
+
+static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  const Py_ssize_t n = PyTuple_GET_SIZE(args), k = kwargs ? PyDict_GET_SIZE(kwargs) : 0;
+  std::vector<PyObject*> stack(static_cast<size_t>(1 + n + k));  // the first place is to lend
+  for (Py_ssize_t i = 0; i < n; ++i) stack[static_cast<size_t>(1 + i)] = PyTuple_GET_ITEM(args, i);
+  PyRef names_given(k ? PyTuple_New(k) : nullptr);
+  if (k && !names_given) return nullptr;
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0, i = 0; k && PyDict_Next(kwargs, &at, &key, &value); ++i) {
+    PyTuple_SET_ITEM(names_given.get(), i, Py_NewRef(key));
+    stack[static_cast<size_t>(1 + n + i)] = value;
+  }
+  return run_module(self, stack.data() + 1, static_cast<size_t>(n) | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                    names_given.get());
+}
+
+// A class may have got another __call__ since, which the flag of its type does not show.
+static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
+                                   PyObject* names_given) {
+  if (Py_TYPE(self)->tp_call == module_call) [[likely]]
+    return run_module(self, args, nargsf, names_given);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf), k = names_given ? PyTuple_GET_SIZE(names_given) : 0;
+  PyRef tuple(PyTuple_New(n)), kwargs(k ? PyDict_New() : nullptr);
+  if (!tuple || (k && !kwargs)) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(tuple.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < k; ++i)
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(names_given, i), args[n + i]) < 0) return nullptr;
+  return Py_TYPE(self)->tp_call(self, tuple.get(), kwargs.get());
+}
+
+static PyObject* module_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (self) reinterpret_cast<PyModule_*>(self)->vectorcall = module_vectorcall;
+  return self;
 }
 
 // --- the type
@@ -188,9 +243,10 @@ PyTypeObject ModuleBaseType = {
     .tp_name = "rushlight._C._ModuleBase",
     .tp_basicsize = sizeof(PyModule_),
     .tp_dealloc = dealloc,
+    .tp_vectorcall_offset = offsetof(PyModule_, vectorcall),
     .tp_call = module_call,
     .tp_getattro = module_getattro,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = "The fast half of nn.Module.",
     .tp_traverse = traverse,
     .tp_clear = clear,
@@ -198,7 +254,7 @@ PyTypeObject ModuleBaseType = {
     .tp_methods = methods,
     .tp_getset = properties,
     .tp_dictoffset = offsetof(PyModule_, dict),
-    .tp_new = PyType_GenericNew,
+    .tp_new = module_new,
 };
 
 // _set_module_hooks(global hook dictionaries, note_error)

@@ -1,5 +1,6 @@
 // NumPy and the buffer protocol, both ways, without copying. NumPy's C functions are looked up when an array
 // is first wanted; `import rushlight` does not import it.
+#include <array>
 #include <cstring>
 #include <memory>
 
@@ -58,9 +59,12 @@ static const ElementCode codes[] = {
     {DType::Complex64, 14, "Zf"}, {DType::Complex128, 15, "Zd"}};
 
 static const ElementCode* code_of(DType t) {
-  for (const ElementCode& c : codes)
-    if (c.dtype == t) return &c;
-  return nullptr;
+  static const auto by_dtype = [] {
+    std::array<const ElementCode*, 64> table{};
+    for (const ElementCode& c : codes) table[static_cast<size_t>(c.dtype)] = &c;
+    return table;
+  }();
+  return by_dtype[static_cast<size_t>(t) % by_dtype.size()];
 }
 
 // "<f8", "l", "Zd" ... with native byte order.

@@ -17,25 +17,18 @@ namespace rushlight::python {
 // Above so many elements other Python threads may run meanwhile.
 constexpr int64_t kReleaseElements = 1 << 15;
 
-static bool is_large(const Op& op, const Value* values) {
-  int64_t elements = 0;
-  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
-    const Value& v = values[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor) {
-      if (v.tensor().defined()) elements += v.tensor().numel();
-    } else if (v.tag() == Tag::TensorList) {
-      for (const Tensor& t : v.tensors()) elements += t.defined() ? t.numel() : 0;
-    }
-  }
-  if (op.family == Family::Factory || op.family == Family::Random) {
-    if (values[0].tag() == Tag::IntList) {
-      int64_t n = 1;
-      for (int64_t size : values[0].ints())
-        if (__builtin_mul_overflow(n, size, &n)) return false;
-      elements += n;
-    }
-  }
-  return elements > kReleaseElements && op.family != Family::View;
+// Elements that a factory or a random operator is going to make.
+static int64_t elements_made(const Op& op, const Value* values) {
+  if (op.family != Family::Factory && op.family != Family::Random) return 0;
+  if (values[0].tag() != Tag::IntList) return 0;
+  int64_t n = 1;
+  for (int64_t size : values[0].ints())
+    if (__builtin_mul_overflow(n, size, &n)) return 0;
+  return n;
+}
+
+static bool is_large(const Op& op, Arguments& a) {
+  return a.elements + elements_made(op, a.values()) > kReleaseElements && op.family != Family::View;
 }
 
 // The lists' elements are borrowed from Python lists that another thread might change.
@@ -78,7 +71,7 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
     out = &a.values()[0].tensor();
   else if (a.out_count)
     out = reinterpret_cast<const Tensor*>(a.outs);
-  if (is_large(op, a.values())) [[unlikely]]
+  if (is_large(op, a)) [[unlikely]]
     call_released(op, a, results, out, spec.inplace);
   else
     call_boxed(op, a.values(), results, out, spec.inplace);

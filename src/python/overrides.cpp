@@ -136,7 +136,7 @@ PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
 // --- helpers for functions written in Python
 // ----------------------------------------------------------------------------
 
-static bool any_override(PyObject* const* args, Py_ssize_t n) {
+bool any_override(PyObject* const* args, Py_ssize_t n) {
   if (function_state.mode_active()) return true;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = args[i];

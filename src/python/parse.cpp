@@ -63,6 +63,8 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
       if (!p.has_default) ++min_positional;
     }
     factory |= name == "pin_memory";
+    defaults.push_back(s.default_value);
+    if (!s.has_default) required = static_cast<int>(i) + 1;
   }
   auto add_python_only = [&](const char* name, ParameterSpec::Role role, Tag type) {
     ParameterSpec p;
@@ -93,6 +95,7 @@ static bool take_tensor(const ParameterSpec& p, PyObject* o, Value& v, Arguments
   if (is_tensor(o)) [[likely]] {
     TensorImpl* impl = impl_of(o);
     if (impl->flags & kPythonSubclass) out.overloaded = true;
+    out.elements += impl->numel;
     new (&v) Value(impl);
     return true;
   }
@@ -210,6 +213,7 @@ static bool take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
       throw_python(PyExc_TypeError, str("expected Tensor as element ", static_cast<int64_t>(i),
                                         " in argument ", parameter, ", but got ", type_name(items[i])));
     list[i] = impl_of(items[i]);
+    out.elements += list[i]->numel;
     if (list[i]->flags & kPythonSubclass) out.overloaded = true;
   }
   new (&v) Value(TensorList(reinterpret_cast<const Tensor*>(list), static_cast<size_t>(n)));
@@ -433,7 +437,35 @@ static bool only_numbers(const SignatureSpec& spec, Arguments& out) {
   return true;
 }
 
+enum class Match : uint8_t { Yes, No, Unsure };
+
+// The common call: positional arguments, one for one, and defaults. Unsure leaves it to the rules.
+static Match parse_plain(const SignatureSpec& spec, const CallArgs& call, Arguments& out) {
+  const auto n = static_cast<int>(call.count);
+  if (call.names || n > spec.max_positional || n < spec.required || spec.needs_tensor) return Match::Unsure;
+  if (spec.varargs_tensors || (spec.varargs_ints && n - spec.self_count > 1)) return Match::Unsure;
+  for (int i = 0; i < n; ++i) {
+    const ParameterSpec& p = spec.parameters[static_cast<size_t>(i)];
+    PyObject* o = call.args[i];
+    Value& v = out.values()[i];
+    if (o == Py_None) {
+      if (!p.allow_none) return Match::Unsure;
+      new (&v) Value();
+    } else if (!take_value(p, o, v, out, i - spec.self_count)) {
+      return spec.varargs_ints ? Match::Unsure : Match::No;
+    }
+  }
+  for (int i = n; i < spec.value_count; ++i)
+    new (&out.values()[i]) Value(spec.defaults[static_cast<size_t>(i)]);
+  return out.deferred ? Match::Unsure : Match::Yes;
+}
+
 bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, const char* name, bool explain) {
+  const Match match = parse_plain(spec, call, out);
+  if (match == Match::Yes) [[likely]]
+    return true;
+  if (match == Match::No && !explain) return false;
+  out.reset();
   if (call.count > spec.max_positional && !spec.varargs_ints && !spec.varargs_tensors) {
     if (explain) throw_extra_positional(spec, call.count, name);
     return false;

@@ -37,6 +37,8 @@ struct SignatureSpec {
   int value_count = 0;                    // how many of them are schema parameters
   int self_count = 0;                     // 1 for a method: what messages do not count
   int max_positional = 0, min_positional = 0;
+  std::vector<Value> defaults;  // of the schema parameters; none where there is no default
+  int required = 0;             // the schema parameters without one come before this position
   bool method, inplace;
   bool needs_tensor = false;     // refuses calls with nothing but numbers
   bool varargs_ints = false;     // view(2, 3) for view((2, 3))
@@ -60,6 +62,7 @@ class Arguments {
     temp_count_ = word_count_ = out_count = 0;
     out_object = nullptr;
     requires_grad = overloaded = false;
+    elements = 0;
     deferred = nullptr;
   }
   // Keeps a tensor alive until the call is over.
@@ -85,6 +88,7 @@ class Arguments {
   PyObject* out_object = nullptr;
   bool requires_grad = false;
   bool overloaded = false;  // some tensor is of a subclass that may define __torch_function__
+  int64_t elements = 0;     // of all tensors
   PyObject* deferred =
       nullptr;  // an int list holds this, which is no int: an error if the overload is chosen
   int deferred_parameter = 0, deferred_position = 0;

@@ -40,8 +40,9 @@ PyObject* wrap_size(IntList sizes) {
   uint64_t hash = n;
   for (int64_t s : sizes) hash = (hash ^ static_cast<uint64_t>(s)) * 0x9e3779b97f4a7c15u;
   RecentSize& slot = recent_sizes[hash >> 57];
-  if (slot.size && slot.count == n && std::equal(sizes.begin(), sizes.end(), slot.values))
-    return Py_NewRef(slot.size);
+  bool same = slot.count == n && slot.size;
+  for (size_t i = 0; i < n; ++i) same &= slot.values[i] == sizes[i];  // few: not worth a call of memcmp
+  if (same) return Py_NewRef(slot.size);
   PyObject* size = new_size(sizes);
   std::copy(sizes.begin(), sizes.end(), slot.values);
   slot.count = n;

@@ -61,7 +61,15 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
 struct TensorMethod {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject* inner;  // the plain method descriptor
+  PyMethodDef* method;
 };
+
+TensorMethod* as_method(PyObject* self) { return reinterpret_cast<TensorMethod*>(self); }
+
+// Whether the call is one of a plain tensor's method, so that the C function may be called at once.
+bool is_plain_call(PyObject* const* args, Py_ssize_t n) {
+  return n > 0 && is_tensor(args[0]) && !may_be_overridden(tensor_of(args[0]));
+}
 
 PyObject* call_method(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
@@ -69,7 +77,28 @@ PyObject* call_method(PyObject* self, PyObject* const* args, size_t nargsf, PyOb
     PyObject* result = guard([&] { return call_override(self, CallArgs{args, n, names}); });
     if (result || PyErr_Occurred()) return result;
   }
-  return PyObject_Vectorcall(reinterpret_cast<TensorMethod*>(self)->inner, args, nargsf, names);
+  return PyObject_Vectorcall(as_method(self)->inner, args, nargsf, names);
+}
+
+PyObject* call_without_arguments(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (n == 1 && !names && is_plain_call(args, n)) [[likely]]
+    return as_method(self)->method->ml_meth(args[0], nullptr);
+  return call_method(self, args, nargsf, names);
+}
+
+PyObject* call_with_keywords(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  if (!is_plain_call(args, n)) [[unlikely]]
+    return call_method(self, args, nargsf, names);
+  auto* f = reinterpret_cast<_PyCFunctionFastWithKeywords>(
+      reinterpret_cast<void*>(as_method(self)->method->ml_meth));
+  return f(args[0], args + 1, n - 1, names);
+}
+
+vectorcallfunc caller_of(const PyMethodDef& method) {
+  if (method.ml_flags == METH_NOARGS) return call_without_arguments;
+  return method.ml_flags == (METH_FASTCALL | METH_KEYWORDS) ? call_with_keywords : call_method;
 }
 
 PyObject* method_attribute(PyObject* self, PyObject* name) {
@@ -109,8 +138,9 @@ PyObject* overridable_method(PyMethodDef* method) {
   check(PyType_Ready(&TensorMethodType));
   auto* m = PyObject_New(TensorMethod, &TensorMethodType);
   if (!m) throw PythonError();
-  m->vectorcall = call_method;
+  m->vectorcall = caller_of(*method);
   m->inner = check(PyDescr_NewMethod(&TensorBaseType, method));
+  m->method = method;
   return reinterpret_cast<PyObject*>(m);
 }
 

@@ -11,13 +11,16 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along dim."""
-    dtype = torch.promote_types(x1.dtype, x2.dtype)
-    if not dtype.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
-    x1, x2 = torch.broadcast_tensors(x1.to(dtype), x2.to(dtype))
+    if x1.dtype != x2.dtype or not x1.dtype.is_floating_point:
+        dtype = torch.promote_types(x1.dtype, x2.dtype)
+        if not dtype.is_floating_point:
+            raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {dtype}")
+        x1, x2 = x1.to(dtype), x2.to(dtype)
+    if x1.shape != x2.shape:
+        x1, x2 = torch.broadcast_tensors(x1, x2)
     # Dividing before multiplying keeps the result within [-1, 1].
-    n1 = x1.norm(2, dim, keepdim=True).clamp_min(eps)
-    n2 = x2.norm(2, dim, keepdim=True).clamp_min(eps)
+    n1 = torch.linalg.vector_norm(x1, 2, dim, True).clamp_min(eps)
+    n2 = torch.linalg.vector_norm(x2, 2, dim, True).clamp_min(eps)
     return ((x1 / n1) * (x2 / n2)).sum(dim)
 
 

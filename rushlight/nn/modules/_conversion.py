@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight._C import _drop_gradients, _train_tree
 from rushlight import Tensor
 from rushlight.nn.parameter import Parameter
 
@@ -153,10 +154,7 @@ class ConversionMixin:
         """Set training mode (or with False, evaluation mode) in the whole tree."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
-        self.training = mode
-        for module in self.children():
-            module.train(mode)
-        return self
+        return _train_tree(self, mode)
 
     def eval(self):
         return self.train(False)
@@ -179,12 +177,12 @@ class ConversionMixin:
                 "using autograd.grad instead.",
                 stacklevel=2,
             )
+        if set_to_none:
+            _drop_gradients(list(self.parameters()))
+            return
         for param in self.parameters():
             grad = param.grad
             if grad is None:
-                continue
-            if set_to_none:
-                param.grad = None
                 continue
             if grad.grad_fn is not None:
                 grad.detach_()

@@ -242,12 +242,32 @@ class HookMixin:
 
     def _call_impl(self, *args, **kwargs):
         """Forward with every hook around it; the complete form of a call."""
-        called = set()
-        try:
-            return self._call_with_hooks(args, kwargs, called)
-        except Exception:
-            self._run_always_called_hooks(args, kwargs, called)
-            raise
+        own = self.__dict__
+        if (
+            own["_backward_hooks"]
+            or own["_backward_pre_hooks"]
+            or own["_forward_hooks_always_called"]
+            or _global_backward_hooks
+            or _global_backward_pre_hooks
+            or _global_forward_hooks_always_called
+        ):
+            called = set()
+            try:
+                return self._call_with_hooks(args, kwargs, called)
+            except Exception:
+                self._run_always_called_hooks(args, kwargs, called)
+                raise
+        if own["_forward_pre_hooks"] or _global_forward_pre_hooks:
+            args, kwargs = self._run_forward_pre_hooks(args, kwargs)
+        result = self.forward(*args, **kwargs)
+        for hooks in (_global_forward_hooks, own["_forward_hooks"]):
+            if not hooks:
+                continue
+            for id, hook in tuple(hooks.items()):
+                replaced = self._run_forward_hook(id, hook, args, kwargs, result)
+                if replaced is not None:
+                    result = replaced
+        return result
 
     def _call_with_hooks(self, args, kwargs, called):
         full_hooks, old_hooks = self._get_backward_hooks()
@@ -296,7 +316,7 @@ class HookMixin:
         return args, kwargs
 
     def _run_forward_hook(self, id, hook, args, kwargs, result):
-        if id in self._forward_hooks_with_kwargs or id in _global_forward_hooks_with_kwargs:
+        if id in self.__dict__["_forward_hooks_with_kwargs"] or id in _global_forward_hooks_with_kwargs:
             return hook(self, args, kwargs, result)
         return hook(self, args, result)
 

@@ -5,6 +5,7 @@ import warnings
 from collections import OrderedDict, namedtuple
 
 import rushlight as torch
+from rushlight._C import _write_state_dict
 from rushlight.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -93,6 +94,8 @@ class StateDictMixin:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
+        if _write_state_dict(self, destination, prefix, keep_vars):
+            return destination
         local_metadata = {"version": self._version}
         if hasattr(destination, "_metadata"):
             destination._metadata[prefix[:-1]] = local_metadata

@@ -91,7 +91,10 @@ class Sequential(_Numbered):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self.__class__(OrderedDict(list(self._modules.items())[index]))
-        return self._modules[self._key(index)]
+        modules = self._modules
+        if type(index) is int and 0 <= index < len(modules):
+            return next(islice(modules.values(), index, None))
+        return modules[self._key(index)]
 
     def __add__(self, other):
         if not isinstance(other, Sequential):
@@ -168,7 +171,10 @@ class ModuleList(_Numbered):
     def __getitem__(self, index):
         if isinstance(index, slice):
             return self.__class__(list(self)[index])
-        return self._modules[self._key(index)]
+        modules = self._modules
+        if type(index) is int and 0 <= index < len(modules):
+            return modules[str(index)]
+        return modules[self._key(index)]
 
     def __iadd__(self, modules):
         return self.extend(modules)

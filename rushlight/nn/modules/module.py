@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._C import _collect_members, _set_module_class
 from rushlight.nn.parameter import Buffer, Parameter
 
 from . import _hooks
@@ -351,6 +352,10 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):
         """All modules of the tree with their dotted names, the module itself first."""
         if memo is None:
+            found = _collect_members(self, None, True, prefix, True, remove_duplicate)
+            if found is not None:
+                yield from found
+                return
             memo = set()
         if self in memo:
             return
@@ -364,6 +369,10 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                 )
 
     def modules(self, remove_duplicate=True):
+        found = _collect_members(self, None, False, "", True, remove_duplicate)
+        if found is not None:
+            yield from found
+            return
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -394,18 +403,28 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                 yield f"{module_prefix}.{name}" if module_prefix else name, member
 
     def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
-        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        found = _collect_members(self, "_parameters", True, prefix, recurse, remove_duplicate)
+        if found is None:
+            found = self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+        yield from found
 
     def parameters(self, recurse=True):
-        for _, param in self.named_parameters(recurse=recurse):
-            yield param
+        found = _collect_members(self, "_parameters", False, "", recurse, True)
+        if found is None:
+            found = (param for _, param in self.named_parameters(recurse=recurse))
+        yield from found
 
     def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
-        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        found = _collect_members(self, "_buffers", True, prefix, recurse, remove_duplicate)
+        if found is None:
+            found = self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+        yield from found
 
     def buffers(self, recurse=True):
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        found = _collect_members(self, "_buffers", False, "", recurse, True)
+        if found is None:
+            found = (buffer for _, buffer in self.named_buffers(recurse=recurse))
+        yield from found
 
     # -- printing
 
@@ -427,6 +446,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
+_set_module_class(Module)
 sys.modules[__name__].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
 

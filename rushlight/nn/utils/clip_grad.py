@@ -15,6 +15,16 @@ def _grads(parameters):
     return [p.grad for p in parameters if p.grad is not None]
 
 
+def _go_together(tensors):
+    """Whether one call can take them all: tensors of one kind, in dense memory."""
+    first = tensors[0]
+    kind, device, dtype = type(first), first.device, first.dtype
+    return (kind is torch.Tensor or kind is torch.nn.Parameter) and all(
+        type(t) is kind and t.device == device and t.dtype == dtype and t.layout is torch.strided
+        for t in tensors
+    )
+
+
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
     """The norm of all tensors together, as if they were one vector."""
     with torch.no_grad():
@@ -22,8 +32,11 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         norm_type = float(norm_type)
         if not tensors:
             return torch.tensor(0.0)
-        device = tensors[0].device
-        norms = [torch.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
+        if foreach is not False and _go_together(tensors):
+            norms = torch._foreach_norm(tensors, norm_type)
+        else:
+            device = tensors[0].device
+            norms = [torch.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
         total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
         if error_if_nonfinite and not bool(torch.isfinite(total)):
             raise RuntimeError(
@@ -41,6 +54,9 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
         grads = _grads(_listed(parameters))
         # Always multiplied, because asking whether it is needed would wait for the device.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+        if foreach is not False and grads and _go_together(grads) and grads[0].device == factor.device:
+            torch._foreach_mul_(grads, factor)
+            return
         for grad in grads:
             grad.mul_(factor.to(grad.device))
 

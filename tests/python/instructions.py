@@ -1,0 +1,151 @@
+"""Counts the instructions of small operations under Valgrind's callgrind, which gives the same numbers on each
+run, however busy the machine is.
+
+    python tests/python/instructions.py            # prints the counts beside their ceilings
+    python tests/python/instructions.py --update   # sets the ceilings 15% above the counts
+
+callgrind writes its counts whenever the program calls getppid(), which each row does before and after its loop.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+CEILINGS = pathlib.Path(__file__).with_name("instruction_ceilings.json")
+REPEATS, WARM_UP = 100, 40
+
+
+def rows():
+    """Name -> a call; the first does nothing, and its cost is taken off the others'."""
+    import rushlight as torch
+    from rushlight import nn
+    from rushlight.nn import functional as F
+
+    torch.set_num_threads(1)
+    a, b, matrix = torch.ones(4), torch.ones(4), torch.ones(4, 4)
+    wanted = torch.ones(4, requires_grad=True)
+    x, weight = torch.randn(2, 8), torch.randn(8, 8, requires_grad=True)
+    index, linear = torch.tensor([0, 2]), nn.Linear(8, 8)
+    model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def train():
+        optimizer.zero_grad()
+        F.mse_loss(model(x), x).backward()
+        optimizer.step()
+
+    return {
+        "nothing": lambda: None,
+        "a + b": lambda: a + b,
+        "a + 1": lambda: a + 1,
+        "a.add(b)": lambda: a.add(b),
+        "a.add_(b)": lambda: a.add_(b),
+        "recorded a * b": lambda: wanted * b,
+        "sum of a dimension": lambda: matrix.sum(dim=1, keepdim=True),
+        "view": lambda: matrix.view(16),
+        "matrix[1]": lambda: matrix[1],
+        "matrix[index]": lambda: matrix[index],
+        "shape": lambda: matrix.shape,
+        "numpy": lambda: a.numpy(),
+        "zeros": lambda: torch.zeros(4),
+        "cat": lambda: torch.cat([a, b]),
+        "softmax": lambda: torch.softmax(matrix, -1),
+        "recorded linear": lambda: F.linear(x, weight),
+        "module": lambda: linear(x),
+        "parameters": lambda: list(model.parameters()),
+        "backward": lambda: (wanted * b).sum().backward(),
+        "training step": train,
+    }
+
+
+def run_rows():
+    import gc
+
+    gc.collect()
+    gc.disable()
+    for name, call in rows().items():
+        for _ in range(WARM_UP):
+            call()
+        os.getppid()
+        for _ in range(REPEATS):
+            call()
+        os.getppid()
+        print(name, flush=True)
+
+
+def missing():
+    """Why nothing can be counted here, or None."""
+    if sys.platform != "linux":
+        return "callgrind counts are taken on Linux"
+    return None if shutil.which("valgrind") else "valgrind is not installed"
+
+
+def costs(dump, own):
+    """Instructions in one dump: all, and those inside the objects whose path matches `own`."""
+    total = ours = 0
+    names, mine, skip = {}, False, False
+    for line in dump:
+        if line.startswith("ob="):
+            number, _, path = line[3:].partition(" ")
+            names.setdefault(number.strip(), path.strip())
+            mine = bool(own.search(names[number.strip()]))
+        elif line.startswith("cob="):
+            number, _, path = line[4:].partition(" ")
+            if path:
+                names.setdefault(number.strip(), path.strip())
+        elif line.startswith("calls="):
+            skip = True  # the next line is what the callee took
+        elif line[:1].isdigit() or line[:1] in "+-*":
+            if not skip:
+                cost = int(line.split()[1])
+                total += cost
+                ours += cost if mine else 0
+            skip = False
+    return total, ours
+
+
+def count():
+    """Name -> {"all": instructions of a call with the interpreter's, "core": those of the core alone}."""
+    own = re.compile(r"/rushlight/(_C\.|lib/librushlight)")
+    with tempfile.TemporaryDirectory() as folder:
+        dumps = os.path.join(folder, "dump")
+        child = [sys.executable, __file__, "--rows"]
+        callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={dumps}"]
+        environment = dict(os.environ, PYTHONHASHSEED="0", MKL_ENABLE_INSTRUCTIONS="AVX2")
+        done = subprocess.run(
+            callgrind + child, env=environment, capture_output=True, text=True, timeout=600, check=False
+        )
+        if done.returncode:
+            raise RuntimeError(f"callgrind failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+        counts = {}
+        for i, name in enumerate(done.stdout.split("\n")[:-1]):
+            with open(f"{dumps}.{2 * i + 2}") as dump:
+                counts[name] = [n / REPEATS for n in costs(dump, own)]
+    nothing = counts.pop("nothing")
+    return {
+        name: {"all": round(every - nothing[0]), "core": round(core - nothing[1])}
+        for name, (every, core) in counts.items()
+    }
+
+
+def main():
+    if "--rows" in sys.argv:
+        run_rows()
+        return
+    counts = count()
+    ceilings = json.loads(CEILINGS.read_text()) if CEILINGS.exists() else {}
+    for name, found in counts.items():
+        allowed = ceilings.get(name, {})
+        print(f"{name:20} " + "  ".join(f"{k} {found[k]:7} of {allowed.get(k, 0):7}" for k in found))
+    if "--update" in sys.argv:
+        raised = {name: {k: round(n * 1.15) for k, n in found.items()} for name, found in counts.items()}
+        CEILINGS.write_text(json.dumps(raised, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
