@@ -4,7 +4,7 @@ run, however busy the machine is.
     python tests/python/instructions.py            # prints the counts beside their ceilings
     python tests/python/instructions.py --update   # sets the ceilings 15% above the counts
 
-callgrind writes its counts whenever the program calls getppid(), which each row does before and after its loop.
+callgrind writes its counts when the program calls getppid(), which each row does before and after its loop.
 """
 
 import json
@@ -116,7 +116,9 @@ def count():
         dumps = os.path.join(folder, "dump")
         child = [sys.executable, __file__, "--rows"]
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={dumps}"]
-        environment = dict(os.environ, PYTHONHASHSEED="0", MKL_ENABLE_INSTRUCTIONS="AVX2")
+        root = str(pathlib.Path(__file__).resolve().parents[2])
+        path = os.pathsep.join([root, *filter(None, sys.path)])
+        environment = dict(os.environ, PYTHONPATH=path, PYTHONHASHSEED="0", MKL_ENABLE_INSTRUCTIONS="AVX2")
         done = subprocess.run(
             callgrind + child, env=environment, capture_output=True, text=True, timeout=600, check=False
         )
