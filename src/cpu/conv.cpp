@@ -63,13 +63,21 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* c
   for_each_tap(s, channels, [&](int64_t row, int64_t c, int64_t kd, int64_t kh, int64_t kw) {
     T* to = columns + row * out_area;
     const T* from = image + c * area;
+    // Of a line the outputs [first, last) read inside the image.
+    const int64_t shift = kw * s.dilation[2] - s.padding[2], step = s.stride[2], width = s.output[2];
+    const int64_t first = std::min(width, std::max<int64_t>(0, (step - 1 - shift) / step)),
+                  last = std::clamp<int64_t>((s.input[2] - shift + step - 1) / step, first, width);
     for (int64_t d = 0; d < s.output[0]; ++d)
-      for (int64_t h = 0; h < s.output[1]; ++h) {
+      for (int64_t h = 0; h < s.output[1]; ++h, to += width) {
         const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
-        for (int64_t w = 0; w < s.output[2]; ++w) {
-          const int64_t x = source(s, 2, w, kw);
-          *to++ = z >= 0 && y >= 0 && x >= 0 ? from[(z * s.input[1] + y) * s.input[2] + x] : T(0);
+        if (z < 0 || y < 0) {
+          std::fill_n(to, width, T(0));
+          continue;
         }
+        const T* line = from + (z * s.input[1] + y) * s.input[2] + shift;
+        std::fill_n(to, first, T(0));
+        for (int64_t w = first; w < last; ++w) to[w] = line[w * step];
+        std::fill(to + last, to + width, T(0));
       }
   });
 }
@@ -180,6 +188,13 @@ T* pointer(const void* data) {
   return static_cast<T*>(const_cast<void*>(data));
 }
 
+// So little work that preparing a call of oneDNN would take longer.
+bool is_tiny(const ConvShape& s) {
+  const GroupSizes g(s);
+  return s.batch * s.groups <= 4 && s.output_numel() * g.columns() <= (1 << 15);
+}
+bool by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
+
 using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 }  // namespace
@@ -187,7 +202,7 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
-  if (onednn_convolves(s)) return onednn_conv_forward(s, input, weight, bias, output);
+  if (by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
@@ -206,7 +221,7 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   }
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
-  if (onednn_convolves(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
+  if (by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
@@ -224,7 +239,7 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     return;
   }
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
-  if (onednn_convolves(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
+  if (by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {

@@ -3,8 +3,8 @@
 import warnings
 
 import rushlight as torch
-from rushlight._C import _drop_gradients, _train_tree
 from rushlight import Tensor
+from rushlight._C import _drop_gradients, _train_tree
 from rushlight.nn.parameter import Parameter
 
 from ._state_dict import future_switch
