@@ -7,7 +7,10 @@ import struct
 import zlib
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
+from rushlight import _C
+
 ALIGNMENT = 64
+_crc32 = _C._crc32 if _C._crc32_is_fast() else zlib.crc32
 _LOCAL_HEADER = 30  # bytes of a local file header before the name
 _IN_EXTRA = 0xFFFFFFFF  # in place of a size or offset that stands in an extra field
 _LARGE = _IN_EXTRA  # from which on they do
@@ -31,7 +34,7 @@ class RecordWriter:
     def write(self, name, data):
         name = f"{self._folder}/{name}".encode()
         view = memoryview(data)
-        size, checksum = view.nbytes, zlib.crc32(view)
+        size, checksum = view.nbytes, _crc32(view)
         extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= _LARGE else b""
         # Padding is an extra field: four bytes of heading, then filler.
         padding = -(self._at + _LOCAL_HEADER + len(name) + len(extra) + 4) % ALIGNMENT
@@ -145,7 +148,7 @@ class RecordReader:
             if not n:
                 raise self._damaged(f"record {info.filename} ends early")
             done += n
-        if done == info.file_size and zlib.crc32(view) != info.CRC:
+        if done == info.file_size and _crc32(view) != info.CRC:
             raise self._damaged(f"record {info.filename} fails its checksum")
 
     def _read_some(self, view):

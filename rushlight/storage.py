@@ -124,7 +124,10 @@ class UntypedStorage(_C.StorageBase):
         return copies[self._cdata]
 
     def __reduce__(self):
-        return _load_from_bytes, (_to_bytes(self),)
+        return self.__reduce_ex__(2)
+
+    def __reduce_ex__(self, protocol):
+        return _reduced(self, self, None, protocol)
 
     def __sizeof__(self):
         return super().__sizeof__() + self.nbytes()
@@ -168,6 +171,28 @@ def _map_file(cls, filename, shared, nbytes):
     if shared:
         storage.filename = str(filename)
     return storage
+
+
+def _reduced(storage, untyped, dtype, protocol):
+    """How a storage is pickled: as a buffer, which need not be copied, or for older protocols as a file that
+    PyTorch reads. Under the name of PyTorch, whose own program may read it, it is always that."""
+    from rushlight._serialization_settings import skips_data
+
+    if protocol < 5 or untyped.device.type != "cpu" or _reduced.__module__.startswith("torch") or skips_data():
+        return _load_from_bytes, (_to_bytes(storage),)
+    from pickle import PickleBuffer
+
+    return _from_content, (PickleBuffer(untyped), dtype)
+
+
+def _from_content(content, dtype):
+    """A storage with a buffer's content. A buffer that came beside the pickle is shared; one from inside is
+    copied, because nobody else has it and memory of our own can be resized."""
+    view = memoryview(content)
+    storage = UntypedStorage._from_buffer(content, 0, view.nbytes)
+    if view.readonly or isinstance(content, bytearray):
+        storage = storage.clone()
+    return storage if dtype is None else TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 def _to_bytes(storage):
@@ -384,7 +409,10 @@ class TypedStorage:
         )
 
     def __reduce__(self):
-        return _load_from_bytes, (_to_bytes(self),)
+        return self.__reduce_ex__(2)
+
+    def __reduce_ex__(self, protocol):
+        return _reduced(self, self._untyped_storage, self.dtype, protocol)
 
     def __repr__(self):
         items = "\n".join(f" {x}" for x in self.tolist())

@@ -44,3 +44,21 @@ def test_large_archives_have_a_directory_that_others_read(monkeypatch, tmp_path)
         assert archive.testzip() is None
         assert [info.file_size for info in archive.infolist()] == [0, 100, 200]
     assert (tmp_path / "a.pt").read_bytes().count(b"PK\6\6") == 1
+
+
+def test_buffers_beside_a_pickle_are_shared():
+    x, buffers = rushlight.arange(10.0), []
+    data = pickle.dumps([x, x[2:]], 5, buffer_callback=buffers.append)
+    assert len(buffers) == 2 and b"\0\0\x80?\0\0\0@" not in data  # the numbers 1 and 2 went beside it
+    y, _ = pickle.loads(data, buffers=buffers)
+    y[0] = 7
+    assert x[0] == 7
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_tensors_from_pickles_can_be_resized(protocol):
+    x = pickle.loads(pickle.dumps(rushlight.arange(3.0), protocol))
+    x.add_(1)
+    assert x.resize_(100)[:3].tolist() == [1, 2, 3]
+    storage = rushlight.arange(3.0).untyped_storage()
+    assert bytes(pickle.loads(pickle.dumps(storage, protocol))) == bytes(storage)
