@@ -50,19 +50,20 @@ def _storage_for_pickle(tensor):
 
 def _reduce_tensor(tensor, protocol=2):
     """What ``Tensor.__reduce_ex__`` returns: a rebuild function and its arguments."""
-    from rushlight.utils.hooks import warn_if_has_hooks
-
     if skips_data():
         tensor = _without_data(tensor)
+    if type(tensor) is rushlight.Tensor and not tensor.__dict__:
+        return _reduce_plain(tensor)
+    function, args = _reduce_plain(tensor)
     state = _get_obj_state(tensor)
-    if type(tensor) is rushlight.Tensor and not state:
-        return _reduce_plain(tensor, warn_if_has_hooks)
-    function, args = _reduce_plain(tensor, warn_if_has_hooks)
     return _rebuild_from_type_v2, (function, type(tensor), args, state)
 
 
-def _reduce_plain(tensor, check_hooks):
-    check_hooks(tensor)
+def _reduce_plain(tensor):
+    if tensor._backward_hooks:
+        from rushlight.utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(tensor)
     if tensor.layout != rushlight.strided:
         return _rebuild_sparse_tensor, _sparse_parts(tensor)
     size, stride, requires_grad = tuple(tensor.size()), tuple(tensor.stride()), tensor.requires_grad

@@ -3,6 +3,7 @@
 import io
 import os
 import pickle
+import struct
 import sys
 import warnings
 from collections import OrderedDict
@@ -60,6 +61,7 @@ __all__ = [
 
 DEFAULT_PROTOCOL = 2
 _STORAGE = "storage"
+_PACK_INT = struct.Struct("<i").pack
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
 
@@ -203,6 +205,7 @@ class _Saver:
         self._extents = {}
         self._dtypes = {}
         self._numbers = {}
+        self._last = None, None  # an object that was asked for, and the answer
         self._kept = []  # alive until the file is written: addresses identify storages
 
     def place(self, storage, dtype, extent):
@@ -218,6 +221,8 @@ class _Saver:
     def persistent_id(self, obj):
         if not isinstance(obj, (TypedStorage, UntypedStorage)):
             return None
+        if obj is self._last[0]:
+            return self._last[1]
         storage, typed = obj.untyped(), isinstance(obj, TypedStorage)
         dtype = obj.dtype if typed else rushlight.uint8
         key = identity = _identity(storage)
@@ -232,8 +237,12 @@ class _Saver:
         if number == len(self._kept):
             self._kept.append(storage)
         start, end = self._cuts.get(identity) or (0, identity[1])
-        saved_id = "storage", kind, str(number), location_tag(storage), (end - start) // dtype.itemsize
-        return (*saved_id, None) if self._legacy else saved_id  # None: a storage, not a view of one
+        location = sys.intern(location_tag(storage))
+        saved_id = _STORAGE, kind, str(number), location, (end - start) // dtype.itemsize
+        if self._legacy:
+            saved_id = *saved_id, None  # a storage, not a view of one
+        self._last = obj, saved_id
+        return saved_id
 
     def _range(self, storage):
         return self._cuts.get(_identity(storage)) or (0, storage.nbytes())
@@ -301,6 +310,21 @@ _is_zipfile = is_zip
 _WRITTEN_AS = {"torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
 
 
+def _number(n):
+    """A number in a pickle."""
+    if 0 <= n < 256:
+        return b"K%c" % n
+    if -(2**31) <= n < 2**31:
+        return b"J" + _PACK_INT(n)
+    encoded = pickle.encode_long(n)
+    return pickle.LONG1 + b"%c" % len(encoded) + encoded
+
+
+def _numbers(numbers):
+    """A tuple of numbers in a pickle."""
+    return b"(" + b"".join(map(_number, numbers)) + b"t"
+
+
 class _Pickler(pickle._Pickler):
     """Writes our names as PyTorch's, so that PyTorch finds its own classes in the file.
 
@@ -326,34 +350,35 @@ class _Pickler(pickle._Pickler):
             super().save(obj, save_persistent_id)
 
     def _save_tensor(self, tensor, rebuild, arguments):
-        """A call of `rebuild`, without memory for what cannot occur again."""
+        """A call of `rebuild` with names that the pickle already knows, in one piece."""
         storage, offset, size, stride, requires_grad, _ = arguments
         _, kind, number, location, count, *whole = self.persistent_id(storage)
-        write = self.write
-        self.save(rebuild)
-        write(pickle.MARK + pickle.MARK)
-        self.save(_STORAGE)
-        self.save(kind)
-        self.save_str(number)
-        self.save(sys.intern(location))
-        self.save_long(count)
-        write((pickle.NONE if whole else b"") + pickle.TUPLE + pickle.BINPERSID)
-        self.save_long(offset)
-        self._save_numbers(size)
-        self._save_numbers(stride)
-        write(pickle.NEWTRUE if requires_grad else pickle.NEWFALSE)
-        self.save(OrderedDict)
-        write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
-        self.memoize(tensor)
-
-    def _save_numbers(self, numbers):
-        if not numbers:
-            self.write(pickle.EMPTY_TUPLE)
+        memo = self.memo
+        names = [memo.get(id(name)) for name in (rebuild, _STORAGE, kind, location, OrderedDict)]
+        if None in names:  # the general way writes them down
+            self.save_reduce(rebuild, arguments, obj=tensor)
             return
-        self.write(pickle.MARK)
-        for number in numbers:
-            self.save_long(number)
-        self.write(pickle.TUPLE)
+        rebuild, label, kind, location, hooks = (self.get(name[0]) for name in names)
+        number = number.encode()
+        parts = (
+            rebuild,
+            b"((",
+            label,
+            kind,
+            pickle.BINUNICODE + _PACK_INT(len(number)) + number,
+            location,
+            _number(count),
+            b"Nt" if whole else b"t",
+            pickle.BINPERSID,
+            _number(offset),
+            _numbers(size),
+            _numbers(stride),
+            pickle.NEWTRUE if requires_grad else pickle.NEWFALSE,
+            hooks,
+            b")RtR",
+        )
+        self.write(b"".join(parts))
+        self.memoize(tensor)
 
     def reducer_override(self, obj):
         if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format))):
