@@ -235,7 +235,7 @@ std::span<SavedVariable> OpNode::saved_inputs(int parameter) {
 
 SavedVariable* OpNode::saved_output(int index) {
   const uint32_t outputs = op_.derivative.saved_outputs;
-  if (!(outputs >> index & 1)) return nullptr;
+  if (index >= 32 || !(outputs >> index & 1)) return nullptr;
   return saved_ + saved_count_ - std::popcount(outputs) + std::popcount(outputs & ((1u << index) - 1));
 }
 

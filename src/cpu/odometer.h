@@ -10,6 +10,7 @@ namespace rushlight::cpu {
 // per array.
 template <size_t N, class F>
 void for_each_row(IntList sizes, const std::array<IntList, N>& strides, int64_t begin, int64_t end, F&& f) {
+  if (begin >= end) return;  // also of no elements
   const size_t outer = sizes.empty() ? 0 : sizes.size() - 1;
   Dims index(outer);
   std::array<int64_t, N> offset{};

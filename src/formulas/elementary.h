@@ -7,12 +7,18 @@
 #include <limits>
 
 #define RL_ALWAYS_INLINE [[gnu::always_inline]] inline
+// What also runs on a GPU.
+#ifdef __CUDACC__
+#define RL_HD __host__ __device__
+#else
+#define RL_HD
+#endif
 
 namespace rushlight::formulas {
 
 // x = n log 2 + r with |r| <= log(2) / 2, then a polynomial in r. Adding `kRound` rounds to an integer that
 // the low bits of the sum hold.
-RL_ALWAYS_INLINE float exp_real(float x) {
+RL_HD RL_ALWAYS_INLINE float exp_real(float x) {
   constexpr float kRound = 0x1.8p23f, kHigh = 0x1.62e4p-1f, kLow = 0x1.7f7d1cp-20f;
   const float bounded = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;  // NaN stays
   const float shifted = bounded * 1.44269504f + kRound, n = shifted - kRound;
@@ -31,7 +37,7 @@ RL_ALWAYS_INLINE float exp_real(float x) {
   return p * a * b;
 }
 
-RL_ALWAYS_INLINE double exp_real(double x) {
+RL_HD RL_ALWAYS_INLINE double exp_real(double x) {
   constexpr double kRound = 0x1.8p52, kHigh = 0x1.62e42feep-1, kLow = 0x1.a39ef35793c76p-33;
   const double bounded = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
   const double shifted = bounded * 1.4426950408889634 + kRound, n = shifted - kRound;
@@ -57,10 +63,11 @@ RL_ALWAYS_INLINE double exp_real(double x) {
 }
 
 // x = 2^k m with m near 1, s = (m - 1) / (m + 1): log m = 2 atanh s, written so that m - 1 enters exactly.
-RL_ALWAYS_INLINE float log_real(float x) {
+RL_HD RL_ALWAYS_INLINE float log_real(float x) {
   constexpr float kHigh = 0x1.62e3p-1f, kLow = 0x1.2fefa2p-17f;
   const bool small = x < std::numeric_limits<float>::min();
-  const int32_t bits = std::bit_cast<int32_t>(small ? x * 0x1p25f : x) + (0x3f800000 - 0x3f3504f3);
+  const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(small ? x * 0x1p25f : x) +
+                                         (0x3f800000u - 0x3f3504f3u));
   const float k = static_cast<float>((bits >> 23) - (small ? 152 : 127));
   const float f = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float s = f / (2.0f + f), z = s * s, half_square = 0.5f * f * f;
@@ -76,7 +83,7 @@ struct Quarter {
   double rest, lost;
   int64_t count;
 };
-RL_ALWAYS_INLINE Quarter quarter_turn(double x) {
+RL_HD RL_ALWAYS_INLINE Quarter quarter_turn(double x) {
   constexpr double kRound = 0x1.8p52;
   constexpr double kFirst = 0x1.921fb54p0, kSecond = 0x1.10b4611p-30, kThird = 0x1.4c4c6628b80dcp-59;
   const double shifted = x * 0.63661977236758134308 + kRound, n = shifted - kRound;
@@ -84,7 +91,7 @@ RL_ALWAYS_INLINE Quarter quarter_turn(double x) {
   const double tail = ((high - middle) - n * kSecond) - n * kThird, rest = middle + tail;
   return {rest, (middle - rest) + tail, std::bit_cast<int64_t>(shifted)};
 }
-RL_ALWAYS_INLINE double sine_polynomial(double r, double lost) {
+RL_HD RL_ALWAYS_INLINE double sine_polynomial(double r, double lost) {
   const double z = r * r;
   double q = 1.0 / 355687428096000;
   q = q * z - 1.0 / 1307674368000;
@@ -96,7 +103,7 @@ RL_ALWAYS_INLINE double sine_polynomial(double r, double lost) {
   q = q * z - 1.0 / 6;
   return r + (r * z * q + lost);
 }
-RL_ALWAYS_INLINE double cosine_polynomial(double r, double lost) {
+RL_HD RL_ALWAYS_INLINE double cosine_polynomial(double r, double lost) {
   const double z = r * r;
   double q = -1.0 / 6402373705728000;
   q = q * z + 1.0 / 20922789888000;
@@ -110,7 +117,7 @@ RL_ALWAYS_INLINE double cosine_polynomial(double r, double lost) {
   return w + (((1 - w) - 0.5 * z) + (z * z * q - r * lost));
 }
 // Sine of `turned` + the quarters that `offset` adds: 0 for sin, 1 for cos.
-RL_ALWAYS_INLINE double sine_of(const Quarter& turned, int64_t offset) {
+RL_HD RL_ALWAYS_INLINE double sine_of(const Quarter& turned, int64_t offset) {
   const int64_t count = turned.count + offset;
   const double s = sine_polynomial(turned.rest, turned.lost);
   const double c = cosine_polynomial(turned.rest, turned.lost);

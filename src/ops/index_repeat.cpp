@@ -44,7 +44,7 @@ Tensor repeat_kernel(const Call&, const Tensor& self, IntList repeats) {
   Dims sizes, split_sizes, source_strides;
   for (int64_t d = 0; d < n; ++d) {
     const int64_t own = d >= lead ? self->sizes[d - lead] : 1;
-    RL_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", repeats[d] * own,
+    RL_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", repeats[d],
              ": repeat got ", repeats);
     sizes.push_back(checked_numel({repeats[d], own}));
     split_sizes.push_back(repeats[d]), split_sizes.push_back(own);
