@@ -204,7 +204,7 @@ class _Check:
     def numerical_jacobian(self, number, x, part):
         """Rows for the elements of ``x``, columns for those of the output; complex where ``x`` is."""
         columns = part(self._values(number)).numel()
-        jacobian = rushlight.zeros(x.numel(), columns, dtype=x.dtype)
+        jacobian = rushlight.zeros(x.numel(), columns, dtype=x.dtype, device=x.device)
         for row, index in enumerate(_indices(x)):
             jacobian[row] = self._slope(number, x, index, part, self.eps)
             if x.is_complex():
@@ -233,7 +233,9 @@ class _Check:
     def analytical_jacobians(self, output, unit):
         """One Jacobian per wanted input, a column per element of the output. ``unit`` is 1, or 1j for
         imaginary parts."""
-        jacobians = [rushlight.zeros(x.numel(), output.numel(), dtype=x.dtype) for _, x in self.wanted]
+        jacobians = [
+            rushlight.zeros(x.numel(), output.numel(), dtype=x.dtype, device=x.device) for _, x in self.wanted
+        ]
         grad = rushlight.zeros_like(output, memory_format=rushlight.contiguous_format)
         flat = grad.view(-1)
         for column in range(output.numel()):

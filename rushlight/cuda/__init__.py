@@ -1,4 +1,4 @@
-"""CUDA. This build has none: questions are answered truthfully, everything else raises AssertionError."""
+"""CUDA devices. Where there is none, questions are answered truthfully, the rest raises AssertionError."""
 
 from rushlight import _C
 from rushlight._absent import refuse
@@ -10,15 +10,48 @@ _initialized = False
 
 
 def is_available():
-    return False
+    """Whether there is a CUDA device."""
+    return device_count() > 0
 
 
 def device_count():
-    return 0
+    """The number of CUDA devices; 0 without the library, the driver or the hardware."""
+    return _C._cuda_getDeviceCount()
 
 
 def is_initialized():
-    return False
+    return is_available()
+
+
+def current_device():
+    """The number of this thread's current device."""
+    return _C._cuda_getDevice()
+
+
+def set_device(device):
+    """Makes a device this thread's current one; a negative number changes nothing."""
+    index = _index(device)
+    if index >= 0:
+        _C._cuda_setDevice(index)
+
+
+def synchronize(device=None):
+    """Waits for all work of a device, by default the current one."""
+    _C._cuda_synchronize(_index(device))
+
+
+def _index(device):
+    """The number of what names a device; -1 for the current one."""
+    if device is None:
+        return -1
+    if isinstance(device, int):
+        return device
+    from rushlight import device as make
+
+    found = make(device)
+    if found.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {found}")
+    return -1 if found.index is None else found.index
 
 
 def is_bf16_supported(including_emulation=True):
@@ -107,13 +140,15 @@ class device:
     """A context that selects a device; -1 and None select nothing."""
 
     def __init__(self, device):
-        self.idx = device
+        self.idx, self.prev_idx = _index(device), -1
 
     def __enter__(self):
-        if self.idx not in (None, -1):
-            _refuse()
+        if self.idx >= 0:
+            self.prev_idx = current_device()
+            set_device(self.idx)
 
     def __exit__(self, *exc):
+        set_device(self.prev_idx)
         return False
 
 
@@ -121,7 +156,7 @@ class device_of(device):
     """A context that selects the device of a tensor; nothing for a tensor on the CPU."""
 
     def __init__(self, obj):
-        super().__init__(None)
+        super().__init__(obj.get_device() if obj.is_cuda else None)
 
 
 class stream:
@@ -139,9 +174,7 @@ class stream:
 
 StreamContext = stream
 _refuse = refuse("CUDA")
-_lazy_init = init = synchronize = current_device = set_device = current_stream = default_stream = (
-    set_stream
-) = _refuse
+_lazy_init = init = current_stream = default_stream = set_stream = _refuse
 get_device_name = get_device_capability = get_device_properties = get_rng_state = set_rng_state = (
     initial_seed
 ) = _refuse

@@ -17,6 +17,7 @@ struct Device {
 
   bool is_cpu() const { return type == DeviceType::CPU; }
   bool is_meta() const { return type == DeviceType::Meta; }
+  bool is_cuda() const { return type == DeviceType::CUDA; }
   friend bool operator==(const Device&, const Device&) = default;
   // "cpu", "cuda:1"; fails with PyTorch's message on anything else.
   static Device parse(std::string_view text);

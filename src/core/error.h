@@ -20,6 +20,7 @@ enum class ErrorKind : uint8_t {
   OutOfMemory,
   Linalg,
   Overflow,
+  Assertion,
   Internal
 };
 

@@ -4,31 +4,45 @@
 #include <cstring>
 
 #include "core/cpu_allocator.h"
+#include "core/device_backend.h"
 
 namespace rushlight {
 
+namespace {
+
+std::byte* allocate_on(Device device, size_t nbytes) {
+  void* found =
+      device.is_cpu() ? cpu_allocate(nbytes) : device_backend(device.type).allocate(nbytes, device.index);
+  return static_cast<std::byte*>(found);
+}
+
+}  // namespace
+
+// Contents this small live inside the object, on the CPU.
+bool StorageImpl::fits_inside(size_t nbytes) const { return device_.is_cpu() && nbytes <= kInlineBytes; }
+
 void StorageImpl::acquire(size_t nbytes) {
-  data_ = nbytes <= kInlineBytes ? inline_ : static_cast<std::byte*>(cpu_allocate(nbytes));
+  data_ = fits_inside(nbytes) ? inline_ : allocate_on(device_, nbytes);
   nbytes_ = nbytes;
 }
 
 void StorageImpl::free_data() {
   if (deleter_)
     deleter_(context_, data_, nbytes_);
-  else if (data_ && data_ != inline_)
+  else if (data_ && data_ != inline_ && device_.is_cpu())
     cpu_deallocate(data_, nbytes_);
+  else if (data_ && data_ != inline_)
+    device_backend(device_.type).deallocate(data_, nbytes_, device_.index);
   data_ = nullptr;
 }
 
 Ref<StorageImpl> StorageImpl::allocate(size_t nbytes, Device device) {
   auto storage = Ref<StorageImpl>::adopt(new StorageImpl);
-  storage->device_ = device;
+  storage->device_ = numbered(device);
   if (device.is_meta())
     storage->nbytes_ = nbytes;
-  else if (device.is_cpu())
-    storage->acquire(nbytes);
   else
-    RL_NOT_IMPLEMENTED("cannot allocate on device ", device, ": the CUDA backend is not part of this build");
+    storage->acquire(nbytes);
   return storage;
 }
 
@@ -58,12 +72,15 @@ void StorageImpl::resize(size_t nbytes) {
     nbytes_ = nbytes;
     return;
   }
-  if (data_ == inline_ && nbytes <= kInlineBytes) {
+  if (data_ == inline_ && fits_inside(nbytes)) {
     nbytes_ = nbytes;
     return;
   }
-  std::byte* grown = nbytes <= kInlineBytes ? inline_ : static_cast<std::byte*>(cpu_allocate(nbytes));
-  if (data_) std::memcpy(grown, data_, std::min(nbytes, nbytes_));
+  std::byte* grown = fits_inside(nbytes) ? inline_ : allocate_on(device_, nbytes);
+  const size_t kept = data_ ? std::min(nbytes, nbytes_) : 0;
+  if (kept && device_.is_cpu()) std::memcpy(grown, data_, kept);
+  if (kept && !device_.is_cpu())
+    device_backend(device_.type).copy(grown, device_, data_, device_, kept, false);
   free_data();
   data_ = grown;
   nbytes_ = nbytes;

@@ -58,6 +58,7 @@ class StorageImpl final : public RefCounted {
  private:
   StorageImpl() = default;
   ~StorageImpl() = default;
+  bool fits_inside(size_t nbytes) const;
   void acquire(size_t nbytes);
   void free_data();
   using Pool = FreeList<192, 64>;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/device_backend.h"
 #include "core/hidden_layout.h"
 #include "core/sparse.h"
 
@@ -90,13 +91,8 @@ size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
   return bytes;
 }
 
-// Devices of which there is one have no number, whatever the caller wrote ("cpu:0").
-Device unnumbered(Device device) {
-  return device.is_cpu() || device.is_meta() ? Device{device.type} : device;
-}
-
 Tensor dense_tensor(IntList sizes, IntList strides, DType dtype, Device device) {
-  device = unnumbered(device);
+  device = numbered(device);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_layout(sizes, strides);
   impl->storage = StorageImpl::allocate(span_bytes(sizes, strides, element_size(dtype)), device);
@@ -106,7 +102,7 @@ Tensor dense_tensor(IntList sizes, IntList strides, DType dtype, Device device) 
 }  // namespace
 
 Tensor empty_tensor(IntList sizes, DType dtype, Device device) {
-  device = unnumbered(device);
+  device = numbered(device);
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_contiguous(sizes);
   size_t bytes = 0;
@@ -161,9 +157,13 @@ Tensor empty_like_tensor(const Tensor& like, DType dtype) {
 
 Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device) {
   Tensor t = empty_tensor(IntList{}, dtype, device);
-  if (device.is_cpu())
+  if (device.is_cpu()) {
     visit_dtype(StorageTypes{}, dtype, "scalar_tensor",
                 [&](auto tag) { *t.data<decltype(tag)>() = value.to<decltype(tag)>(); });
+  } else if (!device.is_meta()) {
+    const Tensor here = scalar_tensor_of(value, dtype);
+    device_backend(device.type).copy(t.data_ptr(), t.device(), here.data_ptr(), Device{}, t.nbytes(), false);
+  }
   return t;
 }
 
@@ -203,9 +203,16 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
            ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "
            "occurring somewhere inside PyTorch internals, please file a bug report.");
   Scalar result;
+  alignas(16) std::byte fetched[16];
+  const auto itemsize = static_cast<int64_t>(element_size(t.dtype()));
+  const void* element = t.data<std::byte>() + element_offset * itemsize;
+  if (!t.is_cpu()) {
+    device_backend(t.device().type).copy(fetched, Device{}, element, t.device(), t.itemsize(), false);
+    element = fetched;
+  }
   visit_dtype(StorageTypes{}, t.dtype(), "item", [&](auto tag) {
     using T = decltype(tag);
-    const T value = t.data<T>()[element_offset];
+    const T value = *static_cast<const T*>(element);
     if constexpr (is_complex_v<T>)
       result = Scalar(convert<complex128>(value));
     else if constexpr (is_floating_v<T>)

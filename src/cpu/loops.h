@@ -1,42 +1,13 @@
-// Formula: the names of all pointwise formulas. LoopRow: one formula's inner loops, by compute type.
+// LoopRow: one formula's inner loops, by compute type.
 #pragma once
 #include <array>
 
 #include "core/dtype.h"
-#include "formulas/activation.h"
-#include "formulas/arithmetic.h"
-#include "formulas/comparison.h"
-#include "formulas/special.h"
-#include "formulas/transcendental.h"
+#include "formulas/table.h"
 
 namespace rushlight::cpu {
 
-#define RL_FORALL_FORMULAS(_)   \
-  RL_ARITHMETIC_FORMULAS(_)     \
-  RL_COMPARISON_FORMULAS(_)     \
-  RL_TRANSCENDENTAL_FORMULAS(_) \
-  RL_SPECIAL_FORMULAS(_)        \
-  RL_ACTIVATION_FORMULAS(_)
-
-enum class Formula : uint16_t {
-#define RL_NAME(name, ...) name,
-  RL_FORALL_FORMULAS(RL_NAME)
-#undef RL_NAME
-      kCount
-};
-constexpr int kFormulaCount = static_cast<int>(Formula::kCount);
-
-enum class FormulaResult : uint8_t { Same, Bool, Part };
-
-struct FormulaInfo {
-  uint8_t inputs, parameters;
-  FormulaResult result;
-};
-inline constexpr FormulaInfo kFormulaInfo[] = {
-#define RL_INFO(name, inputs, parameters, types, result, ...) {inputs, parameters, FormulaResult::result},
-    RL_FORALL_FORMULAS(RL_INFO)
-#undef RL_INFO
-};
+using rushlight::Formula;
 
 // data[0] is the result, data[1...] the inputs, all contiguous in the compute type. Bit i of `scalars`: input
 // i is one value for all elements (two-input formulas only, and not both). `parameters` are of the compute

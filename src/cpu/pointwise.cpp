@@ -99,17 +99,6 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
 
 }  // namespace
 
-DType result_type_of(Formula f, DType compute) {
-  switch (kFormulaInfo[static_cast<int>(f)].result) {
-    case FormulaResult::Bool:
-      return DType::Bool;
-    case FormulaResult::Part:
-      return real_dtype(compute);
-    default:
-      return compute;
-  }
-}
-
 bool contains_zero(const Tensor& t) {
   Iteration it(t.sizes());
   it.add(t);

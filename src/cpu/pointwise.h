@@ -7,8 +7,6 @@
 
 namespace rushlight::cpu {
 
-// The dtype a formula computed in `compute` gives.
-DType result_type_of(Formula f, DType compute);
 // out = formula(inputs), broadcast to out's shape, computed in `compute`. Any dtypes in memory.
 void run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters = {});

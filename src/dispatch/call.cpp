@@ -1,5 +1,6 @@
 #include <bit>
 
+#include "dispatch/device_kernels.h"
 #include "dispatch/exact_out.h"
 #include "dispatch/op.h"
 #include "dispatch/profiler.h"
@@ -22,11 +23,12 @@ Interceptor interceptors[32] = {};
 struct Operands {
   uint32_t flags = 0;
   DeviceType device = DeviceType::CPU;
+  const Device* where = nullptr;  // of an operand that is not on the CPU
 
   void add(const Tensor& t) {
     if (!t.defined()) return;
     flags |= detail::flags_of(t);
-    if (t->flags & kNotCpu) device = t->device.type;
+    if (t->flags & kNotCpu) device = t->device.type, where = &t->device;
   }
   void add(const Value& v) {
     if (v.tag() == Tag::Tensor)
@@ -44,11 +46,13 @@ Operands collect(const Op& op, const Value* args) {
 }
 
 // Factories name their device instead of showing it in an operand.
-DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands) {
-  if (from_operands != DeviceType::CPU) return from_operands;
+Device asked_device(const Op& op, const Value* args) {
   for (size_t i = 0; i < op.schema.parameters.size(); ++i)
-    if (args[i].tag() == Tag::Device) return args[i].device().type;
-  return DeviceType::CPU;
+    if (args[i].tag() == Tag::Device) return args[i].device();
+  return {};
+}
+DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands) {
+  return from_operands != DeviceType::CPU ? from_operands : asked_device(op, args).type;
 }
 
 void check_one_device(const Op& op, const Value* args) {
@@ -165,9 +169,6 @@ void run_kernel(Frame& frame) {
   const void* kernel = op.kernel[static_cast<int>(device)];
   const bool meta = device == DeviceType::Meta;
   if (!kernel && meta) kernel = meta_kernel(op);
-  if (!kernel)
-    RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device ", device_type_name(device),
-                       ": this build has no kernel for it; move the operands with .cpu()");
   const bool composite = op.family == Family::Composite;
   const size_t outputs = op.schema.returns.size();
   if (frame.out) {
@@ -197,7 +198,9 @@ void run_kernel(Frame& frame) {
   }
   const Call call{op, composite ? nullptr : frame.out, frame.inplace};
   const Value* args = replaced.empty() ? frame.args : replaced.data();
-  if (meta && !composite)
+  if (!kernel)  // Note [Operators that a device lacks]
+    run_on_cpu(op, args, frame.results, operands.where ? *operands.where : asked_device(op, args));
+  else if (meta && !composite)
     run_without_data(kernel, call, args, frame.results);
   else
     op.trampoline(kernel, call, args, frame.results);

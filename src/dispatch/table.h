@@ -18,7 +18,7 @@ class Record {
   }
   Record& family(Family f) {
     op_.family = f;
-    return *this;
+    return f == Family::View ? on_devices() : *this;
   }
   template <class F>
   Record& derivative(F rule) {
@@ -60,8 +60,9 @@ class Record {
     op_.intercepted |= kWrapped;
     return *this;
   }
-  Record& cuda(const void* kernel) {
-    op_.kernel[static_cast<int>(DeviceType::CUDA)] = kernel;
+  // The kernel serves other devices too: it touches no data but through ops/device_loops.h.
+  Record& on_devices() {
+    op_.kernel[static_cast<int>(DeviceType::CUDA)] = op_.kernel[0];
     return *this;
   }
   Record& data(const void* family_data) {

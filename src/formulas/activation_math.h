@@ -11,92 +11,92 @@ inline constexpr T kSqrtTwoOverPi = T(0.79788456080286535588);
 
 // exp of what can't overflow, taken for every element: a call inside a branch would not become a vector call.
 template <class T>
-[[gnu::always_inline]] inline T elu(T x, T negative, T positive, T scale) {
+RL_HD [[gnu::always_inline]] inline T elu(T x, T negative, T positive, T scale) {
   const T e = expm1(min(x, T(0)) * scale) * negative;
   return x < T(0) ? e : x * positive;
 }
 template <class T>
-[[gnu::always_inline]] inline T elu_backward(T g, T x, T negative, T positive, T scale) {
+RL_HD [[gnu::always_inline]] inline T elu_backward(T g, T x, T negative, T positive, T scale) {
   const T e = exp(min(x, T(0)) * scale) * negative * scale;
   return g * (x <= T(0) ? e : positive);
 }
 template <class T>
-[[gnu::always_inline]] inline T gelu_inner(T x) {
+RL_HD [[gnu::always_inline]] inline T gelu_inner(T x) {
   return kSqrtTwoOverPi<T> * (x + T(0.044715) * x * x * x);
 }
 template <class T>
-[[gnu::always_inline]] inline T gelu_erf_slope(T x) {
+RL_HD [[gnu::always_inline]] inline T gelu_erf_slope(T x) {
   const T density = exp(T(-0.5) * x * x) * (T(0.5) * kSqrtTwoOverPi<T>);
   return T(0.5) * (T(1) + fast_erf(x * kSqrtHalf<T>)) + x * density;
 }
 template <class T>
-[[gnu::always_inline]] inline T gelu_tanh_slope(T x) {
+RL_HD [[gnu::always_inline]] inline T gelu_tanh_slope(T x) {
   const T t = tanh(gelu_inner(x)), inner_slope = kSqrtTwoOverPi<T> * (T(1) + T(3 * 0.044715) * x * x);
   return T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner_slope;
 }
 template <class T>
-[[gnu::always_inline]] inline T silu_slope(T x) {
+RL_HD [[gnu::always_inline]] inline T silu_slope(T x) {
   const T s = div(T(1), T(1) + exp(-x));
   return mul(s, T(1) + mul(x, T(1) - s));
 }
 template <class T>
-[[gnu::always_inline]] inline T mish_slope(T x) {
+RL_HD [[gnu::always_inline]] inline T mish_slope(T x) {
   const T s = T(1) / (T(1) + exp(-x)), t = tanh(log1p(exp(x)));
   return t + x * s * (T(1) - t * t);
 }
 template <class T>
-[[gnu::always_inline]] inline T softplus(T x, T beta, T threshold) {
+RL_HD [[gnu::always_inline]] inline T softplus(T x, T beta, T threshold) {
   const T soft = log1p(exp(min(x * beta, threshold))) / beta;
   return x * beta > threshold ? x : soft;
 }
 template <class T>
-[[gnu::always_inline]] inline T softplus_backward(T g, T x, T beta, T threshold) {
+RL_HD [[gnu::always_inline]] inline T softplus_backward(T g, T x, T beta, T threshold) {
   const T z = exp(min(x * beta, threshold)), soft = g * z / (z + T(1));
   return x * beta > threshold ? g : soft;
 }
 template <class T>
-[[gnu::always_inline]] inline T log_sigmoid_slope(T x) {
+RL_HD [[gnu::always_inline]] inline T log_sigmoid_slope(T x) {
   const T z = exp(-abs(x));
   return (x < T(0) ? T(1) : z) / (T(1) + z);
 }
 
 template <class T>
-[[gnu::always_inline]] inline T sinc(T x) {
+RL_HD [[gnu::always_inline]] inline T sinc(T x) {
   const T a = T(kPi<double>) * x, s = sin(a);
   return x == T(0) ? T(1) : div(s, a);
 }
 template <class T>
-[[gnu::always_inline]] inline T logaddexp(T x, T y) {
+RL_HD [[gnu::always_inline]] inline T logaddexp(T x, T y) {
   const T high = max(x, y), soft = log1p(exp(-abs(x - y)));
   return abs(x) == kInf<T> && x == y ? x : high + soft;
 }
 template <class T>
-[[gnu::always_inline]] inline T logaddexp2(T x, T y) {
+RL_HD [[gnu::always_inline]] inline T logaddexp2(T x, T y) {
   const T high = max(x, y), soft = log1p(exp2(-abs(x - y))) * T(1.44269504088896340736);
   return abs(x) == kInf<T> && x == y ? x : high + soft;
 }
 template <class T>
-[[gnu::always_inline]] inline T xlogy(T x, T y) {
+RL_HD [[gnu::always_inline]] inline T xlogy(T x, T y) {
   const T l = x * log(y);
   return y != y ? y : x == T(0) ? T(0) : l;
 }
 template <class T>
-[[gnu::always_inline]] inline T xlog1py(T x, T y) {
+RL_HD [[gnu::always_inline]] inline T xlog1py(T x, T y) {
   const T l = x * log1p(y);
   return y != y ? y : x == T(0) ? T(0) : l;
 }
 template <class T>
-[[gnu::always_inline]] inline T logit_clamped(T x, T eps) {
+RL_HD [[gnu::always_inline]] inline T logit_clamped(T x, T eps) {
   const T c = x < eps ? eps : x > T(1) - eps ? T(1) - eps : x;
   return log(c / (T(1) - c));
 }
 template <class T>
-[[gnu::always_inline]] inline T entr(T x) {
+RL_HD [[gnu::always_inline]] inline T entr(T x) {
   const T l = -x * log(x);
   return x != x ? x : x > T(0) ? l : x == T(0) ? T(0) : -kInf<T>;
 }
 template <class T>
-T integer_fmod(T x, T y) {
+RL_HD T integer_fmod(T x, T y) {
   if constexpr (std::is_signed_v<T>)
     return y == T(-1) || y == T(0) ? T(0) : T(x % y);
   else

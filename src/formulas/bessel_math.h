@@ -83,36 +83,36 @@ inline constexpr long double kAiryCosine[] = {
     2.24757127803665019377e-15L,  -5.05672194994570373229e-16L, 1.2071941989372258566e-16L,
     -3.03848375185535203759e-17L, 8.02023489757371390291e-18L,  -2.21007649480164913899e-18L};
 
-inline double bessel_k0e(double x) {
+RL_HD inline double bessel_k0e(double x) {
   if (!(x > 0)) return x == 0 ? kInf<double> : kNan<double>;
   if (x > 2) return chebyshev_sum(kBesselK0Large, 2 / x) / sqrt(x);
   return (chebyshev_sum(kBesselK0Small, x * x / 4) - log(x / 2) * bessel_i0(x)) * exp(x);
 }
-inline double bessel_k1e(double x) {
+RL_HD inline double bessel_k1e(double x) {
   if (!(x > 0)) return x == 0 ? kInf<double> : kNan<double>;
   if (x > 2) return chebyshev_sum(kBesselK1Large, 2 / x) / sqrt(x);
   return (chebyshev_sum(kBesselK1Small, x * x / 4) / x + log(x / 2) * bessel_i1(x)) * exp(x);
 }
-inline double bessel_k0(double x) {
+RL_HD inline double bessel_k0(double x) {
   if (!(x > 0)) return x == 0 ? kInf<double> : kNan<double>;
   if (x > 2) return chebyshev_sum(kBesselK0Large, 2 / x) / sqrt(x) * exp(-x);
   return chebyshev_sum(kBesselK0Small, x * x / 4) - log(x / 2) * bessel_i0(x);
 }
-inline double bessel_k1(double x) {
+RL_HD inline double bessel_k1(double x) {
   if (!(x > 0)) return x == 0 ? kInf<double> : kNan<double>;
   if (x > 2) return chebyshev_sum(kBesselK1Large, 2 / x) / sqrt(x) * exp(-x);
   return chebyshev_sum(kBesselK1Small, x * x / 4) / x + log(x / 2) * bessel_i1(x);
 }
 
-inline double bessel_y0(double x) { return x < 0 ? kNan<double> : x == 0 ? -kInf<double> : ::y0(x); }
-inline double bessel_y1(double x) { return x < 0 ? kNan<double> : x == 0 ? -kInf<double> : ::y1(x); }
+RL_HD inline double bessel_y0(double x) { return x < 0 ? kNan<double> : x == 0 ? -kInf<double> : ::y0(x); }
+RL_HD inline double bessel_y1(double x) { return x < 0 ? kNan<double> : x == 0 ? -kInf<double> : ::y1(x); }
 
-inline double spherical_bessel_j0(double x) {
+RL_HD inline double spherical_bessel_j0(double x) {
   if (std::isinf(x)) return 0;
   return x == 0 ? 1 : sin(x) / x;
 }
 
-inline double airy_ai(double x) {
+RL_HD inline double airy_ai(double x) {
   if (x != x || std::isinf(x)) return kNan<double>;  // as PyTorch, also for +inf
   if (x > 104) return 0;
   if (x >= -4.5 && x < 0) return chebyshev_sum(kAiryMiddle, 1 + x / 4.5);

@@ -1,5 +1,6 @@
 // The functions that formulas are written with, for float, double and complex. Where glibc has vector
-// versions (libmvec, at most 4 ULP off), loops over these calls become calls of those.
+// versions (libmvec, at most 4 ULP off), loops over these calls become calls of those. On a GPU they are the
+// functions of its own library.
 #pragma once
 #include <cmath>
 #include <complex>
@@ -9,7 +10,8 @@
 #include "core/dtype.h"
 #include "formulas/elementary.h"
 
-#if defined(__x86_64__) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__CUDACC__) && \
+    (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
 #define RL_VECTOR_MATH(name)                                                    \
   extern "C" __attribute__((simd("notinbranch"))) double name(double) noexcept; \
   extern "C" __attribute__((simd("notinbranch"))) float name##f(float) noexcept;
@@ -51,12 +53,12 @@ concept Real = std::is_floating_point_v<T>;
 template <class T>
 concept Complex = is_complex_v<T>;
 
-#define RL_MATH(name)                                 \
-  inline float name(float x) { return ::name##f(x); } \
-  inline double name(double x) { return ::name(x); }
-#define RL_MATH2(name)                                            \
-  inline float name(float x, float y) { return ::name##f(x, y); } \
-  inline double name(double x, double y) { return ::name(x, y); }
+#define RL_MATH(name)                                       \
+  RL_HD inline float name(float x) { return ::name##f(x); } \
+  RL_HD inline double name(double x) { return ::name(x); }
+#define RL_MATH2(name)                                                  \
+  RL_HD inline float name(float x, float y) { return ::name##f(x, y); } \
+  RL_HD inline double name(double x, double y) { return ::name(x, y); }
 #define RL_COMPLEX_MATH(name) \
   template <Complex T>        \
   T name(T z) {               \
@@ -101,38 +103,49 @@ RL_COMPLEX_MATH(asinh)
 RL_COMPLEX_MATH(acosh)
 RL_COMPLEX_MATH(atanh)
 RL_COMPLEX_MATH(sqrt)
-#undef RL_MATH
 
-inline float exp(float x) { return exp_real(x); }
-inline double exp(double x) { return exp_real(x); }
-inline float log(float x) { return log_real(x); }
-inline double log(double x) { return ::log(x); }
-inline float sin(float x) { return ::sinf(x); }
-inline float cos(float x) { return ::cosf(x); }
+#ifdef __CUDACC__
+RL_MATH(exp)
+RL_MATH(log)
+RL_MATH(sin)
+RL_MATH(cos)
+RL_MATH(cosh)
+RL_MATH(log10)
+RL_MATH(asin)
+RL_MATH(erf)
+#else
+RL_HD inline float exp(float x) { return exp_real(x); }
+RL_HD inline double exp(double x) { return exp_real(x); }
+RL_HD inline float log(float x) { return log_real(x); }
+RL_HD inline double log(double x) { return ::log(x); }
+RL_HD inline float sin(float x) { return ::sinf(x); }
+RL_HD inline float cos(float x) { return ::cosf(x); }
 // Both are computed, so that there is no branch; the far one also keeps the sign of zero.
-[[gnu::always_inline]] inline double sin(double x) {
+RL_HD [[gnu::always_inline]] inline double sin(double x) {
   const double near = sine_of(quarter_turn(x), 0), far = ::sin(x);
   return x != 0 && std::fabs(x) < 0x1p20 ? near : far;
 }
-[[gnu::always_inline]] inline double cos(double x) {
+RL_HD [[gnu::always_inline]] inline double cos(double x) {
   const double near = sine_of(quarter_turn(x), 1), far = ::cos(x);
   return std::fabs(x) < 0x1p20 ? near : far;
 }
 // Single precision by way of double, where the vector version in single precision is 2 to 3 units off.
-inline float cosh(float x) { return ::coshf(x); }
-[[gnu::always_inline]] inline double cosh(double x) {
+RL_HD inline float cosh(float x) { return ::coshf(x); }
+RL_HD [[gnu::always_inline]] inline double cosh(double x) {
   const double e = exp_real(std::fabs(x)), far = ::cosh(x);
   return std::fabs(x) < 700 ? 0.5 * e + 0.5 / e : far;
 }
-inline float log10(float x) { return static_cast<float>(::log10(static_cast<double>(x))); }
-inline double log10(double x) { return ::log10(x); }
-inline float asin(float x) { return static_cast<float>(::asin(static_cast<double>(x))); }
-inline double asin(double x) { return ::asin(x); }
-inline float erf(float x) { return static_cast<float>(::erf(static_cast<double>(x))); }
-inline double erf(double x) { return ::erf(x); }
+RL_HD inline float log10(float x) { return static_cast<float>(::log10(static_cast<double>(x))); }
+RL_HD inline double log10(double x) { return ::log10(x); }
+RL_HD inline float asin(float x) { return static_cast<float>(::asin(static_cast<double>(x))); }
+RL_HD inline double asin(double x) { return ::asin(x); }
+RL_HD inline float erf(float x) { return static_cast<float>(::erf(static_cast<double>(x))); }
+RL_HD inline double erf(double x) { return ::erf(x); }
+#endif
 // 3 units off in single precision, and four times as fast: for activations.
-inline float fast_erf(float x) { return ::erff(x); }
-inline double fast_erf(double x) { return ::erf(x); }
+RL_HD inline float fast_erf(float x) { return ::erff(x); }
+RL_HD inline double fast_erf(double x) { return ::erf(x); }
+#undef RL_MATH
 #undef RL_MATH2
 #undef RL_COMPLEX_MATH
 
@@ -146,7 +159,7 @@ inline constexpr T kInf = std::numeric_limits<T>::infinity();
 // Without the standard's recovery of infinities, which would cost a branch an element (PyTorch has none
 // either).
 template <class T>
-inline T mul(T x, T y) {
+RL_HD inline T mul(T x, T y) {
   if constexpr (is_complex_v<T>)
     return T(x.real() * y.real() - x.imag() * y.imag(), x.real() * y.imag() + x.imag() * y.real());
   else if constexpr (std::is_same_v<T, bool>)
@@ -158,7 +171,7 @@ inline T mul(T x, T y) {
 }
 // Integers wrap around.
 template <class T>
-inline T add(T x, T y) {
+RL_HD inline T add(T x, T y) {
   if constexpr (std::is_same_v<T, bool>)
     return x || y;
   else if constexpr (std::is_integral_v<T>)
@@ -167,7 +180,7 @@ inline T add(T x, T y) {
     return x + y;
 }
 template <class T>
-inline T sub(T x, T y) {
+RL_HD inline T sub(T x, T y) {
   if constexpr (std::is_same_v<T, bool>)
     return x != y;
   else if constexpr (std::is_integral_v<T>)
@@ -176,14 +189,14 @@ inline T sub(T x, T y) {
     return x - y;
 }
 template <class T>
-inline T neg(T x) {
+RL_HD inline T neg(T x) {
   if constexpr (std::is_integral_v<T>)
     return sub(T(0), x);
   else
     return -x;
 }
 template <class T>
-inline T div(T x, T y) {
+RL_HD inline T div(T x, T y) {
   if constexpr (is_complex_v<T>) {  // Smith's scaling, as PyTorch's complex division
     using P = typename T::value_type;
     const P a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
@@ -200,21 +213,21 @@ inline T div(T x, T y) {
 }
 
 template <class T>
-inline bool is_nan(T x) {
+RL_HD inline bool is_nan(T x) {
   if constexpr (is_complex_v<T>)
     return is_nan(x.real()) || is_nan(x.imag());
   else
     return x != x;
 }
 template <class T>
-inline bool is_inf(T x) {
+RL_HD inline bool is_inf(T x) {
   if constexpr (is_complex_v<T>)
     return is_inf(x.real()) || is_inf(x.imag());
   else
     return std::abs(x) == kInf<T>;
 }
 template <class T>
-inline bool is_finite(T x) {
+RL_HD inline bool is_finite(T x) {
   if constexpr (is_complex_v<T>)
     return is_finite(x.real()) && is_finite(x.imag());
   else
@@ -223,14 +236,14 @@ inline bool is_finite(T x) {
 
 // NaN in either operand gives NaN.
 template <class T>
-inline T max(T x, T y) {
+RL_HD inline T max(T x, T y) {
   if constexpr (std::is_floating_point_v<T>)
     return x != x ? x : y != y ? y : x > y ? x : y;
   else
     return x > y ? x : y;
 }
 template <class T>
-inline T min(T x, T y) {
+RL_HD inline T min(T x, T y) {
   if constexpr (std::is_floating_point_v<T>)
     return x != x ? x : y != y ? y : x < y ? x : y;
   else
@@ -238,7 +251,7 @@ inline T min(T x, T y) {
 }
 
 template <class T>
-inline auto abs(T x) {
+RL_HD inline auto abs(T x) {
   if constexpr (is_complex_v<T>)
     return hypot(x.real(), x.imag());
   else if constexpr (std::is_floating_point_v<T>)
@@ -249,7 +262,7 @@ inline auto abs(T x) {
     return x < 0 ? sub(T(0), x) : x;
 }
 template <class T>
-inline T sign(T x) {
+RL_HD inline T sign(T x) {
   if constexpr (is_complex_v<T>) {
     const auto m = abs(x);
     return m == 0 ? T(0) : T(x.real() / m, x.imag() / m);
@@ -260,39 +273,39 @@ inline T sign(T x) {
   }
 }
 template <class T>
-inline auto angle(T x) {
+RL_HD inline auto angle(T x) {
   if constexpr (is_complex_v<T>)
     return atan2(x.imag(), x.real());
   else
     return x != x ? x : x < 0 ? kPi<T> : T(0);
 }
 template <class T>
-inline T conj(T x) {
+RL_HD inline T conj(T x) {
   if constexpr (is_complex_v<T>)
     return T(x.real(), -x.imag());
   else
     return x;
 }
 template <class T>
-inline T log2(T x)
+RL_HD inline T log2(T x)
   requires Complex<T>
 {
   return log(x) * typename T::value_type(1.44269504088896340736);
 }
 template <class T>
-inline T log10(T x)
+RL_HD inline T log10(T x)
   requires Complex<T>
 {
   return log(x) * typename T::value_type(0.43429448190325182765);
 }
 template <class T>
-inline T exp2(T x)
+RL_HD inline T exp2(T x)
   requires Complex<T>
 {
   return exp(x * typename T::value_type(0.69314718055994530942));
 }
 template <class T>
-inline T log1p(T z)
+RL_HD inline T log1p(T z)
   requires Complex<T>
 {  // accurate near zero: |1+z| from the parts
   using P = typename T::value_type;
@@ -304,7 +317,7 @@ inline T log1p(T z)
   return T(log(hypot(x + P(1), y)), theta);
 }
 template <class T>
-inline T expm1(T z)
+RL_HD inline T expm1(T z)
   requires Complex<T>
 {
   using P = typename T::value_type;
@@ -313,7 +326,7 @@ inline T expm1(T z)
 }
 
 template <class T>
-inline T power(T x, T y) {
+RL_HD inline T power(T x, T y) {
   if constexpr (is_complex_v<T>)
     return y == T(0) ? T(1) : std::pow(x, y);
   else
@@ -321,7 +334,7 @@ inline T power(T x, T y) {
 }
 // Integer power by squaring; a negative exponent leaves only the powers of 1 and -1.
 template <class T>
-inline T integer_power(T base, T exponent) {
+RL_HD inline T integer_power(T base, T exponent) {
   if constexpr (std::is_signed_v<T>) {
     if (exponent < 0) return base == 1 ? T(1) : base == -1 ? (exponent % 2 ? T(-1) : T(1)) : T(0);
   }
@@ -333,7 +346,7 @@ inline T integer_power(T base, T exponent) {
 
 // Python's modulo: the sign of the divisor.
 template <class T>
-inline T remainder(T x, T y) {
+RL_HD inline T remainder(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
     const T m = fmod(x, y);
     return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
@@ -347,7 +360,7 @@ inline T remainder(T x, T y) {
 }
 // PyTorch's floor division of floats: exact where the quotient is near an integer.
 template <class T>
-inline T floor_divide(T x, T y) {
+RL_HD inline T floor_divide(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
     if (y == 0) return x / y;
     const T m = fmod(x, y);
@@ -365,7 +378,7 @@ inline T floor_divide(T x, T y) {
   }
 }
 template <class T>
-inline T trunc_divide(T x, T y) {
+RL_HD inline T trunc_divide(T x, T y) {
   if constexpr (std::is_floating_point_v<T>)
     return trunc(x / y);
   else if constexpr (std::is_unsigned_v<T>)
@@ -374,7 +387,7 @@ inline T trunc_divide(T x, T y) {
     return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
 }
 template <class T>
-inline T gcd(T a, T b) {
+RL_HD inline T gcd(T a, T b) {
   a = abs(a), b = abs(b);
   while (a != 0) {
     const T c = a;
@@ -384,18 +397,18 @@ inline T gcd(T a, T b) {
   return b;
 }
 template <class T>
-inline T lcm(T a, T b) {
+RL_HD inline T lcm(T a, T b) {
   const T g = gcd(a, b);
   return g == 0 ? T(0) : abs(mul(T(a / g), b));
 }
 // Shifts by the width or more, or by a negative count, shift everything out.
 template <class T>
-inline T shift_left(T x, T n) {
+RL_HD inline T shift_left(T x, T n) {
   using U = std::make_unsigned_t<T>;
   return n < 0 || n >= T(8 * sizeof(T)) ? T(0) : T(U(x) << n);
 }
 template <class T>
-inline T shift_right(T x, T n) {
+RL_HD inline T shift_right(T x, T n) {
   if (n < 0 || n >= T(8 * sizeof(T))) return x < 0 ? T(-1) : T(0);
   return T(x >> n);
 }

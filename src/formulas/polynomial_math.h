@@ -6,12 +6,12 @@
 namespace rushlight::formulas {
 
 // The integer below a degree given as a number; negative for NaN and what no int64 holds.
-inline int64_t degree(double n) { return n < 0x1p63 ? static_cast<int64_t>(n) : -1; }
+RL_HD inline int64_t degree(double n) { return n < 0x1p63 ? static_cast<int64_t>(n) : -1; }
 
 // p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)). Ends early once the values are no numbers; a
 // degree that would take minutes gives NaN.
 template <class Next>
-double recurrence(int64_t n, double first, Next next) {
+RL_HD double recurrence(int64_t n, double first, Next next) {
   if (n < 0) return 0;
   if (n == 0) return 1;
   if (n > int64_t{1} << 26) return kNan<double>;
@@ -24,21 +24,21 @@ double recurrence(int64_t n, double first, Next next) {
   return value;
 }
 
-inline double alternating(int64_t n, double even) { return n % 2 == 0 ? even : -even; }
+RL_HD inline double alternating(int64_t n, double even) { return n % 2 == 0 ? even : -even; }
 
-inline double chebyshev_recurrence(int64_t n, double x, double first) {
+RL_HD inline double chebyshev_recurrence(int64_t n, double x, double first) {
   return recurrence(n, first, [x](double, double p, double q) { return 2 * x * p - q; });
 }
 
 // cos(n t), sin((n + 1) t) / sin t, cos((n + 1/2) t) / cos(t / 2), sin((n + 1/2) t) / sin(t / 2), x = cos t.
-inline double chebyshev_t(double x, double degrees) {
+RL_HD inline double chebyshev_t(double x, double degrees) {
   const int64_t n = degree(degrees);
   if (n < 0) return 0;
   if (abs(x) == 1) return x > 0 ? 1 : alternating(n, 1);
   if (n > 6 && abs(x) < 1) return cos(static_cast<double>(n) * acos(x));
   return chebyshev_recurrence(n, x, x);
 }
-inline double chebyshev_u(double x, double degrees) {
+RL_HD inline double chebyshev_u(double x, double degrees) {
   const int64_t n = degree(degrees);
   const double d = static_cast<double>(n);
   if (n < 0) return 0;
@@ -46,7 +46,7 @@ inline double chebyshev_u(double x, double degrees) {
   if (n > 8 && abs(x) < 1) return sin((d + 1) * acos(x)) / sin(acos(x));
   return chebyshev_recurrence(n, x, 2 * x);
 }
-inline double chebyshev_v(double x, double degrees) {
+RL_HD inline double chebyshev_v(double x, double degrees) {
   const int64_t n = degree(degrees);
   const double d = static_cast<double>(n);
   if (n < 0) return 0;
@@ -54,7 +54,7 @@ inline double chebyshev_v(double x, double degrees) {
   if (n > 8 && abs(x) < 1) return cos((d + 0.5) * acos(x)) / cos(acos(x) / 2);
   return chebyshev_recurrence(n, x, 2 * x - 1);
 }
-inline double chebyshev_w(double x, double degrees) {
+RL_HD inline double chebyshev_w(double x, double degrees) {
   const int64_t n = degree(degrees);
   const double d = static_cast<double>(n);
   if (n < 0) return 0;
@@ -63,20 +63,20 @@ inline double chebyshev_w(double x, double degrees) {
   return chebyshev_recurrence(n, x, 2 * x + 1);
 }
 
-inline double hermite_h(double x, double degrees) {
+RL_HD inline double hermite_h(double x, double degrees) {
   return recurrence(degree(degrees), 2 * x,
                     [x](double k, double p, double q) { return 2 * x * p - 2 * k * q; });
 }
-inline double hermite_he(double x, double degrees) {
+RL_HD inline double hermite_he(double x, double degrees) {
   return recurrence(degree(degrees), x, [x](double k, double p, double q) { return x * p - k * q; });
 }
-inline double laguerre_l(double x, double degrees) {
+RL_HD inline double laguerre_l(double x, double degrees) {
   const int64_t n = degree(degrees);
   if (n >= 0 && x == 0) return 1;
   return recurrence(n, 1 - x,
                     [x](double k, double p, double q) { return ((2 * k + 1 - x) * p - k * q) / (k + 1); });
 }
-inline double legendre_p(double x, double degrees) {
+RL_HD inline double legendre_p(double x, double degrees) {
   const int64_t n = degree(degrees);
   if (n >= 0 && abs(x) == 1) return x > 0 ? 1 : alternating(n, 1);
   return recurrence(n, x,

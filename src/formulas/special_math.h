@@ -10,18 +10,18 @@ namespace rushlight::formulas {
 // Formulas of half types are computed in float. Where the spacing of the numbers matters, `kind` tells it: 0
 // that of T, 1 that of float16, 2 that of bfloat16.
 template <Real T>
-T rounded_to(T x, T kind) {
+RL_HD T rounded_to(T x, T kind) {
   if (sizeof(T) != 4 || kind == 0) return x;
   const auto value = static_cast<float>(x);
   return kind == 1 ? T(Half::to_float(Half::from_float(value)))
                    : T(std::bit_cast<float>(uint32_t{BFloat16::from_float(value)} << 16));
 }
 template <Real T>
-T trunc_divide(T x, T y, T kind) {
+RL_HD T trunc_divide(T x, T y, T kind) {
   return trunc(rounded_to(T(x / y), kind));
 }
 template <Real T>
-T step_after(T x, T y, T kind) {
+RL_HD T step_after(T x, T y, T kind) {
   if (sizeof(T) != 4 || kind == 0 || x != x || y != y || x == y) return nextafter(x, y);
   const bool half = kind == 1;
   const auto value = static_cast<float>(x);
@@ -102,7 +102,7 @@ inline constexpr long double kErfcx[] = {
 // Sum of c[k] T_k(2 u - 1) for u in [0, 1], by Clenshaw's recurrence.
 // In extended precision, as the terms of small sums are larger than the sum.
 template <size_t N>
-inline double chebyshev_sum(const long double (&c)[N], double u) {
+RL_HD inline double chebyshev_sum(const long double (&c)[N], double u) {
   const long double t = 2 * (2 * static_cast<long double>(u) - 1);
   long double b1 = 0, b2 = 0;
   for (size_t k = N - 1; k > 0; --k) {
@@ -113,7 +113,7 @@ inline double chebyshev_sum(const long double (&c)[N], double u) {
   return static_cast<double>(t / 2 * b1 - b2 + c[0]);
 }
 
-inline double digamma(double x) {
+RL_HD inline double digamma(double x) {
   if (x == 0) return copysign(kInf<double>, -x);
   double result = 0;
   if (x < 0) {
@@ -131,7 +131,7 @@ inline double digamma(double x) {
 }
 
 // Hurwitz's zeta function: sum of (q + k)^-s.
-inline double zeta(double s, double q) {
+RL_HD inline double zeta(double s, double q) {
   if (s == 1) return kInf<double>;
   if (!(s > 1)) return kNan<double>;
   if (q <= 0) {
@@ -157,7 +157,7 @@ inline double zeta(double s, double q) {
 }
 
 // m - log(1 + m) without cancellation for small m.
-inline double log1p_defect(double m) {
+RL_HD inline double log1p_defect(double m) {
   if (abs(m) > 0.4) return m - log1p(m);
   const double s = m / (2 + m), z = s * s;
   double tail = 0;
@@ -166,7 +166,7 @@ inline double log1p_defect(double m) {
 }
 // x^a e^-x / Gamma(a). The exponents of x^a and Gamma(a) cancel; by Stirling's series they need not be
 // computed.
-inline double gamma_weight(double a, double x) {
+RL_HD inline double gamma_weight(double a, double x) {
   if (a < 20 && x < 700) return pow(x, a) * exp(-x) / std::tgamma(a);
   if (a < 20) return exp(a * log(x) - x - std::lgamma(a));
   const double r = 1 / (a * a);
@@ -174,13 +174,13 @@ inline double gamma_weight(double a, double x) {
   return sqrt(a / (2 * kPi<double>)) * exp(-a * log1p_defect((x - a) / a)) * exp(-correction);
 }
 
-inline double igamma_series(double a, double x) {
+RL_HD inline double igamma_series(double a, double x) {
   double term = 1 / a, sum = term;
   for (int n = 1; n < 100000 && term > sum * 1e-17; ++n) sum += term *= x / (a + n);
   return sum * gamma_weight(a, x);
 }
 // Lentz's evaluation of the continued fraction of the upper function.
-inline double igammac_fraction(double a, double x) {
+RL_HD inline double igammac_fraction(double a, double x) {
   double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
   for (int n = 1; n < 100000; ++n) {
     const double an = -n * (n - a);
@@ -195,7 +195,7 @@ inline double igammac_fraction(double a, double x) {
   return h * gamma_weight(a, x);
 }
 // The regularised incomplete gamma functions: lower and upper share of the integral.
-inline double igamma(double a, double x) {
+RL_HD inline double igamma(double a, double x) {
   if (a != a || x != x || a < 0 || x < 0) return kNan<double>;
   if (a == 0) return x > 0 ? 1 : kNan<double>;
   if (x == 0) return 0;
@@ -203,7 +203,7 @@ inline double igamma(double a, double x) {
   if (std::isinf(x)) return 1;
   return x < a + 1 ? igamma_series(a, x) : 1 - igammac_fraction(a, x);
 }
-inline double igammac(double a, double x) {
+RL_HD inline double igammac(double a, double x) {
   if (a != a || x != x || a < 0 || x < 0) return kNan<double>;
   if (a == 0) return x > 0 ? 0 : kNan<double>;
   if (x == 0) return 1;
@@ -213,7 +213,7 @@ inline double igammac(double a, double x) {
 }
 
 // exp(x^2) erfc(x). Squares are split, as their rounding error would be multiplied by 2 x^2.
-inline double erfcx(double x) {
+RL_HD inline double erfcx(double x) {
   if (x != x) return x;
   const double size = abs(x);
   const double right = chebyshev_sum(kErfcx, 4 / (4 + size)) / (1 + kSqrtPi * size);
@@ -223,7 +223,7 @@ inline double erfcx(double x) {
   return 2 * exp(high * high) * exp(low) - right;
 }
 // The x >= 0 with erfc(x) = q for q in (0, 1]: Newton's method on the logarithm, which is nearly a parabola.
-inline double erfc_inverse(double q) {
+RL_HD inline double erfc_inverse(double q) {
   const double target = log(q);
   double x = sqrt(-target);
   for (int i = 0; i < 12; ++i) {
@@ -237,14 +237,14 @@ inline double erfc_inverse(double q) {
   return static_cast<double>(wide + (std::erfc(wide) - q) / slope);
 }
 // A polynomial by Horner's scheme, the highest coefficient first.
-inline double polynomial(double x, std::initializer_list<double> coefficients) {
+RL_HD inline double polynomial(double x, std::initializer_list<double> coefficients) {
   double sum = 0;
   for (double c : coefficients) sum = sum * x + c;
   return sum;
 }
 // The inverse of erf to seven digits for y up to 1 - 5e-8, by Mike Giles' polynomials in the logarithm of 1 -
 // y^2.
-inline double erfinv_estimate(double y) {
+RL_HD inline double erfinv_estimate(double y) {
   const double w = -log((1 - y) * (1 + y));
   if (w < 5) {
     return y * polynomial(w - 2.5, {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
@@ -255,7 +255,7 @@ inline double erfinv_estimate(double y) {
 }
 // Exact enough for float after one step of Halley's method; double takes a last one in extended precision.
 template <Real T>
-T erfinv(T number) {
+RL_HD T erfinv(T number) {
   const double y = abs(double(number));
   if (!(y < 1)) return y == 1 ? number * kInf<T> : kNan<T>;
   if (1 - y < 5e-8) return T(copysign(erfc_inverse(1 - y), double(number)));
@@ -269,27 +269,27 @@ T erfinv(T number) {
   }
   return T(copysign(x, double(number)));
 }
-inline double ndtri(double p) {
+RL_HD inline double ndtri(double p) {
   if (!(p >= 0 && p <= 1)) return kNan<double>;
   if (p == 0) return -kInf<double>;
   if (p == 1) return kInf<double>;
   constexpr double kSqrt2 = 1.41421356237309504880;
   return p <= 0.5 ? -kSqrt2 * erfc_inverse(2 * p) : kSqrt2 * erfc_inverse(2 * (1 - p));
 }
-inline double log_ndtr(double x) {
+RL_HD inline double log_ndtr(double x) {
   const double t = x * 0.70710678118654752440;
   return x < -1 ? log(erfcx(-t) / 2) - t * t : log1p(-erfc(t) / 2);
 }
 
 // exp(-|x|) times the modified Bessel function of order 0 or 1, for x >= 0.
-inline double bessel_scaled(double x, int order) {
+RL_HD inline double bessel_scaled(double x, int order) {
   if (std::isinf(x)) return 0;
   if (x <= 8) return order ? x * chebyshev_sum(kBesselI1Small, x / 8) : chebyshev_sum(kBesselI0Small, x / 8);
   return (order ? chebyshev_sum(kBesselI1Large, 8 / x) : chebyshev_sum(kBesselI0Large, 8 / x)) / sqrt(x);
 }
-inline double bessel_i0e(double x) { return x != x ? x : bessel_scaled(abs(x), 0); }
-inline double bessel_i1e(double x) { return x != x ? x : copysign(bessel_scaled(abs(x), 1), x); }
-inline double bessel_i0(double x) { return std::isinf(x) ? kInf<double> : bessel_i0e(x) * exp(abs(x)); }
-inline double bessel_i1(double x) { return std::isinf(x) ? x : bessel_i1e(x) * exp(abs(x)); }
+RL_HD inline double bessel_i0e(double x) { return x != x ? x : bessel_scaled(abs(x), 0); }
+RL_HD inline double bessel_i1e(double x) { return x != x ? x : copysign(bessel_scaled(abs(x), 1), x); }
+RL_HD inline double bessel_i0(double x) { return std::isinf(x) ? kInf<double> : bessel_i0e(x) * exp(abs(x)); }
+RL_HD inline double bessel_i1(double x) { return std::isinf(x) ? x : bessel_i1e(x) * exp(abs(x)); }
 
 }  // namespace rushlight::formulas

@@ -6,6 +6,7 @@
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
@@ -80,15 +81,17 @@ Tensor isclose_body(const Call&, const Tensor& self, const Tensor& other, double
   return ops::logical_or(close, ops::logical_and(ops::isfinite(error), error <= allowed));
 }
 
+bool all_true(const Tensor& t) { return t.is_cpu() ? cpu::all_true(t) : read_scalar(ops::all(t)).to<bool>(); }
+
 bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol,
                    bool equal_nan) {
   const Tensor close = ops::isclose(self, other, rtol, atol, equal_nan);
   if (close->flags & kPythonDispatch) return read_dispatched_scalar(ops::all(close)).to_int() != 0;
-  return cpu::all_true(close);
+  return all_true(close);
 }
 
 bool equal_kernel(const Call&, const Tensor& self, const Tensor& other) {
-  return self.sizes() == other.sizes() && cpu::all_true(ops::eq(self, other));
+  return self.sizes() == other.sizes() && all_true(ops::eq(self, other));
 }
 
 // --- choosing
@@ -134,7 +137,7 @@ Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& sel
     return straight_where(condition, self, other, type);
   const Dims shape = broadcast_shapes(condition.sizes(), broadcast_shapes(self.sizes(), other.sizes()));
   const Tensor out = pointwise::result(call, shape, type, {&condition, &self, &other});
-  if (out.is_cpu()) cpu::run_where(out, condition, self, other);
+  loops::where(out, condition, self, other);
   return out;
 }
 
@@ -155,13 +158,14 @@ Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& ma
   }
   const Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
   const Tensor out = pointwise::result(call, shape, self.dtype(), {&self, &mask});
-  if (out.is_cpu()) cpu::run_where(out, mask, filling, self);
+  loops::where(out, mask, filling, self);
   return out;
 }
 
 void register_choices(Table& t) {
   t.op(ops::where, "where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", where_kernel)
       .family(Family::Pointwise)
+      .on_devices()
       .out()
       .doc("self where condition holds, else other.")
       .derivative([](Grad g, In<0> c, Needs need) {
@@ -173,6 +177,7 @@ void register_choices(Table& t) {
   t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
        masked_fill_kernel)
       .family(Family::Pointwise)
+      .on_devices()
       .inplace()
       .doc("value where mask holds, else self.")
       .derivative([](Grad g, In<1> mask, Needs need) {

@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -31,16 +32,16 @@ bool needs_detour(const Tensor& self, const Tensor& source) {
 }
 
 void copy_elements(const Tensor& self, const Tensor& source) {
-  if (self.is_same(source) || self.numel() == 0 || !self.is_cpu()) return;
+  if (self.is_same(source) || self.numel() == 0 || self.device().is_meta()) return;
   RL_CHECK_AS(NotImplemented, !source.device().is_meta(), "Cannot copy out of meta tensor; no data!");
   RL_CHECK(!has_internal_overlap(self),
            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
            "location. "
            "Please clone() the tensor before performing the operation.");
-  if (!needs_detour(self, source)) return cpu::copy(self, source);
-  const Tensor between = empty_tensor(source.sizes(), source.dtype());
-  cpu::copy(between, source);
-  cpu::copy(self, between);
+  if (!needs_detour(self, source)) return loops::copy(self, source);
+  const Tensor between = empty_tensor(source.sizes(), source.dtype(), source.device());
+  loops::copy(between, source);
+  loops::copy(self, between);
 }
 
 Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) {
@@ -90,8 +91,8 @@ Tensor fill_diagonal(const Call&, const Tensor& self, const Scalar& value, bool 
 }
 
 Tensor zero_kernel(const Call&, const Tensor& self) {
-  if (!self.is_cpu()) return self;
-  if (self.is_contiguous())
+  if (self.device().is_meta()) return self;
+  if (self.is_cpu() && self.is_contiguous())
     cpu::clear(self.data_ptr(), self.nbytes());
   else
     copy_elements(self, scalar_tensor_of(0, self.dtype()));
@@ -129,9 +130,9 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
     return copy_of_image(self, dtype.value_or(self.dtype()));
   const Tensor out =
       empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
-  if (out.is_cpu()) {
+  if (!out.device().is_meta()) {
     if (self.device().is_meta()) RL_NOT_IMPLEMENTED("Cannot copy out of meta tensor; no data!");
-    cpu::copy(out, self);
+    loops::copy(out, self);
   }
   return out;
 }
@@ -141,7 +142,7 @@ Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat>
     return copy_of_image(self, self.dtype());
   const Tensor out =
       empty_in_format(self, self.dtype(), self.device(), format.value_or(MemoryFormat::Preserve));
-  if (out.is_cpu()) cpu::copy(out, self);
+  loops::copy(out, self);
   return out;
 }
 
@@ -176,12 +177,14 @@ Tensor convert_back(const Tensor& g, const InputMeta& meta) {
 
 void register_conversions(Table& t) {
   t.op(ops::clone, "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_kernel)
+      .on_devices()
       .doc("A copy with its own memory.")
       .derivative([](Grad g) { return g; });
   t.op(ops::to_copy,
        "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? "
        "memory_format=None) -> Tensor",
        to_copy_kernel)
+      .on_devices()
       .internal()
       .doc("A copy in another dtype, device or layout.")
       .derivative([](Grad g, Shape<0> self) { return convert_back(g, self.meta); });
@@ -234,16 +237,19 @@ Tensor lift_fresh_kernel(const Call&, const Tensor& self) { return self; }
 void register_copy_operators(Table& t) {
   copy_result = copy_result_body;
   t.op(local_scalar, "_local_scalar_dense(Tensor self) -> Scalar", local_scalar_kernel)
+      .on_devices()
       .internal()
       .not_differentiable("a Python number has no gradient")
       .no_meta("the value of a tensor without data cannot be read")
       .doc("The only element as a number.");
   t.op(ops::copy_, "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_kernel)
+      .on_devices()
       .doc("Writes src, broadcast and converted, into self.")
       .derivative([](Grad g, Shape<1> source, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
       });
   t.op(lift_fresh, "lift_fresh(Tensor(a) self) -> Tensor(a)", lift_fresh_kernel)
+      .on_devices()
       .internal()
       .not_differentiable("the tensor is a constant, just made")
       .doc("A tensor just made from Python data; dispatch modes see it enter here.");
@@ -254,6 +260,7 @@ void register_copy_operators(Table& t) {
               fill_diagonal)
       .doc("Sets the diagonal.");
   t.op(ops::fill_, "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", fill_kernel)
+      .on_devices()
       .doc("Sets every element to value.")
       .derivative([](Grad g, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()};
@@ -261,6 +268,7 @@ void register_copy_operators(Table& t) {
       .op()
       .is_function = true;
   t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel)
+      .on_devices()
       .doc("Sets every element to zero.")
       .derivative([](Grad g) { return zeros_like(g); })
       .op()

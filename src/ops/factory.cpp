@@ -6,6 +6,7 @@
 #include "cpu/copy.h"
 #include "cpu/factory.h"
 #include "dispatch/table.h"
+#include "ops/device_loops.h"
 #include "ops/operators.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -46,11 +47,11 @@ DType inferred(const Call& call, OptDType dtype, std::initializer_list<Scalar> n
 }
 
 Tensor filled(Tensor t, const Scalar& value) {
-  if (!t.is_cpu() || t.numel() == 0) return t;
-  if (value == Scalar(0) && !value.is_floating())
+  if (t.device().is_meta() || t.numel() == 0) return t;
+  if (t.is_cpu() && value == Scalar(0) && !value.is_floating())
     cpu::clear(t.data_ptr(), t.nbytes());
   else
-    cpu::copy(t, scalar_tensor_of(value, t.dtype()));
+    loops::copy(t, scalar_tensor_of(value, t.dtype()));
   return t;
 }
 
@@ -321,7 +322,7 @@ Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64
 
 void register_fills(Table& t) {
   auto factory = [](Record r, const char* doc) {
-    return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
+    return r.family(Family::Factory).on_devices().not_differentiable(kConstant).doc(doc);
   };
   factory(
       t.op(ops::empty,

@@ -2,6 +2,7 @@
 
 #include "core/hidden_layout.h"
 #include "cpu/cat.h"
+#include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -267,8 +268,9 @@ std::vector<Tensor> combination_columns(int64_t n, int64_t r, bool with_replacem
   const auto count = static_cast<int64_t>(rows.size()) / r;
   std::vector<Tensor> columns;
   for (int64_t c = 0; c < r; ++c) {
-    columns.push_back(empty_tensor({count}, DType::Int64, device));
-    for (int64_t k = 0; k < count; ++k) columns.back().data<int64_t>()[k] = rows[k * r + c];
+    const Tensor column = empty_tensor({count}, DType::Int64);
+    for (int64_t k = 0; k < count; ++k) column.data<int64_t>()[k] = rows[k * r + c];
+    columns.push_back(ops::to(column, std::nullopt, device, false, false, std::nullopt));
   }
   return columns;
 }

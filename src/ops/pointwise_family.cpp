@@ -7,6 +7,7 @@
 #include "cpu/copy.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
+#include "ops/device_loops.h"
 
 namespace rushlight::pointwise {
 
@@ -112,7 +113,7 @@ const PointwiseSpec* make_spec(Formula formula, Promote promote) {
   const cpu::LoopRow& row = cpu::row(formula);
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto t = static_cast<DType>(i);
-    spec->result[i] = cpu::result_type_of(formula, t);
+    spec->result[i] = result_type_of(formula, t);
     const bool keeps =
         promote == Promote::Same || (promote == Promote::NotBool && !is_bool(t)) || !is_integral_or_bool(t);
     if (promote != Promote::Logical && keeps) spec->direct[i] = row.loop[i];
@@ -177,8 +178,8 @@ Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
             }))
       return *on_images;
   const DType type = compute_type(call.op, formula, common);
-  const Tensor out = result(call, common_shape(inputs), cpu::result_type_of(formula, common), inputs);
-  if (out.is_cpu()) cpu::run_formula(formula, type, out, span_of(inputs), parameters);
+  const Tensor out = result(call, common_shape(inputs), result_type_of(formula, common), inputs);
+  loops::formula(formula, type, out, span_of(inputs), parameters);
   return out;
 }
 

@@ -61,6 +61,7 @@ inline Record add_unary(Table& t, Fn<Tensor(const Tensor&)>& handle, const char*
   return t.op(handle, schema, pointwise::unary)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(formula, promote))
+      .on_devices()
       .inplace()
       .out();
 }
@@ -69,6 +70,7 @@ inline Record add_binary(Table& t, Fn<Tensor(const Tensor&, const Tensor&)>& han
   return t.op(handle, schema, pointwise::binary)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(formula, promote))
+      .on_devices()
       .inplace()
       .out();
 }

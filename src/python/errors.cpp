@@ -59,6 +59,8 @@ static PyObject* exception_type(ErrorKind kind) {
       return out_of_memory_error;
     case ErrorKind::Linalg:
       return linalg_error;
+    case ErrorKind::Assertion:
+      return PyExc_AssertionError;
     case ErrorKind::Overflow:
       return PyExc_OverflowError;
     case ErrorKind::Internal:

@@ -16,6 +16,7 @@ void init_profiler(PyObject* module);
 void init_module_tree(PyObject* module);
 void init_overridable(PyObject* module);
 void init_grad_scopes(PyObject* module);
+void init_cuda(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -60,6 +61,7 @@ static void init_all(PyObject* module) {
   init_custom_ops(module);
   init_package_name(module);
   init_profiler(module);
+  init_cuda(module);
 }
 
 }  // namespace rushlight::python

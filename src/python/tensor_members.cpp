@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "autograd/meta.h"
+#include "core/device_backend.h"
 #include "core/sparse.h"
 #include "ops/copy.h"
 #include "ops/view.h"
@@ -220,9 +221,10 @@ static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
 
 static PyObject* m_tolist(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
-    const Tensor& t = tensor_of(self);
-    RL_CHECK_AS(NotImplemented, !t.device().is_meta(), "Cannot copy out of meta tensor; no data!");
-    check_memory(t);
+    const Tensor& given = tensor_of(self);
+    RL_CHECK_AS(NotImplemented, !given.device().is_meta(), "Cannot copy out of meta tensor; no data!");
+    check_memory(given);
+    const Tensor t = given.is_cpu() ? given : ops::to(ops::detach(given), std::nullopt, Device{});
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
       using T = decltype(tag);
@@ -246,13 +248,12 @@ static PyObject* m_item(PyObject* self, PyObject*) {
 static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bool non_blocking, bool copy,
                             std::optional<MemoryFormat> format) {
   const Tensor& t = tensor_of(self);
+  // Classes and modes that compute elsewhere may pretend to have any device.
+  const bool pretends = (dispatch_state.always | t->flags) & kPythonDispatch;
+  if (device && device->is_cuda() && !pretends) device = numbered(*device);
   const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy &&
                     (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
   if (same) return Py_NewRef(self);
-  // Classes and modes that compute elsewhere may pretend to have any device.
-  const bool pretends = (dispatch_state.always | t->flags) & kPythonDispatch;
-  if (device && device->type == DeviceType::CUDA && t.is_cpu() && !pretends)
-    throw_python(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
   if (t.numel() < (1 << 15)) return wrap(ops::to(t, dtype, device, non_blocking, copy, format));
   Tensor result;
   {
@@ -276,7 +277,7 @@ static PyObject* m_cpu(PyObject* self, PyObject* const* args, Py_ssize_t n, PyOb
 }
 static PyObject* m_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&] {
-    Device device{DeviceType::CUDA, 0};
+    Device device{DeviceType::CUDA};
     if (n > 0 && args[0] != Py_None)
       device = PyLong_Check(args[0]) ? Device{DeviceType::CUDA, static_cast<int8_t>(to_int(args[0]))}
                                      : parse_device(args[0]);

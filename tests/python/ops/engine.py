@@ -5,12 +5,14 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 
 import rushlight
 
+DEVICE = os.environ.get("RUSHLIGHT_TEST_DEVICE")  # where our side computes; see test_device.py
 GOLDEN = Path(__file__).with_name("golden.json.gz")
 HAVE_ORACLE = importlib.util.find_spec("torch") is not None
 TOLERANCE = {
@@ -61,6 +63,8 @@ def to_tensor(module, array, dtype, requires_grad=False):
     t = module.tensor(values, dtype=getattr(module, dtype))
     if isinstance(array, np.ndarray) and t.shape != array.shape:
         t = t.reshape(array.shape)
+    if DEVICE and module is rushlight:
+        t = t.to(DEVICE)
     return t.requires_grad_() if requires_grad else t
 
 

@@ -168,7 +168,7 @@ def _reversed(t):
 
 
 def _strided(t):
-    wide = rl.zeros(*t.shape, 2, dtype=t.dtype)
+    wide = rl.zeros(*t.shape, 2, dtype=t.dtype, device=t.device)
     wide[..., 0] = t
     return wide[..., 0]
 
@@ -197,11 +197,11 @@ def test_out(row):
         args, kwargs = arguments(rl, sample, dtype)
         expected = function(*args, **kwargs)
         if isinstance(expected, tuple):
-            outs = tuple(rl.empty(0, dtype=t.dtype) for t in expected)
+            outs = tuple(t.new_empty(0) for t in expected)
             function(*args, **kwargs, out=outs)
             compare(row, dtype, outs, tuple(expected))
             continue
-        for out in (rl.empty(0, dtype=expected.dtype), _strided(rl.zeros_like(expected))):
+        for out in (expected.new_empty(0), _strided(rl.zeros_like(expected))):
             assert function(*args, **kwargs, out=out) is out
             compare(row, dtype, out, expected)
 
@@ -261,9 +261,7 @@ def _check_gradients(row, check):
         arrays, rebuild = _differentiable(sample)
         if not arrays or any(a.size == 0 for a in arrays):
             continue
-        tensors = [
-            rl.tensor(a.tolist(), dtype=getattr(rl, dtype)).reshape(a.shape).requires_grad_() for a in arrays
-        ]
+        tensors = [engine.to_tensor(rl, a, dtype, requires_grad=True) for a in arrays]
         kwargs = {k: convert(rl, v, dtype) for k, v in sample.kwargs.items()}
 
         def function(*inputs, rebuild=rebuild, kwargs=kwargs):

@@ -1,0 +1,40 @@
+# The CUDA backend: librushlight_cuda.so, beside librushlight.so, which loads it when a CUDA device is first asked for.
+#   RUSHLIGHT_CUDA=auto  where nvcc is found: in wheels, and as the target rushlight_cuda of a developer's build
+#   RUSHLIGHT_CUDA=on    always, or fail; off: never
+set(RUSHLIGHT_CUDA auto CACHE STRING "Build the CUDA backend: auto, on or off")
+set(RUSHLIGHT_CUDA_ARCHITECTURES 90 CACHE STRING "Compute capabilities to compile for, e.g. 80;90;100")
+
+if(NOT RUSHLIGHT_CUDA STREQUAL "off")
+  find_program(RUSHLIGHT_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+  if(RUSHLIGHT_NVCC)
+    set(CMAKE_CUDA_COMPILER "${RUSHLIGHT_NVCC}")
+    set(CMAKE_CUDA_ARCHITECTURES ${RUSHLIGHT_CUDA_ARCHITECTURES})
+    set(CMAKE_CUDA_STANDARD 20)
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+  elseif(RUSHLIGHT_CUDA STREQUAL "on")
+    message(FATAL_ERROR "RUSHLIGHT_CUDA=on, but no nvcc was found: install the CUDA toolkit or set CUDA_HOME")
+  else()
+    message(STATUS "CUDA backend: left out, no nvcc was found")
+  endif()
+endif()
+
+if(CMAKE_CUDA_COMPILER)
+  file(GLOB cuda_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/cuda/*.cpp"
+    "${CMAKE_CURRENT_SOURCE_DIR}/src/cuda/*.cu")
+  set(cuda_in_all EXCLUDE_FROM_ALL)
+  if(RUSHLIGHT_CUDA STREQUAL "on" OR SKBUILD)
+    set(cuda_in_all)
+  endif()
+  add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources})
+  # 20208: long double, of which formulas hold constants, is double on the device.
+  target_compile_options(rushlight_cuda PRIVATE
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208>")
+  target_include_directories(rushlight_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  target_link_libraries(rushlight_cuda PRIVATE rushlight CUDA::cudart_static)
+  set_target_properties(rushlight_cuda PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  if(NOT cuda_in_all)
+    install(TARGETS rushlight_cuda LIBRARY DESTINATION rushlight/lib)
+  endif()
+endif()

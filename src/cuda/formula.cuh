@@ -1,0 +1,183 @@
+// Kernels of a list of formulas; included by one .cu file per family.
+#pragma once
+#include <cstring>
+
+#include "cuda/check.h"
+#include "cuda/device.h"
+#include "cuda/kernels.h"
+#include "cuda/memory.cuh"
+#include "formulas/activation_math.h"
+#include "formulas/bessel_math.h"
+#include "formulas/math.h"
+#include "formulas/polynomial_math.h"
+#include "formulas/special_math.h"
+#include "formulas/table.h"
+
+namespace rushlight::cuda {
+namespace {
+
+// The lists of src/formulas/arithmetic.h, as far as a GPU computes in them. Complex numbers are not among
+// them yet: their functions are the host's.
+using Whole = TypeList<int32_t, int64_t>;
+using Numbers = TypeList<int32_t, int64_t, float, double, bool>;
+using Real = Numbers;
+using Comparable = TypeList<int32_t, int64_t, float, double>;
+using Ordered = Comparable;
+using Integers = TypeList<int32_t, int64_t, bool>;
+using Shiftable = Whole;
+using Wide = TypeList<int64_t>;
+using Divisible = Wide;
+using Boolean = TypeList<bool>;
+using Floating = TypeList<float, double>;
+using Fields = Floating;
+using FloatingV = Floating;
+using FieldsV = Floating;
+using FloatingS = Floating;
+using FieldsS = Floating;
+using ComplexV = TypeList<>;
+
+template <class T>
+struct Parameters {
+  T p[4];
+};
+
+template <class F, class T>
+__device__ inline auto apply(T x, T y, T z, const T* p) {
+  return F::template apply<T>(x, y, z, p);
+}
+
+// Any strides and dtypes: a thread takes elements a block apart, so that neighbours read neighbours.
+template <class F, class T>
+__global__ void strided_kernel(Geometry g, char* out, DType out_dtype, Source<T> x, Source<T> y, Source<T> z,
+                               Parameters<T> parameters) {
+  uint32_t i = blockIdx.x * (kThreads * kPerThread) + threadIdx.x;
+  for (int k = 0; k < kPerThread && i < g.numel; ++k, i += kThreads) {
+    int32_t at[kMaxOperands];
+    g.locate(i, at);
+    const T a = x(at[1]), b = F::kInputs > 1 ? y(at[2]) : T{}, c = F::kInputs > 2 ? z(at[3]) : T{};
+    store(out_dtype, out + at[0], apply<F, T>(a, b, c, parameters.p));
+  }
+}
+
+// Contiguous memory of one stored type S: 16 bytes of each operand at a time.
+template <class F, class T, class S, class R>
+__global__ void linear_kernel(uint32_t n, R* out, const S* x, const S* y, const S* z, T xv, T yv, T zv,
+                              Parameters<T> parameters) {
+  constexpr int kWidth = 16 / sizeof(S);
+  struct alignas(16) In {
+    S item[kWidth];
+  };
+  struct alignas(kWidth * sizeof(R)) Out {
+    R item[kWidth];
+  };
+  const uint32_t first = (blockIdx.x * kThreads + threadIdx.x) * kWidth;
+  if (first >= n) return;
+  if (first + kWidth <= n) {
+    In a, b, c;
+    if (x) a = *reinterpret_cast<const In*>(x + first);
+    if (F::kInputs > 1 && y) b = *reinterpret_cast<const In*>(y + first);
+    if (F::kInputs > 2 && z) c = *reinterpret_cast<const In*>(z + first);
+    Out result;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k)
+      result.item[k] = number<R>(apply<F, T>(x ? number<T>(a.item[k]) : xv, y ? number<T>(b.item[k]) : yv,
+                                             z ? number<T>(c.item[k]) : zv, parameters.p));
+    *reinterpret_cast<Out*>(out + first) = result;
+    return;
+  }
+  for (uint32_t i = first; i < n; ++i)
+    out[i] = number<R>(apply<F, T>(x ? number<T>(x[i]) : xv, y ? number<T>(y[i]) : yv,
+                                   z ? number<T>(z[i]) : zv, parameters.p));
+}
+
+inline bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
+template <class F, class T, class S>
+bool run_linear(const Piece& piece, const Parameters<T>& parameters, cudaStream_t stream) {
+  constexpr bool same = F::kResult == FormulaResult::Same;
+  using R = std::conditional_t<same, S, bool>;
+  const Operand& out = piece.operands[0];
+  if (!piece.linear || !is_aligned(out.data)) return false;
+  const S* data[3] = {};
+  T values[3] = {};
+  for (int i = 0; i < F::kInputs; ++i) {
+    const Operand& in = piece.operands[i + 1];
+    if (!in.is_value && !is_aligned(in.data)) return false;
+    data[i] = reinterpret_cast<const S*>(in.data);
+    if (in.is_value) values[i] = source_of<T>(in).value;
+  }
+  const uint32_t n = piece.geometry.numel;
+  linear_kernel<F, T, S, R><<<blocks_for(n, 16 / sizeof(S)), kThreads, 0, stream>>>(
+      n, reinterpret_cast<R*>(out.data), data[0], data[1], data[2], values[0], values[1], values[2],
+      parameters);
+  return true;
+}
+
+template <class F>
+bool all_are(const Piece& piece, DType dtype) {
+  const DType result = F::kResult == FormulaResult::Same ? dtype : DType::Bool;
+  if (piece.operands[0].dtype != result) return false;
+  bool any = false;
+  for (int i = 1; i <= F::kInputs; ++i) {
+    const Operand& in = piece.operands[i];
+    if (!in.is_value && in.dtype != dtype) return false;
+    any |= !in.is_value;
+  }
+  return any;
+}
+
+template <class F, class T>
+void run(const Piece& piece, const void* packed, int device) {
+  const DeviceScope scope(device);
+  const cudaStream_t stream = current_stream(device);
+  Parameters<T> parameters{};
+  std::memcpy(parameters.p, packed, sizeof(T) * F::kParameters);
+  bool done = false;
+  if (all_are<F>(piece, dtype_of<T>)) done = run_linear<F, T, T>(piece, parameters, stream);
+  if constexpr (std::is_same_v<T, float>) {
+    if (all_are<F>(piece, DType::Float16)) done = run_linear<F, T, __half>(piece, parameters, stream);
+    if (all_are<F>(piece, DType::BFloat16)) done = run_linear<F, T, __nv_bfloat16>(piece, parameters, stream);
+  }
+  if (!done) {
+    const Operand* operands = piece.operands;
+    strided_kernel<F, T><<<blocks_for(piece.geometry.numel), kThreads, 0, stream>>>(
+        piece.geometry, operands[0].data, operands[0].dtype, source_of<T>(operands[1]),
+        source_of<T>(operands[2]), source_of<T>(operands[3]), parameters);
+  }
+  check_launch(F::kName);
+}
+
+template <class F, class T, class... List>
+constexpr FormulaKernel kernel_if(TypeList<List...>) {
+  if constexpr ((std::is_same_v<T, List> || ...))
+    return run<F, T>;
+  else
+    return nullptr;
+}
+
+}  // namespace
+
+#define RL_FORMULA(name, inputs, parameters, types, result, ...)                                   \
+  namespace {                                                                                      \
+  struct name {                                                                                    \
+    static constexpr int kInputs = inputs, kParameters = parameters;                               \
+    static constexpr FormulaResult kResult = FormulaResult::result;                                \
+    static constexpr const char* kName = #name;                                                    \
+    using Types = types;                                                                           \
+    template <class T>                                                                             \
+    __device__ static auto apply([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z, \
+                                 [[maybe_unused]] const T* p) {                                    \
+      using namespace formulas;                                                                    \
+      return __VA_ARGS__;                                                                          \
+    }                                                                                              \
+  };                                                                                               \
+  }
+#define RL_FORMULA_ROW(name, ...)                                                    \
+  {kernel_if<name, int32_t>(name::Types{}), kernel_if<name, int64_t>(name::Types{}), \
+   kernel_if<name, float>(name::Types{}), kernel_if<name, double>(name::Types{}),    \
+   kernel_if<name, bool>(name::Types{})},
+
+// Defines `table`, the kernels of the formulas in `list`.
+#define RL_DEFINE_KERNELS(table, list) list(RL_FORMULA) const FormulaKernels table[] = {list(RL_FORMULA_ROW)};
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,7 @@
+#include "cuda/formula.cuh"
+
+namespace rushlight::cuda {
+
+RL_DEFINE_KERNELS(arithmetic_kernels, RL_ARITHMETIC_FORMULAS)
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,55 @@
+// Where the elements of a loop's operands lie: the index arithmetic of all kernels, for host and device.
+#pragma once
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define RL_BOTH __host__ __device__
+#else
+#define RL_BOTH
+#endif
+
+namespace rushlight::cuda {
+
+// Division by a number that stays the same, by multiplication (Granlund and Montgomery, 1994); for operands
+// below 2^31.
+struct Divider {
+  uint32_t divisor = 1, multiplier = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(uint32_t d) : divisor(d) {
+    while ((uint64_t{1} << shift) < d) ++shift;
+    multiplier = static_cast<uint32_t>((uint64_t{1} << 32) * ((uint64_t{1} << shift) - d) / d + 1);
+  }
+  RL_BOTH uint32_t divide(uint32_t n) const {
+#ifdef __CUDA_ARCH__
+    const uint32_t high = __umulhi(n, multiplier);
+#else
+    const auto high = static_cast<uint32_t>((uint64_t{n} * multiplier) >> 32);
+#endif
+    return (high + n) >> shift;
+  }
+};
+
+constexpr int kMaxRank = 12;
+constexpr int kMaxOperands = 4;
+
+// Dimension 0 is the innermost. Strides are in bytes, of what one loop touches below 2^31.
+struct Geometry {
+  int rank = 0, operands = 0;
+  uint32_t numel = 0;
+  Divider sizes[kMaxRank];
+  int32_t strides[kMaxRank][kMaxOperands] = {};
+
+  // The distance of element `index` from the start of each operand.
+  RL_BOTH void locate(uint32_t index, int32_t* offsets) const {
+    for (int i = 0; i < operands; ++i) offsets[i] = 0;
+    for (int d = 0; d < rank; ++d) {
+      const uint32_t rest = sizes[d].divide(index);
+      const auto at = static_cast<int32_t>(index - rest * sizes[d].divisor);
+      for (int i = 0; i < operands; ++i) offsets[i] += at * strides[d][i];
+      index = rest;
+    }
+  }
+};
+
+}  // namespace rushlight::cuda

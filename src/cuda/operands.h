@@ -1,0 +1,16 @@
+// From tensors to what kernels take.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "core/tensor.h"
+#include "cuda/piece.h"
+
+namespace rushlight::cuda {
+
+// Calls `run` for each piece of out = f(inputs...), broadcast to out's shape. Inputs of no dimensions that
+// lie on the CPU become values.
+void for_each_piece(const Tensor& out, std::span<const Tensor* const> inputs,
+                    const std::function<void(const Piece&)>& run);
+
+}  // namespace rushlight::cuda

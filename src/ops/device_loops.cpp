@@ -1,0 +1,88 @@
+#include "ops/device_loops.h"
+
+#include <vector>
+
+#include "core/device_backend.h"
+#include "cpu/copy.h"
+#include "cpu/pointwise.h"
+#include "dispatch/device_kernels.h"
+
+namespace rushlight::loops {
+namespace {
+
+using Inputs = std::span<const Tensor* const>;
+
+Tensor on_cpu(const Tensor& t) {
+  if (t.is_cpu()) return t;
+  const Tensor moved = empty_tensor(t.sizes(), t.dtype());
+  copy(moved, t);
+  return moved;
+}
+
+// What a device does not compute: there and back.
+template <class F>
+void detour(const Tensor& out, Inputs inputs, F&& compute) {
+  std::vector<Tensor> moved;
+  std::vector<const Tensor*> pointers;
+  moved.reserve(inputs.size());
+  for (const Tensor* t : inputs) pointers.push_back(&moved.emplace_back(on_cpu(*t)));
+  const Tensor result = empty_tensor(out.sizes(), out.dtype());
+  compute(result, pointers);
+  copy(out, result);
+}
+
+// The same bytes one after the other, in the other's dtype.
+bool is_packed(const Tensor& t, DType dtype) { return t.dtype() == dtype && t.is_contiguous(); }
+
+Tensor packed(const Tensor& t, DType dtype) {
+  if (is_packed(t, dtype)) return t;
+  const Tensor result = empty_tensor(t.sizes(), dtype, t.device());
+  copy(result, t);
+  return result;
+}
+
+void move_bytes(const Tensor& out, const Tensor& source) {
+  DeviceBackend& backend = device_backend(out.is_cpu() ? source.device().type : out.device().type);
+  backend.copy(out.data_ptr(), out.device(), source.data_ptr(), source.device(), out.nbytes(), false);
+}
+
+}  // namespace
+
+void formula(Formula f, DType compute, const Tensor& out, Inputs inputs, std::span<const Scalar> parameters) {
+  if (out.is_cpu()) return cpu::run_formula(f, compute, out, inputs, parameters);
+  if (out.device().is_meta() || out.numel() == 0) return;
+  const DeviceKernels& kernels = device_kernels(out.device().type);
+  if (kernels.formula && kernels.formula(f, compute, out, inputs, parameters)) return;
+  detour(out, inputs, [&](const Tensor& result, Inputs moved) {
+    cpu::run_formula(f, compute, result, moved, parameters);
+  });
+}
+
+void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
+  if (out.is_cpu()) return cpu::run_where(out, condition, a, b);
+  if (out.device().is_meta() || out.numel() == 0) return;
+  const DeviceKernels& kernels = device_kernels(out.device().type);
+  if (kernels.where && kernels.where(out, condition, a, b)) return;
+  const Tensor* inputs[] = {&condition, &a, &b};
+  detour(out, inputs, [&](const Tensor& result, Inputs moved) {
+    cpu::run_where(result, *moved[0], *moved[1], *moved[2]);
+  });
+}
+
+void copy(const Tensor& out, const Tensor& source) {
+  if (out.is_cpu() && source.is_cpu()) return cpu::copy(out, source);
+  if (out.device().is_meta() || out.numel() == 0) return;
+  if (out.device() == source.device()) {
+    const bool same_bytes = is_packed(out, source.dtype()) && source.is_contiguous();
+    if (same_bytes && out.sizes() == source.sizes()) return move_bytes(out, source);
+    return device_kernels(out.device().type).copy(out, source);
+  }
+  // Converted and packed before it travels, spread out after it arrived.
+  const Tensor sent = packed(source, out.dtype());
+  if (is_packed(out, sent.dtype()) && out.sizes() == sent.sizes()) return move_bytes(out, sent);
+  const Tensor arrived = empty_tensor(sent.sizes(), sent.dtype(), out.device());
+  move_bytes(arrived, sent);
+  copy(out, arrived);
+}
+
+}  // namespace rushlight::loops

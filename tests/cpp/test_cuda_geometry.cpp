@@ -1,0 +1,119 @@
+// The index arithmetic of CUDA loops, run on the host.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "core/tensor.h"
+#include "cuda/operands.h"
+
+namespace rushlight::cuda {
+namespace {
+
+TEST(CudaGeometry, DividesByMultiplying) {
+  std::mt19937 random(1);
+  for (uint32_t d : {1u, 2u, 3u, 7u, 64u, 1000u, 65537u, 0x7fffffffu}) {
+    const Divider divider(d);
+    for (uint32_t n : {0u, 1u, d - 1, d, d / 2 + 1, 0x7ffffffeu, 0x7fffffffu})
+      EXPECT_EQ(divider.divide(n), n / d) << n << " / " << d;
+    for (int i = 0; i < 2000; ++i) {
+      const uint32_t n = random() >> 1;
+      ASSERT_EQ(divider.divide(n), n / d) << n << " / " << d;
+    }
+  }
+}
+
+Tensor strided(IntList sizes, IntList strides, int64_t offset, int64_t room) {
+  const Tensor memory = empty_tensor({room}, DType::Float32);
+  return make_view(memory, sizes, strides, offset, false);
+}
+
+// Where element [i, j, ...] lies, by definition.
+const char* address(const Tensor& t, IntList index) {
+  int64_t at = 0;
+  for (size_t d = 0; d < index.size(); ++d) at += index[d] * t->strides[d];
+  return t.data<char>() + at * static_cast<int64_t>(t.itemsize());
+}
+
+// Every element of the result is visited once, together with the elements of the inputs that belong to it.
+void expect_pairs(const Tensor& out, const Tensor& in) {
+  std::map<const char*, const char*> expected;
+  Dims index(static_cast<size_t>(out.dim()));
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    int64_t rest = i;
+    for (size_t d = index.size(); d-- > 0; rest /= out->sizes[d]) index[d] = rest % out->sizes[d];
+    Dims in_index;
+    for (int64_t d = 0; d < in.dim(); ++d) {
+      const int64_t at = index[static_cast<size_t>(out.dim() - in.dim() + d)];
+      in_index.push_back(in->sizes[d] == 1 ? 0 : at);
+    }
+    expected[address(out, index)] = address(in, in_index);
+  }
+  std::map<const char*, const char*> seen;
+  const Tensor* inputs[] = {&in};
+  const Device here = in.device();
+  in->device = Device{DeviceType::CUDA, 0};  // no value: an operand in memory
+  for_each_piece(out, inputs, [&](const Piece& piece) {
+    for (uint32_t i = 0; i < piece.geometry.numel; ++i) {
+      int32_t at[kMaxOperands];
+      piece.geometry.locate(i, at);
+      const bool fresh = seen.emplace(piece.operands[0].data + at[0], piece.operands[1].data + at[1]).second;
+      EXPECT_TRUE(fresh);
+    }
+  });
+  in->device = here;
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(CudaGeometry, FindsTheElementsOfAnyLayout) {
+  expect_pairs(strided({4, 5, 6}, {30, 6, 1}, 0, 120), strided({4, 5, 6}, {1, 4, 20}, 0, 120));
+  expect_pairs(strided({4, 5, 6}, {30, 6, 1}, 0, 120), strided({5, 1}, {1, 1}, 3, 20));
+  expect_pairs(strided({7, 3}, {3, 1}, 0, 21), strided({7, 3}, {-3, -1}, 20, 21));
+  expect_pairs(strided({2, 3, 4, 5}, {60, 1, 15, 3}, 0, 120),
+               strided({2, 3, 4, 5}, {120, 40, 10, 2}, 1, 240));
+  expect_pairs(strided({}, {}, 2, 4), strided({1}, {1}, 1, 4));
+}
+
+TEST(CudaGeometry, KnowsContiguousWork) {
+  const Tensor a = empty_tensor({8, 16}, DType::Float32), number = scalar_tensor_of(2, DType::Float64);
+  const Tensor* inputs[] = {&a, &number};
+  int pieces = 0;
+  for_each_piece(a, inputs, [&](const Piece& piece) {
+    ++pieces;
+    EXPECT_EQ(piece.geometry.numel, 128u);
+    EXPECT_TRUE(piece.operands[1].is_value && piece.operands[2].is_value);  // both are on the CPU here
+    EXPECT_EQ(*reinterpret_cast<const double*>(piece.operands[2].value), 2.0);
+  });
+  EXPECT_EQ(pieces, 1);
+}
+
+// Beyond 32 bits: without memory behind it, so addresses are compared and never read.
+TEST(CudaGeometry, CutsWhatAnIndexCannotReach) {
+  const auto fake = [](IntList sizes, IntList strides) {
+    auto storage = StorageImpl::wrap(reinterpret_cast<void*>(0x1000), size_t{1} << 40,
+                                     Device{DeviceType::CUDA, 0}, nullptr, nullptr);
+    auto impl = Ref<TensorImpl>::adopt(
+        new TensorImpl(std::move(storage), 0, DType::Float32, Device{DeviceType::CUDA, 0}));
+    impl->set_layout(sizes, strides);
+    return Tensor(std::move(impl));
+  };
+  const Tensor out = fake({3, int64_t{1} << 31}, {int64_t{1} << 31, 1});
+  const Tensor in = fake({3, int64_t{1} << 31}, {1, 3});
+  const Tensor* inputs[] = {&in};
+  uint64_t total = 0;
+  std::map<const char*, uint64_t> starts;
+  for_each_piece(out, inputs, [&](const Piece& piece) {
+    total += piece.geometry.numel;
+    int32_t at[kMaxOperands];
+    piece.geometry.locate(piece.geometry.numel - 1, at);
+    EXPECT_GE(at[0], 0);
+    EXPECT_GE(at[1], 0);
+    starts[piece.operands[0].data] = piece.geometry.numel;
+  });
+  EXPECT_EQ(total, uint64_t{3} << 31);
+  EXPECT_GT(starts.size(), 5u);
+  EXPECT_EQ(starts.begin()->first, reinterpret_cast<const char*>(0x1000));
+}
+
+}  // namespace
+}  // namespace rushlight::cuda

@@ -1,0 +1,127 @@
+"""Tensors on a CUDA device that is made of host memory, which only its own loops can touch.
+
+RUSHLIGHT_TEST_DEVICE=cuda runs the operator rows on a device: a real one, or this one with
+RUSHLIGHT_CUDA_LIBRARY=rushlight/lib/emulated_device.so.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight
+
+HERE = Path(__file__).parent
+PACKAGE = Path(rushlight.__file__).absolute().parent
+LIBRARY = PACKAGE / "lib" / "emulated_device.so"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "RUSHLIGHT_CUDA_LIBRARY": str(LIBRARY)}
+
+needs_device = pytest.mark.skipif(
+    not LIBRARY.exists(), reason="the emulated device is built with the C++ tests"
+)
+
+
+def on_device(*command, **variables):
+    """Runs Python where the emulated device is there; returns what it printed."""
+    environment = {**ENVIRONMENT, "RUSHLIGHT_CUDA_FALLBACK": "silent", **variables}
+    done = subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=300, cwd=HERE
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+PROGRAM = """
+import rushlight as torch
+
+x = torch.randn(3, 4)
+g = x.cuda()
+assert torch.cuda.device_count() == 2 and torch.cuda.is_available() and g.is_cuda
+assert str(g.device) == "cuda:0" and g.get_device() == 0 and "device='cuda:0'" in repr(g)
+assert (g + 1).cpu().equal(x + 1) and (g * 2.5).sum().item() == (x * 2.5).sum().item()
+assert g[1:, ::2].t().contiguous().tolist() == x[1:, ::2].t().tolist()  # views, then a strided copy
+assert g.to(torch.complex64).exp().cpu().allclose(x.to(torch.complex64).exp())  # loops that the device lacks
+g[0] = 7
+g[:, 1].mul_(2)
+assert g.cpu()[0].tolist() == [7, 14, 7, 7] and g.masked_fill(g > 6, 0).max().item() < 6
+
+# Devices
+with torch.cuda.device(1):
+    other = torch.zeros(2, device="cuda")
+assert str(other.device) == "cuda:1" and torch.cuda.current_device() == 0
+assert other.to("cuda:0").device.index == 0 and other.to("cuda:1") is other
+torch.cuda.synchronize()
+for wrong in (lambda: g + x, lambda: g + other, lambda: torch.zeros(1, device="cuda:2")):
+    try:
+        wrong()
+    except RuntimeError as error:
+        assert "same device" in str(error) or "invalid device ordinal" in str(error), error
+    else:
+        raise SystemExit("devices were mixed")
+try:
+    g.numpy()
+except TypeError as error:
+    assert "Tensor.cpu()" in str(error)
+
+# Training gives the CPU's numbers.
+def losses(device):
+    torch.manual_seed(0)
+    layers = torch.nn.Linear(4, 8), torch.nn.LayerNorm(8), torch.nn.GELU(), torch.nn.Linear(8, 1)
+    model = torch.nn.Sequential(*layers)
+    model.to(device)
+    data, optimizer = x.to(device), torch.optim.Adam(model.parameters(), lr=0.1)
+    found = []
+    for _ in range(5):
+        loss = (model(data) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    assert all(p.grad.device == p.device == data.device for p in model.parameters())
+    return found
+
+assert losses("cuda") == losses("cpu")
+print("done")
+"""
+
+
+@needs_device
+def test_a_program_on_the_device():
+    assert on_device("-c", PROGRAM).endswith("done\n")
+
+
+@needs_device
+def test_operators_that_the_device_lacks():
+    program = "import rushlight as t; t.zeros(3, 3, device='cuda').inverse()"
+    environment = {**ENVIRONMENT, "RUSHLIGHT_CUDA_FALLBACK": "error"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "NotImplementedError: Could not run 'inv_ex' on device cuda" in done.stderr
+
+
+# Values of a cross-section of the rows; all of them run in a few minutes, see above.
+ROWS = (
+    "add or where or clamp or exp or matmul or softmax or index or cumsum or conv2d or cat or sort or zeros"
+)
+
+
+@needs_device
+def test_rows_of_operators():
+    options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "ops/test_ops.py"]
+    chosen = f"(test_values or test_inplace) and float32 and ({ROWS})"
+    printed = on_device(*options, "-k", chosen, RUSHLIGHT_TEST_DEVICE="cuda")
+    assert " passed" in printed
+
+
+def test_without_a_device():
+    if rushlight.cuda.is_available():
+        pytest.skip("there is a device")
+    assert rushlight.cuda.device_count() == 0
+    for ask in (
+        lambda: rushlight.ones(2).cuda(),
+        lambda: rushlight.zeros(2, device="cuda"),
+        rushlight.cuda.synchronize,
+    ):
+        with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+            ask()
