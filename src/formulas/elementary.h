@@ -10,8 +10,10 @@
 // What also runs on a GPU.
 #ifdef __CUDACC__
 #define RL_HD __host__ __device__
+#define RL_TABLE static __device__ const
 #else
 #define RL_HD
+#define RL_TABLE inline constexpr
 #endif
 
 namespace rushlight::formulas {
@@ -66,8 +68,8 @@ RL_HD RL_ALWAYS_INLINE double exp_real(double x) {
 RL_HD RL_ALWAYS_INLINE float log_real(float x) {
   constexpr float kHigh = 0x1.62e3p-1f, kLow = 0x1.2fefa2p-17f;
   const bool small = x < std::numeric_limits<float>::min();
-  const auto bits = static_cast<int32_t>(std::bit_cast<uint32_t>(small ? x * 0x1p25f : x) +
-                                         (0x3f800000u - 0x3f3504f3u));
+  const auto bits =
+      static_cast<int32_t>(std::bit_cast<uint32_t>(small ? x * 0x1p25f : x) + (0x3f800000u - 0x3f3504f3u));
   const float k = static_cast<float>((bits >> 23) - (small ? 152 : 127));
   const float f = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
   const float s = f / (2.0f + f), z = s * s, half_square = 0.5f * f * f;
