@@ -7,6 +7,7 @@
 #include "cpu/conv_onednn.h"
 #include "cpu/depthwise.h"
 #include "cpu/gemm.h"
+#include "cpu/winograd.h"
 
 namespace rushlight::cpu {
 
@@ -202,6 +203,7 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
+  if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output)) return;
   if (by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
@@ -221,6 +223,7 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   }
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
+  if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
   if (by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
