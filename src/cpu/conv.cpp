@@ -194,17 +194,18 @@ bool is_tiny(const ConvShape& s) {
   const GroupSizes g(s);
   return s.batch * s.groups <= 4 && s.output_numel() * g.columns() <= (1 << 15);
 }
-bool by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
 
 using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 }  // namespace
 
+bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
+
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output)) return;
-  if (by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
+  if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
@@ -224,7 +225,7 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
   if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
-  if (by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
+  if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
@@ -242,7 +243,7 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     return;
   }
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
-  if (by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
+  if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {

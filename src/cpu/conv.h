@@ -22,6 +22,8 @@ struct ConvShape {
   int64_t weight_numel() const;
 };
 
+// Whether oneDNN does this convolution, which likes channels last.
+bool conv_by_onednn(const ConvShape& s);
 // output = conv(input, weight) + bias. `bias` may be null.
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output);
 // The adjoint in the input: what a transposed convolution computes.

@@ -2,7 +2,6 @@
 
 #include "core/hidden_layout.h"
 #include "cpu/conv.h"
-#include "cpu/conv_onednn.h"
 #include "cpu/depthwise.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
@@ -27,7 +26,7 @@ bool wants_channels_last(const Tensor& image, const Tensor& weight) {
 // Note [Hidden layouts]
 // Depthwise convolutions have a kernel of their own for planes.
 bool hide_layout_of(cpu::ConvShape& s, const Tensor& image) {
-  const bool hides = s.spatial == 2 && !s.channels_last && cpu::onednn_convolves(s) && s.output_numel() &&
+  const bool hides = s.spatial == 2 && !s.channels_last && cpu::conv_by_onednn(s) && s.output_numel() &&
                      (has_hidden_layout(image) || !cpu::depthwise_convolves(s));
   s.channels_last |= hides;
   return hides;
