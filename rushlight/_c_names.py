@@ -6,6 +6,13 @@ def _get_privateuse1_backend_name():
     return "privateuseone"
 
 
+def _get_accelerator(check=False):
+    """The device that computes fastest: the CPU, in builds without another."""
+    from rushlight import accelerator, device
+
+    return accelerator.current_accelerator() or device("cpu")
+
+
 def _log_api_usage_once(event):
     """Nothing is counted."""
 

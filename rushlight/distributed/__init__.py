@@ -29,6 +29,10 @@ _LAZY = {
     "checkpoint": "checkpoint",
     "elastic": "elastic",
     "run": "run",
+    "optim": "optim",
+    "tensor": "tensor",
+    "fsdp": "fsdp",
+    "pipelining": "pipelining",
 }
 
 

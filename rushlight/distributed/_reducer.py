@@ -92,6 +92,7 @@ class Reducer:
             for index, p in enumerate(parameters)
         ]
         self._nodes = None
+        self.divisor = None  # instead of the number of processes, while some have run out of inputs
 
     def register_comm_hook(self, state, hook):
         if self._hook is not None:
@@ -171,7 +172,7 @@ class Reducer:
     def _start(self, number):
         bucket = self._buckets[number]
         if self._hook is None:
-            bucket.buffer.div_(self.group.size())
+            bucket.buffer.div_(self.divisor or self.group.size())
             bucket.future = self.group.engine.all_reduce([bucket.buffer], 0, True)
             return
         last = number == len(self._buckets) - 1
@@ -210,6 +211,16 @@ class Reducer:
             parameter.grad = view.detach().clone()
         else:
             parameter.grad.detach().copy_(view)
+
+    def shadow(self):
+        """Take part in a backward pass of the others, with gradients of zero."""
+        for number, bucket in enumerate(self._buckets):
+            bucket.buffer.zero_()
+            self._start(number)
+        if self.find_unused:
+            self.group.engine.all_reduce([zeros(len(self.parameters), dtype=int32)], 0)
+        for bucket in self._buckets:
+            bucket.future.wait()
 
     def forget(self):
         """Take the hooks off the parameters."""

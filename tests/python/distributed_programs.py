@@ -319,3 +319,166 @@ def checkpoints(rank, size, file):
     _same(read[f"own of {size - 1 - rank}"], [size - 1 - rank] * 3)
     for mine, theirs in zip(net.parameters(), other.parameters()):
         assert torch.equal(mine, theirs)
+
+
+def uneven_inputs(rank, size, file):
+    """Processes with 2 and 4 batches: those done do not keep the others waiting, and end with their model."""
+    _join(rank, size, file)
+    from rushlight.distributed.algorithms.join import Join
+    from rushlight.distributed.optim import ZeroRedundancyOptimizer
+    from rushlight.nn.parallel import DistributedDataParallel as DDP
+
+    mine = _data(2 + 2 * rank)
+    for divides_by_all in (True, False):
+        net, alone = _net(), _net()
+        parallel = DDP(net, find_unused_parameters=not divides_by_all)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        with parallel.join(divide_by_initial_world_size=divides_by_all):
+            for x, y in mine:
+                optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(parallel(x), y).backward()
+                optimizer.step()
+        _assert_equal_everywhere(net)
+        _train_uneven(alone, divides_by_all)
+        if not divides_by_all:
+            for p, q in zip(net.parameters(), alone.parameters()):
+                torch.testing.assert_close(p, q)
+    net = _net().eval()
+    parallel = DDP(net)
+    zero = ZeroRedundancyOptimizer(parallel.parameters(), torch.optim.AdamW, lr=0.1)
+    with Join([parallel, zero]):
+        for x, y in mine:
+            torch.nn.functional.cross_entropy(parallel(x), y).backward()
+            zero.step()
+            zero.zero_grad()
+    _assert_equal_everywhere(net)
+    try:
+        with parallel.join(throw_on_early_termination=True):
+            for x, y in mine:
+                torch.nn.functional.cross_entropy(parallel(x), y).backward()
+        raise AssertionError("one rank had fewer inputs")
+    except RuntimeError as error:
+        assert "exhausted" in str(error)
+
+
+def _train_uneven(net, divides_by_all):
+    """What both processes compute, in one: each batch through its own batch statistics."""
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    batches = [_data(2), _data(4)]
+    for step in range(4):
+        active = [share[step] for share in batches if step < len(share)]
+        optimizer.zero_grad()
+        state = {k: v.clone() for k, v in net.state_dict().items() if "running" in k or "num" in k}
+        for x, y in active:
+            net.load_state_dict(state, strict=False)
+            loss = torch.nn.functional.cross_entropy(net(x), y)
+            (loss / (2 if divides_by_all else len(active))).backward()
+        optimizer.step()
+
+
+def zero_redundancy(rank, size, file):
+    _join(rank, size, file)
+    from rushlight.distributed.optim import ZeroRedundancyOptimizer
+    from rushlight.nn.parallel import DistributedDataParallel as DDP
+
+    whole, net = _net().eval(), _net().eval()
+    optimizer = torch.optim.AdamW(whole.parameters(), lr=0.1)
+    parallel = DDP(net)
+    zero = ZeroRedundancyOptimizer(parallel.parameters(), torch.optim.AdamW, lr=0.1)
+    for x, y in _data():
+        for model, rows, steps in (
+            (whole, slice(None), optimizer),
+            (parallel, slice(rank, None, size), zero),
+        ):
+            steps.zero_grad()
+            torch.nn.functional.cross_entropy(model(x[rows]), y[rows]).backward()
+            steps.step()
+    for p, q in zip(net.parameters(), whole.parameters()):
+        torch.testing.assert_close(p, q)
+    held = sum(v.numel() for s in zero.optim.state.values() for v in s.values())
+    total = sum(v.numel() for s in optimizer.state.values() for v in s.values())
+    assert held < total * 0.8, (held, total)
+    try:
+        zero.state_dict()
+        raise AssertionError("nothing was consolidated")
+    except RuntimeError as error:
+        assert "consolidate_state_dict(to=" in str(error)
+    zero.consolidate_state_dict(to=0)
+    box = [zero.state_dict() if rank == 0 else None]
+    dist.broadcast_object_list(box, 0)
+    plain = optimizer.state_dict()
+    assert box[0]["param_groups"][0]["params"] == plain["param_groups"][0]["params"]
+    for key, state in plain["state"].items():
+        for name, value in state.items():
+            torch.testing.assert_close(box[0]["state"][key][name], value)
+    again = ZeroRedundancyOptimizer(parallel.parameters(), torch.optim.AdamW, lr=0.5)
+    again.load_state_dict(box[0])
+    assert again.param_groups[0]["lr"] == 0.1
+    for p in again.optim.param_groups[0]["params"]:
+        assert torch.equal(again.optim.state[p]["exp_avg"], zero.optim.state[p]["exp_avg"])
+
+
+class _Deep(torch.nn.Module):
+    def __init__(self, depth=4):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(depth))
+
+    def forward(self, x):
+        skip = x
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return x + skip
+
+
+def _deep():
+    torch.manual_seed(0)
+    return _Deep()
+
+
+def pipelines(rank, size, file):
+    """Every schedule gives the gradients of the whole batch."""
+    _join(rank, size, file)
+    from rushlight.distributed import pipelining as pp
+
+    x, y = torch.randn(8, 4, generator=torch.Generator().manual_seed(1)), torch.ones(8, 4)
+    loss_fn = torch.nn.functional.mse_loss
+    whole = _deep()
+    expected = whole(x)
+    loss_fn(expected, y).backward()
+    gradients = {name: p.grad for name, p in whole.named_parameters()}
+
+    def check(schedule, stages):
+        losses = []
+        first = any(stage.is_first for stage in stages)
+        last = any(stage.is_last for stage in stages)
+        for _ in range(2):  # shapes are told once
+            for stage in stages:
+                stage.submod.zero_grad()
+            out = schedule.step(*([x] if first else []), target=y if last else None, losses=losses)
+        if last:
+            torch.testing.assert_close(out, expected)
+            assert len(losses) == 4 and abs(sum(losses) / 4 - loss_fn(expected, y)) < 1e-6
+            assert not schedule.eval(*([x] if first else [])).requires_grad
+        else:
+            assert out is None and schedule.eval(*([x] if first else [])) is None
+        for stage in stages:
+            for name, p in stage.submod.named_parameters():
+                torch.testing.assert_close(p.grad, gradients[name])
+
+    spec = {"layers.2": pp.SplitPoint.BEGINNING}
+    for kind in (pp.ScheduleGPipe, pp.Schedule1F1B):
+        pipe = pp.pipeline(_deep(), (x[:2],), split_spec=spec)
+        assert pipe.num_stages == 2 and torch.equal(pipe(x), expected)
+        stage = pipe.build_stage(rank, torch.device("cpu"))
+        assert {name for name, _ in stage.submod.named_parameters()} == {
+            f"layers.{i}.{kind}" for i in (2 * rank, 2 * rank + 1) for kind in ("weight", "bias")
+        }
+        check(kind(stage, 4, loss_fn), [stage])
+    spec = {f"layers.{i}": pp.SplitPoint.BEGINNING for i in (1, 2, 3)}
+    for kind in (pp.ScheduleInterleaved1F1B, pp.ScheduleLoopedBFS):
+        pipe = pp.pipeline(_deep(), (x[:2],), split_spec=spec)
+        stages = [pipe.build_stage(i, torch.device("cpu")) for i in (rank, rank + 2)]
+        check(kind(stages, 4, loss_fn), stages)
+    by_hand = pp.PipelineStage(torch.nn.Sequential(*_deep().layers[2 * rank : 2 * rank + 2]), rank, 2, "cpu")
+    out = pp.ScheduleGPipe(by_hand, 4, loss_fn).step(*([x] if rank == 0 else []), target=y if rank else None)
+    assert (out is None) == (rank == 0)

@@ -38,6 +38,9 @@ def _run(program, size, tmp_path):
         ("hooks", 2),
         ("different_models", 2),
         ("checkpoints", 2),
+        ("uneven_inputs", 2),
+        ("zero_redundancy", 2),
+        ("pipelines", 2),
     ],
 )
 def test_programs(program, size, tmp_path):

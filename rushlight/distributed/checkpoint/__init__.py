@@ -12,4 +12,4 @@ from .metadata import (
 from .optimizer import load_sharded_optimizer_state_dict
 from .planner import DefaultLoadPlanner, DefaultSavePlanner
 from .state_dict_loader import load, load_state_dict
-from .state_dict_saver import AsyncCheckpointerType, async_save, save
+from .state_dict_saver import AsyncCheckpointerType, async_save, save, save_state_dict

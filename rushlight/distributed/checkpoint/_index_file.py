@@ -67,7 +67,7 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
 
     dispatch = {**pickle._Pickler.dispatch}  # type: ignore[attr-defined]
     for _kind in (type, types.FunctionType):
-        dispatch[_kind] = lambda pickler, obj: pickler.save_global(obj)
+        dispatch[_kind] = lambda pickler, obj: pickler.save_global(obj)  # type: ignore[attr-defined]
 
 
 class _Unpickler(pickle.Unpickler):

@@ -139,6 +139,13 @@ def _shared_out(everyone):
     return writers
 
 
+def save_state_dict(
+    state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None
+):
+    """The former name of `save`."""
+    return save(state_dict, storage_writer=storage_writer, process_group=process_group, no_dist=no_dist)
+
+
 _own_groups: dict = {}  # group -> the one whose collectives run beside the program's
 
 

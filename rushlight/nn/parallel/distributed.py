@@ -57,6 +57,8 @@ class DistributedDataParallel(Module):
         super().__init__()
         from ...distributed._process_group import _group_or_default
 
+        self._join = self._join_config = None
+
         if device_ids or output_device is not None:
             raise ValueError(
                 "DistributedDataParallel device_ids and output_device arguments only work with single-device "
@@ -133,22 +135,28 @@ class DistributedDataParallel(Module):
                 f"{rank}"
             )
 
-    def _give_out(self, tensors):
-        """Rank 0's values for all, a message per dtype."""
+    def _shares_buffers(self):
+        return self.broadcast_buffers and self.modules_buffers and self.training
+
+    def _give_out(self, tensors, root=0):
+        """One rank's values for all, a message per dtype."""
         by_dtype = {}
         for tensor in tensors:
             by_dtype.setdefault(tensor.dtype, []).append(tensor.detach())
         with no_grad():
             for same in by_dtype.values():
                 flat = cat([t.reshape(-1) for t in same])
-                self.process_group.engine.broadcast(flat, 0)
+                self.process_group.engine.broadcast(flat, root)
                 for tensor, part in zip(same, flat.split([t.numel() for t in same])):
                     tensor.copy_(part.view_as(tensor))
 
     def forward(self, *inputs, **kwargs):
         syncs = is_grad_enabled() and self.require_backward_grad_sync
-        if self.broadcast_buffers and self.modules_buffers and self.training and syncs:
-            self._give_out(self.modules_buffers)
+        joining = self._join is not None and self._join_config[0] and is_grad_enabled()
+        if joining:
+            self._join.begin(syncs)
+        if self._shares_buffers() and syncs:
+            self._give_out(self.modules_buffers, self._join.common_rank(True) if joining else 0)
         outputs = self.module(*inputs, **kwargs)
         if syncs:
             self.reducer.prepare(outputs)
@@ -162,6 +170,38 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+        """Inside, processes may have different numbers of inputs: those done shadow the others' collectives.
+
+        Args:
+            divide_by_initial_world_size: average over all processes, or only over those with inputs.
+            enable: False makes this nothing.
+            throw_on_early_termination: raise everywhere as soon as one process is done.
+        """
+        from ...distributed.algorithms.join import Join
+
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
+        )
+
+    def join_hook(self, **kwargs):
+        """What `Join` calls in processes that are done."""
+        from ...distributed._ddp_join import DDPJoinHook, InTurn
+
+        self._join = InTurn(self, kwargs.get("divide_by_initial_world_size", True))
+        return DDPJoinHook(self)
+
+    @property
+    def join_device(self):
+        return self._module_parameters[0].device
+
+    @property
+    def join_process_group(self):
+        return self.process_group
 
     def register_comm_hook(self, state, hook):
         """Send gradients with `hook(state, bucket) -> Future` instead of averaging them as they are.

@@ -1,0 +1,202 @@
+"""An optimizer of which each process runs a part, and gives the new parameters to the others.
+
+Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", SC 2020,
+stage 1.
+"""
+
+import copy
+
+import rushlight as torch
+from rushlight import distributed
+from rushlight.distributed.algorithms.join import Joinable, JoinHook
+from rushlight.optim import Optimizer
+
+__all__ = ["ZeroRedundancyOptimizer"]
+
+
+class _ZeroJoinHook(JoinHook):
+    """A process without inputs still steps: its parameters' gradients come from the others."""
+
+    def __init__(self, zero):
+        self.zero = zero
+
+    def main_hook(self):
+        self.zero.step()
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
+    """Shares the states of an optimizer among processes that hold the same parameters and gradients.
+
+    Args:
+        params: parameters, or groups of them; the same in every process.
+        optimizer_class: the class that steps.
+        process_group: the processes; all of them if None.
+        parameters_as_bucket_view: accepted; parameters keep their memory, and travel as one vector a process.
+        **defaults: for `optimizer_class`.
+
+    Raises TypeError for what are no parameters, NotImplementedError for `overlap_with_ddp`.
+    """
+
+    def __init__(
+        self,
+        params,
+        optimizer_class,
+        process_group=None,
+        parameters_as_bucket_view=False,
+        overlap_with_ddp=False,
+        **defaults,
+    ):
+        if overlap_with_ddp:
+            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not supported")
+        params = list(params)
+        for p in params:
+            if not isinstance(p, (torch.Tensor, dict)):
+                raise TypeError(f"`params` should be Tensors or dicts of them, but got {type(p)}")
+        self.process_group = process_group or distributed.group.WORLD
+        self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
+        self._optim_constructor, self._optim_defaults = optimizer_class, defaults
+        self._all_state_dicts: list = []
+        self.optim = None
+        Joinable.__init__(self)
+        Optimizer.__init__(self, params, defaults)
+        self._make_local()
+
+    # --- who has what
+
+    def _partition(self):
+        """For each process, its groups' parameters: large ones first, each to who has least."""
+        load = [0] * self.world_size
+        shares: list = [[[] for _ in self.param_groups] for _ in range(self.world_size)]
+        numbered = [(p, g) for g, group in enumerate(self.param_groups) for p in group["params"]]
+        for p, g in sorted(numbered, key=lambda item: -item[0].numel()):
+            rank = load.index(min(load))
+            load[rank] += p.numel()
+            shares[rank][g].append(p)
+        return shares
+
+    def _make_local(self):
+        self._shares = self._partition()
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": mine}
+            for group, mine in zip(self.param_groups, self._shares[self.rank])
+        ]
+        kept = [g for g in groups if g["params"]]
+        self._local_groups = [i for i, g in enumerate(groups) if g["params"]]
+        self.optim = self._optim_constructor(kept, **self._optim_defaults) if kept else None
+        if self.optim is not None:
+            for i, group in zip(self._local_groups, self.optim.param_groups):
+                for key, value in group.items():
+                    self.param_groups[i].setdefault(key, value)
+
+    def add_param_group(self, param_group):
+        """Add a group; every process must do so."""
+        super().add_param_group(param_group)
+        if self.optim is not None:
+            before = self.optim.state
+            self._make_local()
+            if self.optim is not None:
+                for p in (q for g in self.optim.param_groups for q in g["params"]):
+                    if p in before:
+                        self.optim.state[p] = before[p]
+
+    # --- a step
+
+    def _options_to_local(self):
+        for i, group in zip(self._local_groups, self.optim.param_groups):
+            for key, value in self.param_groups[i].items():
+                if key != "params":
+                    group[key] = value
+
+    def step(self, closure=None, **kwargs):
+        """Step with this process's part, and share the new parameters out."""
+        from rushlight.distributed.algorithms.join import Join
+
+        Join.notify_join_context(self)
+        loss = None
+        if self.optim is not None:
+            self._options_to_local()
+            loss = self.optim.step(closure, **kwargs) if closure is not None else self.optim.step(**kwargs)
+        elif closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self._share_parameters()
+        return loss
+
+    def _share_parameters(self):
+        with torch.no_grad():
+            for rank, share in enumerate(self._shares):
+                by_dtype: dict = {}
+                for p in (p for group in share for p in group):
+                    by_dtype.setdefault(p.dtype, []).append(p.detach())
+                for same in by_dtype.values():
+                    flat = torch.cat([p.reshape(-1) for p in same])
+                    root = distributed.get_global_rank(self.process_group, rank)
+                    distributed.broadcast(flat, root, self.process_group)
+                    if rank != self.rank:
+                        for p, part in zip(same, flat.split([p.numel() for p in same])):
+                            p.copy_(part.view_as(p))
+
+    # --- states
+
+    def _numbers(self):
+        parameters = [p for group in self.param_groups for p in group["params"]]
+        return {p: number for number, p in enumerate(parameters)}
+
+    def consolidate_state_dict(self, to=0):
+        """Collect the states of all processes on rank `to`, for `state_dict` there."""
+        numbers = self._numbers()
+        held = self.optim.state if self.optim is not None else {}
+        mine = {numbers[p]: dict(state) for p, state in held.items()}
+        everyone = [None] * self.world_size if self.rank == to else None
+        distributed.gather_object(
+            mine, everyone, distributed.get_global_rank(self.process_group, to), self.process_group
+        )
+        self._all_state_dicts = everyone or []
+
+    def state_dict(self):
+        """The whole state, on the rank that `consolidate_state_dict` named.
+
+        Raises RuntimeError before that, and elsewhere."""
+        if not self._all_state_dicts:
+            raise RuntimeError(
+                f"Optimizer state has not been consolidated on this rank. Please call "
+                f"`consolidate_state_dict(to={self.rank})` on all ranks beforehand if you meant to save the "
+                "global state."
+            )
+        numbers = self._numbers()
+        state = {key: value for part in self._all_state_dicts for key, value in part.items()}
+        groups = [
+            {
+                **{k: v for k, v in group.items() if k != "params"},
+                "params": [numbers[p] for p in group["params"]],
+            }
+            for group in self.param_groups
+        ]
+        return {"state": dict(sorted(state.items())), "param_groups": groups}
+
+    def load_state_dict(self, state_dict):
+        """Take this process's part out of a whole state."""
+        numbers = self._numbers()
+        for group, saved in zip(self.param_groups, state_dict["param_groups"]):
+            group.update({k: v for k, v in copy.deepcopy(saved).items() if k != "params"})
+        if self.optim is None:
+            return
+        self._options_to_local()
+        own = [p for group in self.optim.param_groups for p in group["params"]]
+        local = self.optim.state_dict()
+        state = state_dict["state"]
+        local["state"] = {i: state[numbers[p]] for i, p in enumerate(own) if numbers[p] in state}
+        self.optim.load_state_dict(local)
+
+    # --- processes that run out of inputs
+
+    def join_hook(self, **kwargs):
+        return _ZeroJoinHook(self)
+
+    @property
+    def join_device(self):
+        return torch.device("cpu")
+
+    @property
+    def join_process_group(self):
+        return self.process_group
