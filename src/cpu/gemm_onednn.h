@@ -1,5 +1,5 @@
-// Products of bfloat16 matrices by oneDNN, whose sums stay in float until they are rounded once. Without
-// oneDNN `onednn_multiplies` is always false.
+// Matrix products by oneDNN: of bfloat16, whose sums stay in float until they are rounded once, and of float
+// where it is ahead of MKL. Without oneDNN `onednn_multiplies` is always false.
 #pragma once
 #include "cpu/gemm.h"
 
