@@ -65,18 +65,10 @@ class Worker:
         self.module, self.timeout = module, plan.timeout
         self.errors = tempfile.TemporaryFile("w+")
         sizes = "tiny" if plan.tiny else "measured"
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.worker",
-            module,
-            suite,
-            str(plan.threads),
-            plan.clock,
-            sizes,
-        ]
+        clock = "wall" if SUITES[suite].many_processes else plan.clock
+        arguments = [module, suite, str(plan.threads), clock, sizes]
         self.process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "benchmarks.worker", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,

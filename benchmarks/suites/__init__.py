@@ -7,6 +7,7 @@ class SuiteInfo(NamedTuple):
     title: str
     sampled: bool = False  # each sample is a program of its own; else a function in a process that stays
     most_rounds: int = 1_000_000
+    many_processes: bool = False  # processor time of one says nothing: always measured in wall time
     on_request: bool = False  # takes long, so that it is left out unless named
 
 
@@ -17,7 +18,7 @@ SUITES = {
     "optimizers": SuiteInfo("Optimizers"),
     "kernels": SuiteInfo("Large operations"),
     "models": SuiteInfo("Models"),
-    "loader": SuiteInfo("Data loading and exchange between processes"),
+    "loader": SuiteInfo("Data loading and exchange between processes", many_processes=True),
     "files": SuiteInfo("Saving and loading"),
     "startup": SuiteInfo("Start-up", sampled=True),
     "cpp": SuiteInfo("The core from C++", sampled=True, most_rounds=5),

@@ -9,16 +9,22 @@ import time
 from pathlib import Path
 
 
+def copy_sources(root, target):
+    """What version control knows, edits included: no earlier build's products."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    for name in filter(lambda name: name and (root / name).exists(), listed.stdout.split("\0")):
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(root / name, copy)
+
+
 def sample(module, plan, root):
     """Figures of ours; PyTorch's build is nothing that one repeats in between."""
     if module != "rushlight" or plan.tiny:
         return {}
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "source")
-        skipped = shutil.ignore_patterns("build*", ".venv*", ".git", "*.so", "__pycache__", "lib")
-        shutil.copytree(
-            root, source, ignore=lambda path, names: skipped(path, names) if path == str(root) else ()
-        )
+        copy_sources(root, source)
         start = time.perf_counter()
         subprocess.run(
             [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source],
