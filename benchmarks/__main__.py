@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.metadata
+import importlib.util
 import re
 import statistics
 import sys
@@ -43,13 +44,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("--resume", action="store_true", help="leave rows alone that the file already holds")
     options = parser.parse_args(arguments)
-    check_suites(parser, options.suites)
+    check_options(parser, options)
     return options
 
 
-def check_suites(parser: argparse.ArgumentParser, suites: list[str]) -> None:
-    if unknown := [name for name in suites if name not in SUITES]:
+def check_options(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    if unknown := [name for name in options.suites if name not in SUITES]:
         parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    if options.threads < 1:
+        parser.error(f"--threads must be positive, got {options.threads}")
+    if not options.solo and importlib.util.find_spec("torch") is None:
+        parser.error("PyTorch is not installed; --solo measures Rushlight alone")
 
 
 def add_measuring_options(parser: argparse.ArgumentParser) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import records
-from .__main__ import add_measuring_options, check_suites, measure, plan_of
+from .__main__ import add_measuring_options, check_options, measure, plan_of
 from .records import Record, Row
 from .runner import ROOT
 from .stats import Ratio
@@ -94,9 +94,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--tolerance", type=float, default=TOLERANCE, help="share of the ratio that may be lost"
     )
     options = parser.parse_args(arguments)
-    check_suites(parser, options.suites)
     if options.solo:
         parser.error("--solo gives no ratios to compare")
+    if not options.new:
+        check_options(parser, options)
     return options
 
 

@@ -94,6 +94,42 @@ def test_other_formats_are_refused(tmp_path):
         records.read(tmp_path / "a.json")
 
 
+@pytest.mark.parametrize(
+    "options, text", [(["smal"], "no suite smal"), (["small", "--threads", "0"], "must be positive, got 0")]
+)
+def test_wrong_options_are_explained(options, text, capsys):
+    from benchmarks.__main__ import parse
+
+    with pytest.raises(SystemExit) as exit:
+        parse([*options, "--solo"])
+    assert exit.value.code == 2 and text in capsys.readouterr().err
+
+
+def test_rows_that_fail_do_not_end_the_run(tmp_path, monkeypatch):
+    """A worker that dies in the middle of a suite is replaced; its row says what happened."""
+    from benchmarks.runner import Plan, Runner
+
+    rows = {}
+    plan = Plan(modules=("rushlight",), pairs=1, rounds=1, most_rounds=1, budget=0.0, tiny=True, timeout=60)
+    runner = Runner(plan, lambda *row: None)
+    with runner._workers("small") as workers:
+        cases = [
+            {"name": name, "process": "", "peak": False} for name in ("view/t", "view/view", "view/split")
+        ]
+        ask = workers[0].ask
+
+        def dying(command, *arguments):
+            if arguments == ("view/view",):
+                workers[0].process.kill()
+            return ask(command, *arguments)
+
+        monkeypatch.setattr(workers[0], "ask", dying)
+        runner._run_group(workers, "small", cases, lambda suite, name, row: rows.update({name: row}))
+    assert "KeyError" in rows["view/t"].error  # there is no such row
+    assert "ended with status -9" in rows["view/view"].error
+    assert rows["view/split"].ours and not rows["view/split"].error
+
+
 @pytest.fixture(scope="session")
 def tiny_run(tmp_path_factory):
     """Every row of every suite on Rushlight alone, with sizes that only show that it runs."""
@@ -184,6 +220,7 @@ def test_check_names_the_rows_and_exits_with_1(tmp_path, capsys):
 
 
 def test_a_second_look_acquits(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("torch")
     quiet = [1.0] * 5
     records.write(record({"add": Row("s", quiet, [2.0] * 5)}), tmp_path / "was.json")
     ratios, asked = [1.0, 2.0], []
