@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "cpu/accumulate.h"
 
 namespace rushlight::cpu {
 
@@ -46,14 +47,13 @@ void add_rows(DType dtype, const void* grad_data, int64_t width, const int64_t* 
     using C = compute_type<T>;
     const T* grad = static_cast<const T*>(grad_data);
     T* out = static_cast<T*>(out_data);
+    const AddRun run = add_run_kernel(dtype);
     auto add = [&](int64_t first, int64_t last) {
       for (int64_t i = 0; i < count; ++i) {
         const int64_t row = indices[i];
         if (row < first || row >= last || row == skipped) continue;
         const C scale = by_frequency ? C(1) / static_cast<C>(counts[static_cast<size_t>(row)]) : C(1);
-        const T* g = grad + i * width;
-        T* o = out + row * width;
-        for (int64_t k = 0; k < width; ++k) o[k] = T(static_cast<C>(o[k]) + static_cast<C>(g[k]) * scale);
+        run(out + row * width, grad + i * width, static_cast<double>(scale), width);
       }
     };
     // Each piece of the table scans all indices: as few pieces as threads.

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/accumulate.h"
 #include "cpu/odometer.h"
 
 namespace rushlight::cpu {
@@ -59,10 +60,42 @@ void add_run(T* __restrict to, const T* __restrict from, int64_t n) {
 template <class F>
 void for_each_run(const IndexBlocks& at, int64_t first, int64_t last, F&& f) {
   const auto indexed = static_cast<int64_t>(at.indexed.size()), after = static_cast<int64_t>(at.after.size());
-  for (int64_t i = first; i < last; ++i) {
-    const int64_t base = at.before[i / indexed] + at.indexed[i % indexed];
-    for (int64_t a = 0; a < after; ++a) f(base + at.after[a], (i * after + a) * at.run);
+  while (first < last) {
+    const int64_t base = at.before[first / indexed], begin = first % indexed,
+                  end = std::min(indexed, begin + last - first), shift = first - begin;
+    if (after == 1) {
+      const int64_t start = base + at.after[0];
+      for (int64_t k = begin; k < end; ++k) f(start + at.indexed[k], (shift + k) * at.run);
+    } else {
+      for (int64_t k = begin; k < end; ++k)
+        for (int64_t a = 0; a < after; ++a)
+          f(base + at.indexed[k] + at.after[a], ((shift + k) * after + a) * at.run);
+    }
+    first += end - begin;
   }
+}
+
+// The same for writing: several threads each visit the runs that start in their part of self, so that what
+// meets in one element meets in order.
+template <class F>
+void for_each_target(const IndexBlocks& at, F&& f) {
+  const auto indexed = static_cast<int64_t>(at.indexed.size()), after = static_cast<int64_t>(at.after.size()),
+             before = static_cast<int64_t>(at.before.size());
+  const int64_t threads = get_num_threads(), width = after * at.run;
+  if (threads == 1 || in_parallel_region() || before * indexed * width < 2 * kGrainSize || width < 16)
+    return for_each_run(at, 0, before * indexed, f);
+  if (before >= 2 * threads)  // outer slices never meet
+    return parallel_for(0, before, std::max<int64_t>(1, kGrainSize / (indexed * width)),
+                        [&](int64_t b, int64_t e) { for_each_run(at, b * indexed, e * indexed, f); });
+  const auto [low, high] = std::minmax_element(at.indexed.begin(), at.indexed.end());
+  const int64_t parts = 4 * threads, span = (*high - *low) / parts + 1, start = *low;
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    const int64_t from = start + begin * span, to = start + end * span;
+    for (int64_t b = 0; b < before; ++b)
+      for (int64_t k = 0; k < indexed; ++k)
+        if (at.indexed[k] >= from && at.indexed[k] < to)
+          for_each_run(at, b * indexed + k, b * indexed + k + 1, f);
+  });
 }
 
 }  // namespace
@@ -98,31 +131,31 @@ void index_read(const IndexBlocks& at, const void* in, void* out, size_t itemsiz
 }
 
 void index_write(const IndexBlocks& at, void* self, const void* values, bool single, size_t itemsize) {
-  const auto blocks = static_cast<int64_t>(at.before.size() * at.indexed.size());
   visit_width(itemsize, [&]<class T>(T) {
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
-    for_each_run(at, 0, blocks, [&](int64_t to, int64_t from) {
-      if (single)
-        std::fill_n(target + to, at.run, *source);
-      else
-        std::copy_n(source + from, at.run, target + to);
-    });
+    if (at.run == 1)
+      for_each_target(at, [&](int64_t to, int64_t from) { target[to] = source[single ? 0 : from]; });
+    else if (single)
+      for_each_target(at, [&](int64_t to, int64_t) { std::fill_n(target + to, at.run, *source); });
+    else
+      for_each_target(at, [&](int64_t to, int64_t from) { std::copy_n(source + from, at.run, target + to); });
   });
 }
 
 void index_accumulate(const IndexBlocks& at, void* self, const void* values, bool single, DType dtype) {
-  const auto blocks = static_cast<int64_t>(at.before.size() * at.indexed.size());
   visit_dtype(Concat<AllTypes, TypeList<complex32>>{}, dtype, "index_put_", [&]<class T>(T) {
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
-    for_each_run(at, 0, blocks, [&](int64_t to, int64_t from) {
-      if (single) {
-        for (int64_t r = 0; r < at.run; ++r) target[to + r] = plus(target[to + r], *source);
-      } else {
-        add_run(target + to, source + from, at.run);
-      }
-    });
+    if (at.run == 1 || single)
+      for_each_target(at, [&](int64_t to, int64_t from) {
+        const T value = source[single ? 0 : from];
+        for (int64_t r = 0; r < at.run; ++r) target[to + r] = plus(target[to + r], value);
+      });
+    else if (const AddRun add = add_run_kernel(dtype))
+      for_each_target(at, [&](int64_t to, int64_t from) { add(target + to, source + from, 1, at.run); });
+    else
+      for_each_target(at, [&](int64_t to, int64_t from) { add_run(target + to, source + from, at.run); });
   });
 }
 
@@ -213,11 +246,13 @@ void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index,
                        [&]<class T>(T) { scatter_rows<T>(self, dim, index, src, [](T, T b) { return b; }); });
   }
   if (op == ScatterOp::Add)
-    return visit_dtype(AllTypes{}, self.dtype(), "scatter_add",
-                       [&]<class T>(T) { scatter_rows<T>(self, dim, index, src, plus<T>); });
+    return visit_dtype(AllTypes{}, self.dtype(), "scatter_add", [&]<class T>(T) {
+      scatter_rows<T>(self, dim, index, src, [](T a, T b) { return plus(a, b); });
+    });
   if (op == ScatterOp::Multiply)
-    return visit_dtype(AllTypes{}, self.dtype(), "scatter_reduce",
-                       [&]<class T>(T) { scatter_rows<T>(self, dim, index, src, times<T>); });
+    return visit_dtype(AllTypes{}, self.dtype(), "scatter_reduce", [&]<class T>(T) {
+      scatter_rows<T>(self, dim, index, src, [](T a, T b) { return times(a, b); });
+    });
   using Ordered = Concat<TypeList<bool>, RealTypes>;
   visit_dtype(Ordered{}, self.dtype(), "scatter_reduce", [&]<class T>(T) {
     scatter_rows<T>(self, dim, index, src, op == ScatterOp::Max ? larger<T> : smaller<T>);
@@ -226,48 +261,137 @@ void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index,
 
 namespace {
 
-// f(row-major index of the row, pointer to its elements, stride) with elements as T.
-template <class T, class F>
-void for_each_line(const Tensor& t, F&& f) {
-  const int64_t stride = t.dim() ? t->strides.back() : 1;
-  int64_t row = 0;
-  for_each_row<1>(t.sizes(), {t.strides()}, 0, t.numel() ? row_count(t.sizes()) : 0,
-                  [&](const auto& at) { f(row++, static_cast<const T*>(t.data_ptr()) + at[0], stride); });
-}
+using detail::FunctionRef;
 
 int64_t last_size(const Tensor& t) { return t.dim() ? t->sizes.back() : 1; }
 
+// Elements [begin, end) in row-major order, row by row: f(elements, stride, count, index of the first one).
+template <class T, class F>
+void for_each_span(const Tensor& t, int64_t begin, int64_t end, F&& f) {
+  const int64_t length = last_size(t), stride = t.dim() ? t->strides.back() : 1;
+  int64_t index = begin;
+  for_each_row<1>(t.sizes(), {t.strides()}, begin / length, (end + length - 1) / length, [&](const auto& at) {
+    const int64_t skip = index % length, count = std::min(length - skip, end - index);
+    f(static_cast<const T*>(t.data_ptr()) + at[0] + skip * stride, stride, count, index);
+    index += count;
+  });
+}
+
+template <class T>
+bool is_set(T x) {
+  return static_cast<compute_type<T>>(x) != compute_type<T>(0);
+}
+
+template <class T>
+int64_t count_span(const T* x, int64_t n, int64_t stride) {
+  int64_t count = 0;
+  if (stride == 1)
+    for (int64_t j = 0; j < n; ++j) count += is_set(x[j]);
+  else
+    for (int64_t j = 0; j < n; ++j) count += is_set(x[j * stride]);
+  return count;
+}
+// Truth values are bytes of 0 and 1, eight of which are counted at once.
+template <>
+int64_t count_span(const bool* x, int64_t n, int64_t stride) {
+  int64_t count = 0, j = 0;
+  if (stride == 1)
+    for (; j + 8 <= n; j += 8) {
+      uint64_t word;
+      std::memcpy(&word, x + j, 8);
+      count += static_cast<int64_t>(word * 0x0101010101010101u >> 56);
+    }
+  for (; j < n; ++j) count += x[j * stride];
+  return count;
+}
+
+// How many elements are set before each piece of kGrainSize elements, and in all of them.
+template <class T>
+std::vector<int64_t> count_before(const Tensor& t) {
+  const int64_t pieces = (t.numel() + kGrainSize - 1) / kGrainSize;
+  std::vector<int64_t> before(static_cast<size_t>(pieces) + 1, 0);
+  parallel_for(0, pieces, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      for_each_span<T>(
+          t, p * kGrainSize, std::min(t.numel(), (p + 1) * kGrainSize),
+          [&](const T* x, int64_t stride, int64_t n, int64_t) { before[p + 1] += count_span(x, n, stride); });
+  });
+  for (int64_t p = 0; p < pieces; ++p) before[p + 1] += before[p];
+  return before;
+}
+
+// The coordinates of set elements: written always and kept where set, so that nothing branches.
+template <class T>
+int64_t* write_coordinates(const Tensor& t, const T* x, int64_t stride, int64_t n, int64_t index,
+                           int64_t* out, const int64_t* end) {
+  const int64_t dims = t.dim(), first = index % t->sizes[dims - 1];
+  if (dims == 1) {
+    for (int64_t j = 0; j < n && out != end; ++j) {
+      *out = first + j;
+      out += is_set(x[j * stride]);
+    }
+    return out;
+  }
+  Dims outer(dims - 1);
+  index /= t->sizes[dims - 1];
+  for (int64_t d = dims - 2; d >= 0; index /= t->sizes[d--]) outer[d] = index % t->sizes[d];
+  for (int64_t j = 0; j < n && out != end; ++j) {
+    for (int64_t d = 0; d < dims - 1; ++d) out[d] = outer[d];
+    out[dims - 1] = first + j;
+    out += is_set(x[j * stride]) ? dims : 0;
+  }
+  return out;
+}
+
+// f(piece, index of its first element, its end, set elements before it, set elements in it)
+template <class F>
+void for_each_piece(int64_t numel, const std::vector<int64_t>& before, F&& f) {
+  parallel_for(0, static_cast<int64_t>(before.size()) - 1, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      if (before[p + 1] > before[p])
+        f(p * kGrainSize, std::min(numel, (p + 1) * kGrainSize), before[p], before[p + 1] - before[p]);
+  });
+}
+
 }  // namespace
 
-int64_t count_nonzero(const Tensor& t) {
+int64_t nonzero(const Tensor& t, FunctionRef<int64_t*(int64_t)> make_out) {
   int64_t count = 0;
   visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
-    for_each_line<T>(t, [&](int64_t, const T* x, int64_t stride) {
-      for (int64_t j = 0; j < last_size(t); ++j)
-        count += static_cast<compute_type<T>>(x[j * stride]) != compute_type<T>(0);
+    const std::vector<int64_t> before = count_before<T>(t);
+    count = before.back();
+    int64_t* out = make_out(count);
+    const int64_t dims = t.dim();
+    if (dims == 0) return;  // no coordinates to write
+    for_each_piece(t.numel(), before, [&](int64_t begin, int64_t end, int64_t first, int64_t set) {
+      int64_t* to = out + first * dims;
+      const int64_t* last = to + set * dims;
+      for_each_span<T>(t, begin, end, [&](const T* x, int64_t stride, int64_t n, int64_t index) {
+        to = write_coordinates(t, x, stride, n, index, to, last);
+      });
     });
   });
   return count;
 }
 
-void nonzero(const Tensor& t, int64_t* out) {
-  const int64_t dims = t.dim();
-  if (dims == 0) return;  // no coordinates to write
-  Dims index(dims);
-  visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
-    for_each_line<T>(t, [&](int64_t, const T* x, int64_t stride) {
-      for (int64_t j = 0; j < t->sizes.back(); ++j) {
-        if (static_cast<compute_type<T>>(x[j * stride]) == compute_type<T>(0)) continue;
-        std::copy_n(index.data(), dims - 1, out);
-        out[dims - 1] = j;
-        out += dims;
+void masked_select(const Tensor& t, const Tensor& mask, FunctionRef<void*(int64_t)> make_out) {
+  const std::vector<int64_t> before = count_before<bool>(mask);
+  void* out = make_out(before.back());
+  const bool* selected = mask.data<bool>();
+  visit_width(t.itemsize(), [&]<class T>(T) {
+    const T* x = static_cast<const T*>(t.data_ptr());
+    for_each_piece(t.numel(), before, [&](int64_t begin, int64_t end, int64_t first, int64_t set) {
+      T* to = static_cast<T*>(out) + first;
+      const T* last = to + set;
+      for (int64_t i = begin; i < end && to != last; ++i) {
+        *to = x[i];
+        to += selected[i];
       }
-      for (int64_t d = dims - 2; d >= 0 && ++index[d] == t->sizes[d]; --d) index[d] = 0;
     });
   });
 }
 
-int64_t count_true(const Tensor& mask) { return count_nonzero(mask); }
+int64_t count_true(const Tensor& mask) { return count_before<bool>(mask).back(); }
 
 void masked_scatter(const Tensor& self, const Tensor& mask, const void* source) {
   if (self.numel() == 0) return;

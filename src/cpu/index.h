@@ -4,6 +4,7 @@
 #pragma once
 #include <vector>
 
+#include "core/parallel.h"
 #include "core/tensor.h"
 
 namespace rushlight::cpu {
@@ -31,9 +32,11 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
 // self[..., index at dim, ...] = op(that, src[...]), in the row-major order of `index`.
 void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 
-// Row-major coordinates of the elements that are not zero: int64 [count, dims] into `out`.
-int64_t count_nonzero(const Tensor& t);
-void nonzero(const Tensor& t, int64_t* out);
+// Row-major coordinates of the elements that are not zero, int64 [count, dims], to where make_out(count)
+// says; returns the count.
+int64_t nonzero(const Tensor& t, detail::FunctionRef<int64_t*(int64_t)> make_out);
+// The elements of t where `mask` (bool) is true; both contiguous and of one shape.
+void masked_select(const Tensor& t, const Tensor& mask, detail::FunctionRef<void*(int64_t)> make_out);
 
 // self's elements where `mask` (bool) is true become those of `source`, in order; returns how many were
 // needed.

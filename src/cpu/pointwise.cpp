@@ -118,6 +118,7 @@ bool all_true(const Tensor& t) { return t.numel() == 0 || !contains_zero(t); }
 
 PackedParameters::PackedParameters(std::span<const Scalar> scalars, DType compute) {
   if (scalars.empty()) return;
+  if (is_reduced_float(compute)) compute = DType::Float32;
   visit_dtype(AllTypes{}, compute, "parameters", [&](auto tag) {
     using T = decltype(tag);
     for (size_t i = 0; i < scalars.size() && i < 4; ++i) {
@@ -143,8 +144,21 @@ void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, i
   });
 }
 
-void run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
+namespace {
+
+// Halves that have a loop of their own need no conversions around the one for float.
+DType loop_type(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs) {
+  const DType stored = out.dtype();
+  bool own = is_reduced_float(stored) && compute == DType::Float32 && row(f).loop[static_cast<int>(stored)];
+  for (const Tensor* t : inputs) own &= t->dtype() == stored;
+  return own ? stored : compute;
+}
+
+}  // namespace
+
+void run_formula(Formula f, DType wanted, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters) {
+  const DType compute = loop_type(f, wanted, out, inputs);
   const Loop loop = row(f).loop[static_cast<int>(compute)];
   Iteration it(out.sizes());
   it.add(out);

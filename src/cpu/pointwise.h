@@ -21,7 +21,7 @@ bool all_true(const Tensor& t);
 // Whether any element is zero.
 bool contains_zero(const Tensor& t);
 
-// Parameters of a formula as numbers of the compute type.
+// Parameters of a formula as numbers of the compute type; those of halves are float.
 class PackedParameters {
  public:
   PackedParameters(std::span<const Scalar> scalars, DType compute);

@@ -50,6 +50,7 @@ struct Deviation : Sum<T> {
 
 template <class T>
 struct Product : FormulaBase<T> {
+  static constexpr int kRegisters = 4;
   using Acc = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   static Acc init() { return Acc(1); }
@@ -78,6 +79,7 @@ constexpr A highest() {
 template <class T>
 struct Max : FormulaBase<T> {
   using Acc = compute_type<T>;
+  static constexpr int kRegisters = 4;
   static Acc init() { return lowest<Acc>(); }
   static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b > a) | (b != b) ? b : a; }
@@ -86,6 +88,7 @@ struct Max : FormulaBase<T> {
 template <class T>
 struct Min : FormulaBase<T> {
   using Acc = compute_type<T>;
+  static constexpr int kRegisters = 4;
   static Acc init() { return highest<Acc>(); }
   static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b < a) | (b != b) ? b : a; }

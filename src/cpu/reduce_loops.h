@@ -50,7 +50,8 @@ struct ReduceLoops {
   using In = typename F::In;
   using Acc = typename F::Acc;
   using Out = typename F::Out;
-  static constexpr int kLanes = std::max<int>(8, 128 / sizeof(Acc));  // two of the widest registers
+  // Registers of the widest kind that run side by side: more for steps that take longer.
+  static constexpr int kLanes = std::max<int>(8, F::kRegisters * 64 / static_cast<int>(sizeof(Acc)));
   static constexpr int64_t kLeaf = 64 * kLanes;          // elements summed before pairwise combination
   static constexpr int64_t kBlock = 1024 / sizeof(Acc);  // columns that are reduced together
 
@@ -67,9 +68,15 @@ struct ReduceLoops {
     for (; i + kLanes <= n; i += kLanes)
       for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
     for (int l = 0; i + l < n; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
-    for (int width = kLanes / 2; width > 0; width /= 2)
-      for (int l = 0; l < width; ++l) lanes[l] = F::combine(lanes[l], lanes[l + width]);
+    fold<kLanes / 2>(lanes);
     return lanes[0];
+  }
+  template <int Width>
+  [[gnu::always_inline]] static void fold(Acc* lanes) {
+    if constexpr (Width > 0) {
+      for (int l = 0; l < Width; ++l) lanes[l] = F::combine(lanes[l], lanes[l + Width]);
+      fold<Width / 2>(lanes);
+    }
   }
   static Acc contiguous(const In* x, int64_t n, Acc centre) {  // pairwise: the error grows with log n
     if (n <= kLeaf) return leaf(x, n, centre);
@@ -203,6 +210,7 @@ struct FormulaBase {
   using Acc = compute_type<T>;
   using Out = T;
   static constexpr bool kCentred = false;
+  static constexpr int kRegisters = 2;
   static Acc load(T x) { return static_cast<Acc>(x); }
   static Out finish(Acc a, const ReduceParams&) { return static_cast<Out>(a); }
 };

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <complex>
 
+#include "cpu/arg_extreme.h"
 #include "cpu/lines.h"
 #include "cpu/reduce.h"
 
@@ -159,7 +160,36 @@ int64_t find_extreme_fast(const T* x, int64_t n, const ReduceKernel& kernel) {
 
 }  // namespace
 
+namespace {
+
+// All lines at once where they lie side by side; false elsewhere.
+bool arg_extreme_by_columns(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
+                            const Tensor& indices) {
+  const int64_t n = line_length(in, dim);
+  const ArgExtremeColumns columns = arg_extreme_columns(in.dtype(), largest);
+  if (!columns || in.dim() < 2 || !in.is_contiguous() || !values.is_contiguous() ||
+      !indices.is_contiguous() || in.device().is_meta() || n >= (int64_t{1} << 31))
+    return false;
+  const int64_t width = in->strides[dim], item = static_cast<int64_t>(in.itemsize());
+  if (width < 4 || in.numel() == 0) return false;
+  constexpr int64_t kBlock = 128;
+  const int64_t blocks = (width + kBlock - 1) / kBlock, outer = in.numel() / (n * width);
+  parallel_for(0, outer * blocks, std::max<int64_t>(1, kGrainSize / (n * kBlock)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t first = i % blocks * kBlock, slab = i / blocks, at = slab * width + first;
+                   columns(in.data<char>() + (slab * n * width + first) * item, n, width,
+                           std::min(kBlock, width - first), values.data<char>() + at * item,
+                           indices.data<int64_t>() + at);
+                 }
+               });
+  return true;
+}
+
+}  // namespace
+
 void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {
+  if (arg_extreme_by_columns(in, dim, largest, values, indices)) return;
   const int64_t n = line_length(in, dim);
   const char* name = largest ? "max" : "min";
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), name, [&]<class T>(T) {

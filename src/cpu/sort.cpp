@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cpu/lines.h"
+#include "cpu/scan.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -64,20 +65,52 @@ struct ItemTraits<uint64_t> {
   static int64_t position(Item item) { return static_cast<int64_t>(item.position); }
 };
 
-// Least significant digit first; digits that all keys share cost no pass.
+// One pass: items ordered by kBits of their keys from `shift` on, in pieces that threads count and move
+// apart. False where all keys share the digit.
+template <class K, int kBits>
+bool radix_pass(const std::vector<typename ItemTraits<K>::Item>& items,
+                std::vector<typename ItemTraits<K>::Item>& sorted, int shift, int64_t pieces,
+                std::vector<int64_t>& counts) {
+  using Traits = ItemTraits<K>;
+  constexpr int64_t kDigits = int64_t{1} << kBits;
+  const auto n = static_cast<int64_t>(items.size());
+  const int64_t piece = (n + pieces - 1) / pieces;
+  const auto digit = [&](const auto& item) { return Traits::key(item) >> shift & (kDigits - 1); };
+  counts.assign(static_cast<size_t>(pieces * kDigits), 0);
+  parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      for (int64_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i)
+        ++counts[p * kDigits + static_cast<int64_t>(digit(items[i]))];
+  });
+  int64_t before = 0;
+  for (int64_t d = 0; d < kDigits; ++d) {
+    const int64_t start = before;
+    for (int64_t p = 0; p < pieces; ++p) before += std::exchange(counts[p * kDigits + d], before);
+    if (before - start == n) return false;
+  }
+  parallel_for(0, pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p) {
+      int64_t* next = counts.data() + p * kDigits;
+      for (int64_t i = p * piece; i < std::min(n, (p + 1) * piece); ++i)
+        sorted[next[digit(items[i])]++] = items[i];
+    }
+  });
+  return true;
+}
+
+// Least significant digit first, which is stable; digits that all keys share are not moved.
 template <class K>
 void radix_sort(std::vector<typename ItemTraits<K>::Item>& items,
                 std::vector<typename ItemTraits<K>::Item>& other) {
-  using Traits = ItemTraits<K>;
+  const auto n = static_cast<int64_t>(items.size());
   other.resize(items.size());
-  for (size_t shift = 0; shift < sizeof(K) * 8; shift += 8) {
-    size_t count[257] = {};
-    for (const auto& item : items) ++count[(Traits::key(item) >> shift & 0xff) + 1];
-    if (std::find(count, count + 257, items.size()) != count + 257) continue;
-    for (int d = 0; d < 256; ++d) count[d + 1] += count[d];
-    for (const auto& item : items) other[count[Traits::key(item) >> shift & 0xff]++] = item;
-    items.swap(other);
-  }
+  const bool large = n >= (1 << 16);
+  const int64_t pieces = large && !in_parallel_region() ? get_num_threads() : 1;
+  std::vector<int64_t> counts;
+  for (int shift = 0; shift < static_cast<int>(sizeof(K) * 8); shift += large ? 11 : 8)
+    if (large ? radix_pass<K, 11>(items, other, shift, pieces, counts)
+              : radix_pass<K, 8>(items, other, shift, pieces, counts))
+      items.swap(other);
 }
 
 template <class T>
@@ -88,10 +121,12 @@ struct LineSorter {
 
   void load(Line<const T> x, int64_t n, bool descending) {
     items.resize(static_cast<size_t>(n));
-    for (int64_t i = 0; i < n; ++i) {
-      const K key = order_key(x[i]);
-      items[i] = Traits::make(descending ? ~key : key, static_cast<uint64_t>(i));
-    }
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const K key = order_key(x[i]);
+        items[i] = Traits::make(descending ? ~key : key, static_cast<uint64_t>(i));
+      }
+    });
   }
   // The first k in order, by a buffer that is cut back whenever it is full; most elements fail the first
   // comparison.
@@ -137,8 +172,10 @@ struct LineSorter {
     return Traits::key(a) < Traits::key(b);
   }
   // As std::sort by key alone orders the items as loaded: only equal ones can tell it from sort(), which is
-  // faster on long lines.
+  // faster on long lines. In very long ones, which seldom are without equal elements, nobody asks for that.
   void sort_unstable() {
+    constexpr size_t kVeryLong = 1 << 16;
+    if (items.size() >= kVeryLong) return sort();
     if (items.size() <= 1024) return std::sort(items.begin(), items.end(), less_by_key);
     loaded = items;
     sort();
@@ -148,10 +185,12 @@ struct LineSorter {
     std::sort(items.begin(), items.end(), less_by_key);
   }
   void store(Line<const T> x, int64_t n, Line<T> values, Line<int64_t> indices) const {
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = Traits::position(items[i]);
-      values[i] = x[at], indices[i] = at;
-    }
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t at = Traits::position(items[i]);
+        values[i] = x[at], indices[i] = at;
+      }
+    });
   }
 };
 
@@ -201,12 +240,13 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
           const Tensor& indices) {
   const int64_t n = line_length(in, dim);
   check_length(n);
+  if (k == 1 && largest) return arg_extreme(in, dim, true, values, indices);  // of equal elements, the first
   visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       auto& items = sorter.items;
-      if (n >= 4096 && k < n / 16) {
+      if (n >= 256 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
         std::sort(items.begin(), items.begin() + k);
         if (sorter.tied(x, n, k, largest)) {

@@ -18,9 +18,9 @@
   _(AbsComplex, 1, 0, ComplexV, Part, abs(x))                                                           \
   _(Square, 1, 0, Numbers, Same, mul(x, x))                                                             \
   _(Sign, 1, 0, Numbers, Same, sign(x))                                                                 \
-  _(ClampMin, 1, 1, Real, Same, max(x, p[0]))                                                           \
-  _(ClampMax, 1, 1, Real, Same, min(x, p[0]))                                                           \
-  _(Clamp, 1, 2, Real, Same, min(max(x, p[0]), p[1]))                                                   \
+  _(ClampMin, 1, 1, Real, Same, at_least(x, p[0]))                                                      \
+  _(ClampMax, 1, 1, Real, Same, at_most(x, p[0]))                                                       \
+  _(Clamp, 1, 2, Real, Same, at_most(at_least(x, p[0]), p[1]))                                          \
   _(ClampTensor, 3, 0, Real, Same, min(max(x, y), z))                                                   \
   _(Lerp, 3, 0, Fields, Same, abs(z) < 0.5f ? x + mul(z, sub(y, x)) : y - mul(sub(y, x), sub(T(1), z))) \
   _(LerpScalar, 2, 1, Fields, Same,                                                                     \

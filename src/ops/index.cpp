@@ -77,14 +77,12 @@ void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& ma
                    self.sizes(), " at index ", at);
   }
   require_data(mask, "index");
-  const int64_t count = cpu::count_nonzero(mask), dims = mask.dim();
-  const Tensor found = empty_tensor({count, dims}, DType::Int64, self.device());
-  cpu::nonzero(mask, found.data<int64_t>());
-  for (int64_t d = 0; d < dims; ++d) {
-    const Tensor column = empty_tensor({count}, DType::Int64, self.device());
-    for (int64_t i = 0; i < count; ++i) column.data<int64_t>()[i] = found.data<int64_t>()[i * dims + d];
-    indices.push_back(column);
+  const Tensor found = nonzero(mask);
+  if (mask.dim() == 1) {
+    indices.push_back(view(found, IntList{found.numel()}));
+    return;
   }
+  for (int64_t d = 0; d < mask.dim(); ++d) indices.push_back(dense(select(found, 1, d)));
 }
 
 // The indices by dimension of self, undefined where a dimension is taken whole; all of them int64 and of one
@@ -193,17 +191,19 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
   return plan;
 }
 
+bool is_plain_mask(const Tensor& self, TensorList indices) {
+  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
+         indices[0].sizes() == self.sizes();
+}
+
 Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
+  if (is_plain_mask(self, indices) && self.dim() > 0 && self.is_cpu())
+    return select_under_mask(self, indices[0]);
   const IndexPlan plan = plan_index(self, indices);
   const Tensor out = empty_tensor(plan.result, self.dtype(), self.device());
   if (out.numel() > 0 && out.is_cpu())
     cpu::index_read(plan.blocks, self.data_ptr(), out.data_ptr(), self.itemsize());
   return out;
-}
-
-bool is_plain_mask(const Tensor& self, TensorList indices) {
-  return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
-         indices[0].sizes() == self.sizes();
 }
 
 Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, const Tensor& given,

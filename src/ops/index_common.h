@@ -18,6 +18,8 @@ void require_data(const Tensor& t, const char* who);
 inline void require_data_beside(const Tensor& self, const Tensor& operand, const char* who) {
   if (self.is_cpu()) require_data(operand, who);
 }
+// The elements of `self` where `mask` (bool, of its shape) is true.
+Tensor select_under_mask(const Tensor& self, const Tensor& mask);
 Tensor zeros_of(IntList sizes, const Tensor& like);
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);

@@ -19,8 +19,11 @@ Tensor nonzero_kernel(const Call& call, const Tensor& self) {
            "nonzero: Expected out tensor to have scalar type Long but got scalar type ",
            legacy_name(call.out->dtype()));
   require_data(self, "nonzero");
-  const Tensor out = empty_tensor({cpu::count_nonzero(self), self.dim()}, DType::Int64, self.device());
-  if (out.numel() > 0) cpu::nonzero(self, out.data<int64_t>());
+  Tensor out;
+  cpu::nonzero(self, [&](int64_t count) {
+    out = empty_tensor({count, self.dim()}, DType::Int64, self.device());
+    return out.data<int64_t>();
+  });
   return out;
 }
 
@@ -41,12 +44,24 @@ std::vector<Tensor> nonzero_columns(const Call&, const Tensor& self) {
   return unbind(nonzero(self.dim() == 0 ? unsqueeze(self, 0) : self), 1);
 }
 
+}  // namespace
+
+Tensor select_under_mask(const Tensor& self, const Tensor& mask) {
+  require_data_beside(self, mask, "masked_select"), require_data(self, "masked_select");
+  Tensor out;
+  cpu::masked_select(dense(self), dense(mask), [&](int64_t count) {
+    out = empty_tensor({count}, self.dtype(), self.device());
+    return out.data_ptr();
+  });
+  return out;
+}
+
+namespace {
+
 Tensor masked_select_kernel(const Call&, const Tensor& self, const Tensor& mask) {
   RL_CHECK(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
   const Dims sizes = broadcast_shapes(self.sizes(), mask.sizes());
-  if (sizes.empty()) return index(expand(self, {1}), {expand(mask, {1})});
-  const Tensor where = expand(mask, sizes);
-  return index(expand(self, sizes), {where});
+  return select_under_mask(expand(self, sizes), expand(mask, sizes));
 }
 
 Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor& given_mask,

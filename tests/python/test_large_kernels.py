@@ -148,5 +148,61 @@ def test_depthwise_convolution_keeps_infinities_apart():
         [[False, True, True], [False, True, True], [False, False, False]]
     )  # zero times infinity
     assert (w.grad[0, 0].isnan() == sees).all() and w.grad[1].isfinite().all()
-    inf = torch.full((2, 1, 3, 3), float("inf"))
-    assert not torch.nn.functional.conv2d(torch.ones(1, 2, 5, 12), inf, padding=1, groups=2).isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.float16, torch.float32, torch.complex128])
+@pytest.mark.parametrize("shape", [(0,), (1,), (7,), (32768,), (100_003,), (3, 40_000), (70, 7, 111)])
+def test_elements_under_masks(shape, dtype, threads):
+    x = normal(*shape, dtype=torch.float32).mul(50).to(dtype)
+    chosen = np.random.default_rng(1).random(shape)
+    for share in (0.0, 0.03, 0.6, 1.0):
+        mask = torch.from_numpy(chosen < share)
+        n, m = x.numpy(), mask.numpy()
+        np.testing.assert_array_equal(x[mask].numpy(), n[m])
+        np.testing.assert_array_equal(torch.masked_select(x, mask).numpy(), n[m])
+        np.testing.assert_array_equal(mask.nonzero().numpy(), np.argwhere(m))
+        np.testing.assert_array_equal((x * mask.to(dtype)).nonzero().numpy(), np.argwhere(n * m))
+        assert mask.count_nonzero().item() == m.sum()
+        y = x.clone()
+        y[mask] = torch.arange(int(m.sum())).to(dtype)
+        expected = n.copy()
+        expected[m] = torch.arange(int(m.sum())).to(dtype).numpy()
+        np.testing.assert_array_equal(y.numpy(), expected)
+        if len(shape) > 1:
+            turned = x.transpose(0, 1)
+            np.testing.assert_array_equal(
+                turned[mask.transpose(0, 1)].numpy(), n.swapaxes(0, 1)[m.swapaxes(0, 1)]
+            )
+            np.testing.assert_array_equal(
+                x[mask[:, 0, ...].any(-1) if mask.dim() > 2 else mask[:, 0]].numpy(),
+                n[m[:, 0].any(-1) if m.ndim > 2 else m[:, 0]],
+            )
+            np.testing.assert_array_equal(
+                torch.masked_select(x, mask[:1]).numpy(), n[np.broadcast_to(m[:1], shape)]
+            )
+
+
+@pytest.mark.parametrize("shape", [(50_000,), (400, 300), (3, 500, 64), (40, 100, 30)])
+def test_writes_that_meet_in_one_element_keep_their_order(shape, threads):
+    rng = np.random.default_rng(2)
+    for dim in range(len(shape)):
+        size = shape[dim]
+        at = rng.integers(0, size, 3 * size)
+        values = rng.standard_normal([3 * size if d == dim else n for d, n in enumerate(shape)]).astype(
+            "float32"
+        )
+        base = rng.standard_normal(shape).astype("float32")
+        where = (slice(None),) * dim + (at,)
+        added, written = base.copy(), base.copy()
+        np.add.at(added, where, values)
+        written[where] = values  # NumPy keeps the last one
+        x, i, v = torch.from_numpy(base), torch.from_numpy(at), torch.from_numpy(values)
+        np.testing.assert_array_equal(x.index_add(dim, i, v).numpy(), added)
+        np.testing.assert_array_equal(x.index_copy(dim, i, v).numpy(), written)
+        key = (*[slice(None)] * dim, i)
+        y = x.clone()
+        y[key] = v
+        np.testing.assert_array_equal(y.numpy(), written)
+        z = x.clone()
+        z[key] = 7.0
+        assert (z[key] == 7).all() and (z == 7).sum() == len(set(at.tolist())) * (x.numel() // size)

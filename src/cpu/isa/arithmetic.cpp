@@ -1,3 +1,4 @@
+#define RL_BFLOAT16_LOOPS
 #include "cpu/isa/loops_inl.h"
 
 namespace rushlight::cpu::RL_ISA {

@@ -9,6 +9,46 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
+// Elements as integers of their size, whose copies the compiler turns into vectors.
+template <size_t Size>
+struct BitsOf {
+  using type = complex128;
+};
+template <>
+struct BitsOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct BitsOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = uint64_t;
+};
+template <class T>
+using Bits = typename BitsOf<sizeof(T)>::type;
+
+// Copies of every second element and of elements in reverse; false for other strides.
+template <class T>
+bool copy_common_stride(T* out, const char* from, int64_t from_stride, int64_t n) {
+  const auto* in = reinterpret_cast<const T*>(from);
+  if (from_stride == -static_cast<int64_t>(sizeof(T))) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
+  } else if (from_stride == 2 * static_cast<int64_t>(sizeof(T))) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = in[2 * i];
+  } else {
+    return false;
+  }
+  return true;
+}
+
 template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
@@ -25,8 +65,13 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
     auto* out = reinterpret_cast<To*>(to);
     if (from_stride == 0) {
       const To value = convert<To>(*element(0));
-      for (int64_t i = 0; i < n; ++i) out[i] = value;
+      const auto bits = __builtin_bit_cast(Bits<To>, value);
+      auto* raw = reinterpret_cast<Bits<To>*>(to);
+      for (int64_t i = 0; i < n; ++i) raw[i] = bits;
       return;
+    }
+    if constexpr (std::is_same_v<To, From>) {
+      if (copy_common_stride(reinterpret_cast<Bits<To>*>(to), from, from_stride, n)) return;
     }
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(*element(i));
@@ -57,6 +102,30 @@ void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t fr
   for (; i < n; ++i)
     *reinterpret_cast<Half*>(to + i * to_stride) =
         Half(*reinterpret_cast<const float*>(from + i * from_stride));
+}
+// Between half and other types: through floats, a few at a time.
+template <class To, class From>
+void cast_by_float(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  float buffer[kChunk];
+  auto* chunk = reinterpret_cast<char*>(buffer);
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    cast<float, From>(chunk, 4, from + i * from_stride, from_stride, count);
+    cast<To, float>(to + i * to_stride, to_stride, chunk, 4, count);
+  }
+}
+template <>
+void cast<BFloat16, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  cast_by_float<BFloat16, Half>(to, to_stride, from, from_stride, n);
+}
+template <>
+void cast<Half, BFloat16>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  cast_by_float<Half, BFloat16>(to, to_stride, from, from_stride, n);
+}
+template <>
+void cast<double, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  cast_by_float<double, Half>(to, to_stride, from, from_stride, n);
 }
 #endif
 

@@ -29,8 +29,14 @@ struct Padded {
   using List = Concat<T...>;
   static constexpr bool kPadded = true;
 };
-using Numbers = Exact<SmallInts, TypeList<float, double>, Once<bool, complex64, complex128>>;
-using Real = Exact<SmallInts, TypeList<float, double>, Once<bool, uint64_t>>;
+// Loops that read and write bfloat16 in one pass; the compiler does not vectorise those of half.
+#ifdef RL_BFLOAT16_LOOPS
+using Halves = TypeList<BFloat16>;
+#else
+using Halves = TypeList<>;
+#endif
+using Numbers = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, complex64, complex128>>;
+using Real = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, uint64_t>>;
 using Comparable = Exact<SmallInts, TypeList<float, double>, Once<complex64, complex128>>;
 using Ordered = Exact<SmallInts, TypeList<float, double>, Once<uint64_t>>;
 using Integers = Exact<SmallInts, Once<bool>>;
@@ -39,7 +45,7 @@ using Wide = Exact<Once<int64_t>>;
 using Divisible = Exact<Once<int64_t, uint64_t>>;
 using Boolean = Exact<TypeList<bool>>;
 using Floating = Exact<TypeList<float, double>>;
-using Fields = Exact<TypeList<float, double>, Once<complex64, complex128>>;
+using Fields = Exact<TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using ComplexV = Exact<Once<complex64, complex128>>;
 using FloatingV = Padded<TypeList<float, double>>;
 using FieldsV = Padded<TypeList<float, double>, Once<complex64, complex128>>;
@@ -62,26 +68,28 @@ struct ResultOf<std::complex<T>, FormulaResult::Part> {
 // One pass over n elements. The pragma says that a result written never changes a later operand: operands are
 // equal to the result (in place) or apart.
 template <class F, class T, class R>
-inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, int64_t n, const T* p) {
+inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, int64_t n,
+                 const compute_type<T>* p) {
+  using C = compute_type<T>;
   if constexpr (F::kInputs == 1) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<T>(x[i], T{}, T{}, p));
+    for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), C{}, C{}, p));
   } else if constexpr (F::kInputs == 2) {
     if (scalars == 0) {
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<T>(x[i], y[i], T{}, p));
+      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), C(y[i]), C{}, p));
     } else if (scalars == 1) {
-      const T value = *x;
+      const C value = C(*x);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<T>(value, y[i], T{}, p));
+      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(value, C(y[i]), C{}, p));
     } else {
-      const T value = *y;
+      const C value = C(*y);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<T>(x[i], value, T{}, p));
+      for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), value, C{}, p));
     }
   } else {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<T>(x[i], y[i], z[i], p));
+    for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), C(y[i]), C(z[i]), p));
   }
 }
 
@@ -92,8 +100,9 @@ constexpr int64_t kPad = 16;
 template <class F, class T>
 void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
   using R = typename ResultOf<T, F::kResult>::type;
-  T p[F::kParameters + 1];
-  for (int i = 0; i < F::kParameters; ++i) p[i] = static_cast<const T*>(parameters)[i];
+  using C = compute_type<T>;
+  C p[F::kParameters + 1];
+  for (int i = 0; i < F::kParameters; ++i) p[i] = static_cast<const C*>(parameters)[i];
   auto* out = reinterpret_cast<R*>(data[0]);
   auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const T*>(data[i]) : nullptr; };
   const T *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;

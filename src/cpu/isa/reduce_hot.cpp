@@ -5,15 +5,18 @@ namespace rushlight::cpu::RL_ISA {
 
 ReduceKernel hot_reduce_kernel(ReduceOp op, DType in) {
   using Ordered = Concat<FloatTypes, TypeList<int64_t>>;
+  using Extremes = Concat<Ordered, TypeList<uint8_t, int8_t, int32_t>>;
   switch (op) {
     case ReduceOp::Sum:
       return pick_kernel<Sum>(Concat<Ordered, TypeList<bool>>{}, in);
     case ReduceOp::Deviation:
       return pick_kernel<Deviation>(FloatTypes{}, in);
+    case ReduceOp::Prod:
+      return pick_kernel<Product>(Ordered{}, in);
     case ReduceOp::Max:
-      return pick_kernel<Max>(Ordered{}, in);
+      return pick_kernel<Max>(Extremes{}, in);
     case ReduceOp::Min:
-      return pick_kernel<Min>(Ordered{}, in);
+      return pick_kernel<Min>(Extremes{}, in);
     case ReduceOp::Norm1:
       return pick_kernel<Norm1>(TypeList<float, double>{}, in);
     case ReduceOp::Norm2:

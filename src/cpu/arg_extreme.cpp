@@ -1,0 +1,13 @@
+#include "cpu/arg_extreme.h"
+
+#include "cpu/isa_variant.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest);)
+
+ArgExtremeColumns arg_extreme_columns(DType dtype, bool largest) {
+  return RL_ISA_VARIANT(arg_extreme_columns_variant(dtype, largest));
+}
+
+}  // namespace rushlight::cpu
