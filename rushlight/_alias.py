@@ -98,7 +98,10 @@ class _RenamingFinder:
 
 def _show_as_torch(module):
     """Let what a module defines, and the module's entry in sys.modules, be found by PyTorch's name."""
-    sys.modules.setdefault(_alias_name(module.__name__), module)
+    if module.__name__.partition(".")[0] == PACKAGE:
+        name = _alias_name(module.__name__)
+        sys.modules.setdefault(name, module)
+        module.__name__ = name
     for value in list(vars(module).values()):
         _rename(value)
         if isinstance(value, type):

@@ -28,6 +28,13 @@ def _get_tracing_state():
     return is_tracing() or None
 
 
+def _are_functorch_transforms_active():
+    """Whether this runs inside of grad, vmap or another of ``torch.func``'s transforms."""
+    from rushlight._C import _functorch
+
+    return _functorch.maybe_current_level() is not None
+
+
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
 
 

@@ -332,6 +332,9 @@ _IN_PYTHON = {
 }
 
 
+_DEFINED_LATE = ("_pin_memory", "_sparse_addmm")  # operators of `aten` that are written in Python
+
+
 class _OpNamespace(types.ModuleType):
     """``torch.ops.<name>``."""
 
@@ -343,6 +346,8 @@ class _OpNamespace(types.ModuleType):
         module, names = _IN_PYTHON.get(self.name, (None, ()))
         if key in names:
             return getattr(importlib.import_module(module), key)
+        if self.name == "aten" and key in _DEFINED_LATE:
+            importlib.import_module("rushlight._python_operators")
         if key.startswith("__") or not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)

@@ -104,7 +104,8 @@ def overload_signatures(function, schemas=None):
     """One signature for each form of call (of these schemas), in the order in which arguments are matched."""
     found = []
     for overload in function._overloads:
-        if schemas is None or overload["schema"] in schemas:
+        older = "_first(" in overload["schema"]  # forms of older programs: taken, but shown to nobody
+        if not older if schemas is None else overload["schema"] in schemas:
             found.append(Signature(_parameters(overload), return_annotation=_Name(return_type(overload))))
             found += _spread(overload)
     return found

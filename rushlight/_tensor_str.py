@@ -154,6 +154,7 @@ def _contents(tensor, indent):
     return _layout(values, tensor.dim(), kind(leaves), indent)
 
 
+_tensor_str = _contents  # the name by which packages print values alone
 _COMPLEX_OF = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 
 

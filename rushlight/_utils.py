@@ -318,3 +318,21 @@ def _element_size(dtype):
 def _is_privateuse1_backend_available():
     """Whether an extension claimed the spare device type: none can."""
     return False
+
+
+def _get_available_device_type():
+    """The accelerator of this machine that is in use, or None."""
+    return next(
+        (name for name in ("cuda", "mps", "xpu", "mtia") if getattr(rushlight, name).is_available()), None
+    )
+
+
+def _get_device_module(device_type):
+    """The module of a type of device."""
+    module = getattr(rushlight, device_type, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{device_type}' does not have a corresponding module registered as "
+            f"'torch.{device_type}'."
+        )
+    return module

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 import rushlight as torch
+from rushlight._C import _handle_torch_function, _has_torch_function
 from rushlight._overridable import make_overridable
 
 block_diag, cartesian_prod = torch.block_diag, torch.cartesian_prod
@@ -175,6 +176,8 @@ def einsum(*args):
         equation, operands = args[0], args[1:]
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         return einsum(equation, *operands[0])
+    if _has_torch_function(operands):  # which sees them side by side, however they came
+        return _handle_torch_function(einsum, operands, equation, *operands)
     return torch._einsum(equation, list(operands))
 
 
@@ -411,7 +414,7 @@ def meshgrid(*tensors, indexing=None):
 
 make_overridable(
     globals(),
-    lists="atleast_1d atleast_2d atleast_3d broadcast_tensors chain_matmul einsum meshgrid".split(),
+    lists="atleast_1d atleast_2d atleast_3d broadcast_tensors chain_matmul meshgrid".split(),
     skip="broadcast_shapes hann_window hamming_window blackman_window bartlett_window kaiser_window".split()
-    + ["make_overridable"],
+    + ["einsum", "make_overridable"],
 )

@@ -538,7 +538,10 @@ def get_ctx():
 
 
 def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    raise NotImplementedError("triton_op: there is no Triton here; use torch.library.custom_op")
+    """A custom operator whose function calls Triton kernels. There is no Triton here: `wrap_triton`
+    refuses, and what the function does otherwise, or what ``register_kernel`` adds for the CPU, is what
+    runs."""
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel, /):

@@ -1,6 +1,7 @@
 """``vmap``: a function of single examples made a function of batches."""
 
 import functools
+import types
 
 import rushlight
 from rushlight._C import _functorch
@@ -138,6 +139,11 @@ def _leave_level(output, out_dim, level, size, func):
             f"{type(output)}. Did you mean to set out_dims= to None for output?"
         )
     return _functorch._remove_batch_dim(output, level, size, out_dim)
+
+
+def _maybe_remove_batch_dim(name, batched_output, vmap_level, batch_size, out_dim):
+    """PyTorch's form of the same, which packages call."""
+    return _leave_level(batched_output, out_dim, vmap_level, batch_size, types.SimpleNamespace(__name__=name))
 
 
 def _unwrap_batched(outputs, out_dims, level, size, func, allow_none=False):

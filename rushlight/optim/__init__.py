@@ -1,36 +1,54 @@
-"""Optimizers and learning-rate schedules. Each lives in a module of its own that is loaded on first use."""
+"""Optimizers and learning-rate schedules. Programs walk this module's dict, so the optimizers are loaded
+with it."""
 
 from importlib import import_module
 
-_HOME = {
-    "Adadelta": "adadelta",
-    "Adafactor": "adafactor",
-    "Adagrad": "adagrad",
-    "Adam": "adam",
-    "Adamax": "adamax",
-    "AdamW": "adamw",
-    "ASGD": "asgd",
-    "LBFGS": "lbfgs",
-    "Muon": "muon",
-    "NAdam": "nadam",
-    "Optimizer": "optimizer",
-    "RAdam": "radam",
-    "RMSprop": "rmsprop",
-    "Rprop": "rprop",
-    "SGD": "sgd",
-    "SparseAdam": "sparse_adam",
-    "swap_in_optimizer_params_and_state": "_stateless",
-}
-_MODULES = {*_HOME.values(), "_functional", "lr_scheduler", "swa_utils"}
+from rushlight.optim.adadelta import Adadelta
+from rushlight.optim.adafactor import Adafactor
+from rushlight.optim.adagrad import Adagrad
+from rushlight.optim.adam import Adam
+from rushlight.optim.adamax import Adamax
+from rushlight.optim.adamw import AdamW
+from rushlight.optim.asgd import ASGD
+from rushlight.optim.lbfgs import LBFGS
+from rushlight.optim.muon import Muon
+from rushlight.optim.nadam import NAdam
+from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.radam import RAdam
+from rushlight.optim.rmsprop import RMSprop
+from rushlight.optim.rprop import Rprop
+from rushlight.optim.sgd import SGD
+from rushlight.optim.sparse_adam import SparseAdam
 
-__all__ = [*_HOME, "lr_scheduler", "swa_utils"]
+__all__ = [
+    "ASGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "LBFGS",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SGD",
+    "SparseAdam",
+    "lr_scheduler",
+    "swa_utils",
+    "swap_in_optimizer_params_and_state",
+]
+_MODULES = ("_functional", "lr_scheduler", "swa_utils")
 
 
 def __getattr__(name):
-    if name in _HOME:
-        value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    if name == "swap_in_optimizer_params_and_state":
+        from rushlight.optim._stateless import swap_in_optimizer_params_and_state as value
     elif name in _MODULES:
-        value = import_module(f"{__name__}.{name}")
+        value = import_module(f"rushlight.optim.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -2,7 +2,7 @@
 
 import math
 
-from rushlight.optim.lr_scheduler import (
+from rushlight.optim._schedule_base import (
     LRScheduler,
     _check_optimizer,
     _per_group,

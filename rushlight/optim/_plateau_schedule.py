@@ -2,7 +2,7 @@
 
 import math
 
-from rushlight.optim.lr_scheduler import (
+from rushlight.optim._schedule_base import (
     EPOCH_DEPRECATION_WARNING,
     LRScheduler,
     _check_optimizer,

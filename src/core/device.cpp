@@ -3,8 +3,12 @@
 namespace rushlight {
 
 std::string_view device_type_name(DeviceType t) {
-  static constexpr std::string_view names[kDeviceTypeCount] = {"cpu", "cuda", "meta"};
-  return names[static_cast<int>(t)];
+  // Types beyond those of this build only have names: torch.device("mps") is something to compare with.
+  static constexpr std::string_view names[] = {
+      "cpu", "cuda", "meta", "ipu", "xpu",  "mkldnn", "opengl", "opencl", "ideep", "hip",
+      "ve",  "fpga", "maia", "xla", "lazy", "vulkan", "mps",    "hpu",    "mtia",  "privateuseone"};
+  const auto i = static_cast<size_t>(t);
+  return i < std::size(names) ? names[i] : std::string_view();
 }
 
 std::string to_string(const Device& device) {
@@ -30,11 +34,9 @@ Device Device::parse(std::string_view text) {
     known = true;
   }
   if (!known) {
-    static constexpr std::string_view others[] = {
-        "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
-        "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
-    for (std::string_view other : others)
-      RL_CHECK(name != other, "device '", text, "': Rushlight is not built for ", other, "; use cpu or cuda");
+    for (int i = kDeviceTypeCount; !device_type_name(static_cast<DeviceType>(i)).empty(); ++i)
+      RL_CHECK(name != device_type_name(static_cast<DeviceType>(i)), "device '", text,
+               "': Rushlight is not built for ", name, "; use cpu or cuda");
     RL_FAIL(
         "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, "
         "vulkan, "

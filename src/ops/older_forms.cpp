@@ -1,5 +1,6 @@
 // Forms of arithmetic that PyTorch still takes from older programs: the factor before the tensors it scales.
 #include "dispatch/table.h"
+#include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/register.h"
 
@@ -25,18 +26,77 @@ Tensor addcdiv_body(const Call&, const Tensor& self, const Scalar& value, const 
   return addcdiv(self, a, b, value);
 }
 
+// Of sums and products of matrices: `x.add_(alpha, other)`, `x.addmm_(beta, alpha, a, b)`, `x.addmm_(beta, a,
+// b)`.
+
+void warn_positional(std::string_view name, const char* tensors, const char* factors) {
+  if (show_warning)
+    show_warning(str("This overload of ", name,
+                     " is deprecated: its factors stand before the tensors.\nConsider "
+                     "using one of the following signatures instead:\n\t",
+                     name, "(", tensors, ", *, ", factors, ")"));
+}
+
+template <auto& Op>
+Tensor sum_body(const Call& call, const Tensor& self, const Scalar& alpha, const Tensor& other) {
+  warn_positional(call.op.schema.name, "Tensor other", "Number alpha = 1");
+  return Op(self, other, alpha);
+}
+constexpr const char* kFactors = "Number beta = 1, Number alpha = 1";
+template <auto& Op>
+Tensor both_body(const Call& call, const Tensor& self, const Scalar& beta, const Scalar& alpha,
+                 const Tensor& a, const Tensor& b) {
+  warn_positional(call.op.schema.name, "Tensor, Tensor", kFactors);
+  return Op(self, a, b, beta, alpha);
+}
+template <auto& Op>
+Tensor beta_body(const Call& call, const Tensor& self, const Scalar& beta, const Tensor& a, const Tensor& b) {
+  warn_positional(call.op.schema.name, "Tensor, Tensor", kFactors);
+  return Op(self, a, b, beta, Scalar(1));
+}
+
+const char* const kDoc = "The form of older programs: the factor stands before the tensors.";
+
+template <auto& Op>
+void register_products(Table& t, const char* factors_first, const char* beta_first) {
+  t.composite(factors_first, both_body<Op>).inplace().doc(kDoc);
+  t.composite(beta_first, beta_body<Op>).inplace().doc(kDoc);
+}
+
 }  // namespace
 
 void register_older_forms(Table& t) {
-  const char* doc = "The form of older programs: the factor stands before the tensors.";
+  t.composite("add.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<add>)
+      .inplace()
+      .doc(kDoc);
+  t.composite("sub.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<sub>)
+      .inplace()
+      .doc(kDoc);
+  register_products<addmm>(
+      t, "addmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
+      "addmm.beta_first(Tensor self, Scalar beta, Tensor mat1, Tensor mat2) -> Tensor");
+  register_products<addmv>(
+      t, "addmv.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
+      "addmv.beta_first(Tensor self, Scalar beta, Tensor mat, Tensor vec) -> Tensor");
+  register_products<addr>(
+      t, "addr.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
+      "addr.beta_first(Tensor self, Scalar beta, Tensor vec1, Tensor vec2) -> Tensor");
+  register_products<addbmm>(
+      t,
+      "addbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
+      "addbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor");
+  register_products<baddbmm>(
+      t,
+      "baddbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
+      "baddbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor");
   t.composite("addcmul.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcmul_body)
       .inplace()
-      .doc(doc);
+      .doc(kDoc);
   t.composite("addcdiv.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcdiv_body)
       .inplace()
-      .doc(doc);
+      .doc(kDoc);
 }
 
 }  // namespace rushlight

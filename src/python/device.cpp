@@ -25,8 +25,29 @@ static Device accelerator(int64_t index) {
   return Device{DeviceType::CUDA, static_cast<int8_t>(index)};
 }
 
+static bool is_built(Device d) { return static_cast<int>(d.type) < kDeviceTypeCount; }
+
+// A device that may be one of those that have no more than a name here.
+static Device parse_named(std::string_view text) {
+  const auto colon = text.find(':');
+  for (int i = kDeviceTypeCount;; ++i) {
+    const std::string_view name = device_type_name(static_cast<DeviceType>(i));
+    if (name.empty()) return Device::parse(text);
+    if (name != text.substr(0, colon)) continue;
+    Device device{static_cast<DeviceType>(i)};
+    if (colon != std::string_view::npos) device.index = Device::parse(str("cuda", text.substr(colon))).index;
+    return device;
+  }
+}
+
+// A device for tensors to be on.
 Device parse_device(PyObject* o) {
-  if (is_device(o)) return device_of_object(o);
+  if (is_device(o)) {
+    const Device d = device_of_object(o);
+    RL_CHECK(is_built(d), "Rushlight is not built for ", device_type_name(d.type),
+             " devices; use cpu or cuda");
+    return d;
+  }
   if (PyUnicode_Check(o)) return Device::parse(string_view(o));
   const int64_t index = PyLong_AsLongLong(o);
   if (index == -1 && PyErr_Occurred()) throw PythonError();
@@ -45,7 +66,9 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (!is_device_like(type))
       throw_python(PyExc_TypeError,
                    "device(): argument 'type' (position 1) must be str, not " + type_name(type));
-    Device d = parse_device(type);
+    Device d = is_device(type)         ? device_of_object(type)
+               : PyUnicode_Check(type) ? parse_named(string_view(type))
+                                       : parse_device(type);
     if (index && index != Py_None) {
       RL_CHECK(d.index < 0,
                "type (string) must not include an index because index was passed explicitly: ", to_string(d));
@@ -111,7 +134,8 @@ static PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullp
                                 {"__exit__", device_exit, METH_VARARGS, nullptr},
                                 {}};
 static PyGetSetDef getset[] = {
-    {"type", get_type, nullptr, "\"cpu\", \"cuda\" or \"meta\".", nullptr},
+    {"type", get_type, nullptr, "\"cpu\", \"cuda\", \"meta\", or a type that this build only knows by name.",
+     nullptr},
     {"index", get_index, nullptr, "The device's number, or None for the current one.", nullptr},
     {}};
 

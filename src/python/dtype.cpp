@@ -10,6 +10,44 @@ namespace rushlight::python {
 
 static PyBox<DType>* dtypes[kDTypeCount];
 
+// Types that PyTorch has and this build knows by name only: programs compare with them and list them. Their
+// numbers follow those of the real ones.
+struct NamedDType {
+  const char* name;
+  size_t itemsize;
+  bool is_signed;
+};
+static constexpr NamedDType named_dtypes[] = {{"quint8", 1, false},
+                                              {"qint8", 1, true},
+                                              {"qint32", 4, true},
+                                              {"quint4x2", 1, false},
+                                              {"quint2x4", 1, false},
+                                              {"bits1x8", 1, false},
+                                              {"bits2x4", 1, false},
+                                              {"bits4x2", 1, false},
+                                              {"bits8", 1, false},
+                                              {"bits16", 2, false},
+                                              {"uint1", 1, false},
+                                              {"uint2", 1, false},
+                                              {"uint3", 1, false},
+                                              {"uint4", 1, false},
+                                              {"uint5", 1, false},
+                                              {"uint6", 1, false},
+                                              {"uint7", 1, false},
+                                              {"int1", 1, true},
+                                              {"int2", 1, true},
+                                              {"int3", 1, true},
+                                              {"int4", 1, true},
+                                              {"int5", 1, true},
+                                              {"int6", 1, true},
+                                              {"int7", 1, true},
+                                              {"float4_e2m1fn_x2", 1, true}};
+constexpr int kFloat4 = static_cast<int>(std::size(named_dtypes)) - 1;
+static const NamedDType* named_only(DType t) {
+  const int i = static_cast<int>(t) - kDTypeCount;
+  return i < 0 ? nullptr : &named_dtypes[i];
+}
+
 PyObject* wrap(DType t) { return Py_NewRef(reinterpret_cast<PyObject*>(dtypes[static_cast<int>(t)])); }
 
 bool is_dtype_like(PyObject* o) {
@@ -19,7 +57,12 @@ bool is_dtype_like(PyObject* o) {
 }
 
 DType parse_dtype(PyObject* o) {
-  if (is_dtype(o)) return dtype_of_object(o);
+  if (is_dtype(o)) {
+    const DType t = dtype_of_object(o);
+    if (const NamedDType* named = named_only(t))
+      RL_FAIL("torch.", named->name, ": tensors of this type are not built; it is known by name only");
+    return t;
+  }
   auto* t = reinterpret_cast<PyTypeObject*>(o);
   if (t == &PyFloat_Type) return DType::Float64;
   if (t == &PyLong_Type) return DType::Int64;
@@ -29,18 +72,33 @@ DType parse_dtype(PyObject* o) {
 }
 
 static DType self_of(PyObject* self) { return dtype_of_object(self); }
-static PyObject* repr(PyObject* self) { return to_python(str("torch.", dtype_name(self_of(self)))); }
-static PyObject* reduce(PyObject* self, PyObject*) { return to_python(dtype_name(self_of(self))); }
-static PyObject* get_floating(PyObject* self, void*) { return PyBool_FromLong(is_floating(self_of(self))); }
-static PyObject* get_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(self_of(self))); }
-static PyObject* get_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(self_of(self))); }
+static std::string name_of(PyObject* self) {
+  const NamedDType* named = named_only(self_of(self));
+  return named ? named->name : std::string(dtype_name(self_of(self)));
+}
+static PyObject* repr(PyObject* self) { return to_python(str("torch.", name_of(self))); }
+static PyObject* reduce(PyObject* self, PyObject*) { return to_python(name_of(self)); }
+static PyObject* get_floating(PyObject* self, void*) {
+  const NamedDType* named = named_only(self_of(self));
+  return PyBool_FromLong(named ? named == &named_dtypes[kFloat4] : is_floating(self_of(self)));
+}
+static PyObject* get_complex(PyObject* self, void*) {
+  return PyBool_FromLong(!named_only(self_of(self)) && is_complex(self_of(self)));
+}
+static PyObject* get_signed(PyObject* self, void*) {
+  const NamedDType* named = named_only(self_of(self));
+  return PyBool_FromLong(named ? named->is_signed : is_signed(self_of(self)));
+}
 static PyObject* get_itemsize(PyObject* self, void*) {
-  return PyLong_FromSize_t(element_size(self_of(self)));
+  const NamedDType* named = named_only(self_of(self));
+  return PyLong_FromSize_t(named ? named->itemsize : element_size(self_of(self)));
 }
 static PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString(package_name().c_str()); }
-static PyObject* to_real(PyObject* self, PyObject*) { return wrap(real_dtype(self_of(self))); }
+static PyObject* to_real(PyObject* self, PyObject*) {
+  return guard([&] { return wrap(real_dtype(parse_dtype(self))); });
+}
 static PyObject* to_complex(PyObject* self, PyObject*) {
-  return guard([&] { return wrap(complex_dtype(self_of(self))); });
+  return guard([&] { return wrap(complex_dtype(parse_dtype(self))); });
 }
 
 static PyGetSetDef dtype_getset[] = {
@@ -350,6 +408,10 @@ void init_dtypes(PyObject* module) {
     PyObject* o = make(&DTypeType, t);
     dtypes[i] = reinterpret_cast<PyBox<DType>*>(o);
     check(PyModule_AddObjectRef(module, std::string(dtype_name(t)).c_str(), o));
+  }
+  for (size_t i = 0; i < std::size(named_dtypes); ++i) {
+    PyRef o(make(&DTypeType, static_cast<DType>(kDTypeCount + i)));
+    check(PyModule_AddObjectRef(module, named_dtypes[i].name, o.get()));
   }
   for (auto [alias, t] : {std::pair{"float", DType::Float32},
                           {"double", DType::Float64},

@@ -87,6 +87,18 @@ static PyObject* m_getattr(PyObject* self, PyObject* name) {
   return nullptr;
 }
 
+// The look-up of a class with a __getattr__ of its own, which is asked before the tables are looked at.
+static PyObject* overridden_getattro(PyObject* self, PyObject* name) {
+  static PyObject* getattr_name = PyUnicode_InternFromString("__getattr__");
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyErr_Clear();  // before the look-up, which takes an error that is set for its own
+  PyObject* method = _PyType_Lookup(Py_TYPE(self), getattr_name);
+  const descrgetfunc bind = Py_TYPE(method)->tp_descr_get;
+  PyRef bound(bind ? bind(method, self, reinterpret_cast<PyObject*>(Py_TYPE(self))) : Py_NewRef(method));
+  return bound ? PyObject_CallOneArg(bound.get(), name) : nullptr;
+}
+
 // A class without a __getattr__ of its own keeps the C look-up.
 static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
@@ -94,9 +106,8 @@ static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs
                   *getattribute_name = PyUnicode_InternFromString("__getattribute__");
   PyObject* own = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattr_name);
   PyObject* own_getattribute = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattribute_name);
-  if (_PyType_Lookup(type, getattr_name) == own &&
-      _PyType_Lookup(type, getattribute_name) == own_getattribute)
-    type->tp_getattro = module_getattro;
+  if (_PyType_Lookup(type, getattribute_name) == own_getattribute)
+    type->tp_getattro = _PyType_Lookup(type, getattr_name) == own ? module_getattro : overridden_getattro;
   type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls,
                                           nullptr));

@@ -76,7 +76,7 @@ def test_program_has_its_own_argv_folder_and_name(script):
 
 
 def test_module_runs_with_the_alias(script):
-    program = script("import sys, torch; print(torch.__name__, sys.argv[1:])")
+    program = script("import sys, torch; print(torch.__spec__.name, sys.argv[1:])")
     assert run_ok("-m", "rushlight", "-m", program.stem, "x", cwd=program.parent) == "rushlight ['x']\n"
 
 
@@ -92,7 +92,7 @@ def test_children_started_anew_see_the_alias(script, tmp_path):
     program = script(f"""
         import subprocess, sys
         subprocess.run([sys.executable, {str(child)!r}], check=True, cwd="/")
-        question = "import torch; assert torch.__name__ == 'rushlight'"
+        question = "import torch; assert torch.__spec__.name == 'rushlight'"
         subprocess.run([sys.executable, "-S", "-c", question], check=True)
         """)
     run_ok("-m", "rushlight", program)
@@ -138,7 +138,7 @@ def test_workers_see_the_alias(script, method):
         import multiprocessing
         def name(_):
             import torch.nn
-            return torch.nn.__name__
+            return torch.nn.__spec__.name
         if __name__ == "__main__":
             with multiprocessing.get_context({method!r}).Pool(1) as pool:
                 print(pool.map(name, [0]))

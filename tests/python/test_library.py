@@ -322,7 +322,7 @@ BAD = {
     "undefined": lambda: library.Library("x", "IMPL").impl("nothing", lambda: 0, "CPU"),
     "aten": lambda: library.Library("aten", "IMPL").impl("add.Tensor", lambda: 0, "CPU"),
     "name": lambda: library.custom_op("no_namespace", lambda x: x, mutates_args=()),
-    "triton": lambda: library.triton_op("a::b", mutates_args=()),
+    "triton": lambda: library.wrap_triton(None),
     "result": lambda: _wrong_result(),
 }
 

@@ -81,6 +81,8 @@ def test_signatures_admit_what_overloads_admit():
         (function,) = parameter.values
         merged = inspect.signature(function)
         for overload in function._overloads:
+            if "_first(" in overload["schema"]:  # forms of older programs are shown to nobody
+                continue
             positional = [p for p in overload["parameters"] if not p["keyword_only"] and "default" not in p]
             named = {p["name"] for p in overload["parameters"] if p["keyword_only"]}
             merged.bind(*positional, **dict.fromkeys(named))

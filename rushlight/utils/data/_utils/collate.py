@@ -1,5 +1,6 @@
 """Collation: from a list of samples to a batch of the same structure."""
 
+import re
 import sys
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
@@ -7,11 +8,14 @@ from copy import copy
 import rushlight
 from rushlight.utils.data._utils.worker import get_worker_info
 
-_BAD_TYPE = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # found in the dtype of arrays that hold no numbers
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 
 def _is_text_array(array):
-    return array.dtype.kind in "SUO"
+    return np_str_obj_array_pattern.search(array.dtype.str) is not None
 
 
 def default_convert(data):
@@ -85,7 +89,7 @@ def collate(batch, *, collate_fn_map=None):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [inner(samples) for samples in zip(*batch)]
         return columns if isinstance(elem, tuple) else _like_sequence(elem, columns)
-    raise TypeError(_BAD_TYPE.format(kind))
+    raise TypeError(default_collate_err_msg_format.format(kind))
 
 
 def batch_in_shared_memory(n, sample):
@@ -105,7 +109,7 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
     if _is_text_array(batch[0]):
-        raise TypeError(_BAD_TYPE.format(batch[0].dtype))
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([rushlight.as_tensor(b) for b in batch], collate_fn_map=collate_fn_map)
 
 

@@ -1,0 +1,85 @@
+"""How a module's own ``__getattr__`` stands to parameters, buffers and submodules."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+
+class Watched(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.child = nn.Linear(1, 1)
+        self.plain = 3
+
+    def __getattr__(self, name):
+        asked.append(name)
+        if name == "made":
+            return 7
+        return super().__getattr__(name)
+
+
+class Below(Watched):
+    pass
+
+
+asked = []
+
+
+@pytest.mark.parametrize("kind", [Watched, Below])
+def test_it_is_asked_for_what_is_registered(kind):
+    module = kind()
+    asked.clear()
+    assert module.weight.tolist() == [1, 1] and module.child.in_features == 1 and module.made == 7
+    assert module.plain == 3 and module.training
+    assert asked == ["weight", "child", "made"]
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+    assert not hasattr(module, "nothing") and getattr(module, "nothing", 5) == 5
+
+
+def test_it_may_give_something_else():
+    class Doubled(nn.Linear):
+        def __getattr__(self, name):
+            value = super().__getattr__(name)
+            return value * 2 if name == "weight" else value
+
+    torch.manual_seed(0)
+    module = Doubled(2, 2, bias=False)
+    assert torch.equal(module(torch.eye(2)), 2 * module._parameters["weight"].T)
+
+
+def test_errors_in_it_and_in_properties_pass():
+    class Broken(nn.Module):
+        @property
+        def answer(self):
+            raise AttributeError("inside")
+
+        def __getattr__(self, name):
+            if name == "answer":
+                raise ValueError("asked after the property failed")
+            return super().__getattr__(name)
+
+    with pytest.raises(ValueError, match="asked after"):
+        Broken().answer  # noqa: B018
+
+
+def test_members_by_dotted_names():
+    from rushlight.nn.utils._named_member_accessor import NamedMemberAccessor, swap_tensor
+
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    access = NamedMemberAccessor(model)
+    old, new = model[0].weight, torch.zeros(2, 2)
+    before, missing = access.swap_tensors_dict({"0.weight": new, "1.running_mean": torch.ones(2)})
+    assert (
+        before["0.weight"] is old and not missing and model[0].weight is new and model[1].running_mean.all()
+    )
+    with pytest.raises(RuntimeError, match="Missing key"):
+        access.swap_tensors_dict({"0.bias": new, "0.other": new})
+    assert isinstance(model[0].bias, nn.Parameter) and not hasattr(model[0], "other")
+    with pytest.raises(AttributeError, match="Linear has no attribute `other`"):
+        swap_tensor(model[0], "other", new)
+    assert access.check_keys(["0.weight"])[0] == [
+        "0.bias", "1.bias", "1.num_batches_tracked", "1.running_mean", "1.running_var", "1.weight",
+    ]  # fmt: skip
