@@ -10,14 +10,19 @@ from rushlight.distributed.tensor._dtensor_spec import local_shape_and_offset
 
 __all__ = ["manual_seed", "own_part"]
 
-_synchronised: set = set()  # (group of all processes, mesh)
+
+def _synchronised():
+    """The meshes that draw alike since this process joined its job."""
+    world = distributed.group.WORLD
+    if not hasattr(world, "_drawing_meshes"):
+        world._drawing_meshes = set()
+    return world._drawing_meshes
 
 
 def _synchronise(mesh):
-    key = (id(distributed.group.WORLD), mesh)
-    if key in _synchronised or mesh.size() == 1:
+    if mesh.size() == 1 or mesh in _synchronised():
         return
-    _synchronised.add(key)
+    _synchronised().add(mesh)
     state = torch.get_rng_state()
     for i in range(mesh.ndim):
         group = mesh.get_group(i)
@@ -48,4 +53,4 @@ def manual_seed(seed, device_mesh):
     if seeds.tolist() != [seed, -seed]:
         raise RuntimeError("manual_seed: the processes of the mesh gave different seeds")
     torch.manual_seed(seed)
-    _synchronised.add((id(distributed.group.WORLD), device_mesh))
+    _synchronised().add(device_mesh)
