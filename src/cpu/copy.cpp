@@ -6,6 +6,7 @@
 #include "core/parallel.h"
 #include "cpu/iterator.h"
 #include "cpu/loops.h"
+#include "cpu/transpose.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -20,48 +21,23 @@ void copy_bytes(char* to, const char* from, int64_t nbytes) {
 // A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines.
 constexpr int64_t kTile = 32;
 
-template <class T>
-void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_column, int64_t rows,
-                    int64_t columns) {
-  for (int64_t i = 0; i < rows; ++i) {
-    auto* out = reinterpret_cast<T*>(to + i * to_row);
-    const char* in = from + i * static_cast<int64_t>(sizeof(T));
-    for (int64_t j = 0; j < columns; ++j) out[j] = *reinterpret_cast<const T*>(in + j * from_column);
-  }
-}
-
-using TransposeTile = void (*)(char*, int64_t, const char*, int64_t, int64_t, int64_t);
-TransposeTile transpose_of(size_t itemsize) {
-  switch (itemsize) {
-    case 1:
-      return transpose_tile<uint8_t>;
-    case 2:
-      return transpose_tile<uint16_t>;
-    case 4:
-      return transpose_tile<uint32_t>;
-    case 8:
-      return transpose_tile<uint64_t>;
-    default:
-      return transpose_tile<complex128>;
-  }
-}
-
-// The two innermost dimensions of every slab, in strips of kTile rows.
+// The two innermost dimensions of every slab, in strips of kTile rows, or of more where these are short.
 void copy_transposed(const Iteration& it, size_t itemsize) {
-  const int64_t columns = it.sizes()[0], rows = it.sizes()[1], strips = (rows + kTile - 1) / kTile;
+  const int64_t columns = it.sizes()[0], rows = it.sizes()[1],
+                strip = std::max(kTile, kTile * kTile / columns), strips = (rows + strip - 1) / strip;
   const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0],
                 item = static_cast<int64_t>(itemsize);
-  const TransposeTile tile = transpose_of(itemsize);
+  const TransposeTile tile = transpose_tile(itemsize);
   const int64_t slabs = it.numel() / (rows * columns);
-  parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (kTile * columns)),
+  parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (strip * columns)),
                [&](int64_t b, int64_t e) {
                  for (int64_t s = b; s < e; ++s) {
-                   const int64_t first = s % strips * kTile, slab = s / strips * rows * columns;
+                   const int64_t first = s % strips * strip, slab = s / strips * rows * columns;
                    char* to = it.address(0, slab) + first * to_row;
                    const char* from = it.address(1, slab) + first * item;
                    for (int64_t c = 0; c < columns; c += kTile)
                      tile(to + c * item, to_row, from + c * from_column, from_column,
-                          std::min(kTile, rows - first), std::min(kTile, columns - c));
+                          std::min(strip, rows - first), std::min(kTile, columns - c));
                  }
                });
 }
@@ -114,12 +90,12 @@ void copy(const Tensor& out, const Tensor& source) {
     });
     return;
   }
-  it.lengthen_rows();
-  const int64_t row = it.row();
   const auto item = static_cast<int64_t>(source.itemsize());
   if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item &&
-      it.strides(1)[0] != 0 && row >= 8 && it.sizes()[1] >= 8)
+      it.strides(1)[0] != 0 && it.row() >= 2 && it.sizes()[1] >= 8)
     return copy_transposed(it, source.itemsize());
+  it.lengthen_rows();
+  const int64_t row = it.row();
   const int64_t to = it.strides(0)[0], from = it.strides(1)[0];
   const bool plain = out.dtype() == source.dtype() && to == item && from == item;
   const auto row_bytes = static_cast<size_t>(row * item);

@@ -151,7 +151,10 @@ void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, con
   if (out.device().is_meta()) return;
   const ReduceNest nest = make_nest(in, dims, out);
   if (nest.outputs == 0) return;
-  const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, nest.inputs_per_output));
+  int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, nest.inputs_per_output));
+  // Side by side columns are read a row at a time: long pieces of rows, as memory likes them.
+  if (!nest.kept_in.empty() && nest.kept_in.back() == 1)
+    grain = std::max(grain, std::min<int64_t>(1024, nest.outputs / get_num_threads()));
   if (nest.outputs < 32 && nest.outputs * nest.inputs_per_output > 4 * kGrainSize)
     return reduce_in_pieces(kernel, nest, in.itemsize(), params);
   parallel_for(0, nest.outputs, grain,

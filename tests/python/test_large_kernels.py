@@ -206,3 +206,73 @@ def test_writes_that_meet_in_one_element_keep_their_order(shape, threads):
         z = x.clone()
         z[key] = 7.0
         assert (z[key] == 7).all() and (z == 7).sum() == len(set(at.tolist())) * (x.numel() // size)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128]
+)
+def test_copies_in_other_orders(dtype, threads):
+    for shape in [
+        (33, 70),
+        (8, 8),
+        (130, 2),
+        (2, 130),
+        (3, 50, 9),
+        (2, 17, 40, 3),
+        (5, 4, 2, 16, 2),
+        (64, 1000),
+    ]:
+        x = torch.arange(int(np.prod(shape))).reshape(shape).to(dtype)
+        n = x.float().numpy() if dtype == torch.bfloat16 else x.numpy()
+        for order in [
+            *[tuple(np.roll(range(len(shape)), k)) for k in range(len(shape))],
+            tuple(range(len(shape)))[::-1],
+        ]:
+            copied = x.permute(*[int(d) for d in order]).contiguous()
+            copied = copied.float() if dtype == torch.bfloat16 else copied
+            np.testing.assert_array_equal(copied.numpy(), n.transpose(order))
+        turned = torch.empty(shape[::-1], dtype=dtype).permute(*range(len(shape))[::-1])
+        turned.copy_(x)
+        assert (
+            torch.equal(turned, x)
+            and torch.equal(x.flip(-1).flip(-1), x)
+            and torch.equal(x.flip(0).flip(0), x)
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8])
+@pytest.mark.parametrize("shape", [(2000, 70), (300, 1100), (3, 70, 130), (5, 1)])
+def test_extremes_and_sums_over_any_dimension(shape, dtype, threads):
+    x = normal(*shape).mul(20).abs().to(dtype)
+    if dtype.is_floating_point:
+        x[..., 0][..., shape[-2] // 2] = float("nan")
+    n = exact(x)[0]
+    for dim in range(len(shape)):
+        for name in ("max", "min"):
+            values, indices = getattr(x, name)(dim)
+            expected = getattr(n, "arg" + name)(dim)  # NumPy, too, takes the first NaN
+            np.testing.assert_array_equal(indices.numpy(), expected)
+            np.testing.assert_array_equal(exact(values)[0], getattr(n, name)(dim))
+            np.testing.assert_array_equal(exact(getattr(x, "a" + name)(dim))[0], getattr(n, name)(dim))
+        total = exact(x.sum(dim))[0]
+        np.testing.assert_allclose(total, n.sum(dim), rtol=1e-2 if dtype == torch.bfloat16 else 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8])
+@pytest.mark.parametrize("length", [1000, 5000, 70_000, 200_001])
+def test_long_sorts(length, dtype, threads):
+    x = normal(length).mul(100).to(dtype)
+    if dtype.is_floating_point:
+        x[::97] = float("nan")
+    for descending in (False, True):
+        values, indices = x.sort(descending=descending, stable=True)
+        n = exact(x)[0]
+        key = np.where(np.isnan(n), np.inf, n)
+        expected = np.argsort(-key if descending else key, kind="stable")
+        np.testing.assert_array_equal(indices.numpy(), expected)
+        np.testing.assert_array_equal(exact(values)[0], n[expected])
+        np.testing.assert_array_equal(exact(x.sort(descending=descending)[0])[0], n[expected])
+    for k in (1, 5):
+        values, indices = x.topk(k)
+        np.testing.assert_array_equal(exact(values)[0], n[expected][:k])
+        assert torch.equal(x[indices].nan_to_num(), values.nan_to_num())

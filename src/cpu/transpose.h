@@ -1,0 +1,13 @@
+// Transposition of blocks of a matrix by registers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight::cpu {
+
+// out[i][j] = in[j][i] for i < rows, j < columns; distances between lines in bytes, elements adjacent.
+using TransposeTile = void (*)(char* out, int64_t out_line, const char* in, int64_t in_line, int64_t rows,
+                               int64_t columns);
+TransposeTile transpose_tile(size_t itemsize);
+
+}  // namespace rushlight::cpu
