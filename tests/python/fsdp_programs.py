@@ -3,6 +3,7 @@
 import copy
 import functools
 
+import parallel_programs as models
 from parallel_programs import Block, Net, assert_same, batches, join, loss_of, net, train, whole
 
 import rushlight as torch
@@ -106,6 +107,7 @@ def per_parameter(rank, size, file):
     _accumulated(rank, size)
     _half(rank, size, expected)
     _from_meta(expected)
+    _tied_and_frozen(rank, size)
     dist.destroy_process_group()
 
 
@@ -153,6 +155,41 @@ def _from_meta(expected):
     reference.load_state_dict(expected)
     x = batches()[0]
     torch.testing.assert_close(model(x), reference(x))
+
+
+def _tied():
+    model = net()
+    model.head = nn.Linear(10, models.VOCABULARY, bias=False)
+    model.head.weight = model.embedding.weight
+    model.blocks[1].up.weight.requires_grad_(False)
+    model.blocks[2].requires_grad_(False)
+    return model
+
+
+def _tied_and_frozen(rank, size):
+    """Shared and frozen parameters, passes without gradients in between, two forward passes for one
+    backward."""
+    reference = _tied()
+    train(
+        reference,
+        batches(),
+        torch.optim.AdamW([p for p in reference.parameters() if p.requires_grad], lr=0.01),
+    )
+    for make in (_sharded, lambda model: FSDP(model, auto_wrap_policy=_POLICY, use_orig_params=True)):
+        model = make(_tied())
+        optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01)
+        for x in batches():
+            with torch.no_grad():
+                model.eval()(x)
+            train(model.train(), [x[rank::size]], optimizer)
+        assert_same(whole(model.state_dict()), reference.state_dict())
+    model, plain = _sharded(_tied()), _tied()
+    sum(loss_of(model, x[rank::size]) for x in batches()).backward()
+    sum(loss_of(plain, x) for x in batches()).backward()
+    for p, q in zip(model.parameters(), plain.parameters()):
+        assert (p.grad is None) == (q.grad is None)
+        if q.grad is not None:
+            torch.testing.assert_close(p.grad.full_tensor(), q.grad, rtol=1e-4, atol=1e-6)
 
 
 def two_dimensions(rank, size, file):
