@@ -26,4 +26,9 @@
   _(LerpScalar, 2, 1, Fields, Same,                                                                     \
     abs(p[0]) < 0.5f ? x + mul(p[0], sub(y, x)) : y - mul(sub(y, x), sub(T(1), p[0])))                  \
   _(Addcmul, 3, 1, Numbers, Same, add(x, mul(p[0], mul(y, z))))                                         \
-  _(Addcdiv, 3, 1, Fields, Same, x + div(mul(p[0], y), z))
+  _(Addcdiv, 3, 1, Fields, Same, x + div(mul(p[0], y), z))                                              \
+  _(SquaredDifference, 2, 0, Numbers, Same, mul(sub(x, y), sub(x, y)))                                  \
+  _(SmoothL1, 2, 1, Floating, Same,                                                                     \
+    abs(x - y) < p[0] ? (x - y) * (x - y) * (T(0.5) / p[0]) : abs(x - y) - T(0.5) * p[0])               \
+  _(Huber, 2, 1, Floating, Same,                                                                        \
+    abs(x - y) <= p[0] ? T(0.5) * (x - y) * (x - y) : p[0] * (abs(x - y) - T(0.5) * p[0]))

@@ -4,11 +4,11 @@
 #define RL_SPECIAL_FORMULAS(_)                                                              \
   _(TruncDivide, 2, 1, FloatingS, Same, trunc_divide(x, y, p[0]))                           \
   _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                          \
-  _(FloorDivide, 2, 0, FloatingS, Same, floor_divide(x, y))                                 \
+  _(FloorDivide, 2, 0, Floating, Same, floor_divide(x, y))                                  \
   _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                          \
-  _(Remainder, 2, 0, FloatingS, Same, remainder(x, y))                                      \
+  _(Remainder, 2, 0, Floating, Same, remainder(x, y))                                       \
   _(RemainderInteger, 2, 0, Divisible, Same, remainder(x, y))                               \
-  _(Fmod, 2, 0, FloatingS, Same, fmod(x, y))                                                \
+  _(Fmod, 2, 0, Floating, Same, fmod(x, y))                                                 \
   _(FmodInteger, 2, 0, Divisible, Same, integer_fmod(x, y))                                 \
   _(Fmax, 2, 0, FloatingS, Same, std::fmax(x, y))                                           \
   _(Fmin, 2, 0, FloatingS, Same, std::fmin(x, y))                                           \

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/index.h"
+#include "cpu/moves.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -377,13 +378,10 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
 }
 
 Tensor take_kernel(const Call&, const Tensor& self, const Tensor& index) {
-  cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "take"), source = dense(self);
   const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device());
-  if (!out.is_cpu()) return out;
-  blocks.before = blocks.after = {0};
-  blocks.indexed.assign(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());
-  cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
+  if (out.is_cpu() && out.numel())
+    cpu::take(source.data_ptr(), positions.data<int64_t>(), out.numel(), self.itemsize(), out.data_ptr());
   return out;
 }
 

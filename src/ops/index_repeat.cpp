@@ -1,4 +1,5 @@
 // Moving and repeating slices: roll, repeat, repeat_interleave, and one_hot.
+#include "cpu/moves.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -15,10 +16,13 @@ using namespace ops;
 Tensor roll_once(const Tensor& self, int64_t shift, int64_t dim) {
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   const int64_t n = self.size(dim);
-  if (self.numel() == 0) return out;
+  if (self.numel() == 0 || !out.is_cpu()) return out;
   const int64_t start = ((shift % n) + n) % n;
-  copy_result(narrow(out, dim, start, n - start), narrow(self, dim, 0, n - start), false);
-  if (start > 0) copy_result(narrow(out, dim, 0, start), narrow(self, dim, n - start, start), false);
+  int64_t row = static_cast<int64_t>(self.itemsize());
+  for (int64_t d = dim + 1; d < self.dim(); ++d) row *= self->sizes[d];
+  const Tensor source = dense(self);
+  cpu::roll(source.data_ptr(), self.numel() / n / (row / static_cast<int64_t>(self.itemsize())), n * row,
+            start * row, out.data_ptr());
   return out;
 }
 
@@ -44,8 +48,8 @@ Tensor repeat_kernel(const Call&, const Tensor& self, IntList repeats) {
   Dims sizes, split_sizes, source_strides;
   for (int64_t d = 0; d < n; ++d) {
     const int64_t own = d >= lead ? self->sizes[d - lead] : 1;
-    RL_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", repeats[d],
-             ": repeat got ", repeats);
+    RL_CHECK(repeats[d] >= 0, "Trying to create tensor with negative dimension ", repeats[d], ": repeat got ",
+             repeats);
     sizes.push_back(checked_numel({repeats[d], own}));
     split_sizes.push_back(repeats[d]), split_sizes.push_back(own);
     source_strides.push_back(0), source_strides.push_back(d >= lead ? self->strides[d - lead] : 0);

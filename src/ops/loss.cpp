@@ -4,6 +4,7 @@
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/operators.h"
+#include "ops/pointwise_family.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -39,30 +40,39 @@ Tensor each_gradient(const Tensor& g, int64_t reduction, const Tensor& like) {
 // --- the losses without arguments' handling: fused for the graph, so that one node stands for one loss
 // ----------------------
 
-Tensor mse_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction) {
-  const Tensor d = self - target;
-  return reduced(mul(d, d), reduction);
+// A formula over both operands, in one pass.
+template <Formula F, class... P>
+Tensor differences(const Call& call, const Tensor& self, const Tensor& target, const P&... parameters) {
+  static const PointwiseSpec* spec = pointwise::make_spec(F, Promote::Same);
+  const Scalar list[sizeof...(P) + 1] = {parameters...};
+  return pointwise::binary_with(Call{call.op}, *spec, self, target, {list, sizeof...(P)});
 }
 
-Tensor smooth_l1_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction,
+// Whether slopes are not differentiated again: then they are bounds, elsewhere choices.
+bool once() { return !derivatives_wanted() && !dispatch_state.level; }
+
+Tensor mse_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction) {
+  return reduced(differences<Formula::SquaredDifference>(call, self, target), reduction);
+}
+
+Tensor smooth_l1_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction,
                         double beta) {
   RL_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
-  const Tensor d = abs(self - target);
-  if (beta == 0) return reduced(d, reduction);
-  return reduced(ops::where(d < Scalar(beta), d * d * Scalar(0.5 / beta), d - Scalar(0.5 * beta)), reduction);
+  if (beta == 0) return reduced(abs(self - target), reduction);
+  return reduced(differences<Formula::SmoothL1>(call, self, target, Scalar(beta)), reduction);
 }
 Tensor smooth_l1_slope(const Tensor& d, double beta) {
+  if (beta > 0 && once()) return ops::clamp(d * Scalar(1 / beta), Scalar(-1), Scalar(1));
   return beta == 0 ? sign(d) : ops::where(abs(d) < Scalar(beta), d * Scalar(1 / beta), sign(d));
 }
 
-Tensor huber_kernel(const Call&, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+Tensor huber_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction,
+                    double delta) {
   RL_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const Tensor d = abs(self - target);
-  return reduced(
-      ops::where(d <= Scalar(delta), d * d * Scalar(0.5), (d - Scalar(0.5 * delta)) * Scalar(delta)),
-      reduction);
+  return reduced(differences<Formula::Huber>(call, self, target, Scalar(delta)), reduction);
 }
 Tensor huber_slope(const Tensor& d, double delta) {
+  if (once()) return ops::clamp(d, Scalar(-delta), Scalar(delta));
   return ops::where(abs(d) <= Scalar(delta), d, sign(d) * Scalar(delta));
 }
 
