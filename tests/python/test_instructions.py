@@ -1,6 +1,7 @@
 """Small operations stay small: their instructions lie under the ceilings that instructions.py keeps."""
 
 import json
+import subprocess
 import sys
 
 import instructions
@@ -16,7 +17,10 @@ def counts():
         reason = "the ceilings are those of the build with MKL and oneDNN"
     if reason:
         pytest.skip(reason)
-    return instructions.count()
+    try:
+        return instructions.count()
+    except subprocess.TimeoutExpired:
+        pytest.skip("the machine is too busy to count within the time")
 
 
 def test_no_call_exceeds_its_ceiling(counts):
