@@ -24,7 +24,8 @@ def sample(module, plan, root):
         [path, *options], capture_output=True, text=True, check=True, env=_environment(plan), timeout=600
     )
     rows = json.loads(done.stdout)["benchmarks"]
-    return {name_of(row): (row["real_time"] * 1e-9, "s") for row in rows}
+    clock = "cpu_time" if plan.clock == "cpu" else "real_time"
+    return {name_of(row): (row[clock] * 1e-9, "s") for row in rows}
 
 
 def name_of(row):
