@@ -28,6 +28,13 @@ def _get_tracing_state():
     return is_tracing() or None
 
 
+def _is_torch_function_mode_enabled():
+    """Whether a function mode sees what is called."""
+    from rushlight import _C
+
+    return _C._len_torch_function_stack() > 0
+
+
 def _are_functorch_transforms_active():
     """Whether this runs inside of grad, vmap or another of ``torch.func``'s transforms."""
     from rushlight._C import _functorch

@@ -13,6 +13,7 @@ from rushlight.utils._pytree import (
     tree_unflatten,
 )
 
+Tensor, _add_batch_dim = rushlight.Tensor, _functorch._add_batch_dim
 _RANDOMNESS = ("error", "different", "same")
 
 
@@ -22,6 +23,9 @@ def get_name(func):
     if isinstance(func, functools.partial):
         return f"functools.partial({get_name(func.func)}, ...)"
     return repr(func)
+
+
+_get_name = get_name
 
 
 def _check_randomness(randomness):
@@ -156,6 +160,16 @@ def _unwrap_batched(outputs, out_dims, level, size, func, allow_none=False):
     return tree_unflatten(results, spec)
 
 
+# Packages with batches of their own kind replace this, _process_batched_inputs and _unwrap_batched.
+def _create_batched_inputs(flat_in_dims, flat_args, vmap_level, args_spec):
+    """The arguments as one level sees them: examples."""
+    batched = [
+        arg if dim is None else _add_batch_dim(arg, dim, vmap_level)
+        for arg, dim in zip(flat_args, flat_in_dims)
+    ]
+    return tree_unflatten(batched, args_spec)
+
+
 class _Level:
     """The extent of one vmap level."""
 
@@ -171,12 +185,10 @@ class _Level:
 
 def _flat_vmap(func, size, flat_dims, flat_args, spec, out_dims, randomness, kwargs, allow_none=False):
     with _Level(size, randomness) as level:
-        batched = [
-            arg if dim is None else _functorch._add_batch_dim(arg, dim, level)
-            for arg, dim in zip(flat_args, flat_dims)
-        ]
-        outputs = func(*tree_unflatten(batched, spec), **kwargs)
-        return _unwrap_batched(outputs, out_dims, level, size, func, allow_none)
+        outputs = func(*_create_batched_inputs(flat_dims, flat_args, level, spec), **kwargs)
+        if allow_none:
+            return _unwrap_batched(outputs, out_dims, level, size, func, allow_none)
+        return _unwrap_batched(outputs, out_dims, level, size, func)
 
 
 def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):

@@ -92,7 +92,7 @@ static OptDType dtype_of_format(const char* format, Py_ssize_t itemsize) {
 // ----------------------------------------------------------------------------------------------------
 
 static void check_exportable(const Tensor& t) {
-  RL_CHECK(!t.requires_grad_flag() || !(t->flags & kAutograd),
+  RL_CHECK(!GradMode::enabled() || !t.requires_grad_flag() || !(t->flags & kAutograd),
            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()),
                 " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");

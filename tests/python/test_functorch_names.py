@@ -1,0 +1,54 @@
+"""Modules as functions of their parameters, and the package `functorch` under the alias."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as torch
+from rushlight._functorch.make_functional import (
+    combine_state_for_ensemble,
+    make_functional,
+    make_functional_with_buffers,
+)
+
+
+def test_make_functional():
+    model, x = torch.nn.Linear(3, 2), torch.randn(4, 3)
+    function, params = make_functional(model)
+    assert torch.equal(function(params, x), model(x)) and not list(function.parameters())
+    grads = torch.func.grad(lambda p: function(p, x).sum())(params)
+    model(x).sum().backward()
+    assert torch.equal(grads[0], model.weight.grad)
+    with pytest.raises(RuntimeError, match="has buffers"):
+        make_functional(torch.nn.BatchNorm1d(2))
+
+
+def test_buffers_and_ensembles():
+    models = [torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2)).eval() for _ in range(3)]
+    x = torch.randn(4, 3)
+    function, params, buffers = make_functional_with_buffers(models[0])
+    assert torch.equal(function(params, buffers, x), models[0](x))
+    function, params, buffers = combine_state_for_ensemble(models)
+    together = torch.func.vmap(function, in_dims=(0, 0, None))(params, buffers, x)
+    torch.testing.assert_close(together, torch.stack([model(x) for model in models]))
+
+
+def test_the_package(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import functorch, torch; print(functorch.vmap is torch.func.vmap, functorch.__file__)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "rushlight", program], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout.startswith("True") and "_torch_path" in ran.stdout, ran.stderr
+
+
+def test_numbers_leave_for_numpy_where_nothing_is_recorded():
+    pytest.importorskip("numpy")
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with torch.no_grad():
+        assert x.numpy().tolist() == [1, 1]
