@@ -1,9 +1,11 @@
 #include "cpu/pointwise.h"
 
+#include <array>
 #include <bit>
 #include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/copy.h"
 #include "cpu/iterator.h"
 
 namespace rushlight::cpu {
@@ -156,8 +158,40 @@ DType loop_type(Formula f, DType compute, const Tensor& out, std::span<const Ten
 
 }  // namespace
 
+namespace {
+
+// Whether walking in the order of `out` jumps through the memory of a large operand: transposing it first is
+// then cheaper.
+bool lies_across(const Tensor& t, const Tensor& out) {
+  constexpr int64_t kLarge = 1 << 16, kShort = 16;
+  if (t.numel() < kLarge || t.dim() < 2 || t.sizes() != out.sizes() || !out.is_contiguous() ||
+      !is_non_overlapping_and_dense(t))
+    return false;
+  const int64_t last = t.dim() - 1;
+  if (t->sizes[last] < kShort || t->strides[last] < kShort) return false;
+  for (int64_t d = 0; d < last; ++d)
+    if (t->strides[d] == 1) return t->sizes[d] >= kShort;
+  return false;
+}
+
+Tensor laid_out_as(const Tensor& out, const Tensor& t) {
+  Tensor plain = empty_strided_tensor(t.sizes(), out.strides(), t.dtype(), t.device());
+  copy(plain, t);
+  return plain;
+}
+
+}  // namespace
+
 void run_formula(Formula f, DType wanted, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (lies_across(*inputs[i], out)) [[unlikely]] {
+      const Tensor plain = laid_out_as(out, *inputs[i]);
+      std::array<const Tensor*, Iteration::kMaxOperands> turned;
+      std::copy(inputs.begin(), inputs.end(), turned.begin());
+      turned[i] = &plain;
+      return run_formula(f, wanted, out, {turned.data(), inputs.size()}, parameters);
+    }
   const DType compute = loop_type(f, wanted, out, inputs);
   const Loop loop = row(f).loop[static_cast<int>(compute)];
   Iteration it(out.sizes());

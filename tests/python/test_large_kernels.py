@@ -276,3 +276,50 @@ def test_long_sorts(length, dtype, threads):
         values, indices = x.topk(k)
         np.testing.assert_array_equal(exact(values)[0], n[expected][:k])
         assert torch.equal(x[indices].nan_to_num(), values.nan_to_num())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int64])
+def test_operands_that_lie_across_each_other(dtype, threads):
+    a, b = normal(300, 257).mul(9).to(dtype), normal(257, 300, seed=1).mul(9).to(dtype)
+    x, y = exact(a, b)
+    step = 2**-7 if dtype == torch.bfloat16 else 1e-6
+    np.testing.assert_allclose(exact(a + b.t())[0], x + y.T, rtol=step, atol=step)
+    np.testing.assert_allclose(exact(b.t() + a)[0], x + y.T, rtol=step, atol=step)
+    np.testing.assert_array_equal((a > b.t()).numpy(), x > y.T)
+    np.testing.assert_allclose(exact(torch.addcmul(a, b.t(), b.t()))[0], x + y.T * y.T, rtol=2 * step, atol=1)
+    np.testing.assert_allclose(exact(a.clone().mul_(b.t()))[0], x * y.T, rtol=step, atol=step)
+    square = a[:257, :257].contiguous()
+    np.testing.assert_allclose(
+        exact(square - square.t())[0], exact(square)[0] - exact(square)[0].T, rtol=step
+    )
+
+
+def test_halves_of_all_values_survive_conversions():
+    every = torch.arange(-32768, 32768, dtype=torch.int64).to(torch.int16).view(torch.float16)
+    n = every.numpy()
+    np.testing.assert_array_equal(every.float().numpy(), n.astype("float32"))
+    np.testing.assert_array_equal(every.double().numpy(), n.astype("float64"))
+    np.testing.assert_array_equal(every.float().half().numpy(), n)
+    wide = torch.from_numpy(np.random.default_rng(5).standard_normal(70_003) * 1e3).float()
+    np.testing.assert_array_equal(wide.half().numpy(), wide.numpy().astype("float16"))
+    np.testing.assert_array_equal(
+        every[:1001].bfloat16().float().numpy(), every[:1001].float().bfloat16().float().numpy()
+    )
+
+
+def test_gelu_and_clamps_at_their_ends():
+    x = torch.tensor([-100.0, -6.0, -0.0, 0.0, 6.0, 100.0, float("inf"), float("-inf"), float("nan")]).repeat(
+        9
+    )
+    y = torch.nn.functional.gelu(x).reshape(9, 9)[0]
+    assert y[:2].abs().max() < 1e-6 and y[0] == 0 and y[4:7].tolist() == [6.0, 100.0, float("inf")]
+    assert y[7].isnan() and y[8].isnan()
+    spread = torch.linspace(-5, 5, 100_001)
+    exact_gelu = torch.nn.functional.gelu(spread.double())
+    assert (torch.nn.functional.gelu(spread).double() - exact_gelu).abs().max() < 1e-6
+    assert (
+        x.clamp(-1, 2).reshape(9, 9)[0].tolist()[:8] == [-1, -1, 0, 0, 2, 2, 2, -1]
+        and x.clamp(-1, 2)[8].isnan()
+    )
+    assert x.clamp(float("nan"), 2).isnan().all() and x.clamp(max=float("nan")).isnan().all()
+    assert x.to(torch.bfloat16).clamp(-1, 2).reshape(9, 9)[0].tolist()[:8] == [-1, -1, 0, 0, 2, 2, 2, -1]

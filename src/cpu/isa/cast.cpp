@@ -85,6 +85,13 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
 template <>
 void cast<float, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   int64_t i = 0;
+#if defined(__AVX512F__)
+  if (to_stride == 4 && from_stride == 2)
+    for (; i + 16 <= n; i += 16)
+      _mm512_storeu_ps(
+          reinterpret_cast<float*>(to) + i,
+          _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 2 * i))));
+#endif
   if (to_stride == 4 && from_stride == 2)
     for (; i + 8 <= n; i += 8)
       _mm256_storeu_ps(reinterpret_cast<float*>(to) + i,
@@ -95,6 +102,13 @@ void cast<float, Half>(char* to, int64_t to_stride, const char* from, int64_t fr
 template <>
 void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   int64_t i = 0;
+#if defined(__AVX512F__)
+  if (to_stride == 2 && from_stride == 4)
+    for (; i + 16 <= n; i += 16)
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(to + 2 * i),
+          _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(reinterpret_cast<const float*>(from) + i), 0));
+#endif
   if (to_stride == 2 && from_stride == 4)
     for (; i + 8 <= n; i += 8)
       _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i),
