@@ -5,76 +5,33 @@ import io
 import os
 import struct
 import zlib
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
-
-from rushlight import _C
+from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 ALIGNMENT = 64
-_crc32 = _C._crc32 if _C._crc32_is_fast() else zlib.crc32
 _LOCAL_HEADER = 30  # bytes of a local file header before the name
-_IN_EXTRA = 0xFFFFFFFF  # in place of a size or offset that stands in an extra field
-_LARGE = _IN_EXTRA  # from which on they do
-_FLAG_UTF8 = 0x800
-_MADE_BY_UNIX = 3 << 8
-_1980 = 1 << 5 | 1  # the first day that the format knows
-_READABLE = 0o600 << 16
+_ZIP64_EXTRA = 20  # what zipfile puts before our padding for large records
 
 
 class RecordWriter:
-    """Writes records under a top folder, each beginning at a multiple of 64 bytes.
-
-    The standard library's writer takes longer for a small record than all the rest of saving a tensor.
-    """
+    """Writes records under a top folder, each beginning at a multiple of 64 bytes."""
 
     def __init__(self, file, folder):
-        self._file, self._folder = file, folder
-        self._at = file.tell()
-        self._directory = []
+        self._zip = ZipFile(file, "w", ZIP_STORED, allowZip64=True)
+        self._folder = folder
 
     def write(self, name, data):
-        name = f"{self._folder}/{name}".encode()
-        view = memoryview(data)
-        size, checksum = view.nbytes, _crc32(view)
-        extra = struct.pack("<HHQQ", 1, 16, size, size) if size >= _LARGE else b""
+        info = ZipInfo(f"{self._folder}/{name}")
+        size = memoryview(data).nbytes
+        start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode())
+        if size * 1.05 > 0x7FFFFFFF:  # zipfile's own rule for the large form
+            start += _ZIP64_EXTRA
         # Padding is an extra field: four bytes of heading, then filler.
-        padding = -(self._at + _LOCAL_HEADER + len(name) + len(extra) + 4) % ALIGNMENT
-        extra += struct.pack("<2sH", b"FB", padding) + b"Z" * padding
-        version, short = (45, _IN_EXTRA) if size >= _LARGE else (20, size)
-        common = struct.pack(
-            "<4H3L", 0 if name.isascii() else _FLAG_UTF8, 0, 0, _1980, checksum, short, short
-        )
-        header = struct.pack("<4sH", b"PK\3\4", version) + common
-        self._emit(header + struct.pack("<2H", len(name), len(extra)) + name + extra)
-        self._directory.append((name, size, self._at - _LOCAL_HEADER - len(name) - len(extra), common))
-        self._emit(view)
-
-    def _emit(self, data):
-        self._file.write(data)
-        self._at += len(data) if isinstance(data, bytes) else data.nbytes
+        info.extra = struct.pack("<2sH", b"FB", (-start - 4) % ALIGNMENT) + b"Z" * ((-start - 4) % ALIGNMENT)
+        self._zip.writestr(info, data)
+        info.extra = b""  # the central directory does not need it
 
     def close(self):
-        """Write the directory; the file is left open."""
-        start = self._at
-        for name, size, offset, common in self._directory:
-            large = struct.pack("<QQ", size, size) if size >= _LARGE else b""
-            short = offset
-            if offset >= _LARGE:
-                large += struct.pack("<Q", offset)
-                short = _IN_EXTRA
-            extra = struct.pack("<HH", 1, len(large)) + large if large else b""
-            version = 45 if large else 20
-            header = struct.pack("<4s2H", b"PK\1\2", _MADE_BY_UNIX | version, version) + common
-            lengths = struct.pack("<5H2L", len(name), len(extra), 0, 0, 0, _READABLE, short)
-            self._emit(header + lengths + name + extra)
-        self._close_directory(start, self._at - start, len(self._directory))
-
-    def _close_directory(self, start, size, count):
-        if start >= _LARGE or size >= _LARGE or count >= 0xFFFF:
-            at = self._at
-            self._emit(struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start))
-            self._emit(struct.pack("<4sLQL", b"PK\6\7", 0, at, 1))
-            count, size, start = 0xFFFF, _IN_EXTRA, _IN_EXTRA
-        self._emit(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, size, start, 0))
+        self._zip.close()
 
 
 class RecordReader:
@@ -148,7 +105,7 @@ class RecordReader:
             if not n:
                 raise self._damaged(f"record {info.filename} ends early")
             done += n
-        if done == info.file_size and _crc32(view) != info.CRC:
+        if done == info.file_size and zlib.crc32(view) != info.CRC:
             raise self._damaged(f"record {info.filename} fails its checksum")
 
     def _read_some(self, view):

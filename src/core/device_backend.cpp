@@ -43,9 +43,7 @@ DeviceBackend* find_device_backend(DeviceType type) {
 
 DeviceBackend& device_backend(DeviceType type) {
   DeviceBackend* backend = find_device_backend(type);
-  if (!backend)
-    RL_FAIL_AS(Assertion,
-               "Torch not compiled with CUDA enabled");
+  if (!backend) RL_FAIL_AS(Assertion, "Torch not compiled with CUDA enabled");
   return *backend;
 }
 

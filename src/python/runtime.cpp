@@ -1,5 +1,4 @@
-// Threads, memory statistics, checksums.
-#include "core/checksum.h"
+// Threads, memory statistics and what the build contains.
 #include "core/cpu_allocator.h"
 #include "core/hidden_layout.h"
 #include "core/parallel.h"
@@ -48,25 +47,11 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 
-static PyObject* f_crc32(PyObject*, PyObject* o) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(o, &view, PyBUF_SIMPLE)) return nullptr;
-  uint32_t sum;
-  Py_BEGIN_ALLOW_THREADS;
-  sum = crc32(view.buf, static_cast<size_t>(view.len));
-  Py_END_ALLOW_THREADS;
-  PyBuffer_Release(&view);
-  return PyLong_FromUnsignedLong(sum);
-}
-static PyObject* f_crc32_is_fast(PyObject*, PyObject*) { return PyBool_FromLong(crc32_is_fast()); }
-
 static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
     {"set_num_threads", f_set_num_threads, METH_O, "Sets the number of threads that operators use."},
     {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,
      "Gives idle memory back to the system; returns the bytes."},
-    {"_crc32", f_crc32, METH_O, "The checksum that zip archives use."},
-    {"_crc32_is_fast", f_crc32_is_fast, METH_NOARGS, "Whether it is faster than zlib's on this processor."},
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
     {"_revealed_layouts", f_revealed_layouts, METH_NOARGS,
      "How many images with a hidden layout had to be put in order."},

@@ -30,22 +30,6 @@ def test_damaged_pickled_storages_are_refused():
             rushlight.storage._load_from_bytes(damaged)
 
 
-def test_large_archives_have_a_directory_that_others_read(monkeypatch, tmp_path):
-    """With the limit of the small form lowered, every record takes the large one."""
-    from rushlight import _zip_records
-
-    monkeypatch.setattr(_zip_records, "_LARGE", 1)
-    with open(tmp_path / "a.pt", "wb") as file:
-        writer = _zip_records.RecordWriter(file, "größe")
-        for i in range(3):
-            writer.write(f"data/{i}", bytes(100 * i))
-        writer.close()
-    with zipfile.ZipFile(tmp_path / "a.pt") as archive:
-        assert archive.testzip() is None
-        assert [info.file_size for info in archive.infolist()] == [0, 100, 200]
-    assert (tmp_path / "a.pt").read_bytes().count(b"PK\6\6") == 1
-
-
 def test_buffers_beside_a_pickle_are_shared():
     x, buffers = rushlight.arange(10.0), []
     data = pickle.dumps([x, x[2:]], 5, buffer_callback=buffers.append)
