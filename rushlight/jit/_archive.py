@@ -7,7 +7,7 @@ import io
 import pickle
 
 import rushlight
-from rushlight.jit._library import library_name
+from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script_class, shell
 from rushlight.jit.frontend import unit_from_source
 from rushlight.nn import Module
@@ -107,7 +107,7 @@ class _Writer:
             self.classes.append(
                 {
                     "name": cls._original_name,
-                    "base": f"torch{base.__module__[len('rushlight') :]}.{base.__qualname__}",
+                    "base": f"torch{own_module(base)[len('rushlight') :]}.{base.__qualname__}",
                     "methods": methods,
                     "constants": constants,
                     "traced": cls.__name__ == "TopLevelTracedModule",
@@ -257,7 +257,9 @@ class _Reader:
         for part in saved["base"].split(".")[1:]:
             base = getattr(base, part)
         if not (
-            isinstance(base, type) and issubclass(base, Module) and base.__module__.startswith("rushlight.nn")
+            isinstance(base, type)
+            and issubclass(base, Module)
+            and own_module(base).startswith("rushlight.nn")
         ):
             raise RuntimeError(f"jit.load: {self.name}: {saved['base']} is no module of the library")
         units, methods = {}, {}

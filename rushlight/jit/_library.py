@@ -25,6 +25,12 @@ _ANSWERS = (
 _REFUSED = frozenset("from_file _load_global_deps save load compile".split())
 
 
+def own_module(value):
+    """The module that defines a value, by our name for it, also where the alias calls it torch's."""
+    name = getattr(value, "__module__", None) or ""
+    return "rushlight" + name[len("torch") :] if name.partition(".")[0] == "torch" else name
+
+
 def _namespace(path):
     space = rushlight
     for part in path.split("."):
@@ -58,8 +64,8 @@ def _functions():
 
 def _computes(value):
     if isinstance(value, _OPERATOR):
-        return (getattr(value, "__module__", None) or "").startswith("rushlight")
-    return inspect.isfunction(value) and value.__module__.startswith(
+        return own_module(value).startswith("rushlight")
+    return inspect.isfunction(value) and own_module(value).startswith(
         (
             "rushlight.nn.functional",
             "rushlight.functional",
@@ -93,7 +99,7 @@ def library_name(value):
         return value.__name__
     if isinstance(value, typing._SpecialForm):
         return f"typing.{value._name}"
-    module = getattr(value, "__module__", None) or ""
-    if callable(value) and module.split(".")[0] in ("rushlight", "torch") and hasattr(value, "__qualname__"):
+    module = own_module(value)
+    if callable(value) and module.split(".")[0] == "rushlight" and hasattr(value, "__qualname__"):
         return f"torch{module[module.index('.') :] if '.' in module else ''}.{value.__qualname__}"
     return None

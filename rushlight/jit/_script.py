@@ -10,7 +10,7 @@ import textwrap
 import types
 
 import rushlight
-from rushlight.jit._library import library_name
+from rushlight.jit._library import library_name, own_module
 from rushlight.jit.frontend import Unit, script_function
 from rushlight.nn import Module
 
@@ -188,7 +188,7 @@ def shell(cls, state):
 
 def library_base(cls):
     """The part of a module's class that the library defines."""
-    return next(c for c in cls.__mro__ if c.__module__.split(".")[:2] == ["rushlight", "nn"])
+    return next(c for c in cls.__mro__ if own_module(c).startswith("rushlight.nn"))
 
 
 def script_class(base, original_name, methods, units, kind=RecursiveScriptModule):

@@ -2,6 +2,8 @@
 
 import io
 import random
+import subprocess
+import sys
 import warnings
 import zipfile
 
@@ -246,3 +248,23 @@ def test_archives_of_pytorch_are_told_apart():
     file.seek(0)
     with pytest.raises(RuntimeError, match="was written by PyTorch"):
         torch.jit.load(file)
+
+
+def test_scripts_under_the_alias(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layer = torch.nn.Linear(4, 4)\n"
+        "    def forward(self, x):\n"
+        "        return torch.nn.functional.relu(self.layer(x)) + torch.einsum('ij->j', x)\n"
+        "net, x = Net(), torch.ones(2, 4)\n"
+        "for made in (torch.jit.script(net), torch.jit.trace(net, x)):\n"
+        "    made.save(__file__ + '.pt')\n"
+        "    assert torch.equal(torch.jit.load(__file__ + '.pt')(x), net(x))\n"
+    )
+    command = [sys.executable, "-m", "rushlight", program]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
