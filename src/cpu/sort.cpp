@@ -246,7 +246,7 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       auto& items = sorter.items;
-      if (n >= 256 && k < n / 16) {
+      if (n >= 4096 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
         std::sort(items.begin(), items.begin() + k);
         if (sorter.tied(x, n, k, largest)) {
