@@ -22,7 +22,11 @@ class AccumulateGrad final : public Node {
   void run_tensor_hooks(Gradients& grads) override;
   const Tensor& variable() const { return variable_; }
 
+  static void* operator new(size_t) { return Pool::take(); }
+  static void operator delete(void* memory) { Pool::give(memory); }
+
  private:
+  using Pool = FreeList<256, 16>;
   ~AccumulateGrad() override = default;
   void free() noexcept override;
   void accumulate(Tensor grad);
@@ -31,5 +35,6 @@ class AccumulateGrad final : public Node {
   InputMeta meta_;
   std::mutex mutex_;  // held while adding
 };
+static_assert(sizeof(AccumulateGrad) <= 256);
 
 }  // namespace rushlight

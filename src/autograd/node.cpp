@@ -25,7 +25,7 @@ struct DeadNodes {
 static_assert(sizeof(uint64_t) >= sizeof(Node*));
 
 void Node::destroy(Node* node) noexcept {
-  static thread_local constinit DeadNodes dead;
+  static thread_local constinit DeadNodes dead __attribute__((tls_model("initial-exec")));
   dead.push(node);
   if (dead.working) return;
   dead.working = true;
@@ -34,7 +34,7 @@ void Node::destroy(Node* node) noexcept {
 }
 
 uint64_t& Node::next_sequence() {
-  static thread_local constinit uint64_t next = 0;
+  static thread_local constinit uint64_t next __attribute__((tls_model("initial-exec"))) = 0;
   return next;
 }
 

@@ -1,5 +1,7 @@
 #include "autograd/op_node.h"
 
+#include <array>
+#include <atomic>
 #include <bit>
 #include <cctype>
 #include <cstring>
@@ -111,13 +113,68 @@ InputMeta describe_meta(const Tensor& t) {
 
 }  // namespace
 
+namespace {
+
+// What a recorded call of an operator keeps, unless some of it is a list: lists are as long as a call makes
+// them.
+struct Kept {
+  bool known = false, fixed = false;
+  uint8_t operands = 0, saved = 0, shapes = 0, attributes = 0;
+  uint16_t unused = 0;
+};
+
+Kept count_kept(const Op& op) {
+  const Derivative& d = op.derivative;
+  Kept kept{.known = true, .fixed = true};
+  for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
+    const Tag type = op.schema.parameters[i].type;
+    const bool list =
+        type == Tag::IntList || type == Tag::FloatList || type == Tag::BoolList || type == Tag::String;
+    kept.fixed &= type != Tag::TensorList && !(list && (d.saved_attributes >> i & 1));
+  }
+  kept.operands = static_cast<uint8_t>(std::popcount(op.tensor_parameters));
+  kept.saved = static_cast<uint8_t>(std::popcount(d.saved_inputs) + std::popcount(d.saved_outputs));
+  kept.shapes = static_cast<uint8_t>(std::popcount(d.saved_shapes));
+  kept.attributes = static_cast<uint8_t>(std::popcount(d.saved_attributes));
+  return kept;
+}
+
+// Counted at the operator's first call, on any thread.
+Kept kept_by(const Op& op) {
+  static std::array<std::atomic<uint64_t>, 4096> table{};
+  if (op.id >= table.size()) return count_kept(op);
+  Kept kept = std::bit_cast<Kept>(table[op.id].load(std::memory_order_relaxed));
+  if (!kept.known) [[unlikely]]
+    table[op.id].store(std::bit_cast<uint64_t>(kept = count_kept(op)), std::memory_order_relaxed);
+  return kept;
+}
+
+}  // namespace
+
 // What a recorded call needs, counted before the memory is taken.
 struct OpNode::Plan {
   int single;
-  size_t edges = 0, outputs = 0, shapes = 0, attributes = 0, saved = 0, parameters = 0, list_bytes = 0;
+  size_t outputs, edges = 0, shapes = 0, attributes = 0, saved = 0, parameters = 0, list_bytes = 0;
   size_t bytes = 0;
 
-  Plan(const Op& op, const Value* args) : single(single_parameter(op, args)) {
+  Plan(const Op& op, const Value* args)
+      : single(single_parameter(op, args)), outputs(op.schema.returns.size()) {
+    if (const Kept kept = kept_by(op); kept.fixed)
+      take(kept);
+    else
+      count(op, args);
+    bytes = sizeof(OpNode) + edges * sizeof(Edge) + (outputs + shapes) * sizeof(InputMeta) +
+            attributes * sizeof(Value) + saved * sizeof(SavedVariable) +
+            round_up((parameters + 1) * sizeof(Start)) + list_bytes;
+  }
+
+ private:
+  void take(const Kept& kept) {
+    parameters = kept.operands;
+    edges = single < 0 ? kept.operands : 1;
+    saved = kept.saved, shapes = kept.shapes, attributes = kept.attributes;
+  }
+  void count(const Op& op, const Value* args) {
     const Derivative& d = op.derivative;
     each_bit(op.tensor_parameters, [&](int p) {
       const size_t n = args[p].tag() == Tag::TensorList ? args[p].tensors().size() : 1;
@@ -129,10 +186,6 @@ struct OpNode::Plan {
     saved += std::popcount(d.saved_outputs);
     each_bit(d.saved_attributes,
              [&](int p) { ++attributes, list_bytes += round_up(rushlight::list_bytes(args[p])); });
-    outputs = op.schema.returns.size();
-    bytes = sizeof(OpNode) + edges * sizeof(Edge) + (outputs + shapes) * sizeof(InputMeta) +
-            attributes * sizeof(Value) + saved * sizeof(SavedVariable) +
-            round_up((parameters + 1) * sizeof(Start)) + list_bytes;
   }
 };
 
@@ -212,8 +265,13 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
     uint32_t i = start(p).saved;
     // The rule of a view reads the layout of what it saved, never the elements: later writes do not matter.
     const bool copy = overwritten >> p & 1, layout = op_.family == Family::View;
-    for (const Tensor& t : tensors_of(args[p]))
-      saved_[i++] = SavedVariable(layout ? tensor_data(t) : copy ? gradient_ops.clone(t) : t, false);
+    for (const Tensor& t : tensors_of(args[p])) {
+      SavedVariable* empty = saved_ + i++;
+      if (layout || copy)
+        std::construct_at(empty, layout ? tensor_data(t) : gradient_ops.clone(t), false);
+      else
+        std::construct_at(empty, t, false);
+    }
   });
   auto* lists = reinterpret_cast<std::byte*>(starts_) + round_up((plan.parameters + 1) * sizeof(Start));
   int a = 0;

@@ -4,8 +4,12 @@
 
 namespace rushlight {
 
+// Whether this thread ever had hooks: reaching them takes a guard, this does not.
+static thread_local constinit bool hooks_used __attribute__((tls_model("initial-exec"))) = false;
+
 SavedHooksState& saved_hooks_state() {
   static thread_local SavedHooksState state;
+  hooks_used = true;
   return state;
 }
 
@@ -51,15 +55,18 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) : state_(State::Ke
     output_nr_ = output_nr(t);
     output_requires_grad_ = requires_grad(t);
   }
-  SavedHooksState& hooks = saved_hooks_state();
-  if (!hooks.stack.empty() && !hooks.tracing) [[unlikely]] {
-    RL_CHECK(hooks.forbidden.empty(), hooks.forbidden);
-    const Ref<SavedTensorHooks> innermost = hooks.stack.back();
-    packed_ = pack(*innermost, is_output ? detach(t) : t);
-    if (!is_output) packed_->edge = gradient_edge(t);
-    return;
-  }
+  if (hooks_used && pack_by_hooks(t)) return;
   data_ = is_output ? detach(t) : t;
+}
+
+bool SavedVariable::pack_by_hooks(const Tensor& t) {
+  const SavedHooksState& hooks = saved_hooks_state();
+  if (hooks.stack.empty() || hooks.tracing) return false;
+  RL_CHECK(hooks.forbidden.empty(), hooks.forbidden);
+  const Ref<SavedTensorHooks> innermost = hooks.stack.back();
+  packed_ = pack(*innermost, is_output_ ? detach(t) : t);
+  if (!is_output_) packed_->edge = gradient_edge(t);
+  return true;
 }
 
 Tensor SavedVariable::as_output(const Tensor& data, Node& owner) const {

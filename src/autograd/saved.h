@@ -44,6 +44,7 @@ class SavedVariable {
 
  private:
   enum class State : uint8_t { Empty, Kept, Released };
+  bool pack_by_hooks(const Tensor& t);
   [[noreturn]] void fail_version(const Node& owner) const;
   Tensor as_output(const Tensor& data, Node& owner) const;
 

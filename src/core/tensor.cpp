@@ -46,10 +46,11 @@ void TensorImpl::set_contiguous(IntList new_sizes) {
   strides.resize(n);
   int64_t step = 1;
   bool zero = false, wrong = false;
+  int64_t *to_size = sizes.data(), *to_stride = strides.data();
   for (size_t i = n; i-- > 0;) {
     const int64_t size = new_sizes[i];
-    sizes[i] = size;
-    strides[i] = step;
+    to_size[i] = size;
+    to_stride[i] = step;
     zero |= size == 0;
     wrong |= (size < 0) | __builtin_mul_overflow(step, size ? size : 1, &step);
   }

@@ -2,7 +2,7 @@
 
 #include "dispatch/device_kernels.h"
 #include "dispatch/exact_out.h"
-#include "dispatch/op.h"
+#include "dispatch/operands.h"
 #include "dispatch/profiler.h"
 
 namespace rushlight {
@@ -26,22 +26,14 @@ struct Operands {
   const Device* where = nullptr;  // of an operand that is not on the CPU
 
   void add(const Tensor& t) {
-    if (!t.defined()) return;
-    flags |= detail::flags_of(t);
+    flags |= detail::flags_of(*t.impl());
     if (t->flags & kNotCpu) device = t->device.type, where = &t->device;
-  }
-  void add(const Value& v) {
-    if (v.tag() == Tag::Tensor)
-      add(v.tensor());
-    else if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors()) add(t);
   }
 };
 
 Operands collect(const Op& op, const Value* args) {
   Operands operands;
-  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1)
-    operands.add(args[std::countr_zero(bits)]);
+  each_operand(op, args, [&](const Tensor& t) { operands.add(t); });
   return operands;
 }
 
@@ -69,13 +61,7 @@ void check_one_device(const Op& op, const Value* args) {
              " and ", describe(t), "; move one with .to())");
     if (!first) first = &t;
   };
-  for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
-    const Value& v = args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor)
-      check(v.tensor());
-    else
-      for (const Tensor& t : v.tensors()) check(t);
-  }
+  each_operand(op, args, check);
 }
 
 // Operators that read and write in no fixed order refuse outputs that share memory with an operand or with
@@ -247,13 +233,7 @@ void call_boxed(const Op& op, const Value* args, Results& results, const Tensor*
 }
 
 void bump_mutated(const Op& op, const Value* args) {
-  for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
-    const Value& v = args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor && v.tensor().defined())
-      v.tensor().bump_version(&op.schema.name);
-    else if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors()) t.bump_version(&op.schema.name);
-  }
+  each_operand(op.mutated, args, [&](const Tensor& t) { t.bump_version(&op.schema.name); });
 }
 
 const char exact_out = 0, exact_dtype_out = 0, same_category_out = 0;

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "core/generator.h"
+#include "dispatch/operands.h"
 #include "dispatch/profiler.h"
 #include "python/types.h"
 
@@ -250,7 +251,7 @@ namespace {
 std::vector<PyRef> dispatching_operands(const Frame& frame) {
   std::vector<PyRef> found;
   auto add = [&](const Tensor& t) {
-    if (!t.defined() || !(t->flags & kPythonDispatch)) return;
+    if (!(t->flags & kPythonDispatch)) return;
     PyRef o(wrap(t));
     size_t at = found.size();
     for (size_t i = 0; i < found.size(); ++i) {
@@ -259,15 +260,7 @@ std::vector<PyRef> dispatching_operands(const Frame& frame) {
     }
     found.insert(found.begin() + static_cast<std::ptrdiff_t>(at), std::move(o));
   };
-  for (uint64_t bits = frame.op.tensor_parameters; bits; bits &= bits - 1) {
-    const Value& v = frame.args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor)
-      add(v.tensor());
-    else if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors()) add(t);
-  }
-  if (frame.out)
-    for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) add(frame.out[i]);
+  each_operand(frame, add);
   return found;
 }
 
@@ -335,15 +328,9 @@ struct Written {
     auto add = [&](const Tensor& t) {
       if (counts_versions(t)) tensors.emplace_back(t, t.version());
     };
-    for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
-      const Value& v = frame.args[std::countr_zero(bits)];
-      if (v.tag() == Tag::Tensor)
-        add(v.tensor());
-      else if (v.tag() == Tag::TensorList)
-        for (const Tensor& t : v.tensors()) add(t);
-    }
+    each_operand(frame.op.mutated, frame.args, add);
     if (frame.out)
-      for (size_t i = 0; i < (frame.inplace ? 1 : frame.op.schema.returns.size()); ++i) add(frame.out[i]);
+      for (int i = 0; i < target_count(frame); ++i) add(frame.out[i]);
   }
   void count(const Op& op) const {
     for (const auto& [t, before] : tensors)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "autograd/meta.h"
+#include "dispatch/operands.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 
@@ -169,12 +170,7 @@ OptDType chosen_dtype(const Frame& frame) {
     if (!is_eligible(t)) return;
     (t.dtype() == DType::Float32 ? wide : half) = true;
   };
-  for (uint64_t bits = frame.op.tensor_parameters; bits; bits &= bits - 1) {
-    const Value& v = frame.args[std::countr_zero(bits)];
-    if (v.tag() == Tag::Tensor) look(v.tensor());
-    if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors()) look(t);
-  }
+  each_operand(frame.op, frame.args, look);
   return wide && half ? OptDType(DType::Float32) : std::nullopt;
 }
 

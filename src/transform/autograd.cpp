@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
+#include "dispatch/operands.h"
 
 namespace rushlight {
 
@@ -28,24 +29,11 @@ class KernelScope {
   uint32_t view_flags_;
 };
 
-template <class F>
-void each_tensor(const Frame& frame, uint64_t parameters, F&& f) {
-  for (; parameters; parameters &= parameters - 1) {
-    const Value& v = frame.args[__builtin_ctzll(parameters)];
-    if (v.tag() == Tag::Tensor) {
-      if (v.tensor().defined()) f(v.tensor());
-    } else if (v.tag() == Tag::TensorList) {
-      for (const Tensor& t : v.tensors())
-        if (t.defined()) f(t);
-    }
-  }
-}
-
 uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
 
 bool any_requires_grad(const Frame& frame) {
   bool any = false;
-  each_tensor(frame, frame.op.tensor_parameters, [&](const Tensor& t) { any |= requires_grad(t); });
+  each_operand(frame.op, frame.args, [&](const Tensor& t) { any |= requires_grad(t); });
   return any;
 }
 
@@ -61,7 +49,7 @@ void refuse_out(const Frame& frame, bool inputs_require_grad) {
 void separate_from_inputs(const Frame& frame, Tensor& result) {
   if (result->use_count() == 1) return;
   bool same = false;
-  each_tensor(frame, frame.op.tensor_parameters, [&](const Tensor& t) { same |= t.is_same(result); });
+  each_operand(frame.op, frame.args, [&](const Tensor& t) { same |= t.is_same(result); });
   if (same) result = make_view(result, result.sizes(), result.strides(), result.storage_offset());
 }
 
@@ -88,7 +76,7 @@ void record_call(Frame& frame) {
   const bool needed = any_requires_grad(frame);
   if (frame.out && !frame.inplace) refuse_out(frame, needed);
   const uint64_t written = written_parameters(frame);
-  each_tensor(frame, written, [&](const Tensor& t) { check_inplace(t, needed); });
+  each_operand(written, frame.args, [&](const Tensor& t) { check_inplace(t, needed); });
   if (!needed) return frame.proceed();
   if (op.made_in_python) return record_custom_call(frame);
   if (!op.derivative) RL_NOT_IMPLEMENTED("derivative for ", op.name(), " is not implemented");

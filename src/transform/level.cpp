@@ -239,7 +239,7 @@ void run_through_levels(Frame& frame) {
     call_boxed(frame.op, live.args(), frame.results, live.out(), frame.inplace);
     // A write goes to what the dead wrapper stands for; the caller knows the wrapper.
     if (frame.out)
-      for (int i = 0; i < Operands::out_count(frame); ++i) {
+      for (int i = 0; i < target_count(frame); ++i) {
         if (is_dead(frame.out[i])) refresh_wrapper(frame.out[i]);
         frame.results.tensors[i] = frame.out[i];
       }

@@ -2,7 +2,7 @@
 #pragma once
 #include <map>
 
-#include "dispatch/op.h"
+#include "dispatch/operands.h"
 
 namespace rushlight {
 
@@ -106,15 +106,12 @@ class Operands {
       }
     }
     if (!frame.out) return;
-    for (int i = 0; i < out_count(frame); ++i) out_[i] = f(frame.out[i], -1);
+    for (int i = 0; i < target_count(frame); ++i) out_[i] = f(frame.out[i], -1);
     has_out_ = true;
   }
   const Value* args() const { return args_.data(); }
   Value& operator[](int p) { return args_[p]; }
   const Tensor* out() const { return has_out_ ? out_ : nullptr; }
-  static int out_count(const Frame& frame) {
-    return frame.inplace ? 1 : static_cast<int>(frame.op.schema.returns.size());
-  }
 
  private:
   std::vector<Value> args_;
@@ -123,21 +120,6 @@ class Operands {
   Tensor out_[Results::kMax];
   bool has_out_ = false;
 };
-
-template <class F>
-void each_operand(const Frame& frame, F&& f) {
-  for (uint64_t bits = frame.op.tensor_parameters; bits; bits &= bits - 1) {
-    const Value& v = frame.args[__builtin_ctzll(bits)];
-    if (v.tag() == Tag::Tensor) {
-      if (v.tensor().defined()) f(v.tensor());
-    } else if (v.tag() == Tag::TensorList) {
-      for (const Tensor& t : v.tensors())
-        if (t.defined()) f(t);
-    }
-  }
-  if (frame.out)
-    for (int i = 0; i < Operands::out_count(frame); ++i) f(frame.out[i]);
-}
 
 // Vmap's part of the interceptor; false when the call does not concern `level`.
 bool run_batched(Frame& frame, Level& level);

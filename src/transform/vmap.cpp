@@ -60,7 +60,7 @@ void run_into_targets(Frame& frame, Level& level) {
   AtLevel here(&level);
   Results results;
   call_boxed(frame.op, frame.args, results);
-  for (int i = 0; i < Operands::out_count(frame); ++i) {
+  for (int i = 0; i < target_count(frame); ++i) {
     const Tensor &target = frame.out[i], &result = results.tensors[i];
     if (!result.is_same(target)) {
       if (wrapping_at(result, level)) check_target(frame, target, level);
@@ -128,13 +128,7 @@ void return_written(Frame& frame) {
 }
 
 void check_written(Frame& frame, Level& level) {
-  for (uint64_t bits = frame.op.mutated; bits; bits &= bits - 1) {
-    const Value& v = frame.args[__builtin_ctzll(bits)];
-    if (v.tag() == Tag::Tensor && v.tensor().defined()) check_target(frame, v.tensor(), level);
-    if (v.tag() == Tag::TensorList)
-      for (const Tensor& t : v.tensors())
-        if (t.defined()) check_target(frame, t, level);
-  }
+  each_operand(frame.op.mutated, frame.args, [&](const Tensor& t) { check_target(frame, t, level); });
 }
 
 std::vector<BatchEntry>& entries() {
