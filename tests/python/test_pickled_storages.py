@@ -1,7 +1,6 @@
 """Pickles of single tensors, and the archives that hold many."""
 
 import pickle
-import zipfile
 
 import pytest
 
