@@ -178,7 +178,8 @@ def _reduced(storage, untyped, dtype, protocol):
     PyTorch reads. Under the name of PyTorch, whose own program may read it, it is always that."""
     from rushlight._serialization_settings import skips_data
 
-    if protocol < 5 or untyped.device.type != "cpu" or _reduced.__module__.startswith("torch") or skips_data():
+    is_aliased = _reduced.__module__.startswith("torch")
+    if protocol < 5 or untyped.device.type != "cpu" or is_aliased or skips_data():
         return _load_from_bytes, (_to_bytes(storage),)
     from pickle import PickleBuffer
 

@@ -43,10 +43,14 @@ def _sized(symbol, name, reflected=False):
     return operation
 
 
+def _negated(self):
+    return _Size(-int(self), f"(-{self.text})")
+
+
 for _symbol, _name in {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}.items():
     setattr(_Size, f"__{_name}__", _sized(_symbol, f"__{_name}__"))
     setattr(_Size, f"__r{_name}__", _sized(_symbol, f"__r{_name}__", True))
-_Size.__neg__ = lambda self: _Size(-int(self), f"(-{self.text})")
+_Size.__neg__ = _negated  # type: ignore[method-assign, assignment]
 
 
 def _text_of_number(number):

@@ -1,5 +1,5 @@
-"""Counts the instructions of small operations under Valgrind's callgrind, which gives the same numbers on each
-run, however busy the machine is.
+"""Counts the instructions of small operations under Valgrind's callgrind, which gives the same numbers
+on each run, however busy the machine is.
 
     python tests/python/instructions.py            # prints the counts beside their ceilings
     python tests/python/instructions.py --update   # sets the ceilings 15% above the counts
