@@ -1,25 +1,16 @@
 #include "cpu/conv_onednn.h"
 
 #ifdef RUSHLIGHT_WITH_ONEDNN
-#include <dnnl.hpp>
-#include <list>
-#include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "core/cpu_allocator.h"
-#include "core/fork_mutex.h"
 #include "core/parallel.h"
+#include "cpu/onednn_cache.h"
 
 namespace rushlight::cpu {
 namespace {
 
 using dnnl::memory;
-
-dnnl::engine& engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
-  return e;
-}
 
 memory::data_type data_type(DType t) {
   return t == DType::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
@@ -69,64 +60,26 @@ struct Plan {
   memory::desc source, weight, destination, scratch;
 };
 
-struct Key {
-  ConvShape shape;
-  Kind kind;
-  int threads;
-  bool operator==(const Key& o) const { return words() == o.words(); }
-  std::array<int64_t, 27> words() const {
-    const auto& s = shape;
-    std::array<int64_t, 27> w{static_cast<int64_t>(s.dtype),
-                              s.spatial,
-                              s.batch,
-                              s.in_channels,
-                              s.out_channels,
-                              s.groups,
-                              s.channels_last,
-                              static_cast<int64_t>(kind),
-                              threads};
-    size_t i = 9;
-    for (const auto* a : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation})
-      for (int64_t v : *a) w[i++] = v;
-    return w;
-  }
-};
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t h = 0xcbf29ce484222325;
-    for (int64_t w : key.words()) h = (h ^ static_cast<uint64_t>(w)) * 0x100000001b3;
-    return h;
-  }
-};
+// What determines a plan.
+using Words = std::array<int64_t, 27>;
+Words words_of(const ConvShape& s, Kind kind) {
+  Words w{static_cast<int64_t>(s.dtype),
+          s.spatial,
+          s.batch,
+          s.in_channels,
+          s.out_channels,
+          s.groups,
+          s.channels_last,
+          static_cast<int64_t>(kind),
+          get_num_threads()};
+  size_t i = 9;
+  for (const auto* a : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation})
+    for (int64_t v : *a) w[i++] = v;
+  return w;
+}
 
-// The plans last used, bounded: programs with ever new shapes must not grow without end.
-class PlanCache {
- public:
-  template <class Make>
-  std::shared_ptr<const Plan> get(const Key& key, Make&& make) {
-    std::lock_guard lock(mutex_);
-    if (auto found = index_.find(key); found != index_.end()) {
-      order_.splice(order_.begin(), order_, found->second);
-      return found->second->second;
-    }
-    order_.emplace_front(key, std::make_shared<const Plan>(make()));
-    index_[key] = order_.begin();
-    if (order_.size() > kLimit) {
-      index_.erase(order_.back().first);
-      order_.pop_back();
-    }
-    return order_.front().second;
-  }
-
- private:
-  static constexpr size_t kLimit = 1024;
-  using Entry = std::pair<Key, std::shared_ptr<const Plan>>;
-  ForkMutex mutex_;
-  std::list<Entry> order_;
-  std::unordered_map<Key, std::list<Entry>::iterator, KeyHash> index_;
-};
-PlanCache& plans() {
-  static PlanCache cache;
+PlanCache<Plan, 27>& plans() {
+  static PlanCache<Plan, 27> cache;
   return cache;
 }
 
@@ -154,18 +107,18 @@ Plan make_plan(const ConvShape& s, Kind kind) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto prop = kind == Kind::Forward || kind == Kind::ForwardBias ? dnnl::prop_kind::forward_inference
                                                                        : dnnl::prop_kind::forward_training;
-  const Forward forward(engine(), prop, algorithm, source, weight, bias, destination, g.stride, g.dilation,
-                        g.padding_before, g.padding_after, attr);
+  const Forward forward(onednn_engine(), prop, algorithm, source, weight, bias, destination, g.stride,
+                        g.dilation, g.padding_before, g.padding_after, attr);
   if (kind == Kind::InputGradient) {
-    const dnnl::convolution_backward_data::primitive_desc pd(engine(), algorithm, source, weight, destination,
-                                                             g.stride, g.dilation, g.padding_before,
-                                                             g.padding_after, forward, attr);
+    const dnnl::convolution_backward_data::primitive_desc pd(
+        onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
+        g.padding_after, forward, attr);
     return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc(),
             pd.scratchpad_desc()};
   }
   if (kind == Kind::WeightGradient) {
     const dnnl::convolution_backward_weights::primitive_desc pd(
-        engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
+        onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
         g.padding_after, forward, attr);
     return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc(),
             pd.scratchpad_desc()};
@@ -179,11 +132,14 @@ class Operand {
  public:
   Operand(dnnl::stream& stream, const memory::desc& user, const memory::desc& wanted, const void* data,
           bool output)
-      : stream_(stream), user_(user, engine(), const_cast<void*>(data)), inner_(user_), output_(output) {
+      : stream_(stream),
+        user_(user, onednn_engine(), const_cast<void*>(data)),
+        inner_(user_),
+        output_(output) {
     if (user == wanted) return;
     bytes_ = wanted.get_size();
     buffer_ = cpu_allocate(bytes_);
-    inner_ = memory(wanted, engine(), buffer_);
+    inner_ = memory(wanted, onednn_engine(), buffer_);
     if (!output) dnnl::reorder(user_, inner_).execute(stream_, user_, inner_);
   }
   ~Operand() { cpu_deallocate(buffer_, bytes_); }
@@ -208,8 +164,8 @@ struct Arrays {
 void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
   run_in_pool([&] {
     try {
-      const auto plan = plans().get(Key{s, kind, get_num_threads()}, [&] { return make_plan(s, kind); });
-      dnnl::stream stream(engine());
+      const auto plan = plans().get(words_of(s, kind), [&] { return make_plan(s, kind); });
+      dnnl::stream stream(onednn_engine());
       Operand source(stream, user_image(s, s.in_channels, s.input), plan->source, arrays.source,
                      kind == Kind::InputGradient);
       Operand weight(stream, user_weight(s), plan->weight, arrays.weight, kind == Kind::WeightGradient);
@@ -217,10 +173,11 @@ void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
                           arrays.destination, kind == Kind::Forward || kind == Kind::ForwardBias);
       const size_t scratch_bytes = plan->scratch.get_size();
       void* scratch = cpu_allocate(scratch_bytes);
-      std::unordered_map<int, memory> args{{DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine(), scratch)}};
+      std::unordered_map<int, memory> args{
+          {DNNL_ARG_SCRATCHPAD, memory(plan->scratch, onednn_engine(), scratch)}};
       switch (kind) {
         case Kind::ForwardBias:
-          args.insert({DNNL_ARG_BIAS, memory(user_bias(s), engine(), const_cast<void*>(arrays.bias))});
+          args.insert({DNNL_ARG_BIAS, memory(user_bias(s), onednn_engine(), const_cast<void*>(arrays.bias))});
           [[fallthrough]];
         case Kind::Forward:
           args.insert({{DNNL_ARG_SRC, source.get()},

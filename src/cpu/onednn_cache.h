@@ -13,7 +13,10 @@
 namespace rushlight::cpu {
 
 inline dnnl::engine& onednn_engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  static dnnl::engine e = [] {
+    dnnl::set_primitive_cache_capacity(128);  // for reorders: plans are kept below
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return e;
 }
 
@@ -41,7 +44,7 @@ class PlanCache {
   }
 
  private:
-  static constexpr size_t kLimit = 1024;
+  static constexpr size_t kLimit = 512;  // one large network has some 300
   struct Hash {
     size_t operator()(const Key& key) const {
       uint64_t h = 0xcbf29ce484222325;

@@ -4,8 +4,9 @@
 #include "core/parallel.h"
 
 #ifdef RUSHLIGHT_WITH_ONEDNN
-#include <dnnl.hpp>
 #include <unordered_map>
+
+#include "cpu/onednn_cache.h"
 #endif
 
 namespace rushlight::cpu {
@@ -15,15 +16,10 @@ namespace {
 
 using dnnl::memory;
 
-dnnl::engine& engine() {
-  static dnnl::engine e(dnnl::engine::kind::cpu, 0);
-  return e;
-}
-
 class Buffer {
  public:
   explicit Buffer(const memory::desc& d)
-      : bytes_(d.get_size()), data_(cpu_allocate(bytes_)), view_(d, engine(), data_) {}
+      : bytes_(d.get_size()), data_(cpu_allocate(bytes_)), view_(d, onednn_engine(), data_) {}
   ~Buffer() { cpu_deallocate(data_, bytes_); }
   Buffer(const Buffer&) = delete;
   const memory& view() const { return view_; }
@@ -44,7 +40,7 @@ dnnl::matmul::primitive_desc describe_product(int64_t m, int64_t n, int64_t k, b
     attr.set_post_ops(sum);
   }
   const auto type = memory::data_type::f32;
-  return {engine(), memory::desc({m, k}, type, tag::ab), memory::desc({k, n}, type, tag::any),
+  return {onednn_engine(), memory::desc({m, k}, type, tag::ab), memory::desc({k, n}, type, tag::any),
           memory::desc({m, n}, type, tag::ab), attr};
 }
 
@@ -61,8 +57,8 @@ struct PackedGemm::Packed {
         weight(description.weights_desc()),
         scratch(description.scratchpad_desc()) {
     memory::desc plain({k, n}, memory::data_type::f32, memory::dims{b.row_stride, b.column_stride});
-    memory from(plain, engine(), const_cast<void*>(b.data)), to = weight.view();
-    dnnl::stream stream(engine());
+    memory from(plain, onednn_engine(), const_cast<void*>(b.data)), to = weight.view();
+    dnnl::stream stream(onednn_engine());
     dnnl::reorder(from, to).execute(stream, from, to);
     stream.wait();
   }
@@ -82,12 +78,13 @@ PackedGemm::PackedGemm(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView 
 void PackedGemm::run(const void* a, void* c) const {
   if (!packed_) return gemm(dtype_, m_, n_, k_, 1, {a, k_, 1}, b_, accumulate_ ? 1 : 0, c, n_);
   run_in_pool([&] {
-    dnnl::stream stream(engine());
+    dnnl::stream stream(onednn_engine());
     const auto& d = packed_->description;
-    packed_->product.execute(stream, {{DNNL_ARG_SRC, memory(d.src_desc(), engine(), const_cast<void*>(a))},
-                                      {DNNL_ARG_WEIGHTS, packed_->weight.view()},
-                                      {DNNL_ARG_DST, memory(d.dst_desc(), engine(), c)},
-                                      {DNNL_ARG_SCRATCHPAD, packed_->scratch.view()}});
+    packed_->product.execute(stream,
+                             {{DNNL_ARG_SRC, memory(d.src_desc(), onednn_engine(), const_cast<void*>(a))},
+                              {DNNL_ARG_WEIGHTS, packed_->weight.view()},
+                              {DNNL_ARG_DST, memory(d.dst_desc(), onednn_engine(), c)},
+                              {DNNL_ARG_SCRATCHPAD, packed_->scratch.view()}});
     stream.wait();
   });
 }
