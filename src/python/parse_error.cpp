@@ -129,7 +129,16 @@ static std::string mismatch_reason(const SignatureSpec& spec, const CallArgs& ca
   return str("      didn't match because some of the arguments have invalid types: (", types, ")\n");
 }
 
-void throw_no_match(const std::vector<const SignatureSpec*>& specs, const CallArgs& call, const char* name) {
+// Without the forms of src/ops/older_forms.cpp: nobody is told to write those.
+static std::vector<const SignatureSpec*> current_forms(const std::vector<const SignatureSpec*>& specs) {
+  std::vector<const SignatureSpec*> current;
+  for (const SignatureSpec* s : specs)
+    if (!s->op.schema.overload.ends_with("_first")) current.push_back(s);
+  return current.empty() ? specs : current;
+}
+
+void throw_no_match(const std::vector<const SignatureSpec*>& all, const CallArgs& call, const char* name) {
+  const std::vector<const SignatureSpec*> specs = current_forms(all);
   if (specs.size() == 1) {
     Arguments scratch;
     parse(*specs[0], call, scratch, name, true);
