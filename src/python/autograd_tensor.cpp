@@ -238,7 +238,10 @@ PyGetSetDef properties[] = {
 int traverse(TensorImpl* impl, visitproc visit, void* arg) {
   AutogradMeta& meta = *impl->autograd;
   if (meta.extra) {
-    Py_VISIT(hooks_dict(meta.extra->python_hooks));
+    // The hooks of a result are its node's too: while others hold the node, they must outlive the tensor.
+    const Ref<TensorHook>& hooks = meta.extra->python_hooks;
+    const bool sole_owner = meta.grad_fn && meta.grad_fn->use_count() == 1;
+    if (hooks && hooks->use_count() == (sole_owner ? 2 : 1)) Py_VISIT(hooks_dict(hooks));
     if (meta.extra->after_accumulate)
       Py_VISIT(static_cast<PyObject*>(meta.extra->after_accumulate->python()));
   }

@@ -1,6 +1,8 @@
 """Rarer behaviour of autograd: callbacks, defaults of functions, strict derivatives, warnings."""
 
+import gc
 import warnings
+import weakref
 
 import pytest
 
@@ -142,3 +144,32 @@ def test_as_strided_of_an_expanded_tensor():
     assert check(lambda a: a.expand(5, 5).as_strided([5, 5], [0, 1], 0), (x,))
     assert check(lambda a: a.unfold(0, 3, 1).as_strided([2, 3], [1, 1], 1), (x,))
     assert torch.autograd.gradgradcheck(lambda a: (a * a).expand(2, 5).as_strided([3, 2], [1, 2]) ** 2, (x,))
+
+
+def test_hooks_outlive_their_tensor_while_the_graph_lives():
+    """The collector finds a tensor and its hook in a cycle of their own; the graph still needs the hook."""
+    seen = []
+
+    def result():
+        x = torch.ones(2, requires_grad=True)
+        y = x * 2
+        y.register_hook(lambda grad: seen.append((y.shape, grad.sum().item())))
+        return x, (y * 3).sum()
+
+    x, loss = result()
+    gc.collect()
+    loss.backward()
+    assert seen == [((2,), 6.0)] and x.grad.tolist() == [6, 6]
+
+
+def test_a_cycle_through_a_hook_is_collected_with_its_graph():
+    class Witness:
+        pass
+
+    witness = Witness()
+    y = torch.ones(2, requires_grad=True) * 2
+    y.register_hook(lambda grad, witness=witness, y=y: None)
+    kept = weakref.ref(witness)
+    del y, witness
+    gc.collect()
+    assert kept() is None
