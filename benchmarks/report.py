@@ -63,7 +63,7 @@ def circumstances(found: Sequence[Record]) -> Iterator[str]:
             f"Python {machine['python']}" if "python" in machine else "",
             ", ".join(f"{name} {text}" for name, text in versions.items()),
             " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else "",
-            "processor time" if any(entry.get("clock") == "cpu" for entry in about) else "",
+            "processor time" if about and all(entry.get("clock") == "cpu" for entry in about) else "",
         ]
         yield f"**{record.title}**: {'; '.join(fact for fact in facts if fact)}.\n"
 
