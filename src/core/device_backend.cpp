@@ -1,6 +1,7 @@
 #include "core/device_backend.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdlib>
@@ -24,9 +25,9 @@ std::string library_path() {
 
 void load_library() {
   const std::string path = library_path();
-  if (path.empty() || dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
-  const char* reason = dlerror();
-  load_failure = reason ? reason : path;
+  if (path.empty() || access(path.c_str(), F_OK) != 0) return;  // a build for the CPU alone
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
+  load_failure = std::string("; its library does not load: ") + dlerror();
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ DeviceBackend* find_device_backend(DeviceType type) {
 
 DeviceBackend& device_backend(DeviceType type) {
   DeviceBackend* backend = find_device_backend(type);
-  if (!backend) RL_FAIL_AS(Assertion, "Torch not compiled with CUDA enabled");
+  if (!backend) RL_FAIL_AS(Assertion, "Torch not compiled with CUDA enabled", load_failure);
   return *backend;
 }
 

@@ -125,3 +125,13 @@ def test_without_a_device():
     ):
         with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
             ask()
+
+
+def test_a_library_that_does_not_load_says_why(tmp_path):
+    library = tmp_path / "librushlight_cuda.so"
+    library.write_text("not a library")
+    environment = {**os.environ, "RUSHLIGHT_CUDA_LIBRARY": str(library)}
+    command = [sys.executable, "-c", "import rushlight; rushlight.zeros(1, device='cuda')"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert "Torch not compiled with CUDA enabled; its library does not load: " in done.stderr
+    assert str(library) in done.stderr
