@@ -17,12 +17,6 @@ Level& level_at(int64_t depth) {
   RL_FAIL("there is no active function transform at level ", depth);
 }
 
-int64_t number(PyObject* o) {
-  const long long v = PyLong_AsLongLong(o);
-  if (v == -1 && PyErr_Occurred()) throw PythonError();
-  return v;
-}
-
 PyObject* enter(LevelKind kind, int64_t batch_size = 0, Randomness randomness = Randomness::Error) {
   return PyLong_FromLongLong(enter_level(kind, batch_size, randomness).depth);
 }

@@ -1,37 +1,7 @@
 """The former home of `torch.distributed.tensor`."""
 
-from rushlight.distributed.tensor import (
-    DeviceMesh,
-    DTensor,
-    Partial,
-    Placement,
-    Replicate,
-    Shard,
-    distribute_module,
-    distribute_tensor,
-    empty,
-    full,
-    init_device_mesh,
-    ones,
-    rand,
-    randn,
-    zeros,
-)
+from rushlight.distributed import tensor
+from rushlight.distributed.tensor import *  # noqa: F403
+from rushlight.distributed.tensor import DeviceMesh, init_device_mesh
 
-__all__ = [
-    "DTensor",
-    "DeviceMesh",
-    "Partial",
-    "Placement",
-    "Replicate",
-    "Shard",
-    "distribute_module",
-    "distribute_tensor",
-    "empty",
-    "full",
-    "init_device_mesh",
-    "ones",
-    "rand",
-    "randn",
-    "zeros",
-]
+__all__ = [*tensor.__all__, "DeviceMesh", "init_device_mesh"]

@@ -8,19 +8,7 @@ import rushlight as torch
 from rushlight.distributed.checkpoint import metadata as m
 
 _MODULE = "torch.distributed.checkpoint.metadata"
-_CLASSES = {
-    name: getattr(m, name)
-    for name in (
-        "BytesStorageMetadata",
-        "ChunkStorageMetadata",
-        "Metadata",
-        "MetadataIndex",
-        "StorageMeta",
-        "TensorProperties",
-        "TensorStorageMetadata",
-        "_MEM_FORMAT_ENCODING",
-    )
-}
+_CLASSES = {name: getattr(m, name) for name in (*m.__all__, "_MEM_FORMAT_ENCODING")}
 
 
 def _get_layout(name):

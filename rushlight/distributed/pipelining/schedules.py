@@ -1,12 +1,14 @@
 """In which order stages take micro-batches forward and back."""
 
+from abc import ABC, abstractmethod
+
 from rushlight import no_grad
 from rushlight.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 
 __all__ = ["Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
 
 
-class _Schedule:
+class _Schedule(ABC):
     """Runs the stages of this process.
 
     Args:
@@ -38,9 +40,9 @@ class _Schedule:
         for stage in self._stages:
             stage._neighbours = {other.stage_index: other for other in self._stages}
 
+    @abstractmethod
     def _order(self):
         """[(whether backward, which of this process's stages, micro-batch)]."""
-        raise NotImplementedError
 
     def step(self, *args, target=None, losses=None, **kwargs):
         """Run a batch forward and back; gradients are added to the parameters'.

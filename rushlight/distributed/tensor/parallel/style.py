@@ -58,8 +58,9 @@ class _Layered(ParallelStyle):
         self.desired_input_layouts = (Replicate(),)
         self.use_local_output = use_local_output
 
+    @abstractmethod
     def _placements(self, module):
-        raise NotImplementedError
+        """The placements of the module's parameters, by name; None for a module of another kind."""
 
     def _partition(self, name, module, mesh):
         placements = self._placements(module)
