@@ -4,7 +4,7 @@ import sys
 from contextlib import contextmanager
 
 import rushlight
-from rushlight._C import default_generator
+from rushlight._C import _thread_generator, default_generator
 
 __all__ = [
     "fork_rng",
@@ -17,6 +17,11 @@ __all__ = [
 ]
 
 
+def _generator():
+    """What this thread draws from by default: workers of a DataLoader that are threads have their own."""
+    return _thread_generator() or default_generator
+
+
 def _cuda():
     """The module of GPUs where it is in use; without it there are no streams to seed."""
     module = sys.modules.get("rushlight.cuda")
@@ -25,12 +30,12 @@ def _cuda():
 
 def set_rng_state(new_state):
     """Continue the CPU's stream from a state that ``get_rng_state`` returned."""
-    default_generator.set_state(new_state)
+    _generator().set_state(new_state)
 
 
 def get_rng_state():
     """The state of the CPU's stream as a uint8 tensor."""
-    return default_generator.get_state()
+    return _generator().get_state()
 
 
 def manual_seed(seed):
@@ -38,12 +43,12 @@ def manual_seed(seed):
     seed = int(seed)
     if cuda := _cuda():
         cuda.manual_seed_all(seed)
-    return default_generator.manual_seed(seed)
+    return _generator().manual_seed(seed)
 
 
 def seed():
     """Start the random streams from a seed that the system chooses; returns it."""
-    value = default_generator.seed()
+    value = _generator().seed()
     if cuda := _cuda():
         cuda.manual_seed_all(value)
     return value
@@ -51,7 +56,7 @@ def seed():
 
 def initial_seed():
     """The seed that the CPU's stream started from."""
-    return default_generator.initial_seed()
+    return _generator().initial_seed()
 
 
 @contextmanager

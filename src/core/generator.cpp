@@ -131,14 +131,20 @@ Ref<Generator> Generator::clone() {
   return copy;
 }
 
-Generator& default_generator() {
+Generator& process_generator() {
   // Never destroyed, and its lock survives a fork while another thread draws.
   static Generator& instance = *[] {
-    pthread_atfork([] { default_generator().mutex().lock(); }, [] { default_generator().mutex().unlock(); },
-                   [] { default_generator().mutex().unlock(); });
+    pthread_atfork([] { process_generator().mutex().lock(); }, [] { process_generator().mutex().unlock(); },
+                   [] { process_generator().mutex().unlock(); });
     return new Generator;
   }();
   return instance;
 }
+
+static thread_local Ref<Generator> own_generator;
+
+void set_thread_generator(Ref<Generator> generator) { own_generator = std::move(generator); }
+
+Generator& default_generator() { return own_generator ? *own_generator : process_generator(); }
 
 }  // namespace rushlight

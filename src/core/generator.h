@@ -78,6 +78,10 @@ class Generator final : public RefCounted {
   std::mutex mutex_;
 };
 
+// The one that all threads share which have none of their own.
+Generator& process_generator();
+// From now on the calling thread draws from this one by default; null for the shared one.
+void set_thread_generator(Ref<Generator> generator);
 Generator& default_generator();
 // What an operator got as its generator= argument, or the default one.
 inline Generator& generator_or_default(Generator* g) { return g ? *g : default_generator(); }

@@ -131,9 +131,33 @@ PyTypeObject GeneratorType = {
     .tp_new = generator_new,
 };
 
+static PyObject* thread_generator(PyObject*, PyObject*) {
+  return guard([]() -> PyObject* {
+    Generator& current = default_generator();
+    if (&current == &process_generator()) Py_RETURN_NONE;
+    return wrap_generator(Ref<Generator>::share(&current));
+  });
+}
+
+static PyObject* use_generator(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    if (o != Py_None && !PyObject_TypeCheck(o, &GeneratorType))
+      throw_python(PyExc_TypeError, "_use_generator expects a Generator or None, but got " + type_name(o));
+    set_thread_generator(o == Py_None ? Ref<Generator>() : Ref<Generator>::share(generator_of(o)));
+    Py_RETURN_NONE;
+  });
+}
+
+static PyMethodDef functions[] = {{"_thread_generator", thread_generator, METH_NOARGS,
+                                   "The generator of this thread alone, if it has one."},
+                                  {"_use_generator", use_generator, METH_O,
+                                   "Gives this thread a default generator of its own; None: none."},
+                                  {}};
+
 void init_generator(PyObject* module) {
   add_type(module, "Generator", &GeneratorType);
-  PyRef shared(wrap_generator(Ref<Generator>::share(&default_generator())));
+  check(PyModule_AddFunctions(module, functions));
+  PyRef shared(wrap_generator(Ref<Generator>::share(&process_generator())));
   check(PyModule_AddObjectRef(module, "default_generator", shared.get()));
 }
 

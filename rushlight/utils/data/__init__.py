@@ -40,6 +40,8 @@ _PIPES = {
 def __getattr__(name):
     import importlib
 
+    if name in ("PackedDict", "PackedList", "pack"):
+        return getattr(importlib.import_module("rushlight.utils.data._packing"), name)
     if name in ("datapipes", "graph", "graph_settings"):
         return importlib.import_module(f"rushlight.utils.data.{name}")
     for module, names in _PIPES.items():

@@ -183,17 +183,15 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
-    """Batches that worker processes load ahead of time.
+    """Batches that worker processes, or threads, load ahead of time.
 
-    Batches are numbered as they are asked for; worker processes get the numbers in turn. `_task_info` says
+    Batches are numbered as they are asked for; workers get the numbers in turn. `_task_info` says
     for each number that was asked for and not given out yet which worker has it, and its data once they are
     here.
     """
 
     def __init__(self, loader, resume=None):
         super().__init__(loader, resume)
-        from rushlight.utils.data._utils.processes import Workers, shut_down_at_exit
-
         self._prefetch_factor = loader.prefetch_factor
         self._in_order = loader.in_order
         if self._num_workers <= 0:
@@ -202,17 +200,26 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._epoch = -1
         self._shutdown = False
-        self._group = Workers(
-            loader.multiprocessing_context or _default_context(),
-            self._num_workers,
-            self._worker_setup(loader),
-            self._prefetch_factor * (1 if self._in_order else self._num_workers),
-        )
-        self._workers = self._group.processes
-        self._end = weakref.finalize(self, shut_down_at_exit, self._group)
+        self._worker_method = loader.worker_method
+        self._group = self._start_workers(loader)
+        self._workers = self._group.workers
+        self._end = weakref.finalize(self, self._group.shut_down, _utils.BUSY_GRACE)
         self._answered_state = None
         self._sends_states = False
         self._reset(loader, first_iter=True, resume=resume)
+
+    def _start_workers(self, loader):
+        setup = self._worker_setup(loader)
+        if self._worker_method == "thread":
+            from rushlight.utils.data._utils.threads import Threads
+
+            return Threads(self._num_workers, setup)
+        from rushlight.utils.data._utils.processes import Workers
+
+        setup["dataset"] = loader._packed_dataset(self._dataset)
+        context = loader.multiprocessing_context or _default_context()
+        outstanding = self._prefetch_factor * (1 if self._in_order else self._num_workers)
+        return Workers(context, self._num_workers, setup, outstanding)
 
     def _worker_setup(self, loader):
         init_fn = loader.worker_init_fn
@@ -382,6 +389,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             **super()._state(),
             "given_out": list(self._given_out),
             "next_worker": following[0] if following else 0,
+            "worker_method": self._worker_method,
             "rng": [seeding.to_plain(self._state_of(i)) for i in range(self._num_workers)],
         }
 
@@ -424,6 +432,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._first_worker = state["next_worker"]
         self._given_out = list(state["given_out"])
         skips = [batches * self._samples_per_batch if stream else 0 for batches in self._given_out]
+        if state.get("worker_method", "multiprocessing") != self._worker_method:
+            return skips, [None] * n
         return skips, [seeding.from_plain(rng) for rng in state["rng"]]
 
     # --- the end

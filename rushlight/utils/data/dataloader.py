@@ -51,6 +51,13 @@ class DataLoader:
         collate_fn: merges a list of samples into a batch.
         drop_last: leave out a last batch that is not full.
         generator: where random orders come from.
+        num_workers: how many workers load batches ahead of time, in this process if 0.
+        worker_method: what workers are: "multiprocessing", or "thread" for threads of this process, which
+            start at once and hand batches over as they are, for datasets that spend their time outside of
+            the interpreter (files, decoders, operators). They share the dataset, draw random numbers from
+            `get_worker_info().rng`, and can't be ended while they are busy.
+        pack_dataset: whether lists and dicts in the dataset travel to worker processes as one buffer in
+            shared memory (see `PackedList`): None packs long ones of plain data, True packs all.
     """
 
     __class_getitem__: classmethod = classmethod(GenericAlias)
@@ -76,8 +83,12 @@ class DataLoader:
         persistent_workers=False,
         pin_memory_device="",
         in_order=True,
+        worker_method="multiprocessing",
+        pack_dataset=None,
     ):
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
+        _check_worker_method(worker_method, multiprocessing_context)
+        self.worker_method, self.pack_dataset, self._packing = worker_method, pack_dataset, None
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
@@ -169,8 +180,18 @@ class DataLoader:
             return _SingleProcessDataLoaderIter(self, resume)
         return _MultiProcessingDataLoaderIter(self, resume=resume)
 
+    def _packed_dataset(self, dataset):
+        """What worker processes are to read from in place of the dataset."""
+        if self.pack_dataset is False:
+            return dataset
+        from rushlight.utils.data._packing import Packing
+
+        if self._packing is None:
+            self._packing = Packing(everything=bool(self.pack_dataset))
+        return self._packing.of_dataset(dataset)
+
     def __getstate__(self):
-        return {**self.__dict__, "_current": None}
+        return {**self.__dict__, "_current": None, "_packing": None}
 
     def __iter__(self):
         state, self._loaded_state = self._loaded_state, None
@@ -257,6 +278,13 @@ def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_work
         raise ValueError("prefetch_factor option should be non-negative")
     if persistent_workers and num_workers == 0:
         raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _check_worker_method(method, context):
+    if method not in ("multiprocessing", "thread"):
+        raise ValueError(f"worker_method option should be 'multiprocessing' or 'thread', but got {method!r}")
+    if method == "thread" and context is not None:
+        raise ValueError("multiprocessing_context can't be used with worker_method='thread'")
 
 
 def _wrap_pipe(pipe, shuffle):

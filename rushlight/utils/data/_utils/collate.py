@@ -94,8 +94,11 @@ def collate(batch, *, collate_fn_map=None):
 
 def batch_in_shared_memory(n, sample):
     """Where a worker process puts `n` tensors like the sample, so that the batch needs no copy on its way
-    out; None in the main process, and for tensors that have no such memory."""
-    if get_worker_info() is None or sample.requires_grad or sample.layout != rushlight.strided:
+    out; None in the main process and its threads, and for tensors that have no such memory."""
+    worker = get_worker_info()
+    if worker is None or worker.worker_method == "thread":
+        return None
+    if sample.requires_grad or sample.layout != rushlight.strided:
         return None
     if not sample.is_cpu or not sample.numel():
         return None

@@ -27,7 +27,7 @@ class Workers:
     processes other than the one that started them."""
 
     def __init__(self, context, count, setup, outstanding):
-        self.processes = []
+        self.workers = []
         self.channels = []
         self.failure = None
         self._owner = os.getpid()
@@ -64,7 +64,7 @@ class Workers:
         finally:
             theirs.close()
         _open_ends.add(ours)
-        self.processes.append(process)
+        self.workers.append(process)
         self.channels.append(ours)
         for descriptor in (ours.fileno(), process.sentinel):
             self._poll.register(descriptor, select.POLLIN)
@@ -97,10 +97,10 @@ class Workers:
         self._dead.add(i)
 
     def _ended(self, i):
-        return bool(select.select([self.processes[i].sentinel], [], [], 0)[0])
+        return bool(select.select([self.workers[i].sentinel], [], [], 0)[0])
 
     def _raise_dead(self):
-        dead = [self.processes[i] for i in sorted(self._dead)]
+        dead = [self.workers[i] for i in sorted(self._dead)]
         for process in dead:
             process.join(_TERM_GRACE)
         raise WorkerDied(" ".join(signal_handling.describe_exit(process) for process in dead))
@@ -112,9 +112,9 @@ class Workers:
         for channel in self.channels:
             channel.shut()
         end = time.monotonic() + grace
-        for process in self.processes:
+        for process in self.workers:
             process.join(max(0, end - time.monotonic()))
-        running = [process for process in self.processes if process.is_alive()]
+        running = [process for process in self.workers if process.is_alive()]
         for process in running:
             process.terminate()
         end = time.monotonic() + _TERM_GRACE
@@ -132,8 +132,3 @@ def _warn_of_pickling(method):
         "multiprocessing_context='fork' needs no pickling",
         stacklevel=6,
     )
-
-
-def shut_down_at_exit(workers):
-    """What becomes of workers whose iterator was forgotten, or whose interpreter ends."""
-    workers.shut_down(_utils.BUSY_GRACE)

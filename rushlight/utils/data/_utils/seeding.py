@@ -80,6 +80,39 @@ def seed_all(base_seed, worker_id):
     return seed
 
 
+class WorkerRNG:
+    """The random generators of a worker that is a thread, seeded like those of a worker process."""
+
+    def __init__(self, base_seed, worker_id):
+        self.seed = base_seed + worker_id
+        self.random_generator = random.Random(self.seed)
+        self.torch_generator = rushlight.Generator().manual_seed(self.seed)
+        self._words = _generate_state(base_seed, worker_id)
+        self._numpy = None
+
+    @property
+    def numpy_generator(self):
+        """A ``numpy.random.Generator``; None without NumPy."""
+        if self._numpy is None and importlib.util.find_spec("numpy") is not None:
+            import numpy
+
+            self._numpy = numpy.random.default_rng(self._words)
+        return self._numpy
+
+    def get_state(self):
+        version, words, gauss = self.random_generator.getstate()
+        own = bytes(memoryview(self.torch_generator.get_state().untyped_storage()))
+        numpy_state = None if self._numpy is None else self._numpy.bit_generator.state
+        return own, (version, array("I", words).tobytes(), gauss), numpy_state
+
+    def set_state(self, state):
+        own, (version, words, gauss), numpy_state = from_plain(state)
+        self.torch_generator.set_state(_tensor(own))
+        self.random_generator.setstate((version, tuple(array("I", words)), gauss))
+        if numpy_state is not None:
+            self.numpy_generator.bit_generator.state = numpy_state
+
+
 # --- states: bytes inside a process and between processes, tensors in what programs save
 
 

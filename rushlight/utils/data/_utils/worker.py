@@ -1,9 +1,10 @@
-"""What a loader's worker process does, and what it knows about itself."""
+"""What a loader's worker does, and what it knows about itself."""
 
 import gc
 import os
 import select
 import signal
+import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
@@ -16,12 +17,18 @@ __all__ = ["WorkerInfo", "get_worker_info"]
 
 _CHECK_PARENT_MS = 1000  # where the system cannot tell at once
 
-_worker_info = None
+_worker_info = None  # of a process
+_of_thread = threading.local()  # .info: of a thread
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """Number, count, seed and dataset of a worker."""
+    """Number, count, seed and dataset of a worker.
+
+    Threads have random generators of their own, in `rng`: operators draw from its `torch_generator`
+    by themselves; Python's and NumPy's global generators belong to the whole process, so datasets draw from
+    `rng.random_generator` and `rng.numpy_generator` instead.
+    """
 
     id: int
     num_workers: int
@@ -32,8 +39,8 @@ class WorkerInfo:
 
 
 def get_worker_info():
-    """What a worker process knows about itself (see :class:`WorkerInfo`); None in the main process."""
-    return _worker_info
+    """What a worker process or thread knows about itself (see :class:`WorkerInfo`); None elsewhere."""
+    return getattr(_of_thread, "info", None) or _worker_info
 
 
 # --- messages
@@ -152,14 +159,23 @@ class _Inbox:
             if not self._watchdog.is_alive():
                 raise EOFError
             self._drain()
-        newest = max((m.epoch for m in self._read if isinstance(m, _ResumeIteration)), default=0)
-        while isinstance(self._read[0], _Task) and self._read[0].epoch < newest:
-            self._read.popleft()
-        return self._read.popleft()
+        return _first_wanted(self._read)
+
+
+def _first_wanted(messages):
+    """Takes the first message that is not a task of an epoch which was left already."""
+    newest = max((m.epoch for m in messages if isinstance(m, _ResumeIteration)), default=0)
+    while isinstance(messages[0], _Task) and messages[0].epoch < newest:
+        messages.popleft()
+    return messages.popleft()
 
 
 class _Worker:
-    """Loads batches: one fetcher an epoch, and a short memory of random states for exact resumption."""
+    """Loads batches: one fetcher an epoch, and a short memory of random states for exact resumption.
+
+    `kind` is "process" or "thread"; `generators` gives and takes the state of its random generators."""
+
+    kind, generators = "process", seeding
 
     def __init__(self, setup):
         self.setup = setup
@@ -173,11 +189,7 @@ class _Worker:
 
     def start(self):
         setup = self.setup
-        global _worker_info
-        seed = seeding.seed_all(setup.base_seed, setup.worker_id)
-        _worker_info = WorkerInfo(
-            id=setup.worker_id, num_workers=setup.num_workers, seed=seed, dataset=self.dataset
-        )
+        self.introduce()
         try:
             self._seed_pipes(setup.shared_seed)
             if setup.init_fn is not None:
@@ -185,8 +197,15 @@ class _Worker:
         except Exception:
             self._fail()
 
+    def introduce(self):
+        """Seeds the generators, and lets get_worker_info know."""
+        setup = self.setup
+        global _worker_info
+        seed = seeding.seed_all(setup.base_seed, setup.worker_id)
+        _worker_info = WorkerInfo(setup.worker_id, setup.num_workers, seed, self.dataset)
+
     def _fail(self):
-        self.failure = ExceptionWrapper(where=f"in DataLoader worker process {self.setup.worker_id}")
+        self.failure = ExceptionWrapper(where=f"in DataLoader worker {self.kind} {self.setup.worker_id}")
 
     def _seed_pipes(self, seed):
         """Data pipes draw from generators that all workers seed alike."""
@@ -208,7 +227,7 @@ class _Worker:
             if message.skip:
                 self.fetcher.skip(message.skip)
             if message.rng is not None:
-                seeding.set_state(message.rng)
+                self.generators.set_state(message.rng)
             self._remember(-1)
         except Exception:
             self._fail()
@@ -242,11 +261,11 @@ class _Worker:
     def _wrap(self, error):
         return ExceptionWrapper(
             (type(error), error, error.__traceback__),
-            where=f"in DataLoader worker process {self.setup.worker_id}",
+            where=f"in DataLoader worker {self.kind} {self.setup.worker_id}",
         )
 
     def _remember(self, idx):
-        self.states[idx] = seeding.get_state()
+        self.states[idx] = self.generators.get_state()
         # The loader asks about the batch that it gave out last: what it prefetches was loaded since.
         while len(self.states) > self.setup.prefetch_factor * self.setup.num_workers + 2:
             self.states.popitem(last=False)
@@ -283,6 +302,14 @@ def _worker_loop(setup, channel, inherited):
     _prepare_process()
     worker = _Worker(setup)
     inbox = _Inbox(channel, ManagerWatchdog(setup.parent_pid))
+    try:
+        _serve(worker, inbox, channel)
+    finally:
+        channel.close()
+
+
+def _serve(worker, inbox, channel):
+    """Answers messages until the loader has no more of them."""
     worker.start()
     try:
         while True:
@@ -298,5 +325,3 @@ def _worker_loop(setup, channel, inherited):
             del message
     except EOFError:
         pass
-    finally:
-        channel.close()
