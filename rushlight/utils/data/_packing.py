@@ -109,8 +109,17 @@ class PackedList(Sequence):
     def copy(self):
         return list(self)
 
+    def __reduce__(self):
+        return _rebuild_list, (type(self), self._records)
+
     def __repr__(self):
         return f"PackedList of {len(self)} values"
+
+
+def _rebuild_list(cls, records):
+    packed = cls.__new__(cls)
+    packed._records = records
+    return packed
 
 
 def _plain_key(key):
