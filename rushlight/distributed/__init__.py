@@ -33,6 +33,7 @@ _LAZY = {
     "tensor": "tensor",
     "fsdp": "fsdp",
     "pipelining": "pipelining",
+    "flight_recorder": "flight_recorder",
 }
 
 

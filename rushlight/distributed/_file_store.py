@@ -100,6 +100,9 @@ class FileStore(Store):
     def num_keys(self):
         return len(self._refreshed())
 
+    def clone(self):
+        return FileStore(self.path)
+
     def _wait_seconds(self, keys, seconds):
         poll(lambda: self.check(keys), seconds, keys)
 

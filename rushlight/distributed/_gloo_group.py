@@ -1,14 +1,15 @@
 """Process groups on Gloo: collectives of CPU tensors."""
 
 import ctypes
-import itertools
 import os
-from datetime import timedelta
+from time import time_ns
 
-from .. import Tensor, no_grad, stack, strided, view_as_complex, view_as_real
+from .. import Tensor, frombuffer, no_grad, stack, uint8, view_as_complex, view_as_real
+from . import _recorder
+from ._engine import Engine, milliseconds_of
 from ._errors import DistBackendError
 from ._reduce_op import RedOpType, op_of
-from ._work import MessageWork, Worker, finished
+from ._work import MessageWork
 
 
 def _engine():
@@ -35,15 +36,11 @@ def make_group(store, rank, size, timeout):
         )
     interface = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
     try:
-        return gloo.Group(store, rank, size, "", interface, _milliseconds(timeout))
+        return gloo.Group(store, rank, size, "", interface, milliseconds_of(timeout))
     except RuntimeError as error:
         raise DistBackendError(
             f"gloo: rank {rank} of {size} could not connect to the others: {error}"
         ) from None
-
-
-def _milliseconds(timeout: timedelta) -> int:
-    return max(1, round(timeout.total_seconds() * 1000))
 
 
 def _flat(tensor):
@@ -62,59 +59,27 @@ def _size_in_bytes(tensor):
     return tensor.numel() * tensor.element_size()
 
 
-class GlooGroup:
-    """The collectives of one group; ranks are the group's.
-
-    Every call has a number, the same on all ranks, which keeps calls that run at the same time apart. Calls
-    run on the caller's thread, asynchronous ones on the group's own.
-    """
-
+class GlooGroup(Engine):
     name = "gloo"
 
     def __init__(self, store, rank, size, timeout):
-        self.rank, self.size, self.timeout = rank, size, timeout
+        super().__init__(rank, size, timeout)
         self._group = make_group(store, rank, size, timeout) if size > 1 else None
-        self._numbers = itertools.count(1)
-        self._worker = Worker(f"gloo-{rank}")
 
     def close(self):
-        self._worker.stop()
+        super().close()
         self._group = None
 
-    # --- how a collective is run
+    def _collect(self, body, tag, milliseconds):
+        body(self._group if self.size > 1 else _Alone(), tag, milliseconds)
 
-    def _start(self, what, tensors, body, results, async_op, timeout=None):
-        """Run body(group, tag, milliseconds) now or, when asynchronous, on the group's thread."""
-        number = next(self._numbers)
-        milliseconds = _milliseconds(timeout or self.timeout)
-
-        def run():
-            try:
-                if self.size > 1:
-                    body(self._group, number, milliseconds)
-                else:
-                    body(_Alone(), number, milliseconds)
-            except RuntimeError as error:
-                raise DistBackendError(self._describe(what, number, tensors, error)) from None
-            return results
-
-        for tensor in tensors:
-            if tensor.device.type != "cpu" or tensor.layout is not strided:
-                raise DistBackendError(
-                    f"gloo: {what} takes dense CPU tensors, but got one of layout {tensor.layout} on "
-                    f"{tensor.device}; move it with .cpu()"
-                )
-        if async_op:
-            return self._worker.submit(run)
-        run()
-        return finished(results)
-
-    def _describe(self, what, number, tensors, error):
-        received = ", ".join(f"{str(t.dtype).split('.')[-1]}{list(t.shape)}" for t in tensors[:4])
-        return (
-            f"{what} ({received}; call number {number} of rank {self.rank} of {self.size}): {error}. Another "
-            "rank ended, did not make this call in time, or made another one"
-        )
+    def _exchange_texts(self, text, number, milliseconds):
+        """Every rank's text, of the first 512 bytes."""
+        mine = frombuffer(bytearray(text.encode()[:512].ljust(512)), dtype=uint8)
+        everyones = mine.new_empty((self.size, 512))
+        tag = (number & 0x3FFF) << 18 | 0xFF
+        self._group.allgather(mine.data_ptr(), everyones.data_ptr(), 512, tag, milliseconds)
+        return [bytes(row.tolist()).decode(errors="replace").rstrip() for row in everyones]
 
     # --- reductions
 
@@ -126,7 +91,7 @@ class GlooGroup:
                 if tensor.numel() == 0:
                     continue
                 flat = _flat(tensor)
-                group.allreduce(*_reduced(flat, operation), (tag << 8) + index, milliseconds)
+                group.allreduce(*_reduced(flat, operation), (tag << 8) + (index & 0xFF), milliseconds)
                 self._finish_reduction(flat, tensor, operation)
 
         return self._start("all_reduce", tensors, body, tensors, async_op)
@@ -253,33 +218,41 @@ class GlooGroup:
 
     def send(self, tensor, destination, tag):
         flat = tensor.detach().contiguous()
+        message = self._group.send(flat.data_ptr(), _size_in_bytes(flat), destination, tag)
 
-        def move(timeout):
-            self._moving("send", flat, lambda: message.wait_sent(_milliseconds(timeout or self.timeout)))
+        def move(milliseconds):
+            message.wait_sent(milliseconds)
             return self.rank
 
-        message = self._group.send(flat.data_ptr(), _size_in_bytes(flat), destination, tag)
-        return MessageWork(move, [flat])
+        return self._message("send", flat, destination, move, [flat])
 
     def receive(self, tensor, source, tag):
         """`source` -1: from whoever sends first."""
         flat = tensor.detach().contiguous()
+        message = self._group.receive(flat.data_ptr(), _size_in_bytes(flat), source, tag)
 
-        def move(timeout):
-            milliseconds = _milliseconds(timeout or self.timeout)
-            rank = self._moving("recv", flat, lambda: message.wait_received(milliseconds))
+        def move(milliseconds):
+            rank = message.wait_received(milliseconds)
             if flat.data_ptr() != tensor.data_ptr():
                 tensor.detach().copy_(flat)
             return rank
 
-        message = self._group.receive(flat.data_ptr(), _size_in_bytes(flat), source, tag)
-        return MessageWork(move, [tensor])
+        return self._message("recv", flat, source, move, [tensor])
 
-    def _moving(self, what, tensor, wait):
-        try:
-            return wait()
-        except RuntimeError as error:
-            raise DistBackendError(self._describe(what, "-", [tensor], error)) from None
+    def _message(self, what, tensor, peer, move, results):
+        limit = milliseconds_of(self.timeout)
+        entry = _recorder.begin(self.group_name, None, what, [tensor], limit, peer)
+        entry[_recorder.STARTED] = entry[_recorder.CREATED]
+
+        def wait(timeout):
+            try:
+                rank = move(milliseconds_of(timeout or self.timeout))
+            except RuntimeError as error:
+                raise DistBackendError(self._failed(entry, error)) from None
+            entry[_recorder.ENDED] = time_ns()
+            return rank
+
+        return MessageWork(wait, results)
 
 
 def _reduced(flat: Tensor, operation):

@@ -14,6 +14,7 @@ from ._process_group import (
     _rank_not_in_group,
     _world,
 )
+from ._watch import Watch
 from .constants import default_pg_timeout
 from .elastic.multiprocessing.errors import record_uncaught_exceptions
 from .rendezvous import rendezvous
@@ -92,6 +93,9 @@ def init_process_group(
     group = ProcessGroup(name, range(world_size), rank, backend, keys, timeout, "default_pg")
     group._root_store = store
     _world.default_pg = _world.groups[name] = group
+    if world_size > 1:
+        _world.watch = Watch(PrefixStore(f"watch/{name}", store), rank, world_size)
+    group.watch_with(_world.watch)
 
 
 def destroy_process_group(group=None):
@@ -104,6 +108,9 @@ def destroy_process_group(group=None):
     if _world.groups.get(target.group_name) is not target:
         raise ValueError("Invalid process group specified or has been destroyed.")
     leaving = list(_world.groups.values()) if target is _world.default_pg else [target]
+    if target is _world.default_pg and _world.watch is not None:
+        _world.watch.close()
+        _world.watch = None
     for member in reversed(leaving):
         member.engine.close()
         _world.forget(member)
@@ -215,6 +222,7 @@ def new_group(
     group = ProcessGroup(
         name, members, default.rank(), backend or default._backend_name, keys, timeout, group_desc
     )
+    group.watch_with(_world.watch)
     _world.groups[name] = group
     return group
 

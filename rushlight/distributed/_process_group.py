@@ -2,6 +2,8 @@
 
 import warnings
 
+from . import _recorder
+from ._engine import Engine
 from ._errors import DistBackendError
 from ._gloo_group import GlooGroup, is_gloo_available
 
@@ -101,6 +103,15 @@ class ProcessGroup:
         self._store = self._root_store = store
         self._timeout = timeout
         self.engine = _make_engine(self._backend_name, store, self._rank, len(self._ranks), timeout)
+        _recorder.groups[name] = (self.group_desc, self._ranks)
+
+    def watch_with(self, watch):
+        """Let failing calls tell what the other ranks are doing."""
+        if watch is not None and isinstance(self.engine, Engine):
+            watch.add_group(self.group_name, self._ranks)
+            self.engine.watch_with(watch, self.group_name)
+        elif isinstance(self.engine, Engine):
+            self.engine.group_name = self.group_name
 
     def rank(self):
         return self._rank
@@ -163,6 +174,7 @@ class World:
 
     def __init__(self):
         self.default_pg = None
+        self.watch = None  # the thread that tells others where this process is
         self.groups = {}  # by name
         self.made = 0  # ever: the same number on all ranks names a new group
 

@@ -318,6 +318,13 @@ class TCPStore(Store):
     def _wait_seconds(self, keys, seconds):
         self._ask(_wait, _number(seconds), *(key.encode() for key in keys), seconds=seconds)
 
+    def _disconnect(self):
+        """Ends what another thread awaits with this handle."""
+        try:
+            self._connection.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
     def clone(self):
         """A connection of its own, so that a blocking `get` here does not hold up the other."""
         return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)

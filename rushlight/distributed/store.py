@@ -225,6 +225,11 @@ class PrefixStore(Store):
     def clone(self):
         return PrefixStore(self.prefix, self.underlying_store.clone())
 
+    def __getattr__(self, name):
+        if name == "_disconnect":  # only stores with a connection have it
+            return self.underlying_store._disconnect
+        raise AttributeError(name)
+
 
 def poll(ready, seconds, keys, interval=0.01):
     """Ask until `ready()`; raises DistStoreError when the time is over."""

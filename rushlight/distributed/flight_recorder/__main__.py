@@ -1,0 +1,3 @@
+from ._timeline import main
+
+main()
