@@ -122,19 +122,25 @@ for _name in _HOME_OF:
     globals().pop(_name, None)
 
 
+def _no_attribute(name):
+    """The error, of which Python makes `Did you mean: ...?`."""
+    package = _importlib.import_module(__name__)
+    return AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=package)
+
+
 def __getattr__(name):
     if name == "torch":  # programs say torch.torch, which PyTorch has by the way its modules import it
         return _importlib.import_module("rushlight")
     home = _HOME_OF.get(name)
     if home is None and name not in _SUBMODULES:
-        raise AttributeError(f"module 'torch' has no attribute {name!r}")
+        raise _no_attribute(name)
     path = f"rushlight.{home or name}"
     try:
         value = _importlib.import_module(path)
     except ModuleNotFoundError as error:
         if not path.startswith(error.name or "?"):
             raise
-        raise AttributeError(f"module 'torch' has no attribute {name!r}") from None
+        raise _no_attribute(name) from None
     if home is not None:
         value = getattr(value, name)
     globals()[name] = value

@@ -4,6 +4,7 @@ import functools
 
 import rushlight
 from rushlight import _C
+from rushlight._advice import advised
 from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
 
 __all__ = ["Tensor"]
@@ -73,10 +74,13 @@ class Tensor(_C.TensorBase):
         if _has_torch_function_unary(self):
             return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
         if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol "
-                "at the moment. If you were attempting to deepcopy a module, this may be because of a "
-                "torch.nn.utils.weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001"
+            raise advised(
+                RuntimeError(
+                    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                    "protocol at the moment. If you were attempting to deepcopy a module, this may be "
+                    "because of a torch.nn.utils.weight_norm usage, see "
+                    "https://github.com/pytorch/pytorch/pull/103001"
+                )
             )
         if id(self) in memo:
             return memo[id(self)]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import rushlight
 from rushlight import _utils
+from rushlight._advice import advised
 from rushlight._load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization_settings import (
     LoadEndianness,
@@ -420,7 +421,8 @@ def _unpickle(unpickler, name):
         if not unpickler.weights_only and not isinstance(e, (EOFError, IndexError, KeyError, ValueError)):
             raise
         what = f"{type(e).__name__}: {e}".rstrip(": ")
-        raise pickle.UnpicklingError(f"load: {name} is not a valid pickle, or is damaged ({what})") from e
+        text = f"load: {name} is not a valid pickle, or is damaged ({what})"
+        raise advised(pickle.UnpicklingError(text)) from e
 
 
 def _load_zip(file, name, restore, make, mmap, map_location):

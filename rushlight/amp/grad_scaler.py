@@ -7,6 +7,7 @@ import warnings
 from collections import abc, defaultdict
 
 import rushlight
+from rushlight._advice import advised
 
 __all__ = ["GradScaler", "OptState"]
 
@@ -156,7 +157,7 @@ class GradScaler:
         self._check_scale_growth_tracker("step")
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
-            raise RuntimeError("step() has already been called since the last update().")
+            raise advised(RuntimeError("step() has already been called since the last update()."))
         if getattr(optimizer, "_step_supports_amp_scaling", False):
             result = self._step_that_unscales(optimizer, state, args, kwargs)
         else:

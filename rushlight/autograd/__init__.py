@@ -5,6 +5,7 @@ from importlib import import_module
 
 import rushlight
 from rushlight import _C
+from rushlight._advice import advised
 from rushlight.autograd.grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
@@ -94,13 +95,15 @@ def _make_grads(outputs, grads):
 def _make_grad(i, out, grad):
     if isinstance(out, tuple):  # a gradient edge: only its node knows the shape
         if grad is None:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
         return grad
     if isinstance(grad, rushlight.Tensor):
         if grad.shape != out.shape:
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has a "
-                f"shape of {out.shape}."
+            raise advised(
+                RuntimeError(
+                    f"Mismatch in shape: grad_output[{i}] has a shape of {grad.shape} and output[{i}] has "
+                    f"a shape of {out.shape}."
+                )
             )
         if out.dtype.is_complex != grad.dtype.is_complex:
             raise RuntimeError(
@@ -114,7 +117,7 @@ def _make_grad(i, out, grad):
     if not out.requires_grad:
         return None
     if out.numel() != 1:
-        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
     if not out.dtype.is_floating_point:
         raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
     return rushlight.ones_like(out, memory_format=rushlight.preserve_format)

@@ -4,6 +4,7 @@ import warnings
 from typing import ClassVar
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.distributions import constraints
 from rushlight.distributions.utils import lazy_property
 
@@ -58,12 +59,12 @@ class Distribution:
                 continue  # checking it would compute it
             value = getattr(self, name)
             if not constraint.check(value).all():
-                raise ValueError(
-                    f"Expected parameter {name} "
-                    f"({type(value).__name__} of shape {tuple(value.shape)}) "
-                    f"of distribution {self!r} "
-                    f"to satisfy the constraint {constraint!r}, "
-                    f"but found invalid values:\n{value}"
+                raise advised(
+                    ValueError(
+                        f"Expected parameter {name} ({type(value).__name__} of shape {tuple(value.shape)}) "
+                        f"of distribution {self!r} to satisfy the constraint {constraint!r}, but found "
+                        f"invalid values:\n{value}"
+                    )
                 )
 
     def expand(self, batch_shape, _instance=None):

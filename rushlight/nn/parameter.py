@@ -4,6 +4,7 @@ from collections import OrderedDict
 
 import rushlight as torch
 from rushlight import _C, Tensor
+from rushlight._advice import advised
 
 __all__ = [
     "Parameter",
@@ -133,12 +134,13 @@ class UninitializedTensorMixin:
         allowed = func.__name__ in cls._allowed_methods or type(func).__name__ == "method-wrapper"
         if allowed:
             return super().__torch_function__(func, types, args, kwargs or {})
-        raise ValueError(
-            f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
-            "`LazyModule` or explicitly manipulating `torch.nn.parameter.UninitializedParameter` objects. "
-            "When using "
-            "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
-            "functions"
+        raise advised(
+            ValueError(
+                f"Attempted to use an uninitialized parameter in {func}. This error happens when you are "
+                "using a `LazyModule` or explicitly manipulating "
+                "`torch.nn.parameter.UninitializedParameter` objects. When using LazyModules Call "
+                "`forward` with a dummy batch to initialize the parameters before calling torch functions"
+            )
         )
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+from rushlight._advice import advised
 from rushlight.optim._schedule_base import (
     LRScheduler,
     _check_optimizer,
@@ -268,7 +269,7 @@ def _total_steps(total_steps, epochs, steps_per_epoch):
     elif epochs is not None and steps_per_epoch is not None:
         given = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
     else:
-        raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        raise advised(ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)"))
     for name, value in given.items():
         if value <= 0 or not isinstance(value, int):
             raise ValueError(f"Expected positive integer {name}, but got {value}")

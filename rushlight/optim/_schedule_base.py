@@ -4,6 +4,7 @@ import weakref
 from functools import wraps
 
 import rushlight
+from rushlight._advice import advised
 from rushlight.optim.optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -35,7 +36,7 @@ def _set_lr(group, value, key="lr"):
 
 def _check_optimizer(optimizer):
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        raise advised(TypeError(f"{type(optimizer).__name__} is not an Optimizer"))
 
 
 def _per_group(name, value, optimizer):

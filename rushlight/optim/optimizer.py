@@ -8,6 +8,7 @@ from functools import wraps
 from itertools import chain
 
 import rushlight
+from rushlight._advice import advised
 from rushlight.optim._shared import (  # noqa: F401
     ParamsT,
     StateDict,
@@ -127,15 +128,17 @@ class Optimizer:
         self.defaults = defaults
         self._make_hook_tables()
         if isinstance(params, rushlight.Tensor):
-            raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                + rushlight.typename(params)
+            raise advised(
+                TypeError(
+                    "params argument given to the optimizer should be an iterable of Tensors or "
+                    "dicts, but got " + rushlight.typename(params)
+                )
             )
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise advised(ValueError("optimizer got an empty parameter list"))
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -261,7 +264,7 @@ class Optimizer:
                 state_dict = replaced
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
-            raise ValueError("loaded state dict has a different number of parameter groups")
+            raise advised(ValueError("loaded state dict has a different number of parameter groups"))
         if any(len(g["params"]) != len(s["params"]) for g, s in zip(groups, saved)):
             raise ValueError(
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's "
@@ -346,7 +349,7 @@ class Optimizer:
             )
         known = {id(p) for group in self.param_groups for p in group["params"]}
         if any(id(p) in known for p in params):
-            raise ValueError("some parameters appear in more than one parameter group")
+            raise advised(ValueError("some parameters appear in more than one parameter group"))
         self.param_groups.append(param_group)
 
     def _set_params(self, group, params):
@@ -378,11 +381,14 @@ class Optimizer:
     def _check_params(self, params):
         for p in params:
             if not isinstance(p, rushlight.Tensor):
-                raise TypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {rushlight.typename(p)}"
+                raise advised(
+                    TypeError(
+                        "optimizer can only optimize Tensors, but one of the params is "
+                        f"{rushlight.typename(p)}"
+                    )
                 )
             if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise advised(ValueError("can't optimize a non-leaf Tensor"))
 
 
 class _PerParameter(Optimizer):
@@ -462,7 +468,7 @@ def _zeros(p):
 
 def _check_range(name, value, valid):
     if not valid:
-        raise ValueError(f"Invalid {name}: {value}")
+        raise advised(ValueError(f"Invalid {name}: {value}"))
 
 
 def _check_learning_rate(lr):

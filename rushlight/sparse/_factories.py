@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C
+from rushlight._advice import advised
 
 _unsafe_coo = _C._VariableFunctions._sparse_coo_tensor_unsafe
 
@@ -155,6 +156,8 @@ def _check_coo(indices, values, size):
         if least < 0:
             raise RuntimeError(f"found negative index {least} for dim {dim}")
         if most >= length:
-            raise RuntimeError(
-                f"size is inconsistent with indices: for dim {dim}, size is {length} but found index {most}"
+            raise advised(
+                RuntimeError(
+                    f"size is inconsistent with indices: for dim {dim}, size is {length} but found index {most}"
+                )
             )

@@ -3,7 +3,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "dispatch/op.h"
+#include "python/call_note.h"
 #include "python/python.h"
 
 namespace rushlight::python {
@@ -74,8 +74,12 @@ void set_error_from_exception() noexcept {
     throw;
   } catch (PythonError& e) {
     e.restore();
+  } catch (const ErrorInCall& e) {
+    PyErr_SetString(exception_type(e.kind()), e.what());
+    add_notes(e.call());
   } catch (const Error& e) {
     PyErr_SetString(exception_type(e.kind()), e.what());
+    add_notes({});
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "out of memory");
   } catch (const std::length_error& e) {
@@ -89,6 +93,7 @@ void set_error_from_exception() noexcept {
 
 void throw_python(PyObject* type, const std::string& message) {
   PyErr_SetString(type, message.c_str());
+  add_notes({});
   throw PythonError();
 }
 

@@ -1,6 +1,7 @@
 // x[index] and x[index] = value: basic indices become one view, tensors and lists go to the index operators.
 #include "ops/copy.h"
 #include "ops/view.h"
+#include "python/call_note.h"
 #include "python/factory.h"
 #include "python/types.h"
 
@@ -366,6 +367,7 @@ static Py_ssize_t tensor_length(PyObject* self) {
   }
   if (t.dim() == 0) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    add_notes({});
     return -1;
   }
   return t->sizes[0];

@@ -64,6 +64,15 @@ static PyObject* read_registered(PyObject* self, PyObject* name, PyObject* found
   return PyObject_CallFunctionObjArgs(hook.get(), self, name, found, nullptr);
 }
 
+// With the name and the object Python makes `Did you mean: ...?` of it.
+static void set_no_attribute(PyObject* self, PyObject* name) {
+  PyRef text(PyUnicode_FromFormat("'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name));
+  PyRef args(text ? PyTuple_Pack(1, text.get()) : nullptr);
+  PyRef keywords(args ? Py_BuildValue("{sOsO}", "name", name, "obj", self) : nullptr);
+  PyRef error(keywords ? PyObject_Call(PyExc_AttributeError, args.get(), keywords.get()) : nullptr);
+  if (error) PyErr_SetObject(PyExc_AttributeError, error.get());
+}
+
 static bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 
 static PyObject* module_getattro(PyObject* self, PyObject* name) {
@@ -74,16 +83,14 @@ static PyObject* module_getattro(PyObject* self, PyObject* name) {
     if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
   if (in_type) return PyObject_GenericGetAttr(self, name);
   if (PyObject* found = find_registered(dict, name)) return read_registered(self, name, found);
-  if (!PyErr_Occurred())
-    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
 }
 
 // What subclasses call as super().__getattr__(name).
 static PyObject* m_getattr(PyObject* self, PyObject* name) {
   if (PyObject* found = find_registered(dict_of(self), name)) return read_registered(self, name, found);
-  if (!PyErr_Occurred())
-    PyErr_Format(PyExc_AttributeError, "'%.100s' object has no attribute '%U'", Py_TYPE(self)->tp_name, name);
+  if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
 }
 

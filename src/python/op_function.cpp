@@ -7,6 +7,7 @@
 
 #include "autograd/meta.h"
 #include "dispatch/table.h"
+#include "python/call_note.h"
 #include "python/package_name.h"
 
 namespace rushlight::python {
@@ -63,7 +64,7 @@ static void store_list(const Op& op, const std::vector<Tensor>& results, PyObjec
   }
 }
 
-PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
+static PyObject* run(const SignatureSpec& spec, Arguments& a) {
   const Op& op = spec.op;
   Results results;
   const Tensor* out = nullptr;
@@ -87,6 +88,14 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
   }
   if (a.requires_grad) set_requires_grad(results.tensors[0], true);
   return wrap_results(op, results);
+}
+
+PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
+  try {
+    return run(spec, a);
+  } catch (const Error& e) {
+    throw ErrorInCall(e, describe_call(spec.op, a.values(), spec.inplace));
+  }
 }
 
 // --- overloads

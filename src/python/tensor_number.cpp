@@ -2,6 +2,7 @@
 // (subclasses, odd types, modes) takes the operator callable's way.
 #include <bit>
 
+#include "python/call_note.h"
 #include "python/factory.h"
 #include "python/op_function.h"
 
@@ -103,7 +104,7 @@ static Tensor call_gate(const BinarySlot& slot, const Tensor& a, const Tensor& b
                                                          : call_typed(slot, a, b);
 }
 
-static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+static PyObject* run_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
   if (is_small(a) && is_small(b)) return wrap(call_gate(slot, a, b, inplace));
   Tensor result;
   {
@@ -111,6 +112,15 @@ static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor
     result = call_gate(slot, a, b, inplace);
   }
   return wrap(std::move(result));
+}
+
+static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+  try {
+    return run_fast(slot, a, b, inplace);
+  } catch (const Error& e) {
+    const Value values[4] = {Value(a), Value(b), slot.defaults[0], slot.defaults[1]};
+    throw ErrorInCall(e, describe_call(*slot.op, values, inplace));
+  }
 }
 
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.

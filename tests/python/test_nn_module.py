@@ -473,10 +473,10 @@ def test_an_error_tells_the_path_of_its_module():
     net.layers[1].mlp[2] = nn.Linear(5, 4)
     with pytest.raises(RuntimeError) as caught:
         net(rushlight.tensor([[1]]))
-    assert caught.value.__notes__ == ["in module layers.1.mlp.2 (Linear)"]
+    assert caught.value.__notes__[-1] == "in module layers.1.mlp.2 (Linear)"
     with pytest.raises(RuntimeError) as caught:
         nn.Linear(2, 3)(rushlight.zeros(1, 3))
-    assert caught.value.__notes__ == ["in module Linear"]
+    assert caught.value.__notes__[-1] == "in module Linear"
 
 
 def test_lazy_modules_take_their_sizes_from_the_first_input():

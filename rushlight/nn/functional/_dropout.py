@@ -3,11 +3,12 @@
 import warnings
 
 import rushlight as torch
+from rushlight._advice import advised
 
 
 def _check_probability(p):
     if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise advised(ValueError(f"dropout probability has to be between 0 and 1, but got {p}"))
 
 
 def dropout(input, p=0.5, training=True, inplace=False):

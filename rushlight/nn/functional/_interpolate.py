@@ -4,6 +4,7 @@ import math
 import warnings
 
 from rushlight import _C
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 
 _SMOOTH = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
@@ -86,7 +87,7 @@ def _output_size(input, n, size, scale_factor):
             )
         return list(size), None
     if scale_factor is None:
-        raise ValueError("either size or scale_factor should be defined")
+        raise advised(ValueError("either size or scale_factor should be defined"))
     if isinstance(scale_factor, (list, tuple)):
         if len(scale_factor) != n:
             raise ValueError(

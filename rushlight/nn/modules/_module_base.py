@@ -1,6 +1,7 @@
 """The two hot paths of every module: calling it, and looking up what it registered."""
 
 from rushlight import _C
+from rushlight._advice import add_notes
 
 from ._hooks import (
     _global_backward_hooks,
@@ -12,6 +13,7 @@ from ._hooks import (
 
 def _note_module_path(module, error):
     """Keep on error a note that says which module it left first; each caller above adds its child's name."""
+    add_notes(error)
     trail = getattr(error, "_module_trail", None)
     notes = error.__dict__.setdefault("__notes__", [])
     if trail is None:

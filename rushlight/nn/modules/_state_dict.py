@@ -5,6 +5,7 @@ import warnings
 from collections import OrderedDict, namedtuple
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight._C import _write_state_dict
 from rushlight.nn.parameter import Parameter, is_lazy
 
@@ -202,7 +203,7 @@ class StateDictMixin:
         from collections.abc import Mapping
 
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+            raise advised(TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."))
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
@@ -238,7 +239,9 @@ class StateDictMixin:
                     listed = ", ".join(f'"{k}"' for k in keys)
                     error_msgs.insert(0, f"{kind} key(s) in state_dict: {listed}. ")
         if error_msgs:
-            raise RuntimeError(
-                f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(error_msgs)
+            raise advised(
+                RuntimeError(
+                    f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(error_msgs)
+                )
             )
         return _IncompatibleKeys(missing_keys, unexpected_keys)

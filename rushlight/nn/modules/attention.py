@@ -1,6 +1,7 @@
 """Multi-head attention as a module."""
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
 from rushlight.nn.parameter import Parameter
@@ -45,7 +46,7 @@ class MultiheadAttention(Module):
         self.batch_first = batch_first
         self.head_dim = embed_dim // num_heads
         if self.head_dim * num_heads != embed_dim:
-            raise AssertionError("embed_dim must be divisible by num_heads")
+            raise advised(AssertionError("embed_dim must be divisible by num_heads"))
 
         def parameter(*shape):
             return Parameter(torch.empty(shape, device=device, dtype=dtype))

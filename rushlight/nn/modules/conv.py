@@ -3,6 +3,7 @@
 import math
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter, UninitializedParameter
@@ -45,9 +46,9 @@ class _ConvNd(Module):
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:
-            raise ValueError("in_channels must be divisible by groups")
+            raise advised(ValueError("in_channels must be divisible by groups"))
         if out_channels % groups != 0:
-            raise ValueError("out_channels must be divisible by groups")
+            raise advised(ValueError("out_channels must be divisible by groups"))
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
@@ -468,7 +469,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
         with torch.no_grad():
             self.in_channels = self._get_in_channels(input)
             if self.in_channels % self.groups != 0:
-                raise ValueError("in_channels must be divisible by groups")
+                raise advised(ValueError("in_channels must be divisible by groups"))
             if self.transposed:
                 channels = (self.in_channels, self.out_channels // self.groups)
             else:

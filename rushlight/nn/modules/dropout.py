@@ -1,5 +1,6 @@
 """Random zeroing of elements or whole channels in training."""
 
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -13,7 +14,7 @@ class _DropoutNd(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+            raise advised(ValueError(f"dropout probability has to be between 0 and 1, but got {p}"))
         self.p = p
         self.inplace = inplace
 

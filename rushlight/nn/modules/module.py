@@ -5,6 +5,7 @@ from collections import OrderedDict
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._advice import advised
 from rushlight._C import _collect_members, _set_module_class
 from rushlight.nn.parameter import Buffer, Parameter
 
@@ -146,22 +147,25 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def register_parameter(self, name, param):
         """Add a parameter, or None to keep the name free for one."""
         if "_parameters" not in self.__dict__:
-            raise AttributeError("cannot assign parameter before Module.__init__() call")
+            raise advised(AttributeError("cannot assign parameter before Module.__init__() call"))
         if not isinstance(name, str):
             raise TypeError(f"parameter name should be a string. Got {_typename(name)}")
         self._check_name("parameter", name, self._parameters)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(
-                    f"cannot assign '{_typename(param)}' object to parameter '{name}' "
-                    "(torch.nn.Parameter or None required)"
+                raise advised(
+                    TypeError(
+                        f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                        "(torch.nn.Parameter or None required)"
+                    )
                 )
             if param.grad_fn is not None:
-                raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
-                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
-                    "the "
-                    "forward() method."
+                raise advised(
+                    ValueError(
+                        f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be "
+                        f"created explicitly. To express '{name}' as a function of another Tensor, compute "
+                        "the value in the forward() method."
+                    )
                 )
             param = registered(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
@@ -169,7 +173,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def register_buffer(self, name, tensor, persistent=True):
         """Add a tensor that is state but no parameter; a non-persistent one stays out of the state_dict."""
         if "_buffers" not in self.__dict__:
-            raise AttributeError("cannot assign buffer before Module.__init__() call")
+            raise advised(AttributeError("cannot assign buffer before Module.__init__() call"))
         if not isinstance(name, str):
             raise TypeError(f"buffer name should be a string. Got {_typename(name)}")
         self._check_name("buffer", name, self._buffers)
@@ -187,7 +191,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def add_module(self, name, module):
         """Add a child module under name."""
         if not isinstance(module, Module) and module is not None:
-            raise TypeError(f"{_typename(module)} is not a Module subclass")
+            raise advised(TypeError(f"{_typename(module)} is not a Module subclass"))
         if not isinstance(name, str):
             raise TypeError(f"module name should be a string. Got {_typename(name)}")
         if name not in self._modules and hasattr(self, name):
@@ -217,7 +221,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
             self._set_tensor(name, value)
         elif isinstance(value, Module):
             if own.get("_modules") is None:
-                raise AttributeError("cannot assign module before Module.__init__() call")
+                raise advised(AttributeError("cannot assign module before Module.__init__() call"))
             self._remove_elsewhere(name, "_modules")
             own["_modules"][name] = registered(_global_module_registration_hooks, self, name, value)
         elif "_modules" in own and name not in own:
@@ -229,12 +233,12 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         own = self.__dict__
         if isinstance(value, Parameter):
             if own.get("_parameters") is None:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
+                raise advised(AttributeError("cannot assign parameters before Module.__init__() call"))
             self._remove_elsewhere(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Buffer):
             if own.get("_buffers") is None:
-                raise AttributeError("cannot assign buffer before Module.__init__() call")
+                raise advised(AttributeError("cannot assign buffer before Module.__init__() call"))
             self._remove_elsewhere(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif "_modules" in own:
@@ -246,9 +250,11 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         """Assign neither a parameter nor a module: a registered name takes only what its kind allows."""
         if name in self._parameters:
             if value is not None:
-                raise TypeError(
-                    f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or None "
-                    "expected)"
+                raise advised(
+                    TypeError(
+                        f"cannot assign '{_typename(value)}' as parameter '{name}' (torch.nn.Parameter or "
+                        "None expected)"
+                    )
                 )
             self.register_parameter(name, None)
         elif name in self._modules:
@@ -302,7 +308,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         module = self
         for name in path.split(".") if path else ():
             if not hasattr(module, name):
-                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+                raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
             module = getattr(module, name)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{name}` is not an nn.Module")
@@ -317,7 +323,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         path, _, name = target.rpartition(".")
         module = self._resolve(path)
         if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
         param = getattr(module, name)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
@@ -328,7 +334,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         path, _, name = target.rpartition(".")
         module = self._resolve(path)
         if not hasattr(module, name):
-            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(module, name)
@@ -342,7 +348,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         path, _, name = target.rpartition(".")
         parent = self._resolve(path)
         if strict and not hasattr(parent, name):
-            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+            raise advised(AttributeError(f"{parent._get_name()} has no attribute `{name}`"))
         if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)

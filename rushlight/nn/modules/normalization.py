@@ -3,6 +3,7 @@
 import numbers
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
@@ -101,7 +102,9 @@ class GroupNorm(Module):
     ):
         super().__init__()
         if num_channels % num_groups != 0:
-            raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+            raise advised(
+                ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
+            )
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps

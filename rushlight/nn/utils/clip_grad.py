@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight._advice import advised
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -39,11 +40,12 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
             norms = [torch.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
         total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
         if error_if_nonfinite and not bool(torch.isfinite(total)):
-            raise RuntimeError(
-                f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it "
-                "cannot be "
-                "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-                "`error_if_nonfinite=False`"
+            raise advised(
+                RuntimeError(
+                    f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
+                    "so it cannot be clipped. To disable this error and scale the gradients by the "
+                    "non-finite norm anyway, set `error_if_nonfinite=False`"
+                )
             )
         return total
 

@@ -3,6 +3,7 @@
 import weakref
 from types import GenericAlias
 
+from rushlight._advice import advised
 from rushlight.utils.data import _resume
 from rushlight.utils.data._iterators import (
     _BaseDataLoaderIter,  # noqa: F401
@@ -108,7 +109,7 @@ class DataLoader:
         shuffle = bool(shuffle)
 
         if sampler is not None and shuffle:
-            raise ValueError("sampler option is mutually exclusive with shuffle")
+            raise advised(ValueError("sampler option is mutually exclusive with shuffle"))
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
@@ -264,8 +265,10 @@ class DataLoader:
 
 def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
     if num_workers < 0:
-        raise ValueError(
-            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+        raise advised(
+            ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+            )
         )
     if timeout < 0:
         raise ValueError("timeout option should be non-negative")

@@ -6,6 +6,7 @@ from itertools import accumulate
 from types import GenericAlias
 
 import rushlight
+from rushlight._advice import advised
 
 __all__ = [
     "Dataset",
@@ -50,7 +51,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, *tensors):
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            raise advised(AssertionError("Size mismatch between tensors"))
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -76,7 +77,7 @@ class StackDataset(Dataset):
         parts = self._parts()
         self._length = len(parts[0])
         if any(len(d) != self._length for d in parts):
-            raise ValueError("Size mismatch between datasets")
+            raise advised(ValueError("Size mismatch between datasets"))
 
     def _parts(self):
         return list(self.datasets.values()) if isinstance(self.datasets, dict) else list(self.datasets)
@@ -206,7 +207,7 @@ def random_split(dataset, lengths, generator=None):
                     f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
                 )
     if sum(lengths) != len(dataset):
-        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+        raise advised(ValueError("Sum of input lengths does not equal the length of the input dataset!"))
     if generator is None:
         generator = rushlight.default_generator
     order = rushlight.randperm(sum(lengths), generator=generator).tolist()

@@ -4,6 +4,7 @@ import itertools
 from types import GenericAlias
 
 import rushlight
+from rushlight._advice import advised
 
 __all__ = [
     "BatchSampler",
@@ -140,8 +141,8 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if not _is_positive_int(batch_size):
-            raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
+            raise advised(
+                ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
             )
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
 
 import rushlight
+from rushlight._advice import advised
 from rushlight.utils.data._utils.worker import get_worker_info
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # found in the dtype of arrays that hold no numbers
@@ -89,7 +90,7 @@ def collate(batch, *, collate_fn_map=None):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = [inner(samples) for samples in zip(*batch)]
         return columns if isinstance(elem, tuple) else _like_sequence(elem, columns)
-    raise TypeError(default_collate_err_msg_format.format(kind))
+    raise advised(TypeError(default_collate_err_msg_format.format(kind)))
 
 
 def batch_in_shared_memory(n, sample):

@@ -1,0 +1,50 @@
+"""Notes on errors: the call that failed, and what to do about it.
+
+An error's text stays PyTorch's, since programs match on it. What a reader wants besides goes into notes,
+which tracebacks print below the text: `in linear(input: float32[4, 8], ...)`, `fix: ...`, `in module
+encoder.2 (Linear)`. The ways out are in `_advice.txt`; `docs/errors.md` shows each with a program that fails.
+"""
+
+import os
+
+_read = []
+
+
+def read_advice():
+    """[(words of the text, words of the call or the text, the way out)] as `_advice.txt` has them."""
+    if not _read:
+        with open(os.path.join(os.path.dirname(__file__), "_advice.txt"), encoding="utf-8") as file:
+            lines = [line.rstrip() for line in file if line.strip() and not line.startswith("#")]
+        for head, fix in zip(lines[::2], lines[1::2], strict=True):
+            words, _, where = head.partition(" @ ")
+            _read.append((words, where, fix.strip()))
+    return _read
+
+
+def fix_for(text, call=""):
+    """What to do about an error with that text that left that call; None where nothing is known."""
+    import re
+
+    for words, where, fix in read_advice():
+        if words in text and where in (call or text):
+            return fix.format(*re.findall(r"(?<![a-wyzA-Z_])-?\d+", text), *["..."] * 10)
+    return None
+
+
+def add_notes(error, call=""):
+    """Add to the error's notes, once, the call that failed and the way out."""
+    if "_advised" in error.__dict__:
+        return
+    error._advised = True
+    fix = fix_for(str(error), call)
+    notes = [call] if call else []
+    if fix:
+        notes.append(f"fix: {fix}")
+    if notes:
+        error.__dict__.setdefault("__notes__", []).extend(notes)
+
+
+def advised(error):
+    """The error itself, with what to do about it."""
+    add_notes(error)
+    return error

@@ -1,0 +1,65 @@
+"""The mistakes of docs/errors.md: what the page says of each is what comes of it."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import print_errors  # noqa: E402
+
+CASES = print_errors.cases(print_errors.PAGE.read_text())
+# The text itself, PyTorch's or Python's, says what to do.
+SPEAK_FOR_THEMSELVES = {
+    "A checkpoint with a class of the program's",
+    "A dataset without a length",
+    "A file that is not there",
+    "A missing attribute",
+    "A truncated checkpoint",
+    "A wrong argument name",
+    "An empty file",
+    "An inference tensor in training",
+    "An unknown function",
+    "An unknown keyword",
+    "An unknown method",
+    "LBFGS without a closure",
+    "Minus of booleans",
+    "Negation of booleans",
+    "Negative step",
+    "Read-only NumPy memory that is written to",
+    "Saving a lambda",
+}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 prints no notes")
+@pytest.mark.parametrize(("title", "code", "says"), CASES, ids=[title for title, _, _ in CASES])
+def test_mistake(title, code, says):
+    got = print_errors.run(code)
+    assert print_errors.same(says, got), got
+    assert "fix: " in got or "Warning: " in got or title in SPEAK_FOR_THEMSELVES
+
+
+def test_the_page_has_them_all():
+    assert len(CASES) == print_errors.PAGE.read_text().count("\n### ") >= 150
+
+
+def test_notes_are_there_once():
+    import rushlight as torch
+
+    model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(4, 2)))
+    with pytest.raises(RuntimeError) as caught:
+        model(torch.randn(1, 3))
+    notes = caught.value.__notes__
+    assert [note.split(":")[0] for note in notes] == ["in linear(input", "fix", "in module 0.0 (Linear)"]
+
+
+def test_an_error_of_the_program_keeps_to_itself():
+    import rushlight as torch
+
+    class Fails(torch.nn.Module):
+        def forward(self):
+            raise KeyError("no advice for this")
+
+    with pytest.raises(KeyError) as caught:
+        Fails()()
+    assert caught.value.__notes__ == ["in module Fails"]
