@@ -7,7 +7,7 @@ encoder.2 (Linear)`. The ways out are in `_advice.txt`; `docs/errors.md` shows e
 
 import os
 
-_read = []
+_read: list[tuple[str, str, str]] = []
 
 
 def read_advice():

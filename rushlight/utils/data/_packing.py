@@ -93,7 +93,7 @@ class PackedList(Sequence):
             return NotImplemented
         return len(self) == len(other) and all(a == b for a, b in zip(self, other))
 
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __add__(self, other):
         return list(self) + list(other)
