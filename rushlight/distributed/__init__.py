@@ -34,6 +34,8 @@ _LAZY = {
     "fsdp": "fsdp",
     "pipelining": "pipelining",
     "flight_recorder": "flight_recorder",
+    "rpc": "rpc",
+    "autograd": "autograd",
 }
 
 

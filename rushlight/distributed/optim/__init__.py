@@ -1,5 +1,13 @@
-"""Optimizers whose states are sharded over processes."""
+"""Optimizers whose states are sharded over processes, or that step parameters of several workers."""
 
-from rushlight.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
+from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["ZeroRedundancyOptimizer"]
+__all__ = ["DistributedOptimizer", "ZeroRedundancyOptimizer"]
+
+
+def __getattr__(name):
+    if name == "DistributedOptimizer":
+        from .optimizer import DistributedOptimizer
+
+        return DistributedOptimizer
+    raise AttributeError(f"module 'torch.distributed.optim' has no attribute {name!r}")
