@@ -29,7 +29,7 @@ legacy_contiguous_format = _C.contiguous_format
 
 _SUBMODULES = frozenset(
     """
-        __config__ accelerator amp ao array_api autograd backends compiler contrib cpu cuda distributed
+        __config__ accelerator amp ao array_api autograd backends compiler contrib cpu cuda debug distributed
         distributions export fft func functional futures fx hub interpolate jit library linalg masked
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization safetensors signal sparse special storage testing

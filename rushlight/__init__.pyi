@@ -27,6 +27,7 @@ from rushlight import classes as classes
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
+from rushlight import debug as debug
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import export as export

@@ -158,6 +158,7 @@ def _check_coo(indices, values, size):
         if most >= length:
             raise advised(
                 RuntimeError(
-                    f"size is inconsistent with indices: for dim {dim}, size is {length} but found index {most}"
+                    f"size is inconsistent with indices: for dim {dim}, size is {length} but found index "
+                    f"{most}"
                 )
             )
