@@ -1,18 +1,16 @@
-// One direction of an LSTM layer as one operator: the recurrent weight is packed once for all steps, and its
-// gradient is one product over all steps instead of a sum over them.
-#include <cstring>
+// One direction of an LSTM layer as one operator, and the gradient of its recurrent weight as one product.
+#include "cpu/lstm_layer.h"
 
-#include "cpu/packed_gemm.h"
-#include "cpu/rnn.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/index.h"
 #include "ops/join.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
-#include "ops/reduction.h"
 #include "ops/rnn.h"
+#include "ops/rnn_steps.h"
 #include "ops/twin.h"
 #include "ops/view.h"
 
@@ -21,36 +19,65 @@ namespace {
 
 using namespace ops;
 
-// Products over the batch are small: halves are computed in float from end to end.
-DType layer_dtype(DType t) { return is_reduced_float(t) ? DType::Float32 : t; }
-Tensor as_computed(const Tensor& t, DType dtype) {
-  const Tensor typed = to_dtype(t, dtype);
-  return typed.is_contiguous() ? typed : contiguous(typed);
-}
+Tensor dense(const Tensor& t) { return !t.defined() || t.is_contiguous() ? t : contiguous(t); }
+const void* data_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
+DType cell_dtype(DType t) { return is_reduced_float(t) ? DType::Float32 : t; }
 
-Tensor computed_or_none(const Tensor& t, DType dtype) { return t.defined() ? as_computed(t, dtype) : t; }
+// How the steps lie in tensors of [time, batch, ...], [batch, time, ...] or packed rows.
+class StepLayout {
+ public:
+  StepLayout(const Tensor& gates, int64_t batch, int64_t hidden, IntList batch_sizes, bool reverse,
+             bool batch_first) {
+    const bool packed = !batch_sizes.empty();
+    const int64_t count = packed        ? static_cast<int64_t>(batch_sizes.size())
+                          : batch_first ? gates->sizes[1]
+                                        : gates->sizes[0];
+    int64_t row = 0;
+    for (int64_t t = 0; t < count; ++t) {
+      const int64_t live = packed ? batch_sizes[static_cast<size_t>(t)] : batch;
+      start_.push_back(row);
+      active_.push_back(live);
+      row += batch_first ? 1 : live;
+    }
+    view_ = {gates.dtype(),           batch,  hidden, count, start_.data(), active_.data(),
+             batch_first ? count : 1, reverse};
+  }
+  const cpu::LstmSteps& view() const { return view_; }
+  // Where each row's state before lies in [first states, rows]; packed rows only.
+  Tensor rows_before() const {
+    std::vector<int64_t> from;
+    for (size_t t = 0; t < start_.size(); ++t)
+      for (int64_t b = 0; b < active_[t]; ++b) from.push_back(before(t, b));
+    Tensor index = empty_tensor(IntList{static_cast<int64_t>(from.size())}, DType::Int64);
+    std::copy(from.begin(), from.end(), index.data<int64_t>());
+    return index;
+  }
 
-// The steps in the order in which they are computed.
-struct Steps {
-  int64_t count, batch, hidden;
-  bool reverse;
-  int64_t at(int64_t k) const { return reverse ? count - 1 - k : k; }
-  size_t bytes(DType t, int64_t width) const {
-    return static_cast<size_t>(batch * width * hidden) * element_size(t);
+ private:
+  int64_t before(size_t t, int64_t b) const {
+    const bool first = view_.reverse ? t + 1 == start_.size() || b >= active_[t + 1] : t == 0;
+    return first ? b : view_.batch + start_[view_.reverse ? t + 1 : t - 1] + b;
   }
-  // Step k of [time, batch, width * hidden].
-  char* row(const Tensor& t, int64_t k, int64_t width) const {
-    return t.data<char>() + static_cast<size_t>(at(k)) * bytes(t.dtype(), width);
-  }
+  Dims start_, active_;
+  cpu::LstmSteps view_;
 };
 
-void check_layer(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w) {
-  RL_CHECK(w.dim() == 2 && w->sizes[0] == 4 * w->sizes[1] && projected.dim() == 3 &&
-               projected->sizes[0] > 0 && projected->sizes[2] == w->sizes[0],
+void check_layer(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w,
+                 IntList batch_sizes, bool batch_first) {
+  const bool packed = !batch_sizes.empty();
+  RL_CHECK(w.dim() == 2 && w->sizes[0] == 4 * w->sizes[1] && projected.dim() == (packed ? 2 : 3) &&
+               projected.numel() >= 0 && projected->sizes.back() == w->sizes[0],
            "lstm: gates of shape ", projected.sizes(), " do not fit a recurrent weight of shape ", w.sizes());
+  int64_t rows = 0, batch = packed ? batch_sizes[0] : projected->sizes[batch_first ? 0 : 1];
+  for (int64_t live = batch; int64_t n : batch_sizes) {
+    RL_CHECK(n > 0 && n <= live, "lstm: batch_sizes must be positive and must not grow, got ", batch_sizes);
+    rows += live = n;
+  }
+  RL_CHECK(packed ? rows == projected->sizes[0] && !batch_first : projected->sizes[batch_first ? 1 : 0] > 0,
+           "lstm: steps of ", batch_sizes, " rows do not fit gates of shape ", projected.sizes());
   for (const Tensor* t : {&hx, &cx}) {
-    RL_CHECK(t->dim() == 2 && t->sizes()[0] == projected->sizes[1] && t->sizes()[1] == w->sizes[1],
-             "Expected hidden size ", IntList{projected->sizes[1], w->sizes[1]}, ", got ", t->sizes());
+    RL_CHECK(t->dim() == 2 && t->sizes()[0] == batch && t->sizes()[1] == w->sizes[1], "Expected hidden size ",
+             IntList{batch, w->sizes[1]}, ", got ", t->sizes());
     RL_CHECK(t->dtype() == projected.dtype(), "lstm: expected one dtype, got ", describe(projected), " and ",
              describe(*t));
   }
@@ -58,139 +85,121 @@ void check_layer(const Tensor& projected, const Tensor& hx, const Tensor& cx, co
            describe(w));
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&, const Tensor& projected,
-                                                             const Tensor& hx, const Tensor& cx,
-                                                             const Tensor& w_hh, bool reverse) {
-  check_layer(projected, hx, cx, w_hh);
-  const Steps s{projected->sizes[0], projected->sizes[1], w_hh->sizes[1], reverse};
-  const DType dtype = layer_dtype(projected.dtype());
-  const Dims all{s.count, s.batch, s.hidden};
-  const Tensor output = empty_tensor(all, dtype, projected.device()),
-               cells = empty_tensor(all, dtype, projected.device()),
-               gates = empty_tensor(projected.sizes(), dtype, projected.device());
-  const Tensor last_cell = empty_tensor(cx.sizes(), projected.dtype(), projected.device());
-  if (!projected.is_cpu()) return {to_dtype(output, projected.dtype()), last_cell, gates, cells};
-  const Tensor p = as_computed(projected, dtype), w = as_computed(w_hh, dtype), c = as_computed(cx, dtype),
-               h = as_computed(hx, dtype);
-  const Tensor share = empty_tensor(IntList{s.batch, 4 * s.hidden}, dtype);
-  const cpu::PackedGemm recurrent(dtype, s.batch, 4 * s.hidden, s.hidden, {w.data_ptr(), 1, s.hidden}, false);
-  const void *state = h.data_ptr(), *cell = c.data_ptr();
-  for (int64_t k = 0; k < s.count; ++k) {
-    recurrent.run(state, share.data_ptr());
-    void *new_state = s.row(output, k, 1), *new_cell = s.row(cells, k, 1);
-    cpu::lstm_step(dtype, {s.batch, s.hidden, s.row(p, k, 4), share.data_ptr(), 4 * s.hidden, 4 * s.hidden,
-                           cell, new_state, new_cell, s.row(gates, k, 4)});
-    state = new_state;
-    cell = new_cell;
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&, const Tensor& projected,
+                                                                     const Tensor& hx, const Tensor& cx,
+                                                                     const Tensor& w_hh, IntList batch_sizes,
+                                                                     bool reverse, bool batch_first,
+                                                                     bool keep) {
+  check_layer(projected, hx, cx, w_hh, batch_sizes, batch_first);
+  const DType dtype = projected.dtype();
+  const Device device = projected.device();
+  Dims sizes = projected->sizes;
+  sizes.back() = w_hh->sizes[1];
+  const Dims none{0};
+  const Tensor output = empty_tensor(sizes, dtype, device), last_h = empty_tensor(hx.sizes(), dtype, device),
+               last_c = empty_tensor(hx.sizes(), dtype, device),
+               gates = empty_tensor(keep ? projected.sizes() : IntList(none), dtype, device),
+               cells = empty_tensor(keep ? sizes : none, cell_dtype(dtype), device);
+  if (projected.is_cpu() && output.numel() > 0) {
+    const Tensor p = dense(projected), h = dense(hx), c = dense(cx), w = dense(w_hh);
+    const StepLayout layout(p, hx->sizes[0], hx->sizes[1], batch_sizes, reverse, batch_first);
+    cpu::lstm_layer({layout.view(), p.data_ptr(), h.data_ptr(), c.data_ptr(), w.data_ptr(), output.data_ptr(),
+                     last_h.data_ptr(), last_c.data_ptr(), keep ? gates.data_ptr() : nullptr,
+                     keep ? cells.data_ptr() : nullptr});
   }
-  copy_(last_cell, select(cells, 0, s.at(s.count - 1)), false);
-  return {to_dtype(output, projected.dtype()), last_cell, gates, cells};
+  return {output, last_h, last_c, gates, cells};
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const Tensor& grad_output,
+                                                              const Tensor& grad_hidden,
                                                               const Tensor& grad_cell, const Tensor& cx,
                                                               const Tensor& w_hh, const Tensor& gates,
-                                                              const Tensor& cells, bool reverse) {
-  const DType dtype = cells.dtype();
-  const Steps s{cells->sizes[0], cells->sizes[1], cells->sizes[2], reverse};
-  const Tensor grad_gates = empty_tensor(gates.sizes(), dtype, gates.device()),
-               grad_h = empty_tensor(cx.sizes(), dtype, cx.device());
-  Tensor grad_c = empty_tensor(cx.sizes(), dtype, cx.device()),
-         older = empty_tensor(cx.sizes(), dtype, cx.device());
-  if (!cells.is_cpu()) return {grad_gates, grad_h, grad_c};
-  const Tensor w = as_computed(w_hh, dtype), c = as_computed(cx, dtype),
-               g = computed_or_none(grad_output, dtype), gc = computed_or_none(grad_cell, dtype);
-  const cpu::PackedGemm recurrent(dtype, s.batch, s.hidden, 4 * s.hidden, {w.data_ptr(), s.hidden, 1}, true);
-  const size_t bytes = s.bytes(dtype, 1);
-  auto start = [&](int64_t k) {
-    if (g.defined())
-      std::memcpy(grad_h.data_ptr(), s.row(g, k, 1), bytes);
-    else
-      std::memset(grad_h.data_ptr(), 0, bytes);
-  };
-  start(s.count - 1);
-  if (gc.defined())
-    std::memcpy(grad_c.data_ptr(), gc.data_ptr(), bytes);
-  else
-    std::memset(grad_c.data_ptr(), 0, bytes);
-  for (int64_t k = s.count - 1; k >= 0; --k) {
-    const void* before = k ? s.row(cells, k - 1, 1) : c.data_ptr();
-    cpu::lstm_step_backward(
-        dtype, {s.batch, s.hidden, grad_h.data_ptr(), grad_c.data_ptr(), before, s.row(cells, k, 1),
-                s.row(gates, k, 4), s.row(grad_gates, k, 4), older.data_ptr()});
-    std::swap(grad_c, older);
-    if (k)
-      start(k - 1);
-    else
-      std::memset(grad_h.data_ptr(), 0, bytes);
-    recurrent.run(s.row(grad_gates, k, 4), grad_h.data_ptr());
+                                                              const Tensor& cells, IntList batch_sizes,
+                                                              bool reverse, bool batch_first) {
+  const Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
+               grad_hx = empty_tensor(cx.sizes(), cx.dtype(), cx.device()),
+               grad_cx = empty_tensor(cx.sizes(), cx.dtype(), cx.device());
+  if (gates.is_cpu() && gates.numel() > 0) {
+    const Tensor g = dense(grad_output), gh = dense(grad_hidden), gc = dense(grad_cell), c = dense(cx),
+                 w = dense(w_hh);
+    const StepLayout layout(gates, cx->sizes[0], cx->sizes[1], batch_sizes, reverse, batch_first);
+    cpu::lstm_layer_backward({layout.view(), data_or_null(g), data_or_null(gh), data_or_null(gc),
+                              c.data_ptr(), w.data_ptr(), gates.data_ptr(), cells.data_ptr(),
+                              grad_gates.data_ptr(), grad_hx.data_ptr(), grad_cx.data_ptr()});
   }
-  return {grad_gates, grad_h, grad_c};
+  return {grad_gates, grad_hx, grad_cx};
 }
 
-// Step by step, in public operators: [outputs, last cell] as rows of one matrix.
+// Outputs, last hidden states and last cells as rows of one matrix; outputs in the order of time.
 Tensor lstm_layer_twin(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
-                       bool reverse) {
-  std::vector<Tensor> steps = unbind(projected, 0), rows(steps.size() + 1);
-  Tensor h = hx, c = cx;
-  for (size_t k = 0; k < steps.size(); ++k) {
-    const size_t at = reverse ? steps.size() - 1 - k : k;
-    auto [new_h, new_c, gates] = fused_lstm_cell(steps[at], linear(h, w_hh, Tensor()), c);
-    rows[at] = h = new_h;
-    c = new_c;
+                       IntList batch_sizes, bool reverse, bool batch_first) {
+  const std::vector<Tensor> steps = batch_sizes.empty() ? unbind(projected, batch_first ? 1 : 0)
+                                                        : split_with_sizes(projected, batch_sizes, 0);
+  std::vector<Tensor> rows;
+  for (const Tensor& last : run_lstm_steps(steps, hx, cx, w_hh, reverse, rows)) rows.push_back(last);
+  return cat(rows, 0);
+}
+
+// The state before each row, row by row as in `output`.
+Tensor states_before(const Tensor& output, const Tensor& hx, IntList batch_sizes, bool reverse,
+                     bool batch_first) {
+  if (!batch_sizes.empty()) {
+    const StepLayout layout(output, hx->sizes[0], hx->sizes[1], batch_sizes, reverse, false);
+    return index_select(cat({hx, output}, 0), 0, layout.rows_before());
   }
-  rows.back() = c;
-  return stack(rows, 0);
+  const int64_t time = batch_first ? 1 : 0, count = output->sizes[static_cast<size_t>(time)];
+  const Tensor start = unsqueeze(hx, time), rest = slice(output, time, reverse, count - !reverse, 1);
+  return flatten(reverse ? cat({rest, start}, time) : cat({start, rest}, time), 0, 1);
 }
 
-// dW = sum over the steps of (gradient of the gates)' (state before), as one product over neighbours in time.
-Tensor recurrent_weight_gradient(const Tensor& grad_gates, const Tensor& output, const Tensor& hx,
-                                 bool reverse) {
-  const int64_t count = output->sizes[0], first = reverse ? count - 1 : 0;
-  const Tensor start = mm(transpose(select(grad_gates, 0, first), 0, 1), hx);
-  if (count == 1) return start;
-  auto later = [&](const Tensor& t, bool follows) {
-    const int64_t from = follows != reverse ? 1 : 0;
-    return flatten(slice(t, 0, from, from + count - 1, 1), 0, 1);
-  };
-  return addmm(start, transpose(later(grad_gates, true), 0, 1), later(output, false), Scalar(1), Scalar(1));
-}
+struct LayerGradients {
+  const Tensor &output, &hidden, &cell;
+};
 
-Grads lstm_layer_gradients(const Tensor& g, const Tensor& gc, const Tensor& projected, const Tensor& hx,
-                           const Tensor& cx, const Tensor& w_hh, bool reverse, const Tensor& output,
-                           const Tensor& gates, const Tensor& cells, Needs need) {
+Grads lstm_layer_gradients(const LayerGradients& g, const Tensor& projected, const Tensor& hx,
+                           const Tensor& cx, const Tensor& w_hh, IntList batch_sizes, bool reverse,
+                           bool batch_first, const Tensor& output, const Tensor& gates, const Tensor& cells,
+                           Needs need) {
+  const bool packed = !batch_sizes.empty();
   if (derivatives_wanted() || dispatch_state.level) {
-    const auto twin = [reverse](const std::vector<Tensor>& t) {
-      return lstm_layer_twin(t[0], t[1], t[2], t[3], reverse);
+    const auto twin = [&](const std::vector<Tensor>& t) {
+      return lstm_layer_twin(t[0], t[1], t[2], t[3], batch_sizes, reverse, batch_first);
     };
-    const Tensor outputs = g.defined() ? g : new_zeros(output, output.sizes()),
-                 cell = gc.defined() ? gc : new_zeros(cx, cx.sizes());
-    return gradients_by_twin(twin, {projected, hx, cx, w_hh}, cat({outputs, unsqueeze(cell, 0)}, 0));
+    Tensor outputs = g.output.defined() ? g.output : new_zeros(output, output.sizes());
+    if (!packed) outputs = flatten(batch_first ? transpose(outputs, 0, 1) : outputs, 0, 1);
+    return gradients_by_twin(twin, {projected, hx, cx, w_hh},
+                             cat({outputs, g.hidden.defined() ? g.hidden : new_zeros(hx, hx.sizes()),
+                                  g.cell.defined() ? g.cell : new_zeros(cx, cx.sizes())},
+                                 0));
   }
-  auto [grad_gates, grad_h, grad_c] = lstm_layer_backward(g, gc, cx, w_hh, gates, cells, reverse);
+  auto [grad_gates, grad_hx, grad_cx] = lstm_layer_backward(g.output, g.hidden, g.cell, cx, w_hh, gates,
+                                                            cells, batch_sizes, reverse, batch_first);
   Tensor grad_w;
   if (need[3])
-    grad_w = recurrent_weight_gradient(grad_gates, to_dtype(output, cells.dtype()),
-                                       to_dtype(hx, cells.dtype()), reverse);
-  return Grads{grad_gates, grad_h, grad_c, grad_w};
+    grad_w = mm(transpose(packed ? grad_gates : flatten(grad_gates, 0, 1), 0, 1),
+                states_before(output, hx, batch_sizes, reverse, batch_first));
+  return Grads{grad_gates, grad_hx, grad_cx, grad_w};
 }
 
 }  // namespace
 
 void register_lstm_layer_operators(Table& t) {
   t.op(lstm_layer,
-       "_lstm_layer(Tensor projected, Tensor hx, Tensor cx, Tensor w_hh, bool reverse) -> (Tensor, Tensor, "
-       "Tensor, Tensor)",
+       "_lstm_layer(Tensor projected, Tensor hx, Tensor cx, Tensor w_hh, int[] batch_sizes, bool reverse, "
+       "bool batch_first, bool keep) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
        lstm_layer_kernel)
-      .doc("One direction of an LSTM layer: outputs, last cell, and gates and cells of all steps.")
+      .doc("One direction of an LSTM layer: outputs, last states, and gates and cells of all steps.")
       .internal()
-      .derivative([](GradOf<0> g, GradOf<1> gc, In<0> projected, In<1> hx, In<2> cx, In<3> w,
-                     Attr<4, bool> reverse, Out<0> output, Out<2> gates, Out<3> cells, Needs need) {
-        return lstm_layer_gradients(g, gc, projected, hx, cx, w, reverse, output, gates, cells, need);
+      .derivative([](GradOf<0> g, GradOf<1> gh, GradOf<2> gc, In<0> projected, In<1> hx, In<2> cx, In<3> w,
+                     Attr<4, IntList> batch_sizes, Attr<5, bool> reverse, Attr<6, bool> batch_first,
+                     Out<0> output, Out<3> gates, Out<4> cells, Needs need) {
+        return lstm_layer_gradients({g, gh, gc}, projected, hx, cx, w, batch_sizes, reverse, batch_first,
+                                    output, gates, cells, need);
       });
   t.op(lstm_layer_backward,
-       "_lstm_layer_backward(Tensor? grad_output, Tensor? grad_cell, Tensor cx, Tensor w_hh, Tensor gates, "
-       "Tensor cells, bool reverse) -> (Tensor, Tensor, Tensor)",
+       "_lstm_layer_backward(Tensor? grad_output, Tensor? grad_hidden, Tensor? grad_cell, Tensor cx, Tensor "
+       "w_hh, Tensor gates, Tensor cells, int[] batch_sizes, bool reverse, bool batch_first) -> (Tensor, "
+       "Tensor, Tensor)",
        lstm_layer_backward_kernel)
       .doc("Gradients of an LSTM layer with respect to its gates, first hidden and first cell state.")
       .internal()

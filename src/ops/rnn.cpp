@@ -9,6 +9,7 @@
 #include "ops/operators.h"
 #include "ops/random.h"
 #include "ops/register.h"
+#include "ops/rnn_steps.h"
 #include "ops/twin.h"
 #include "ops/view.h"
 
@@ -269,19 +270,48 @@ struct Layers {
   }
 };
 
-// Whether one operator can do all steps. Inside a function transform the steps' own rules are better.
+// Whether one operator can do all steps. Inside a function transform the steps' own rules are better; packed
+// sequences keep their states in single precision under autocast.
 bool runs_as_one(const Layers& layers, const Weights& w, const Dims* batch_sizes) {
-  return layers.kind == Cell::Lstm && !batch_sizes && !w.w_hr.defined() && !dispatch_state.level;
+  if (layers.kind != Cell::Lstm || w.w_hr.defined() || dispatch_state.level) return false;
+  return !batch_sizes || !(dispatch_state.always & kAutocast);
 }
 Tensor both_biases(const Weights& w) { return w.b_ih.defined() ? w.b_ih + w.b_hh : Tensor(); }
+
+// What the steps of one direction give: outputs in the layout of the input, and last states.
+struct Direction {
+  Tensor output;
+  State finals;
+};
+
+Direction run_as_one(const Tensor& data, const State& start, const Weights& w, const Dims* batch_sizes,
+                     bool reverse, bool batch_first) {
+  const IntList sizes = batch_sizes ? IntList(*batch_sizes) : IntList();
+  auto [output, h, c, gates, cells] = lstm_layer(linear(data, w.w_ih, both_biases(w)), start[0], start[1],
+                                                 w.w_hh, sizes, reverse, batch_first, GradMode::enabled());
+  return {output, {h, c}};
+}
+
+Direction run_by_steps(Cell kind, const Tensor& data, const State& start, const Weights& w,
+                       const Dims* batch_sizes, bool reverse, bool batch_first) {
+  const Tensor projected = linear(data, w.w_ih, w.b_ih);  // one product for all steps
+  const int64_t time = batch_first ? 1 : 0;
+  const std::vector<Tensor> steps =
+      batch_sizes ? split_with_sizes(projected, *batch_sizes, 0) : unbind(projected, time);
+  std::vector<Tensor> outputs;
+  const State finals = run_direction(kind, steps, start, w, reverse, outputs);
+  return {batch_sizes ? cat(outputs, 0) : stack(outputs, time), finals};
+}
 
 struct Outcome {
   Tensor output;
   State finals;  // [layers * directions, batch, features]
 };
 
-// `data`: [steps, batch, features], or [rows, features] with `batch_sizes`.
-Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dims* batch_sizes) {
+// `data`: [steps, batch, features], with batch_first [batch, steps, features], or [rows, features] with
+// `batch_sizes`.
+Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dims* batch_sizes,
+                   bool batch_first) {
   const size_t directions = layers.bidirectional ? 2 : 1;
   const size_t n = static_cast<size_t>(layers.num_layers) * directions;
   layers.per_cell();
@@ -296,45 +326,32 @@ Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dim
       const Weights w = layers.weights(k);
       RL_CHECK(data.size(-1) == w.w_ih.size(-1), "input.size(-1) must be equal to input_size. Expected ",
                w.w_ih.size(-1), ", got ", data.size(-1));
-      if (runs_as_one(layers, w, batch_sizes)) {
-        const auto at = static_cast<int64_t>(k);
-        auto [output, cell, gates, cells] =
-            lstm_layer(linear(data, w.w_ih, both_biases(w)), select(hx[0], 0, at), select(hx[1], 0, at),
-                       w.w_hh, direction == 1);
-        finals[0].push_back(select(output, 0, direction == 1 ? 0 : output->sizes[0] - 1));
-        finals[1].push_back(cell);
-        results.push_back(output);
-        continue;
-      }
-      const Tensor projected = linear(data, w.w_ih, w.b_ih);  // one product for all steps
-      const std::vector<Tensor> steps =
-          batch_sizes ? split_with_sizes(projected, *batch_sizes, 0) : unbind(projected, 0);
       State start;
       for (const Tensor& h : hx) start.push_back(select(h, 0, static_cast<int64_t>(k)));
-      std::vector<Tensor> outputs;
-      const State final = run_direction(layers.kind, steps, start, w, direction == 1, outputs);
-      for (size_t i = 0; i < final.size(); ++i) finals[i].push_back(final[i]);
-      results.push_back(batch_sizes ? cat(outputs, 0) : stack(outputs, 0));
+      const bool reverse = direction == 1;
+      Direction done = runs_as_one(layers, w, batch_sizes)
+                           ? run_as_one(data, start, w, batch_sizes, reverse, batch_first)
+                           : run_by_steps(layers.kind, data, start, w, batch_sizes, reverse, batch_first);
+      for (size_t i = 0; i < hx.size(); ++i) finals[i].push_back(done.finals[i]);
+      results.push_back(done.output);
     }
     data = directions == 1 ? results[0] : cat(results, -1);
     if (layers.dropout > 0 && layers.train && (layer + 1) * directions < n)
       data = dropout(data, layers.dropout, true);
   }
   Outcome outcome{data, {}};
-  for (const State& f : finals) outcome.finals.push_back(stack(f, 0));
+  for (const State& f : finals) outcome.finals.push_back(n == 1 ? unsqueeze(f[0], 0) : stack(f, 0));
   return outcome;
 }
 
 Outcome run_padded(const Layers& layers, const Tensor& input, const State& hx, bool batch_first) {
   RL_CHECK(input.dim() == 3, "rnn: Expected input to be 3D, got ", describe(input));
-  const Tensor data = batch_first ? transpose(input, 0, 1) : input;
-  RL_CHECK(data->sizes[0] > 0, "Expected sequence length to be larger than 0 in RNN");
+  RL_CHECK(input->sizes[batch_first ? 1 : 0] > 0, "Expected sequence length to be larger than 0 in RNN");
+  const int64_t batch = input->sizes[batch_first ? 0 : 1];
   for (const Tensor& h : hx)
-    RL_CHECK(h.dim() == 3 && h->sizes[1] == data->sizes[1], "rnn: Expected hidden size with batch ",
-             data->sizes[1], ", got ", describe(h));
-  Outcome o = run_layers(layers, data.is_contiguous() ? data : contiguous(data), hx, nullptr);
-  if (batch_first) o.output = transpose(o.output, 0, 1);
-  return o;
+    RL_CHECK(h.dim() == 3 && h->sizes[1] == batch, "rnn: Expected hidden size with batch ", batch, ", got ",
+             describe(h));
+  return run_layers(layers, dense(input), hx, nullptr, batch_first);
 }
 
 Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch_sizes, const State& hx) {
@@ -354,7 +371,7 @@ Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch
   for (const Tensor& h : hx)
     RL_CHECK(h.dim() == 3 && h->sizes[1] == sizes[0], "rnn: Expected hidden size with batch ", sizes[0],
              ", got ", describe(h));
-  return run_layers(layers, data, hx, &sizes);
+  return run_layers(layers, data, hx, &sizes, false);
 }
 
 std::tuple<Tensor, Tensor, Tensor> lstm_body(const Call&, const Tensor& input, TensorList hx,
@@ -425,6 +442,12 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
 }
 
 }  // namespace
+
+State run_lstm_steps(const std::vector<Tensor>& projected, const Tensor& hx, const Tensor& cx,
+                     const Tensor& w_hh, bool reverse, std::vector<Tensor>& outputs) {
+  return run_direction(Cell::Lstm, projected, {hx, cx}, {Tensor(), w_hh, Tensor(), Tensor(), Tensor()},
+                       reverse, outputs);
+}
 
 void register_lstm_layer_operators(Table& t);
 

@@ -37,6 +37,70 @@ def test_layers_and_gradients_are_those_of_pytorch(dtype, bidirectional, batch_f
         torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, rtol=tolerance, atol=tolerance)
 
 
+def packed_outcome(m, hidden, bidirectional, create_graph):
+    """Sequences of several lengths, packed; states only of what ends in them."""
+    m.manual_seed(5)
+    layer = m.nn.LSTM(5, hidden, num_layers=2, bidirectional=bidirectional).double()
+    x = m.randn(7, 9, 5, dtype=m.float64, requires_grad=True)
+    packed = m.nn.utils.rnn.pack_padded_sequence(x, [7, 7, 6, 6, 4, 3, 3, 1, 1])
+    y, (h, c) = layer(packed)
+    leaves = [x, *layer.parameters()]
+    grads = m.autograd.grad(
+        (y.data**2).sum() + h.sin().sum() + (c * c).sum(), leaves, create_graph=create_graph
+    )
+    if create_graph:
+        grads += m.autograd.grad(sum((g * g).sum() for g in grads), leaves)
+    return [t.detach() for t in (y.data, h, c, *grads)]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "bidirectional", "create_graph"), itertools.product((3, 21), (False, True), (False, True))
+)
+def test_packed_layers_and_gradients_are_those_of_pytorch(hidden, bidirectional, create_graph):
+    options = hidden, bidirectional, create_graph
+    for ours, theirs in zip(packed_outcome(rl, *options), packed_outcome(torch, *options), strict=True):
+        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, rtol=1e-9, atol=1e-9)
+
+
+def large_outcome(m, hidden, batch, dtype, batch_first):
+    m.manual_seed(1)
+    layer = m.nn.LSTM(6, hidden, bidirectional=True, batch_first=batch_first).to(getattr(m, dtype))
+    x = m.randn((batch, 5, 6) if batch_first else (5, batch, 6)).to(getattr(m, dtype)).requires_grad_(True)
+    y, (h, c) = layer(x)
+    leaves = [x, *layer.parameters()]
+    grads = m.autograd.grad(y.sin().sum() + h.sum() + (c * c).sum(), leaves)
+    return [t.detach().float() for t in (y, h, c, *grads)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize(("hidden", "batch"), [(16, 1), (33, 7), (64, 13), (100, 6), (272, 3)])
+def test_sizes_around_those_of_vectors(hidden, batch, dtype, batch_first):
+    options = hidden, batch, dtype, batch_first
+    bound = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-3}[dtype]
+    for ours, theirs in zip(large_outcome(rl, *options), large_outcome(torch, *options), strict=True):
+        scale = float(theirs.abs().max())
+        torch.testing.assert_close(torch.from_numpy(ours.numpy()), theirs, rtol=0, atol=bound * max(scale, 1))
+
+
+def test_threads_do_not_change_the_result():
+    layer, x = rl.nn.LSTM(32, 300), rl.randn(6, 40, 32)
+
+    def run(threads):
+        before = rl.get_num_threads()
+        rl.set_num_threads(threads)
+        try:
+            layer.zero_grad()
+            y, _ = layer(x)
+            y.square().sum().backward()
+            return y.detach(), layer.weight_hh_l0.grad.clone()
+        finally:
+            rl.set_num_threads(before)
+
+    for one, three in zip(run(1), run(3), strict=True):
+        assert rl.equal(one, three)
+
+
 def test_last_states_alone_have_gradients():
     def run(m):
         m.manual_seed(0)

@@ -1,0 +1,146 @@
+// Products of a few rows with a panel of columns, kept in registers; included by the files of this folder.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "core/dtype.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+#pragma GCC diagnostic ignored "-Wpsabi"
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64, kTileRows = 6;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32, kTileRows = 3;
+#else
+constexpr int kVectorBytes = 16, kTileRows = 3;
+#endif
+
+template <class C>
+struct Lanes {
+  static constexpr int count = kVectorBytes / static_cast<int>(sizeof(C));
+  typedef C type __attribute__((vector_size(kVectorBytes)));
+};
+
+template <class V, class T>
+[[gnu::always_inline]] inline void load(V& to, const T* from) {
+  __builtin_memcpy(&to, from, sizeof(to));
+}
+
+typedef uint16_t HalfBits __attribute__((vector_size(kVectorBytes / 2)));
+typedef uint32_t FloatBits __attribute__((vector_size(kVectorBytes)));
+
+// The first n lanes, apart so that the common case stays short.
+template <class T, class C>
+[[gnu::noinline]] void read_some(const T* from, int64_t n, C* to) {
+  for (int64_t l = 0; l < Lanes<C>::count; ++l) to[l] = C(0);
+  for (int64_t l = 0; l < n; ++l) to[l] = static_cast<C>(from[l]);
+}
+template <class T, class C>
+[[gnu::noinline]] void write_some(const C* from, int64_t n, T* to) {
+  for (int64_t l = 0; l < n; ++l) to[l] = T(from[l]);
+}
+
+// A vector's worth of elements, converted: n of them, the others 0. Written out for bfloat16, whose branch
+// for NaN keeps loops from becoming vector code.
+template <class T, class C>
+[[gnu::always_inline]] inline void read_lanes(const T* from, int64_t n, C* to) {
+  if (n < Lanes<C>::count) return read_some(from, n, to);
+  if constexpr (std::is_same_v<T, C>) {
+    __builtin_memcpy(to, from, kVectorBytes);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    HalfBits half;
+    load(half, from);
+    const FloatBits bits = __builtin_convertvector(half, FloatBits) << 16;
+    __builtin_memcpy(to, &bits, sizeof(bits));
+  } else {
+    read_some(from, n, to);
+  }
+}
+template <class T, class C>
+[[gnu::always_inline]] inline void write_lanes(const C* from, int64_t n, T* to) {
+  if (n < Lanes<C>::count) return write_some(from, n, to);
+  if constexpr (std::is_same_v<T, C>) {
+    __builtin_memcpy(to, from, kVectorBytes);
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    FloatBits bits;
+    load(bits, from);
+    const FloatBits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = FloatBits{} + 0x7fc0u;
+    const HalfBits narrow =
+        __builtin_convertvector((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded, HalfBits);
+    __builtin_memcpy(to, &narrow, sizeof(narrow));
+  } else {
+    write_some(from, n, to);
+  }
+}
+
+// Two neighbouring factors in bfloat16, which a processor may multiply and add in one instruction.
+struct FactorPair {
+  BFloat16 first, second;
+};
+inline bool has_pair_products() {
+#if defined(__AVX512BW__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+template <class V, class C>
+[[gnu::always_inline]] inline V add_product(V sum, C factor, V b) {
+  return sum + factor * b;
+}
+template <class V>
+[[gnu::always_inline]] inline V add_product(V sum, FactorPair factor, V b) {
+#if defined(__AVX512BW__)
+  // In this form no function needs to be compiled for processors that have it.
+  const FloatBits pair = FloatBits{} + __builtin_bit_cast(uint32_t, factor);
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(pair), "v"(b));
+#else
+  (void)factor, (void)b;
+#endif
+  return sum;
+}
+
+// sums[r] = a[r, 0..k) panel[0..k, V vectors); rows of `a` lie `stride` elements apart. F: C, or pairs of
+// bfloat16 that are summed in float.
+template <int R, int V, class C, class F>
+[[gnu::always_inline]] inline void multiply_tile(const F* a, int64_t stride, const F* panel, int64_t k,
+                                                 typename Lanes<C>::type (&sums)[R][V]) {
+  constexpr int n = Lanes<C>::count;
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sums[r][v] = typename Lanes<C>::type{};
+  for (int64_t i = 0; i < k; ++i, panel += V * n) {
+    typename Lanes<C>::type b[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) load(b[v], panel + v * n);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const F factor = a[r * stride + i];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) sums[r][v] = add_product(sums[r][v], factor, b[v]);
+    }
+  }
+}
+
+// Calls f(first row, number of rows) with the number as a constant, in groups of much the same size.
+template <int R, class F>
+[[gnu::always_inline]] inline void call_with_rows(int64_t rows, int64_t at, F&& f) {
+  if constexpr (R > 0) {
+    if (rows == R) return f.template operator()<R>(at);
+    call_with_rows<R - 1>(rows, at, f);
+  }
+}
+template <class F>
+[[gnu::always_inline]] inline void for_row_groups(int64_t begin, int64_t end, F&& f) {
+  while (begin < end) {
+    const int64_t left = end - begin, groups = (left + kTileRows - 1) / kTileRows;
+    const int64_t rows = (left + groups - 1) / groups;
+    call_with_rows<kTileRows>(rows, begin, f);
+    begin += rows;
+  }
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RL_ISA
