@@ -3,9 +3,12 @@
 import pickle
 import struct
 from collections import OrderedDict
+from functools import lru_cache
 
 import rushlight
-from rushlight import _utils
+from rushlight._C import _plain_parts
+from rushlight._utils import _rebuild_tensor_v2
+from rushlight.storage import _name_of_dtype, _storage_class
 
 STORAGE = "storage"  # what a saved storage's identity begins with
 _PACK_INT = struct.Struct("<i").pack
@@ -22,6 +25,7 @@ def _number(n):
     return pickle.LONG1 + b"%c" % len(encoded) + encoded
 
 
+@lru_cache(4096)
 def _numbers(numbers):
     """A tuple of numbers in a pickle."""
     return b"(" + b"".join(map(_number, numbers)) + b"t"
@@ -36,51 +40,68 @@ class TensorPickler(pickle._Pickler):
 
     _plain = frozenset((str, int, float, bool, type(None), tuple, list, dict))
 
+    def __init__(self, file, protocol, saver):
+        super().__init__(file, protocol)
+        self.saver = saver
+        self.persistent_id = saver.persistent_id
+        self._classes = {}
+        self._words = {}
+
     def save(self, obj, save_persistent_id=True):
         kind, known = type(obj), self.memo.get(id(obj))
         if known is not None:
             self.write(self.get(known[0]))
         elif kind in self._plain and self.proto < 4:
             self.dispatch[kind](self, obj)
-        elif kind is rushlight.Tensor and self.proto == 2:
-            reduced = obj.__reduce_ex__(2)
-            if reduced[0] is _utils._rebuild_tensor_v2:
-                self._save_tensor(obj, *reduced)
-            else:
-                self.save_reduce(*reduced, obj=obj)
+        elif kind is rushlight.Tensor and self.proto == 2 and self._save_plain(obj):
+            pass
         else:
             super().save(obj, save_persistent_id)
 
-    def _save_tensor(self, tensor, rebuild, arguments):
-        """A call of `rebuild` with names that the pickle already knows, in one piece."""
-        storage, offset, size, stride, requires_grad, _ = arguments
-        _, kind, number, location, count, *whole = self.persistent_id(storage)
-        memo = self.memo
-        names = [memo.get(id(name)) for name in (rebuild, STORAGE, kind, location, OrderedDict)]
-        if None in names:  # the general way writes them down
-            self.save_reduce(rebuild, arguments, obj=tensor)
-            return
-        rebuild, label, kind, location, hooks = (self.get(name[0]) for name in names)
-        number = number.encode()
-        parts = (
-            rebuild,
-            b"((",
-            label,
-            kind,
-            pickle.BINUNICODE + _PACK_INT(len(number)) + number,
-            location,
+    def _save_plain(self, tensor):
+        """A tensor that is nothing but numbers, as a call of `_rebuild_tensor_v2`, mostly in one piece;
+        false where the general way has to write it."""
+        parts, saver = _plain_parts(tensor), self.saver
+        if parts is None or saver.is_special:
+            return False
+        storage, identity, dtype, low, high, offset, size, stride, requires_grad = parts
+        kind = self._classes.get(dtype)
+        if kind is None:
+            if dtype not in _name_of_dtype():
+                return False
+            kind = self._classes[dtype] = _storage_class(dtype)
+        start = saver.place_bytes(identity, low, high) // dtype.itemsize
+        number, location, count = saver.take(storage, identity, kind, dtype.itemsize)
+        number = pickle.BINUNICODE + _PACK_INT(len(number)) + number.encode()
+        numbers = (
             _number(count),
-            b"Nt" if whole else b"t",
-            pickle.BINPERSID,
-            _number(offset),
+            b"tQ",
+            _number(0 if 0 in size else offset - start),
             _numbers(size),
             _numbers(stride),
             pickle.NEWTRUE if requires_grad else pickle.NEWFALSE,
-            hooks,
-            b")RtR",
         )
-        self.write(b"".join(parts))
-        self.memoize(tensor)
+        words = self._words.get((kind, location)) or self._find_words(kind, location)
+        if words is None:  # some have to be spelt out
+            for part in (_rebuild_tensor_v2, b"((", STORAGE, kind, number, location, *numbers, OrderedDict):
+                self.write(part) if type(part) is bytes else self.save(part)
+            self.write(b")RtR")
+            self.memoize(tensor)
+            return True
+        memo = self.memo
+        memo[id(tensor)] = index, _ = len(memo), tensor
+        self.write(b"".join((words[0], number, words[1], *numbers, words[2], self.put(index))))
+        return True
+
+    def _find_words(self, kind, location):
+        """What surrounds the numbers of such tensors, once the pickle knows the names in it."""
+        names = [self.memo.get(id(n)) for n in (_rebuild_tensor_v2, STORAGE, kind, location, OrderedDict)]
+        if None in names:
+            return None
+        rebuild, label, kind_, location_, hooks = (self.get(name[0]) for name in names)
+        words = rebuild + b"((" + label + kind_, location_, hooks + b")RtR"
+        self._words[kind, location] = words
+        return words
 
     def reducer_override(self, obj):
         if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format))):

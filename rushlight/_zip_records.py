@@ -5,32 +5,48 @@ import io
 import os
 import struct
 import zlib
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 ALIGNMENT = 64
 _LOCAL_HEADER = 30  # bytes of a local file header before the name
-_ZIP64_EXTRA = 20  # what zipfile puts before our padding for large records
+_ZIP64_EXTRA = 20  # what zipfile puts after our padding for large records
+# An extra field that ends at the next multiple of 64: four bytes of heading, then filler.
+_PADDING = [
+    struct.pack("<2sH", b"FB", (n - 4) % ALIGNMENT) + b"Z" * ((n - 4) % ALIGNMENT) for n in range(ALIGNMENT)
+]
 
 
 class RecordWriter:
-    """Writes records under a top folder, each beginning at a multiple of 64 bytes."""
+    """Writes records under a top folder, each beginning at a multiple of 64 bytes.
+
+    Contents are at hand as a whole, so each record is its header and its bytes, one after the other:
+    zipfile's own way would go back to complete the header.
+    """
 
     def __init__(self, file, folder):
         self._zip = ZipFile(file, "w", ZIP_STORED, allowZip64=True)
+        self._file, self._position = self._zip.fp, self._zip.start_dir
         self._folder = folder
 
     def write(self, name, data):
         info = ZipInfo(f"{self._folder}/{name}")
-        size = memoryview(data).nbytes
-        start = self._zip.fp.tell() + _LOCAL_HEADER + len(info.filename.encode())
-        if size * 1.05 > 0x7FFFFFFF:  # zipfile's own rule for the large form
-            start += _ZIP64_EXTRA
-        # Padding is an extra field: four bytes of heading, then filler.
-        info.extra = struct.pack("<2sH", b"FB", (-start - 4) % ALIGNMENT) + b"Z" * ((-start - 4) % ALIGNMENT)
-        self._zip.writestr(info, data)
+        info.file_size = info.compress_size = size = memoryview(data).nbytes
+        info.CRC = zlib.crc32(data)
+        info.external_attr = 0o600 << 16
+        info.header_offset = self._position
+        start = self._position + _LOCAL_HEADER + len(info.filename.encode())
+        large = size > ZIP64_LIMIT
+        info.extra = _PADDING[-(start + _ZIP64_EXTRA * large) % ALIGNMENT]
+        header = info.FileHeader(large)
+        self._file.write(header)
+        self._file.write(data)
         info.extra = b""  # the central directory does not need it
+        self._position += len(header) + size
+        self._zip.filelist.append(info)
+        self._zip.NameToInfo[info.filename] = info
 
     def close(self):
+        self._zip.start_dir, self._zip._didModify = self._position, True
         self._zip.close()
 
 

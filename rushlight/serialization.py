@@ -34,7 +34,7 @@ from rushlight._weights_only_unpickler import (
     safe_globals,
 )
 from rushlight._zip_records import RecordReader, RecordWriter, is_zip, write_atomically, write_to_stream
-from rushlight.storage import _DTYPE_OF_NAME, TypedStorage, UntypedStorage
+from rushlight.storage import _DTYPE_OF_NAME, TypedStorage, UntypedStorage, _storage_class
 
 __all__ = [
     "LoadEndianness",
@@ -198,23 +198,29 @@ class _Saver:
 
     def __init__(self, legacy, cuts=None):
         self._legacy = legacy
+        self.is_special = legacy or skips_data()  # what no tensor takes the short way for
         self._cuts = cuts or {}  # identity of a storage -> its first and one-past-last byte to write
         self.materialized = {}  # meta storage of fake tensors -> what is written for it
         self._extents = {}
-        self._dtypes = {}
-        self._numbers = {}
+        self._taken = {}  # identity -> number in the file, location, class
         self._last = None, None  # an object that was asked for, and the answer
         self._kept = []  # alive until the file is written: addresses identify storages
 
     def place(self, storage, dtype, extent):
         """Note that a tensor looks at these elements of a storage; returns the element that its piece
         begins at."""
-        key, (low, high) = _identity(storage), (n * dtype.itemsize for n in extent)
+        size = dtype.itemsize
+        return self.place_bytes(_identity(storage), extent[0] * size, extent[1] * size) // size
+
+    def place_bytes(self, identity, low, high):
+        """The same in bytes."""
         if low < high:
-            before = self._extents.get(key)
-            self._extents[key] = (min(low, before[0]), max(high, before[1])) if before else (low, high)
-        cut = self._cuts.get(key)
-        return cut[0] // dtype.itemsize if cut else 0
+            before = self._extents.get(identity)
+            if before is not None:
+                low, high = min(low, before[0]), max(high, before[1])
+            self._extents[identity] = low, high
+        cut = self._cuts.get(identity)
+        return cut[0] if cut else 0
 
     def persistent_id(self, obj):
         if not isinstance(obj, (TypedStorage, UntypedStorage)):
@@ -223,60 +229,58 @@ class _Saver:
             return self._last[1]
         storage, typed = obj.untyped(), isinstance(obj, TypedStorage)
         dtype = obj.dtype if typed else rushlight.uint8
-        key = identity = _identity(storage)
-        if not identity[1]:
-            key = "empty", len(self._kept)
         kind = _storage_class(dtype) if typed else UntypedStorage
-        if self._dtypes.setdefault(key, kind) is not kind:
-            raise RuntimeError(
-                "Cannot save multiple tensors or storages that view the same data as different types"
-            )
-        number = self._numbers.setdefault(key, len(self._kept))
-        if number == len(self._kept):
-            self._kept.append(storage)
-        start, end = self._cuts.get(identity) or (0, identity[1])
-        location = sys.intern(location_tag(storage))
-        saved_id = STORAGE, kind, str(number), location, (end - start) // dtype.itemsize
+        saved_id = STORAGE, kind, *self.take(storage, _identity(storage), kind, dtype.itemsize)
         if self._legacy:
             saved_id = *saved_id, None  # a storage, not a view of one
         self._last = obj, saved_id
         return saved_id
 
-    def _range(self, storage):
-        return self._cuts.get(_identity(storage)) or (0, storage.nbytes())
+    def take(self, storage, identity, kind, itemsize):
+        """Have a storage written; returns its number, its location and the count of its elements."""
+        key = identity if identity[1] else ("empty", len(self._kept))
+        start, end = self._cuts.get(identity) or (0, identity[1])
+        count = (end - start) // itemsize
+        known = self._taken.get(key)
+        if known is None:
+            location = sys.intern(location_tag(storage))
+            known = self._taken[key] = str(len(self._kept)), location, kind
+            self._kept.append((storage, identity, kind))
+        elif known[2] is not kind:
+            raise RuntimeError(
+                "Cannot save multiple tensors or storages that view the same data as different types"
+            )
+        return known[0], known[1], count
 
     def trimmed(self):
         """A saver for a second pass that leaves out what nothing looks at; None when everything is looked
         at."""
         cuts = {}
-        for storage in self._kept:
-            low, high = self._extents.get(_identity(storage), (0, storage.nbytes()))
+        for _, identity, _ in self._kept:
+            low, high = self._extents.get(identity, (0, identity[1]))
             low -= low % 16  # whole elements of any type
-            if high - low < storage.nbytes():
-                cuts[_identity(storage)] = low, high
+            if high - low < identity[1]:
+                cuts[identity] = low, high
         return _Saver(self._legacy, cuts) if cuts else None
 
     def contents(self):
         """Of each storage its bytes and the size of an element."""
-        for storage, kind in zip(self._kept, self._dtypes.values(), strict=True):
-            start, end = self._range(storage)
+        skips = skips_data()
+        for storage, identity, kind in self._kept:
+            cut = self._cuts.get(identity)
             itemsize = 1 if kind is UntypedStorage else kind._class_dtype.itemsize
-            if skips_data():
+            if skips:
+                start, end = cut or (0, identity[1])
                 yield memoryview(bytes(end - start)), itemsize
                 continue
             if storage.device.type != "cpu":
                 storage = storage.to(device="cpu")
-            yield memoryview(storage).cast("B")[start:end], itemsize
+            content = memoryview(storage).cast("B")
+            yield content[cut[0] : cut[1]] if cut else content, itemsize
 
 
 def _identity(storage):
     return storage.data_ptr(), storage.nbytes()
-
-
-def _storage_class(dtype):
-    from rushlight import storage
-
-    return getattr(storage, storage._name_of_dtype()[dtype])
 
 
 def _pickle_with_storages(obj, pickle_module, protocol, legacy=False):
@@ -291,10 +295,10 @@ def _pickle_with_storages(obj, pickle_module, protocol, legacy=False):
 def _pickle_once(obj, saver, pickle_module, protocol):
     buffer = io.BytesIO()
     if pickle_module is pickle:
-        pickler = TensorPickler(buffer, protocol)
+        pickler = TensorPickler(buffer, protocol, saver)
     else:
         pickler = type("Pickler", (pickle_module.Pickler,), {})(buffer, protocol)
-    pickler.persistent_id = saver.persistent_id
+        pickler.persistent_id = saver.persistent_id
     before = getattr(_utils._local, "saver", None)
     _utils._local.saver = saver
     try:

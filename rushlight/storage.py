@@ -444,6 +444,11 @@ def _name_of_dtype():
     return _names
 
 
+def _storage_class(dtype):
+    """The typed class of a dtype."""
+    return getattr(rushlight.storage, _name_of_dtype()[dtype])
+
+
 def _dtype_to_storage_type_map():
     """The names of the typed classes by dtype."""
     return dict(_name_of_dtype())

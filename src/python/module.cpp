@@ -10,6 +10,7 @@ void init_op_overload(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
 void init_package_name(PyObject* module);
+void init_pickling(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_process(PyObject* module);
 void init_profiler(PyObject* module);
@@ -60,6 +61,7 @@ static void init_all(PyObject* module) {
   init_wrapper_subclass(module);
   init_custom_ops(module);
   init_package_name(module);
+  init_pickling(module);
   init_profiler(module);
   init_cuda(module);
 }
