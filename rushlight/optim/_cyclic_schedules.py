@@ -156,9 +156,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             values = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, value in zip(self.optimizer.param_groups, values):
-            _set_lr(group, value)
-        self._note_lr()
+        self._apply(values)
 
     def _jump(self, epoch):
         """The place within a period, and the period's length, at any epoch."""

@@ -141,18 +141,35 @@ class LRScheduler:
                 values = closed() if closed else self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        for group, value in zip(self.optimizer.param_groups, values):
-            _set_lr(group, value)
-        self._note_lr()
+        self._apply(values)
+
+    def _apply(self, values):
+        """Set the rates, and note them."""
+        rates = []
+        for group, value in zip(self.optimizer.param_groups, values, strict=True):
+            if type(group["lr"]) is type(value) is float:
+                group["lr"] = value
+                rates.append(value)
+            else:
+                _set_lr(group, value)
+                rates.append(_copied(group["lr"]))
+        self._last_lr = rates
 
     def _note_lr(self):
-        self._last_lr = [_copied(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._rates()
+
+    def _rates(self):
+        rates = []
+        for group in self.optimizer.param_groups:
+            lr = group["lr"]
+            rates.append(lr if type(lr) is float else _copied(lr))
+        return rates
 
     def _current(self):
         """The rates as they are; with a warning where ``get_lr`` was not called by ``step``."""
         if not self._get_lr_called_within_step:
             _warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
-        return [_copied(group["lr"]) for group in self.optimizer.param_groups]
+        return self._rates()
 
 
 class _LRScheduler(LRScheduler):

@@ -203,8 +203,10 @@ class PolynomialLR(LRScheduler):
         current = self._current()
         if self._is_initial or self.last_epoch > self.total_iters:
             return current
-        left, before = (1.0 - e / self.total_iters for e in (self.last_epoch, self.last_epoch - 1))
-        return [lr * (left / before) ** self.power for lr in current]
+        left = 1.0 - self.last_epoch / self.total_iters
+        before = 1.0 - (self.last_epoch - 1) / self.total_iters
+        factor = (left / before) ** self.power
+        return [lr * factor for lr in current]
 
     def _get_closed_form_lr(self):
         left = 1.0 - min(self.total_iters, self.last_epoch) / self.total_iters
@@ -229,8 +231,9 @@ class CosineAnnealingLR(LRScheduler):
             # The step before was at the bottom, where the ratio of two cosines is not defined.
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
             return [lr + (base - self.eta_min) * rise for lr, base in zip(current, self.base_lrs)]
-        now, before = (1 + math.cos(math.pi * e / self.T_max) for e in (self.last_epoch, self.last_epoch - 1))
-        return [now / before * (lr - self.eta_min) + self.eta_min for lr in current]
+        epoch, period, low = self.last_epoch, self.T_max, self.eta_min
+        now, before = 1 + math.cos(math.pi * epoch / period), 1 + math.cos(math.pi * (epoch - 1) / period)
+        return [now / before * (lr - low) + low for lr in current]
 
     def _get_closed_form_lr(self):
         height = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2

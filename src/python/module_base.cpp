@@ -13,6 +13,7 @@ struct PyModule_ {
   vectorcallfunc vectorcall;
 };
 extern PyTypeObject ModuleBaseType;
+PyObject* module_setattr(PyObject* self, PyObject* const* args, Py_ssize_t n);  // module_attributes.cpp
 
 static PyObject* global_hooks = nullptr;  // a tuple of the dictionaries of hooks that all modules share
 static PyObject* note_error = nullptr;    // note_error(module, exception) adds the module's path to an error
@@ -75,13 +76,18 @@ static void set_no_attribute(PyObject* self, PyObject* name) {
 
 static bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 
-static PyObject* module_getattro(PyObject* self, PyObject* name) {
+PyObject* module_getattro(PyObject* self, PyObject* name) {
   PyObject* in_type = _PyType_Lookup(Py_TYPE(self), name);
   if (in_type && is_data_descriptor(in_type)) return PyObject_GenericGetAttr(self, name);
   PyObject* dict = dict_of(self);
   if (dict)
     if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
-  if (in_type) return PyObject_GenericGetAttr(self, name);
+  if (in_type) {
+    const descrgetfunc bind = Py_TYPE(in_type)->tp_descr_get;
+    if (!bind) return Py_NewRef(in_type);
+    PyRef keep = PyRef::borrow(in_type);
+    return bind(in_type, self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
+  }
   if (PyObject* found = find_registered(dict, name)) return read_registered(self, name, found);
   if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
@@ -250,6 +256,8 @@ static void dealloc(PyObject* self) {
 
 static PyMethodDef methods[] = {
     {"__getattr__", m_getattr, METH_O, "Finds parameters, buffers and submodules."},
+    {"__setattr__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(module_setattr)), METH_FASTCALL,
+     "Registers parameters, buffers and submodules."},
     {"__init_subclass__", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(m_init_subclass)),
      METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
     {}};

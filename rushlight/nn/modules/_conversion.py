@@ -45,6 +45,7 @@ class ConversionMixin:
         if recurse:
             for module in self.children():
                 module._apply(fn)
+        swap = self._parameters and future_switch("get_swap_module_params_on_conversion")
         for name, param in self._parameters.items():
             if param is None:
                 continue
@@ -52,7 +53,7 @@ class ConversionMixin:
             with torch.no_grad():
                 applied = fn(param)
                 new_grad = None if grad is None else fn(grad)
-            if future_switch("get_swap_module_params_on_conversion"):
+            if swap:
                 self._swap_parameter(name, param, applied, grad)
             elif _can_share_data(param, applied):
                 if grad is not None:
@@ -166,7 +167,7 @@ class ConversionMixin:
 
     def zero_grad(self, set_to_none=True):
         """Forget the gradients, or with set_to_none=False fill them with zeros."""
-        if getattr(self, "_is_replica", False):
+        if self.__dict__.get("_is_replica"):
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The "
                 "parameters are "

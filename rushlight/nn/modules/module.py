@@ -6,7 +6,7 @@ from collections import OrderedDict
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._advice import advised
-from rushlight._C import _collect_members, _set_module_class
+from rushlight._C import _collect_members, _init_module_tables, _set_module_class, _set_module_setattr
 from rushlight.nn.parameter import Buffer, Parameter
 
 from . import _hooks
@@ -61,7 +61,7 @@ def _typename(value):
     """The name that error messages give to a value's type."""
     if isinstance(value, Tensor):
         return value.type()
-    cls = type(value)
+    cls = value.__class__
     return cls.__qualname__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -96,26 +96,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                     f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were "
                     "given"
                 )
-        # Straight into __dict__: __setattr__ looks for these tables before they exist.
-        self.__dict__.update(
-            training=True,
-            _parameters={},
-            _buffers={},
-            _non_persistent_buffers_set=set(),
-            _backward_pre_hooks=OrderedDict(),
-            _backward_hooks=OrderedDict(),
-            _is_full_backward_hook=None,
-            _forward_hooks=OrderedDict(),
-            _forward_hooks_with_kwargs=OrderedDict(),
-            _forward_hooks_always_called=OrderedDict(),
-            _forward_pre_hooks=OrderedDict(),
-            _forward_pre_hooks_with_kwargs=OrderedDict(),
-            _state_dict_hooks=OrderedDict(),
-            _state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_pre_hooks=OrderedDict(),
-            _load_state_dict_post_hooks=OrderedDict(),
-            _modules={},
-        )
+        _init_module_tables(self)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -177,7 +158,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         if not isinstance(name, str):
             raise TypeError(f"buffer name should be a string. Got {_typename(name)}")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if not (tensor is None or isinstance(tensor, Tensor) or hasattr(tensor, "__torch_function__")):
             raise TypeError(
                 f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (torch Tensor or None "
                 "required)"
@@ -215,40 +196,16 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         if kept != "_buffers":
             own["_non_persistent_buffers_set"].discard(name)
 
-    def __setattr__(self, name, value):
+    def _assign(self, name, value):
+        """What `__setattr__`, which comes from the base, leaves to Python."""
         own = self.__dict__
-        if isinstance(value, Tensor):
-            self._set_tensor(name, value)
-        elif isinstance(value, Module):
-            if own.get("_modules") is None:
-                raise advised(AttributeError("cannot assign module before Module.__init__() call"))
-            self._remove_elsewhere(name, "_modules")
-            own["_modules"][name] = registered(_global_module_registration_hooks, self, name, value)
-        elif "_modules" in own and name not in own:
-            self._set_plain(name, value)
-        else:
-            object.__setattr__(self, name, value)
-
-    def _set_tensor(self, name, value):
-        own = self.__dict__
+        params, modules = own.get("_parameters"), own.get("_modules")
         if isinstance(value, Parameter):
-            if own.get("_parameters") is None:
+            if params is None:
                 raise advised(AttributeError("cannot assign parameters before Module.__init__() call"))
             self._remove_elsewhere(name, "_parameters")
             self.register_parameter(name, value)
-        elif isinstance(value, Buffer):
-            if own.get("_buffers") is None:
-                raise advised(AttributeError("cannot assign buffer before Module.__init__() call"))
-            self._remove_elsewhere(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
-        elif "_modules" in own:
-            self._set_plain(name, value)
-        else:
-            object.__setattr__(self, name, value)
-
-    def _set_plain(self, name, value):
-        """Assign neither a parameter nor a module: a registered name takes only what its kind allows."""
-        if name in self._parameters:
+        elif params is not None and name in params:
             if value is not None:
                 raise advised(
                     TypeError(
@@ -257,22 +214,45 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                     )
                 )
             self.register_parameter(name, None)
-        elif name in self._modules:
+        elif isinstance(value, Module):
+            if modules is None:
+                raise advised(AttributeError("cannot assign module before Module.__init__() call"))
+            self._remove_elsewhere(name, "_modules")
+            modules[name] = registered(_global_module_registration_hooks, self, name, value)
+        elif modules is not None and name in modules:
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{_typename(value)}' as child module '{name}' (torch.nn.Module or None "
                     "expected)"
                 )
-            self._modules[name] = registered(_global_module_registration_hooks, self, name, None)
-        elif name in self._buffers:
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"cannot assign '{_typename(value)}' as buffer '{name}' "
-                    "(torch.nn.Buffer, torch.Tensor or None expected)"
-                )
-            self._buffers[name] = registered(_global_buffer_registration_hooks, self, name, value)
+            modules[name] = registered(_global_module_registration_hooks, self, name, None)
+        elif isinstance(value, Buffer) or name in own.get("_buffers", ()):
+            self._assign_buffer(name, value)
         else:
             object.__setattr__(self, name, value)
+
+    def _assign_buffer(self, name, value):
+        if value is not None and not isinstance(value, Tensor) and not hasattr(value, "__torch_function__"):
+            raise TypeError(
+                f"cannot assign '{_typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        if isinstance(value, Buffer):
+            persistent = value.persistent
+        else:
+            persistent = name not in self._non_persistent_buffers_set
+        if getattr(self.register_buffer, "__func__", None) is not Module.register_buffer:
+            from inspect import signature
+
+            if "persistent" not in signature(self.register_buffer).parameters:
+                if not persistent:
+                    raise RuntimeError(
+                        "Registering a non-persistent buffer on a Module subclass that implements "
+                        "register_buffer() without the persistent argument is not allowed."
+                    )
+                self.register_buffer(name, value)
+                return
+        self.register_buffer(name, value, persistent)
 
     def __delattr__(self, name):
         if name in self._parameters:
@@ -390,8 +370,15 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                 yield name, module
 
     def children(self):
-        for _, module in self.named_children():
-            yield module
+        if type(self).named_children is not Module.named_children:
+            for _, module in self.named_children():
+                yield module
+            return
+        memo = set()
+        for module in self._modules.values():
+            if module is not None and module not in memo:
+                memo.add(module)
+                yield module
 
     def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
         memo = set()
@@ -453,6 +440,15 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
 
 
 _set_module_class(Module)
+_set_module_setattr(
+    Module._assign,
+    (Module.register_parameter, Module.register_buffer),
+    (
+        _global_parameter_registration_hooks,
+        _global_buffer_registration_hooks,
+        _global_module_registration_hooks,
+    ),
+)
 sys.modules[__name__].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
 
