@@ -12,6 +12,7 @@ from rushlight import _C
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
+_HALF_TYPES = (rushlight.bfloat16, rushlight.float16)
 _DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "xla", "mps", "ipu", "privateuseone")
 
 
@@ -117,45 +118,58 @@ class autocast:  # noqa: N801 - PyTorch's name
     A dtype or device that is not supported disables the region with a warning."""
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        _check_device_type(device_type)
         self.device = device_type
-        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-        if device_type == "cuda" and enabled and not rushlight.cuda.is_available():
-            warnings.warn(
-                "User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2
-            )
-            enabled = False
-        elif (
-            device_type == "cpu"
-            and enabled
-            and self.fast_dtype not in (rushlight.bfloat16, rushlight.float16)
-        ):
-            if self.fast_dtype != rushlight.float32:
-                warnings.warn(
-                    "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                    "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
-                    stacklevel=2,
-                )
-            enabled = False
-        elif device_type not in ("cpu", "cuda") and enabled:
-            raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
-        self._enabled = enabled
+        if device_type == "cpu":
+            self.fast_dtype = _C._autocast_dtype() if dtype is None else dtype
+            self._enabled = enabled and self._is_supported()
+        else:
+            _check_device_type(device_type)
+            self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+            self._enabled = enabled and self._is_present()
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
 
-    def __enter__(self):
-        self._previous = (
-            is_autocast_enabled(self.device),
-            get_autocast_dtype(self.device),
-            is_autocast_cache_enabled(),
+    def _is_supported(self):
+        if self.fast_dtype in _HALF_TYPES:
+            return True
+        if self.fast_dtype != rushlight.float32:
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
+                stacklevel=3,
+            )
+        return False
+
+    def _is_present(self):
+        if self.device != "cuda":
+            raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
+        if rushlight.cuda.is_available():
+            return True
+        warnings.warn(
+            "User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=3
         )
-        self._set(self._enabled, self.fast_dtype, self._cache_enabled)
+        return False
+
+    def __enter__(self):
+        if self.device == "cpu":
+            self._previous = _C._autocast_switch(self._enabled, self.fast_dtype, self._cache_enabled)
+        else:
+            device = self.device
+            self._previous = (
+                is_autocast_enabled(device),
+                get_autocast_dtype(device),
+                is_autocast_cache_enabled(),
+            )
+            self._set(self._enabled, self.fast_dtype, self._cache_enabled)
         autocast_increment_nesting()
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        self._set(*self._previous)
+        if self.device == "cpu":
+            _C._autocast_switch(*self._previous)
+        else:
+            self._set(*self._previous)
         return False
 
     def _set(self, enabled, dtype, cache_enabled):

@@ -23,28 +23,13 @@ class enable_grad(_C._EnableGrad, _NoParamDecoratorContextManager):
     """Operations are recorded inside, also within ``no_grad``. A context manager and a decorator."""
 
 
-class set_grad_enabled(_DecoratorContextManager):
+class set_grad_enabled(_C._SetGrad, _DecoratorContextManager):
     """Turns recording on or off: at once when called, for a while when used as context manager or
     decorator."""
-
-    def __init__(self, mode):
-        if not isinstance(mode, bool):
-            raise TypeError(
-                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
-            )
-        self.prev = is_grad_enabled()
-        self.mode = mode
-        _set_grad_enabled(mode)
 
     def __call__(self, orig_func):
         _set_grad_enabled(self.prev)
         return super().__call__(orig_func)
-
-    def __enter__(self):
-        _set_grad_enabled(self.mode)
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        _set_grad_enabled(self.prev)
 
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
@@ -53,30 +38,9 @@ class set_grad_enabled(_DecoratorContextManager):
         return type(self)(self.mode)
 
 
-class inference_mode(_DecoratorContextManager):
+class inference_mode(_C._InferenceMode, _DecoratorContextManager):
     """Like ``no_grad``, and tensors made inside can never take part in recording, which saves their
     bookkeeping."""
-
-    def __new__(cls, mode=True):
-        self = super().__new__(cls)
-        if isinstance(mode, bool):
-            return self
-        self.mode = True
-        return self(mode)
-
-    def __init__(self, mode=True):
-        self.mode = mode
-
-    def __enter__(self):
-        self.prev = _C.is_inference_mode_enabled()
-        self._prev_grad = is_grad_enabled()
-        _C._set_inference_mode(self.mode)
-        if self.mode != self.prev:
-            _set_grad_enabled(not self.mode)
-
-    def __exit__(self, exc_type, exc_value, traceback):
-        _C._set_inference_mode(self.prev)
-        _set_grad_enabled(self._prev_grad)
 
     def clone(self):
         return type(self)(self.mode)

@@ -36,7 +36,25 @@ static PyObject* clear_cache(PyObject*, PyObject*) {
 static PyObject* enter(PyObject*, PyObject*) { return PyLong_FromLong(++autocast_state.nesting); }
 static PyObject* leave(PyObject*, PyObject*) { return PyLong_FromLong(--autocast_state.nesting); }
 
+// _autocast_switch(enabled, dtype, cache) -> the three as they were before
+static PyObject* switch_to(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    if (n != 3)
+      throw_python(PyExc_TypeError, "_autocast_switch takes whether, a dtype, and whether to cache");
+    const bool enabled = to_bool(args[0]), cache = to_bool(args[2]);
+    const DType half = parse_dtype(args[1]);
+    PyRef before(check(Py_BuildValue("(NNN)", PyBool_FromLong(autocast_enabled()), wrap(autocast_state.dtype),
+                                     PyBool_FromLong(autocast_state.cache))));
+    set_autocast_enabled(enabled);
+    autocast_state.dtype = half;
+    autocast_state.cache = cache;
+    return before.release();
+  });
+}
+
 static PyMethodDef functions[] = {
+    {"_autocast_switch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(switch_to)), METH_FASTCALL,
+     "Sets whether, the dtype and whether to cache; returns what was before."},
     {"_autocast_enabled", is_enabled, METH_NOARGS, "Whether operators cast their operands."},
     {"_set_autocast_enabled", set_enabled, METH_O, nullptr},
     {"_autocast_dtype", dtype, METH_NOARGS, "The half type of autocasting."},
