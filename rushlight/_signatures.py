@@ -1,5 +1,6 @@
 """Signatures and documentation of operators, made from their records when ``inspect`` or ``help`` asks."""
 
+import functools
 import keyword
 from inspect import Parameter, Signature
 from types import MethodDescriptorType as _METHOD
@@ -166,6 +167,7 @@ def signature(function):
     return Signature(merged, return_annotation=annotation)
 
 
+@functools.cache  # decorators ask again and again, functools.wraps above all
 def document(function):
     """The forms of call, the documentation, which dtypes are computed how, and the records' schemas."""
     overloads = function._overloads

@@ -48,11 +48,15 @@ class _JvpLevel:
 
 
 def _wrap_all(tree, level):
-    return tree_map_only(_Tensor, lambda t: _functorch._wrap_for_grad(t, level), tree)
+    if not tree and type(tree) in (tuple, dict):
+        return tree
+    return tree_map(lambda t: _functorch._wrap_for_grad(t, level) if isinstance(t, _Tensor) else t, tree)
 
 
 def _unwrap_all(tree, level):
-    return tree_map_only(_Tensor, lambda t: _functorch._unwrap_for_grad(t, level), tree)
+    if tree is None:
+        return None
+    return tree_map(lambda t: _functorch._unwrap_for_grad(t, level) if isinstance(t, _Tensor) else t, tree)
 
 
 def _create_differentiable(tree, level):

@@ -43,17 +43,17 @@ def _check_in_dim(arg, in_dim, prefix):
         return None
     if not isinstance(in_dim, int):
         raise ValueError(
-            f"{prefix}: Got in_dim={in_dim} for an input but in_dim must be either an integer dimension or "
+            f"{prefix()}: Got in_dim={in_dim} for an input but in_dim must be either an integer dimension or "
             "None."
         )
     if not isinstance(arg, rushlight.Tensor):
         raise ValueError(
-            f"{prefix}: Got in_dim={in_dim} for an input but the input is of type {type(arg)}. We cannot "
+            f"{prefix()}: Got in_dim={in_dim} for an input but the input is of type {type(arg)}. We cannot "
             "vmap over non-Tensor arguments, please use None as the respective in_dim"
         )
     if not -arg.dim() <= in_dim < arg.dim():
         raise ValueError(
-            f"{prefix}: Got in_dim={in_dim} for some input, but that input is a Tensor of dimensionality "
+            f"{prefix()}: Got in_dim={in_dim} for some input, but that input is a Tensor of dimensionality "
             f"{arg.dim()} so expected in_dim to satisfy -{arg.dim()} <= in_dim < {arg.dim()}."
         )
     return in_dim % arg.dim()
@@ -61,11 +61,14 @@ def _check_in_dim(arg, in_dim, prefix):
 
 def _process_batched_inputs(in_dims, args, func):
     """The number of examples, and the arguments taken apart with their dimensions."""
-    prefix = f"vmap({get_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+
+    def prefix():
+        return f"vmap({get_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
+
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(
-            f"{prefix}: expected `in_dims` to be int or a (potentially nested) tuple matching the structure "
-            f"of inputs, got: {type(in_dims)}."
+            f"{prefix()}: expected `in_dims` to be int or a (potentially nested) tuple matching the "
+            f"structure of inputs, got: {type(in_dims)}."
         )
     if not args:
         raise ValueError(
@@ -76,7 +79,7 @@ def _process_batched_inputs(in_dims, args, func):
     flat_dims = _broadcast_to_and_flatten(in_dims, spec)
     if flat_dims is None:
         raise ValueError(
-            f"{prefix}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+            f"{prefix()}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
             f"{tree_structure(in_dims)} but inputs has structure {spec}."
         )
     flat_dims = [_check_in_dim(arg, dim, prefix) for arg, dim in zip(flat_args, flat_dims)]
@@ -99,18 +102,22 @@ def _validate_and_get_batch_size(flat_dims, flat_args):
 
 
 def _flat_out_dims(out_dims, outputs, spec, func):
-    prefix = f"vmap({get_name(func)}, ..., out_dims={out_dims})"
+    if type(out_dims) is int and spec.is_leaf():
+        return [out_dims]
+
+    def prefix():
+        return f"vmap({get_name(func)}, ..., out_dims={out_dims})"
 
     def incompatible():
         raise ValueError(
-            f"{prefix}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
+            f"{prefix()}(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
             f"structure {tree_structure(out_dims)} but outputs has structure {spec}."
         )
 
     for dim in tree_flatten(out_dims)[0]:
         if not (dim is None or isinstance(dim, int)):
             raise ValueError(
-                f"{prefix}: `out_dims` must be an int, None or a python collection of ints representing "
+                f"{prefix()}: `out_dims` must be an int, None or a python collection of ints representing "
                 "where in the outputs the vmapped dimension should appear."
             )
     if spec.is_leaf():

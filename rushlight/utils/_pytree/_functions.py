@@ -53,8 +53,25 @@ def arg_tree_leaves(*args, **kwargs):
 
 def tree_map(func, tree, *rests, is_leaf=None):
     """A tree of the same structure with ``func`` of the leaves (of several trees, leaf by leaf)."""
+    if not rests and is_leaf is None:
+        return _map(func, tree)
     leaves, spec = tree_flatten(tree, is_leaf)
     return spec.unflatten([func(*row) for row in zip(leaves, *(spec.flatten_up_to(r) for r in rests))])
+
+
+def _map(func, tree):
+    kind = type(tree)
+    if kind is tuple:
+        return tuple([_map(func, child) for child in tree])
+    if kind is list:
+        return [_map(func, child) for child in tree]
+    if kind is dict:
+        return {key: _map(func, child) for key, child in tree.items()}
+    node = _get_node_type(tree)
+    if node not in SUPPORTED_NODES:
+        return func(tree)
+    children, context = SUPPORTED_NODES[node].flatten_fn(tree)
+    return SUPPORTED_NODES[node].unflatten_fn([_map(func, child) for child in children], context)
 
 
 def tree_map_(func, tree, *rests, is_leaf=None):
