@@ -12,14 +12,12 @@ def _expect_tensor(name, value):
 
 def _ask(name):
     def ask(input):
-        if not isinstance(input, rushlight.Tensor) and _C._has_torch_function_unary(input):
-            return _C._handle_torch_function(ask, (input,), input)
         _expect_tensor(name, input)
         return getattr(input, name)()
 
     ask.__name__ = ask.__qualname__ = name
     ask.__doc__ = f"``input.{name}()``"
-    return ask
+    return _C._overridable(ask, False, name)
 
 
 (

@@ -1,11 +1,12 @@
 """Neural networks: modules, parameters, functions, initialization."""
 
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # isort: skip
-from . import functional, init
+from . import functional, grad, init
 from .modules import *
 from .modules import Module  # noqa: F401
 
-_LAZY = ("_reduction", "attention", "common_types", "grad", "parallel", "quantized", "utils")
+functional.grad = grad  # no __getattr__ there: it would cost every look-up in that module
+_LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")
 
 
 def __getattr__(name):

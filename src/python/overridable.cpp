@@ -13,7 +13,8 @@ namespace {
 struct Overridable {
   PyObject_HEAD vectorcallfunc vectorcall;
   PyObject *function, *dict;
-  bool lists;  // looks into lists, too
+  PyObject* method;  // of tensors, which the function does nothing but call; or null
+  bool lists;        // looks into lists, too
 };
 Overridable* self_of(PyObject* o) { return reinterpret_cast<Overridable*>(o); }
 
@@ -28,6 +29,9 @@ bool is_overridden(const Overridable& f, PyObject* const* args, Py_ssize_t n) {
 
 PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names) {
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
+  if (PyObject* method = self_of(self)->method;
+      method && n == 1 && !keywords && is_tensor(args[0]) && !may_be_overridden(tensor_of(args[0])))
+    return PyObject_VectorcallMethod(method, args, 1, nullptr);
   if (is_overridden(*self_of(self), args, n + keywords)) [[unlikely]] {
     PyObject* result = guard([&] { return dispatch_torch_function(self, CallArgs{args, n, names}); });
     if (result || PyErr_Occurred()) return result;
@@ -69,6 +73,7 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 int clear(PyObject* self) {
   Py_CLEAR(self_of(self)->function);
   Py_CLEAR(self_of(self)->dict);
+  Py_CLEAR(self_of(self)->method);
   return 0;
 }
 void dealloc(PyObject* self) {
@@ -105,10 +110,11 @@ PyTypeObject OverridableType = {
     .tp_dictoffset = offsetof(Overridable, dict),
 };
 
-// _overridable(function, lists)
+// _overridable(function, lists, method=None)
 PyObject* make(PyObject*, PyObject* const* args, Py_ssize_t n) {
-  if (n != 2 || !PyFunction_Check(args[0])) {
-    PyErr_SetString(PyExc_TypeError, "_overridable takes a function and whether to look into lists");
+  if (n < 2 || n > 3 || !PyFunction_Check(args[0])) {
+    PyErr_SetString(PyExc_TypeError,
+                    "_overridable takes a function, whether to look into lists, and a method");
     return nullptr;
   }
   auto* f = PyObject_GC_New(Overridable, &OverridableType);
@@ -116,6 +122,7 @@ PyObject* make(PyObject*, PyObject* const* args, Py_ssize_t n) {
   f->vectorcall = call;
   f->function = Py_NewRef(args[0]);
   f->dict = nullptr;
+  f->method = n == 3 ? Py_NewRef(args[2]) : nullptr;
   f->lists = args[1] == Py_True;
   PyObject_GC_Track(f);
   return reinterpret_cast<PyObject*>(f);

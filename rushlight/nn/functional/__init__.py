@@ -6,6 +6,8 @@ here, one file per family; the core's version wins where both exist.
 
 from rushlight import _C
 from rushlight._overridable import make_overridable
+from rushlight.nn import _reduction as _Reduction  # packages take it from here  # noqa: F401
+from rushlight.nn._broadcasting import BroadcastingList1, BroadcastingList2, BroadcastingList3  # noqa: F401
 
 from ._activation import gumbel_softmax, rrelu, rrelu_, softmin, softsign, tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype, multi_head_attention_forward
@@ -71,19 +73,3 @@ globals().update({name: getattr(_C._nn, name) for name in dir(_C._nn) if not nam
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names, for type checkers
     from rushlight._C._nn import *
-
-
-def __getattr__(name):
-    if name == "_Reduction":  # packages take it from here
-        from rushlight.nn import _reduction
-
-        return _reduction
-    if name in ("BroadcastingList1", "BroadcastingList2", "BroadcastingList3"):
-        from rushlight.jit import annotations
-
-        return getattr(annotations, name)
-    if name == "grad":
-        from rushlight.nn import grad
-
-        return grad
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
