@@ -240,9 +240,6 @@ from rushlight.sparse import spmm as spmm
 from rushlight._native_forms import cosine_similarity as cosine_similarity
 from rushlight._native_forms import pairwise_distance as pairwise_distance
 from rushlight._native_forms import pdist as pdist
-from rushlight._native_forms import pixel_shuffle as pixel_shuffle
-from rushlight._native_forms import pixel_unshuffle as pixel_unshuffle
-from rushlight._native_forms import channel_shuffle as channel_shuffle
 from rushlight._native_forms import bilinear as bilinear
 from rushlight._native_forms import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from rushlight._native_forms import kl_div as kl_div
@@ -753,6 +750,9 @@ from rushlight._C._VariableFunctions import flipud as flipud
 from rushlight._C._VariableFunctions import rot90 as rot90
 from rushlight._C._VariableFunctions import diag_embed as diag_embed
 from rushlight._C._VariableFunctions import diag as diag
+from rushlight._C._VariableFunctions import pixel_shuffle as pixel_shuffle
+from rushlight._C._VariableFunctions import pixel_unshuffle as pixel_unshuffle
+from rushlight._C._VariableFunctions import channel_shuffle as channel_shuffle
 from rushlight._C._VariableFunctions import alias_copy as alias_copy
 from rushlight._C._VariableFunctions import detach_copy as detach_copy
 from rushlight._C._VariableFunctions import as_strided_copy as as_strided_copy

@@ -31,21 +31,6 @@ def pdist(input, p=2):
     return F.pdist(input, p)
 
 
-def pixel_shuffle(input, upscale_factor):
-    """Moves channels into space: [..., C r^2, H, W] to [..., C, H r, W r]."""
-    return F.pixel_shuffle(input, upscale_factor)
-
-
-def pixel_unshuffle(input, downscale_factor):
-    """Moves space into channels: the inverse of ``pixel_shuffle``."""
-    return F.pixel_unshuffle(input, downscale_factor)
-
-
-def channel_shuffle(input, groups):
-    """Interleaves the channels of `groups` groups."""
-    return F.channel_shuffle(input, groups)
-
-
 def bilinear(input1, input2, weight, bias=None):
     """x1 @ weight[k] @ x2 + bias[k] for each output k."""
     return F.bilinear(input1, input2, weight, bias)

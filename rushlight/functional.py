@@ -74,12 +74,14 @@ def broadcast_shapes(*shapes):
     return torch.Size(result)
 
 
+_broadcast_tensors = torch._C._VariableFunctions.broadcast_tensors
+
+
 def broadcast_tensors(*tensors):
     """Views of all tensors, expanded to their common shape."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    shape = broadcast_shapes(*(t.shape for t in tensors))
-    return tuple(t.expand(shape) for t in tensors)
+        tensors = tensors[0]
+    return _broadcast_tensors(tensors)
 
 
 def _each(function, tensors):
@@ -380,36 +382,21 @@ def kaiser_window(window_length, periodic=True, beta=12.0, **options):
     return _window(window_length, periodic, formula, options)
 
 
+_meshgrid = torch._C._VariableFunctions.meshgrid
+
+
 def meshgrid(*tensors, indexing=None):
     """Coordinates of the grid spanned by 0-dim or 1-dim tensors, one tensor for each axis."""
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
-        tensors = tuple(tensors[0])
-    if not tensors:
-        raise RuntimeError("meshgrid expects a non-empty TensorList")
+        tensors = tensors[0]
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-            stacklevel=2,
-        )
-        indexing = "ij"
-    if indexing not in ("ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    for t in tensors:
-        if t.dim() > 1:
-            raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {t.dim()}D"
+        if tensors:
+            warnings.warn(
+                "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+                stacklevel=2,
             )
-        if t.dtype != tensors[0].dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
-    swapped = indexing == "xy" and len(tensors) > 1
-    shape = [t.numel() for t in tensors]
-    grids = [
-        t.reshape([-1 if i == d else 1 for i in range(len(shape))]).expand(shape)
-        for d, t in enumerate(tensors)
-    ]
-    if swapped:
-        grids = [g.transpose(0, 1) for g in grids]
-    return tuple(grids)
+        indexing = "ij"
+    return _meshgrid(tensors, indexing=indexing)
 
 
 make_overridable(

@@ -10,6 +10,8 @@
 
 namespace rushlight {
 
+void register_rearranging_operators(Table& t);
+
 void register_older_forms(Table& t);
 
 void register_fft_operators(Table& t);
@@ -46,6 +48,7 @@ Table& mutable_operator_table() {
     register_view_operators(*t);
     register_view_backward_operators(*t);
     register_shape_operators(*t);
+    register_rearranging_operators(*t);
     register_view_copy_operators(*t);
     register_matmul_operators(*t);
     register_conv_operators(*t);

@@ -4,73 +4,12 @@ import warnings
 
 import rushlight as torch
 
-
-def pixel_shuffle(input, upscale_factor):
-    """(*, C r², H, W) to (*, C, H r, W r)."""
-    r = upscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(
-            f"pixel_shuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
-            "dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    *lead, c, h, w = input.shape
-    if c % (r * r) != 0:
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
-            "upscale_factor, "
-            f"but input.size(-3)={c} is not divisible by {r * r}"
-        )
-    n = len(lead)
-    x = input.reshape(*lead, c // (r * r), r, r, h, w)
-    x = x.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return x.clone(memory_format=torch.contiguous_format).view(*lead, c // (r * r), h * r, w * r)
-
-
-def pixel_unshuffle(input, downscale_factor):
-    """(*, C, H r, W r) to (*, C r², H, W)."""
-    r = downscale_factor
-    if input.dim() < 3:
-        raise RuntimeError(
-            f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.dim()} "
-            "dimension(s)"
-        )
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    *lead, c, h, w = input.shape
-    for name, size, at in (("height", h, -2), ("width", w, -1)):
-        if size % r != 0:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, "
-                f"but input.size({at})={size} is not divisible by {r}"
-            )
-    n = len(lead)
-    x = input.reshape(*lead, c, h // r, r, w // r, r)
-    x = x.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    x = x.clone(memory_format=torch.contiguous_format).view(*lead, c * r * r, h // r, w // r)
-    last = n == 1 and not input.is_contiguous() and input.is_contiguous(memory_format=torch.channels_last)
-    return x.contiguous(memory_format=torch.channels_last) if last else x
-
-
-def channel_shuffle(input, groups):
-    """The channels of each group dealt out over all groups."""
-    if input.dim() < 3:
-        raise RuntimeError(
-            "channel_shuffle expects input with > 2 dims, but got input with sizes " + str(list(input.shape))
-        )
-    if groups <= 0:
-        raise RuntimeError(
-            f"Number of groups to divide channels in must be positive. Value of groups:{groups}"
-        )
-    n, c, *rest = input.shape
-    if c % groups != 0:
-        raise RuntimeError(
-            f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups."
-        )
-    return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(input.shape)
-
-
+_core = torch._C._VariableFunctions
+pixel_shuffle, pixel_unshuffle, channel_shuffle = (
+    _core.pixel_shuffle,
+    _core.pixel_unshuffle,
+    _core.channel_shuffle,
+)
 native_channel_shuffle = channel_shuffle
 
 
