@@ -33,7 +33,7 @@ _SUBMODULES = frozenset(
         distributions export fft func functional futures fx hub interpolate jit library linalg masked
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization safetensors signal sparse special storage testing
-        torch_version types utils version xpu _tensor_str _utils _jit_internal _dynamo _inductor
+        torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
         _subclasses _custom_ops _ops _library __future__ _higher_order_ops _legacy_types _deterministic
         _symbolic ops classes
     """.split()

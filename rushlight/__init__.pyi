@@ -66,6 +66,7 @@ from rushlight import torch_version as torch_version
 from rushlight import types as types
 from rushlight import utils as utils
 from rushlight import version as version
+from rushlight import viz as viz
 from rushlight import xpu as xpu
 from rushlight.autograd.grad_mode import enable_grad as enable_grad
 from rushlight.autograd.grad_mode import inference_mode as inference_mode

@@ -59,6 +59,12 @@ class Tensor(_C.TensorBase):
         with _C.DisableTorchFunctionSubclass():
             return _str(self, tensor_contents=tensor_contents)
 
+    def _repr_html_(self):
+        """What notebooks show: shape, range, a picture of matrices; None where only the text will do."""
+        from rushlight.viz._notebook import tensor_html
+
+        return tensor_html(self) if type(self) in (rushlight.Tensor, rushlight.nn.Parameter) else None
+
     def __format__(self, spec):
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)

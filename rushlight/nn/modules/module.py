@@ -428,6 +428,12 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         """What stands between the parentheses of the module's own line."""
         return ""
 
+    def _repr_html_(self):
+        """What notebooks show: the modules as a tree that folds."""
+        from rushlight.viz._notebook import module_html
+
+        return module_html(self)
+
     def __repr__(self):
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
