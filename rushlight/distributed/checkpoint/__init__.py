@@ -2,6 +2,7 @@
 wrapped."""
 
 from . import state_dict
+from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import CheckpointException, FileSystemReader, FileSystemWriter
 from .metadata import (
     BytesStorageMetadata,
@@ -10,6 +11,7 @@ from .metadata import (
     TensorStorageMetadata,
 )
 from .optimizer import load_sharded_optimizer_state_dict
-from .planner import DefaultLoadPlanner, DefaultSavePlanner
+from .planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
 from .state_dict_loader import load, load_state_dict
 from .state_dict_saver import AsyncCheckpointerType, async_save, save, save_state_dict
+from .storage import StorageReader, StorageWriter

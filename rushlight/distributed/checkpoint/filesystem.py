@@ -1,12 +1,17 @@
 """Where distributed checkpoints lie: a folder with files of each writing rank, and an index."""
 
+import io
 import os
 import pickle
 import uuid
+from dataclasses import dataclass, replace
 
+from ...futures import Future
 from .. import _errors
 from . import _index_file
 from .metadata import StorageMeta, _StorageInfo
+from .planner import LoadItemType
+from .storage import StorageReader, StorageWriter, WriteResult
 
 INDEX = ".metadata"
 
@@ -15,7 +20,20 @@ class CheckpointException(_errors.DistError):
     """A checkpoint cannot be written or read."""
 
 
-class FileSystemWriter:
+def _done(value):
+    future: Future = Future()
+    future.set_result(value)
+    return future
+
+
+@dataclass
+class _StoragePrefix:
+    """How the names of a rank's files begin."""
+
+    prefix: str
+
+
+class FileSystemWriter(StorageWriter):
     """Writes into a folder, which all ranks must see.
 
     Args:
@@ -34,8 +52,22 @@ class FileSystemWriter:
     def checkpoint_id(self):
         return self.path
 
-    def prepare(self):
-        """On one rank, before anything is written: what is half written has no index."""
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in str(checkpoint_id)
+
+    def reset(self, checkpoint_id=None):
+        if checkpoint_id is not None:
+            self.path = os.fspath(checkpoint_id)
+        self.save_id = str(uuid.uuid4())
+
+    def storage_meta(self):
+        return StorageMeta(checkpoint_id=str(self.path), save_id=self.save_id)
+
+    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+        """The first rank makes the folder; what is half written has no index."""
+        if not is_coordinator:
+            return
         os.makedirs(self.path, exist_ok=True)
         index = os.path.join(self.path, INDEX)
         if os.path.exists(index):
@@ -43,36 +75,46 @@ class FileSystemWriter:
                 raise CheckpointException(f"{self.path} holds a checkpoint already, and overwrite is False")
             os.remove(index)
 
-    def write(self, rank, items):
-        """Write [(MetadataIndex, value)]; returns {MetadataIndex: where it lies}."""
-        groups = [items] if self.single_file_per_rank else [[item] for item in items]
-        found = {}
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return [replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
+
+    def write_data(self, plan, planner):
+        groups = [plan.items] if self.single_file_per_rank else [[item] for item in plan.items]
+        found = []
         for number, group in enumerate(groups):
             if group:
-                found |= self._write_file(f"__{rank}_{number}.distcp", group)
-        return found
+                found += self._write_file(f"{plan.storage_data.prefix}{number}.distcp", group, planner)
+        return _done(found)
 
-    def _write_file(self, name, items):
+    def _write_file(self, name, items, planner):
         from ...serialization import save
 
-        found = {}
+        found = []
         with open(os.path.join(self.path, name), "wb") as stream:
-            for index, value in items:
-                start = stream.tell()
-                save(value, _Appended(stream, start))
-                stream.seek(0, os.SEEK_END)
-                found[index] = _StorageInfo(name, start, stream.tell() - start)
+            for item in items:
+                start, value = stream.tell(), planner.resolve_data(item)
+                if isinstance(value, io.BytesIO):
+                    stream.write(value.getbuffer())
+                else:
+                    save(value, _Appended(stream, start))
+                    stream.seek(0, os.SEEK_END)
+                length = stream.tell() - start
+                found.append(WriteResult(item.index, length, _StorageInfo(name, start, length)))
             if self.sync_files:
                 stream.flush()
                 os.fsync(stream.fileno())
         return found
 
-    def finish(self, index):
-        """On one rank, when all have written: the checkpoint counts from here on."""
-        index.storage_meta = StorageMeta(checkpoint_id=str(self.path), save_id=self.save_id)
+    def finish(self, metadata, results):
+        """The checkpoint counts from here on."""
+        metadata.storage_data = {r.index: r.storage_data for theirs in results for r in theirs}
+        metadata.storage_meta = self.storage_meta()
         target = os.path.join(self.path, INDEX)
         with open(target + ".tmp", "wb") as stream:
-            _index_file.dump(index, stream)
+            _index_file.dump(metadata, stream)
             stream.flush()
             if self.sync_files:
                 os.fsync(stream.fileno())
@@ -99,7 +141,7 @@ class _Appended:
         return at - self._start
 
 
-class FileSystemReader:
+class FileSystemReader(StorageReader):
     """Reads what `FileSystemWriter`, or PyTorch's, wrote into the folder `path`."""
 
     def __init__(self, path, **_):
@@ -109,7 +151,15 @@ class FileSystemReader:
     def checkpoint_id(self):
         return self.path
 
-    def read_metadata(self):
+    @classmethod
+    def validate_checkpoint_id(cls, checkpoint_id):
+        return FileSystemWriter.validate_checkpoint_id(checkpoint_id)
+
+    def reset(self, checkpoint_id=None):
+        if checkpoint_id is not None:
+            self.path = os.fspath(checkpoint_id)
+
+    def read_metadata(self, *args, **kwargs):
         """The index: which keys there are, and in which files.
 
         Raises CheckpointException when there is no complete checkpoint."""
@@ -124,17 +174,56 @@ class FileSystemReader:
         except (pickle.UnpicklingError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointException(f"{target} is damaged: {error}") from None
 
-    def read(self, where, weights_only=True):
-        """The value that lies there."""
-        import io
+    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+        self._index = metadata
 
+    def prepare_local_plan(self, plan):
+        return plan
+
+    def prepare_global_plan(self, plans):
+        return plans
+
+    def read_data(self, plan, planner):
+        from ... import no_grad
+
+        for index, items in _by_chunk(plan.items).items():
+            stream = io.BytesIO(self._bytes(self._where(index)))
+            if items[0].type == LoadItemType.BYTE_IO:
+                planner.load_bytes(items[0], stream)
+                continue
+            value = self._tensor(index, stream)
+            for item in items:
+                part, target = value, planner.resolve_tensor(item)
+                for dim, (begin, length) in enumerate(zip(item.storage_offsets, item.lengths)):
+                    part = part.narrow(dim, begin, length)
+                with no_grad():
+                    target.detach().copy_(part)
+                planner.commit_tensor(item, target)
+        return _done(None)
+
+    def _where(self, index):
+        if index not in self._index.storage_data:
+            raise CheckpointException(f"the index of the checkpoint does not say where {index.fqn} lies")
+        return self._index.storage_data[index]
+
+    def _tensor(self, index, stream):
+        """A chunk, of the shape that the index gives."""
+        from ... import Tensor
         from ...serialization import load
 
+        value = load(stream, map_location="cpu", weights_only=True)
+        chunks = self._index.state_dict_metadata[index.fqn].chunks
+        sizes = next((chunk.sizes for chunk in chunks if chunk.offsets == index.offset), None)
+        if not isinstance(value, Tensor) or value.shape != sizes:
+            raise CheckpointException(f"{index.fqn}: a chunk is not of the shape {sizes} of the index")
+        return value
+
+    def _bytes(self, where):
+        """What lies there."""
         if where.transform_descriptors:
             raise CheckpointException(
                 f"{where.relative_path}: values changed on their way to the file "
-                f"({where.transform_descriptors}) "
-                "cannot be read back here"
+                f"({where.transform_descriptors}) cannot be read back here"
             )
         name = os.path.normpath(where.relative_path)
         if os.path.isabs(name) or name.startswith(".."):
@@ -147,4 +236,12 @@ class FileSystemReader:
             raise CheckpointException(f"{self.path}: {error}") from None
         if len(data) != where.length:
             raise CheckpointException(f"{self.path}/{name} is shorter than its index says")
-        return load(io.BytesIO(data), map_location="cpu", weights_only=weights_only)
+        return data
+
+
+def _by_chunk(items):
+    """Items by the chunk that they read, so that each is read once."""
+    found: dict = {}
+    for item in items:
+        found.setdefault(item.storage_index, []).append(item)
+    return found

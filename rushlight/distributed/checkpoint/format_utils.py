@@ -1,6 +1,6 @@
 """Distributed checkpoints as single files, and back."""
 
-from .planner import _EmptyStateDictLoadPlanner
+from .default_planner import _EmptyStateDictLoadPlanner
 from .state_dict_loader import load
 from .state_dict_saver import save
 

@@ -1,0 +1,88 @@
+"""Distributed checkpoints with planners and storages of one's own."""
+
+import checkpoint_programs as programs
+import pytest
+
+import rushlight as torch
+from rushlight import distributed as dist
+from rushlight import multiprocessing as mp
+from rushlight.distributed import checkpoint as dcp
+from rushlight.distributed.checkpoint import planner as planners
+
+
+def _state():
+    return {"w": torch.rand(3, 4), "deep": {"b": torch.arange(5), "note": "text", "list": [torch.ones(2), 7]}}
+
+
+def _blank():
+    return {
+        "w": torch.zeros(3, 4),
+        "deep": {"b": torch.zeros(5).long(), "note": "", "list": [torch.zeros(2), 0]},
+    }
+
+
+def _same(a, b):
+    assert a["w"].equal(b["w"]) and a["deep"]["b"].equal(b["deep"]["b"])
+    assert a["deep"]["note"] == b["deep"]["note"] and a["deep"]["list"][0].equal(b["deep"]["list"][0])
+
+
+def test_a_storage_of_ones_own():
+    contents, state, loaded = {}, _state(), _blank()
+    writer = programs.Memory(contents)
+    index = dcp.save(state, storage_writer=writer, no_dist=True)
+    assert index is contents["index"] and set(index.state_dict_metadata) >= {"w", "deep.b", "deep.note"}
+    assert writer.asked == ["reset", "set up True", "local", "global 1"]
+    reader = programs.Memory(contents)
+    dcp.load(loaded, storage_reader=reader, no_dist=True)
+    _same(loaded, state)
+    assert reader.asked == ["reset", "local", "global 1"]
+    for base in (dcp.StorageWriter, dcp.StorageReader, dcp.SavePlanner, dcp.LoadPlanner):
+        with pytest.raises(TypeError, match="abstract"):
+            base()
+
+
+def test_planners_of_ones_own(tmp_path):
+    state, loaded = _state(), _blank()
+    dcp.save(state, checkpoint_id=tmp_path, planner=programs.Halves(), no_dist=True)
+    dcp.load(loaded, checkpoint_id=tmp_path, no_dist=True)
+    assert loaded["w"].equal(state["w"].half().float()) and not loaded["w"].equal(state["w"])
+    twice = {"w": torch.zeros(3, 4)}
+    dcp.load(twice, checkpoint_id=tmp_path, planner=programs.Doubles(), no_dist=True)
+    assert twice["w"].equal(2 * loaded["w"])
+    dcp.save(
+        {"x": torch.ones(2)}, checkpoint_id=tmp_path / "renamed", planner=programs.Renames(), no_dist=True
+    )
+    with pytest.raises(RuntimeError, match="Missing key in checkpoint state_dict: x"):
+        dcp.load({"x": torch.ones(2)}, checkpoint_id=tmp_path / "renamed", no_dist=True)
+
+
+def test_plans_say_what_is_read_and_written(tmp_path):
+    saver = dcp.DefaultSavePlanner()
+    saver.set_up_planner(_state())
+    plan = saver.create_local_plan()
+    kinds = {item.index.fqn: item.type for item in plan.items}
+    assert (
+        kinds["w"] is planners.WriteItemType.TENSOR and kinds["deep.note"] is planners.WriteItemType.BYTE_IO
+    )
+    assert next(i for i in plan.items if i.index.fqn == "w").tensor_storage_size() == 48
+    (plan,), metadata = saver.create_global_plan([plan])
+    loader = dcp.DefaultLoadPlanner()
+    loader.set_up_planner({"w": torch.zeros(3, 4)}, metadata)
+    (item,) = loader.create_local_plan().items
+    assert item.dest_offsets == item.storage_offsets == torch.Size([0, 0]) and item.lengths == torch.Size(
+        [3, 4]
+    )
+    assert loader.resolve_tensor(item).shape == (3, 4)
+
+
+def test_single_values_have_files_of_their_own(tmp_path):
+    writer = dcp.FileSystemWriter(tmp_path, single_file_per_rank=False)
+    dcp.save(_state(), storage_writer=writer, no_dist=True)
+    assert len(list(tmp_path.glob("__0_*.distcp"))) == 5
+
+
+@pytest.mark.skipif(not dist.is_available(), reason="this build has no Gloo (libgloo-dev)")
+@pytest.mark.timeout(120)
+def test_several_ranks(tmp_path, monkeypatch):
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    mp.spawn(programs.together, args=(2, str(tmp_path / "store")), nprocs=2)
