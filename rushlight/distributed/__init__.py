@@ -35,6 +35,7 @@ _LAZY = {
     "pipelining": "pipelining",
     "flight_recorder": "flight_recorder",
     "rpc": "rpc",
+    "simulate": "simulate",
     "autograd": "autograd",
 }
 
