@@ -35,7 +35,7 @@ _SUBMODULES = frozenset(
         quasirandom random return_types serialization safetensors signal sparse special storage testing
         torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
         _subclasses _custom_ops _ops _library __future__ _higher_order_ops _legacy_types _deterministic
-        _symbolic ops classes
+        _symbolic _logging _guards ops classes
     """.split()
 )
 
@@ -103,6 +103,7 @@ _HOMES = {
         as_strided_ detach_ resize_as_ index_put_
         gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
         _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
+        _amp_foreach_non_finite_check_and_unscale_ _amp_update_scale_ _cast_Long
         _foreach_norm view_as_complex_copy view_as_real_copy slice_inverse set_anomaly_enabled
         sym_sum sym_constrain_range sym_constrain_range_for_size
     """,

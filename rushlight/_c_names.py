@@ -42,6 +42,18 @@ def _are_functorch_transforms_active():
     return _functorch.maybe_current_level() is not None
 
 
+def _get_default_device():
+    """The type of the device on which factories work unless told otherwise."""
+    from rushlight import get_default_device
+
+    return get_default_device().type
+
+
+def _is_alias_of(input, other):
+    """Whether two tensors share memory."""
+    return input.untyped_storage()._cdata == other.untyped_storage()._cdata
+
+
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
 
 

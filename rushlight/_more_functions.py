@@ -411,6 +411,40 @@ def sym_constrain_range_for_size(size, *, min=None, max=None):
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
+def _cast_Long(input, non_blocking=False):
+    return input.to(torch.int64, non_blocking=non_blocking)
+
+
+# --- scaling of losses ----------------------------------------------------------------------------
+
+
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
+    """Multiplies gradients by `inv_scale` in place; `found_inf` becomes 1 if one of them is not finite."""
+    with torch.no_grad():
+        for grad in self:
+            if not grad.isfinite().all():
+                found_inf.fill_(1.0)
+        torch._foreach_mul_(list(self), inv_scale)
+
+
+def _amp_update_scale_(
+    self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval
+):
+    """Lowers the scale after an overflow, raises it after `growth_interval` steps without one."""
+    with torch.no_grad():
+        if float(found_inf):
+            self.mul_(scale_backoff_factor)
+            growth_tracker.zero_()
+            return self
+        growth_tracker.add_(1)
+        if int(growth_tracker) == growth_interval:
+            grown = self * scale_growth_factor
+            if bool(grown.isfinite()):  # a scale that has no next one stays
+                self.copy_(grown)
+            growth_tracker.zero_()
+    return self
+
+
 # --- in-place methods as functions ----------------------------------------------------------------
 
 

@@ -332,7 +332,11 @@ _IN_PYTHON = {
 }
 
 
-_DEFINED_LATE = ("_pin_memory", "_sparse_addmm")  # operators of `aten` that are written in Python
+_DEFINED_LATE = (
+    "_convolution",
+    "_pin_memory",
+    "_sparse_addmm",
+)  # operators of `aten` that are written in Python
 
 
 class _OpNamespace(types.ModuleType):

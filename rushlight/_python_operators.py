@@ -19,3 +19,19 @@ _library.define(
     "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"
 )
 _library.impl("_sparse_addmm", _sparse_addmm, "CompositeImplicitAutograd")
+
+
+def _convolution(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *settings
+):  # the settings choose algorithms of a library that is not here
+    return torch.convolution(
+        input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+    )
+
+
+_library.define(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, "
+    "SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool benchmark, "
+    "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor"
+)
+_library.impl("_convolution", _convolution, "CompositeImplicitAutograd")

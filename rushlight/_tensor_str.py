@@ -217,7 +217,8 @@ def _str(self, *, tensor_contents=None):
             if self.layout != rushlight.strided:
                 return _sparse_str(self.detach(), prefix, suffixes)
             tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
-    return _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+    text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
+    return f"Parameter({text})" if not plain and _is_flagged_parameter(self) else text
 
 
 _PARTS = {
@@ -261,6 +262,11 @@ def _transformed(tensor, functorch):
 def _is_parameter(cls):
     """Asked without importing ``nn``: printing a tensor does not need it."""
     return cls.__name__ == "Parameter" and cls.__module__.endswith("nn.parameter")
+
+
+def _is_flagged_parameter(tensor):
+    """Whether a tensor of a class of its own is a parameter: by its class or by its flag."""
+    return any(map(_is_parameter, type(tensor).__mro__)) or getattr(tensor, "_is_param", False) is True
 
 
 def _bare(tensor):

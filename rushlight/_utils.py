@@ -320,6 +320,31 @@ def _is_privateuse1_backend_available():
     return False
 
 
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """The number of a device that is given as a number, a name or a device.
+
+    Args:
+        device: None stands for the current one, with `optional`.
+        optional: whether the number may be left out; the current device's is taken then.
+        allow_cpu: whether the CPU is welcome, as -1.
+    """
+    if isinstance(device, str):
+        device = rushlight.device(device)
+    if isinstance(device, rushlight.device):
+        if device.type == "cpu":
+            if allow_cpu:
+                return -1 if device.index is None else device.index
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        device = device.index
+    elif not isinstance(device, (int, type(None))):
+        raise ValueError(f"Expected a torch.device, a string or an integer, but got: {device}")
+    if device is not None:
+        return device
+    if not optional:
+        raise ValueError("Expected a device with a specified index or an integer, but got: None")
+    return rushlight.accelerator.current_device_index()
+
+
 def _get_available_device_type():
     """The accelerator of this machine that is in use, or None."""
     return next(

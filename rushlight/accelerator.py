@@ -51,5 +51,7 @@ class device_index:
         return None
 
 
-current_device_index = current_device_idx = set_device_index = set_device_idx = refuse("an accelerator")
+get_memory_info = current_device_index = current_device_idx = set_device_index = set_device_idx = refuse(
+    "an accelerator"
+)
 current_stream = set_stream = get_device_capability = refuse("an accelerator")

@@ -16,6 +16,7 @@ import urllib.request
 import warnings
 import zipfile
 from urllib.parse import urlparse
+from urllib.request import urlopen  # noqa: F401 (programs replace it)
 
 import rushlight
 

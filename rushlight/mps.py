@@ -12,4 +12,5 @@ from rushlight._absent import (  # noqa: F401
     seed,
 )
 
+current_allocated_memory = driver_allocated_memory = recommended_max_memory = refuse("MPS")
 synchronize = current_device = set_device = get_rng_state = set_rng_state = refuse("MPS")

@@ -31,4 +31,5 @@ from rushlight.cuda import (  # noqa: F401
     set_rng_state_all,
 )
 
+get_device_name = get_device_capability = get_device_properties = mem_get_info = refuse("XPU")
 synchronize = current_device = set_device = get_rng_state = set_rng_state = refuse("XPU")

@@ -1,7 +1,7 @@
 """Names of PyTorch's graph capture that eager programs touch. Nothing is captured here, so decorators give
 back what they get, marks are remembered nowhere, and questions are answered with no."""
 
-from rushlight._dynamo import config
+from rushlight._dynamo import config, exc
 from rushlight._dynamo.eval_frame import OptimizedModule, is_dynamo_supported, is_inductor_supported
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "config",
     "disable",
     "disallow_in_graph",
+    "exc",
     "forbid_in_graph",
     "graph_break",
     "is_compiling",

@@ -63,6 +63,16 @@ def __getattr__(name):
     return value
 
 
+def _profiler_enabled():
+    """Whether a profiler records this thread."""
+    return _C._profiler_enabled()
+
+
+def _is_checkpoint_valid():
+    """Whether a checkpoint may compute again: always, all passes run the same way here."""
+    return True
+
+
 _running = threading.local()  # .passes: what each backward pass of this thread queued, innermost last
 
 

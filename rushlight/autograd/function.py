@@ -234,3 +234,6 @@ class InplaceFunction(Function):
     def __init__(self, inplace=False):
         super().__init__()
         self.inplace = inplace
+
+
+_ContextMethodMixin = FunctionCtx  # its former name

@@ -86,8 +86,9 @@ def _streams_of(text, count):
     return [_STREAMS[chosen.get(str(rank), "0")] for rank in range(count)]
 
 
-def _command(args):
-    program = [args.training_script, *args.training_script_args]
+def _command(args, local_rank):
+    rank = [f"--local-rank={local_rank}"] if getattr(args, "pass_local_rank", False) else []
+    program = [args.training_script, *rank, *args.training_script_args]
     if args.no_python:
         return program
     python = [sys.executable, "-u"]
@@ -203,7 +204,7 @@ class _Job:
                 Worker(
                     first + local,
                     local,
-                    _command(args),
+                    _command(args, local),
                     self._environment(first + local, local, world, place, len(counts)),
                     {stream: self._log(number, local, stream) for stream in kept},
                     () if hidden else tees[local],

@@ -157,7 +157,7 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
     return action
 
 
-def _always_record(_):
+def _default_schedule_fn(_):
     return ProfilerAction.RECORD
 
 
@@ -228,7 +228,7 @@ class profile(_KinetoProfile):
         )
         if use_cuda is not None:
             warnings.warn("`use_cuda` is deprecated, use `activities` argument instead", FutureWarning, 2)
-        self.schedule = schedule or _always_record
+        self.schedule = schedule or _default_schedule_fn
         self.record_steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.step_num = 0

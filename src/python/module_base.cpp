@@ -230,8 +230,17 @@ static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t
   return Py_TYPE(self)->tp_call(self, tuple.get(), kwargs.get());
 }
 
+// Only object's __new__ knows how to refuse a class that has abstract methods left.
+static PyObject* refuse_abstract(PyTypeObject* type) {
+  PyObject* none = PyTuple_New(0);
+  PyObject* made = none ? PyBaseObject_Type.tp_new(type, none, nullptr) : nullptr;
+  Py_XDECREF(none);
+  return made;
+}
+
 static PyObject* module_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyObject* self = type->tp_alloc(type, 0);
+  const bool is_abstract = type->tp_flags & Py_TPFLAGS_IS_ABSTRACT;
+  PyObject* self = is_abstract ? refuse_abstract(type) : type->tp_alloc(type, 0);
   if (self) reinterpret_cast<PyModule_*>(self)->vectorcall = module_vectorcall;
   return self;
 }

@@ -133,7 +133,20 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self):
-        return [getattr(self, name, None) for name in self._flat_weights_names]
+        """The weights to compute with: those put here, as long as the module's are those of then."""
+        weights = [getattr(self, name, None) for name in self._flat_weights_names]
+        for i, then, given in self.__dict__.get("_given_weights", ()):
+            if weights[i] is then:
+                weights[i] = given
+        return weights
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        own = [getattr(self, name, None) for name in self._flat_weights_names]
+        if len(weights) != len(own):
+            raise ValueError(f"_flat_weights: expected {len(own)} weights, got {len(weights)}")
+        given = [(i, then, now) for i, (then, now) in enumerate(zip(own, weights)) if now is not then]
+        object.__setattr__(self, "_given_weights", given)
 
     @property
     def all_weights(self):

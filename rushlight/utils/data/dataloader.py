@@ -1,7 +1,9 @@
 """The loader: a dataset, an order, and a collation, as an iterable of batches."""
 
 import weakref
+from collections.abc import Callable
 from types import GenericAlias
+from typing import Any
 
 from rushlight._advice import advised
 from rushlight.utils.data import _resume
@@ -18,6 +20,8 @@ from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
+
+_collate_fn_t = Callable[[list], Any]  # packages annotate with it
 
 
 class _DatasetKind:

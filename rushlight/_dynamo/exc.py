@@ -1,0 +1,34 @@
+"""What graph capture raises. Nothing is captured here, so programs only name these in ``except``."""
+
+__all__ = [
+    "BackendCompilerFailed",
+    "InternalTorchDynamoError",
+    "TorchDynamoException",
+    "TorchRuntimeError",
+    "Unsupported",
+    "UserError",
+]
+
+
+class TorchDynamoException(RuntimeError):
+    """Base of all."""
+
+
+class InternalTorchDynamoError(TorchDynamoException):
+    """A mistake of the capture's own."""
+
+
+class TorchRuntimeError(TorchDynamoException):
+    """An operator failed on tensors without data."""
+
+
+class Unsupported(TorchDynamoException):
+    """Code that no graph can hold."""
+
+
+class UserError(Unsupported):
+    """Code that captures no graph by a mistake of the program's."""
+
+
+class BackendCompilerFailed(TorchDynamoException):
+    """The compiler of the graph failed."""

@@ -1,0 +1,53 @@
+"""Decorations of TorchScript under the name that packages import them from."""
+
+import functools
+
+from rushlight.jit import annotations as _annotations
+from rushlight.jit._decorations import (
+    Final,
+    _overload,
+    _overload_method,
+    export,
+    ignore,
+    is_scripting,
+    unused,
+)
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = (
+    _annotations.BroadcastingList1,
+    _annotations.BroadcastingList2,
+    _annotations.BroadcastingList3,
+)
+
+__all__ = [
+    "BroadcastingList1",
+    "BroadcastingList2",
+    "BroadcastingList3",
+    "Final",
+    "_copy_to_script_wrapper",
+    "_overload",
+    "_overload_method",
+    "boolean_dispatch",
+    "export",
+    "ignore",
+    "is_scripting",
+    "unused",
+]
+
+
+def _copy_to_script_wrapper(fn):
+    """Marks a method that scripted modules keep as it is in Python."""
+    fn._torchscript_modifier = "copy_to_script_wrapper"
+    return fn
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """A function that is one of two, by an argument: ``max_pool2d`` with and without indices."""
+
+    @functools.wraps(if_false)
+    def chosen(*args, **kwargs):
+        wanted = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return if_true(*args, **kwargs) if wanted else if_false(*args, **kwargs)
+
+    chosen.__module__, chosen.__name__ = module_name, func_name
+    return chosen
