@@ -10,9 +10,12 @@ from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
+from rushlight import _guards as _guards
 from rushlight import _higher_order_ops as _higher_order_ops
+from rushlight import _jit_internal as _jit_internal
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library
+from rushlight import _logging as _logging
 from rushlight import _ops as _ops
 from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
@@ -52,6 +55,7 @@ from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
+from rushlight import quantization as quantization
 from rushlight import quasirandom as quasirandom
 from rushlight import random as random
 from rushlight import return_types as return_types
@@ -268,6 +272,9 @@ from rushlight._more_functions import _assert_async as _assert_async
 from rushlight._more_functions import _check_tensor_all_with as _check_tensor_all_with
 from rushlight._more_functions import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
 from rushlight._more_functions import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
+from rushlight._more_functions import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
+from rushlight._more_functions import _amp_update_scale_ as _amp_update_scale_
+from rushlight._more_functions import _cast_Long as _cast_Long
 from rushlight._more_functions import _foreach_norm as _foreach_norm
 from rushlight._more_functions import view_as_complex_copy as view_as_complex_copy
 from rushlight._more_functions import view_as_real_copy as view_as_real_copy
