@@ -725,6 +725,7 @@ from rushlight._C._VariableFunctions import imag as imag
 from rushlight._C._VariableFunctions import conj_physical as conj_physical
 from rushlight._C._VariableFunctions import conj_physical_ as conj_physical_
 from rushlight._C._VariableFunctions import conj as conj
+from rushlight._C._VariableFunctions import _neg_view as _neg_view
 from rushlight._C._VariableFunctions import angle as angle
 from rushlight._C._VariableFunctions import complex as complex
 from rushlight._C._VariableFunctions import polar as polar
@@ -940,6 +941,7 @@ from rushlight._C._VariableFunctions import grid_sampler_3d as grid_sampler_3d
 from rushlight._C._VariableFunctions import grid_sampler as grid_sampler
 from rushlight._C._VariableFunctions import affine_grid_generator as affine_grid_generator
 from rushlight._C._VariableFunctions import _embedding_bag as _embedding_bag
+from rushlight._C._VariableFunctions import _embedding_bag_forward_only as _embedding_bag_forward_only
 from rushlight._C._VariableFunctions import embedding_bag as embedding_bag
 from rushlight._C._VariableFunctions import _ctc_loss as _ctc_loss
 from rushlight._C._VariableFunctions import ctc_loss as ctc_loss

@@ -14,6 +14,7 @@ __all__ = [
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "is_tensor_like",
@@ -130,6 +131,31 @@ def _is_function(value):
 def get_overridable_functions():
     """A dict from namespace to the functions in it that can be overridden."""
     return {space: list(functions) for space, functions in _overridable()[0].items()}
+
+
+def _stand_in(function):
+    """A function of the same parameters that returns -1."""
+
+    def override(*args, **kwargs):
+        return -1
+
+    if getattr(function, "__name__", None) == "__get__":
+        return lambda self: -1
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return override
+    empty = inspect.Parameter.empty
+    parameters = [p.replace(annotation=empty) for p in signature.parameters.values()]
+    override.__signature__ = signature.replace(parameters=parameters, return_annotation=empty)
+    return override
+
+
+@functools.cache
+def get_testing_overrides():
+    """A dict from each overridable function to one of the same parameters that returns -1: what a test of
+    ``__torch_function__`` may put in its place."""
+    return {f: _stand_in(f) for functions in _overridable()[0].values() for f in functions}
 
 
 @functools.cache

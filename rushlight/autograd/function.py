@@ -10,7 +10,8 @@ __all__ = [
     "Function",
     "FunctionCtx",
     "FunctionMeta",
-    "InplaceFunction",
+    "InplaceFunction",  # noqa: F822
+    "NestedIOFunction",  # noqa: F822
     "once_differentiable",
 ]
 
@@ -228,12 +229,12 @@ class _DifferentiatedTwice(Function):
         )
 
 
-class InplaceFunction(Function):
-    """A Function with a flag that says whether it works in place; old programs derive from it."""
-
-    def __init__(self, inplace=False):
-        super().__init__()
-        self.inplace = inplace
-
-
 _ContextMethodMixin = FunctionCtx  # its former name
+
+
+def __getattr__(name):
+    from rushlight.autograd import _nested_functions
+
+    if name.startswith("__") or not hasattr(_nested_functions, name):
+        raise AttributeError(f"module 'torch.autograd.function' has no attribute {name!r}")
+    return getattr(_nested_functions, name)

@@ -239,7 +239,9 @@ class Recorder(TorchFunctionMode):
         if isinstance(value, (rushlight.dtype, rushlight.layout, rushlight.memory_format)):
             self.names[str(value)] = value
             return str(value)
-        if value is Ellipsis or value is None or isinstance(value, (bool, int, complex, str, bytes)):
+        if value is Ellipsis:
+            return "..."
+        if value is None or isinstance(value, (bool, int, complex, str, bytes)):
             return repr(value)
         if isinstance(value, float):
             return repr(value) if value - value == 0 else f"float({str(value)!r})"

@@ -1,6 +1,7 @@
 """Schedules that go up and down again, some with the momentum moving the other way."""
 
 import math
+from functools import partial
 
 from rushlight._advice import advised
 from rushlight.optim._schedule_base import (
@@ -79,11 +80,28 @@ class CyclicLR(_WithMomentum):
         self.base_lrs = base_lrs
 
     def scale_fn(self, x):
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
+        return (self._scale_fn_custom or self._scale_fn_ref)(x)
+
+    @property
+    def _scale_fn_ref(self):
+        """The function that ``mode`` names."""
         if self.mode == "triangular2":
-            return 1 / (2.0 ** (x - 1))
-        return self.gamma**x if self.mode == "exp_range" else 1.0
+            return self._triangular2_scale_fn
+        if self.mode == "exp_range":
+            return partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular_scale_fn
+
+    @staticmethod
+    def _triangular_scale_fn(x):
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x):
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma, x):
+        return gamma**x
 
     def get_lr(self):
         self._current()
@@ -233,10 +251,20 @@ class OneCycleLR(_WithMomentum):
         names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
         return [dict(zip(names, row)) for row in rows]
 
-    def _anneal(self, start, end, done):
-        if self._anneal_func_type == "cos":
-            return end + (start - end) / 2.0 * (math.cos(math.pi * done) + 1)
-        return (end - start) * done + start
+    def _anneal_func(self, start, end, pct):
+        if not hasattr(self, "_anneal_func_type"):
+            return self.anneal_func(start, end, pct)  # files of older versions hold the function itself
+        return (self._annealing_cos if self._anneal_func_type == "cos" else self._annealing_linear)(
+            start, end, pct
+        )
+
+    @staticmethod
+    def _annealing_cos(start, end, pct):
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return (end - start) * pct + start
 
     def get_lr(self):
         self._current()
@@ -254,10 +282,10 @@ class OneCycleLR(_WithMomentum):
                     break
                 begin = end
             done = (step - begin) / (end - begin)
-            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], done))
+            rates.append(self._anneal_func(group[phase["start_lr"]], group[phase["end_lr"]], done))
             if self.cycle_momentum:
                 start, stop = group[phase["start_momentum"]], group[phase["end_momentum"]]
-                self._set_momentum(group, self._anneal(start, stop, done))
+                self._set_momentum(group, self._anneal_func(start, stop, done))
         return rates
 
 

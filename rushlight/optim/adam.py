@@ -72,17 +72,6 @@ class Adam(_PerParameter):
         super().__init__(params, defaults)
         _check_fused(foreach, fused, differentiable)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            for name in ("amsgrad", "maximize", "capturable", "differentiable", "decoupled_weight_decay"):
-                group.setdefault(name, False)
-            group.setdefault("foreach", None)
-            group.setdefault("fused", None)
-        for values in self.state.values():
-            if "step" in values and not isinstance(values["step"], rushlight.Tensor):
-                values["step"] = _new_step().fill_(values["step"])
-
     def _start(self, group, p, state):
         state["step"] = rushlight.tensor(0.0, dtype=rushlight.float32) if _wants_fused(group) else _new_step()
         state["exp_avg"] = _zeros(p)
@@ -91,7 +80,7 @@ class Adam(_PerParameter):
             state["max_exp_avg_sq"] = _zeros(p)
 
     def _step_group(self, group):
-        batches = _fused_batches(group["params"]) if _wants_fused(group) else None
+        batches = _fused_batches(group) if _wants_fused(group) else None
         if batches is None:
             super()._step_group(group)
             return
@@ -147,7 +136,8 @@ class Adam(_PerParameter):
         step = state["step"] if group["differentiable"] else state["step"].item()
         correction1, correction2 = 1 - beta1**step, 1 - beta2**step
         if group["amsgrad"]:
-            largest = rushlight.maximum(state["max_exp_avg_sq"], exp_avg_sq)
+            before = state["max_exp_avg_sq"]
+            largest = rushlight.maximum(before.clone() if group["differentiable"] else before, exp_avg_sq)
             state["max_exp_avg_sq"].copy_(largest)
             exp_avg_sq = largest
         if group["differentiable"]:

@@ -250,6 +250,14 @@ def _check_same_optimizer(name, optimizer, schedulers):
             )
 
 
+def _undo_first_step(schedulers):
+    for scheduler in schedulers:
+        if hasattr(scheduler, "_schedulers"):
+            _undo_first_step(scheduler._schedulers)
+        else:
+            scheduler.last_epoch -= 1
+
+
 class _Composite(LRScheduler):
     """A schedule made of others, whose states it saves with its own."""
 
@@ -296,8 +304,7 @@ class SequentialLR(_Composite):
         # Each schedule changed the rate when it was made: back to the start, then only the first one acts.
         for group in optimizer.param_groups:
             _set_lr(group, group["initial_lr"])
-        for scheduler in schedulers:
-            scheduler.last_epoch -= 1
+        _undo_first_step(schedulers)
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 

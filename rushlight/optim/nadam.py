@@ -62,9 +62,9 @@ class NAdam(_PerParameter):
 
     def _update(self, group, p, grad, state):
         beta1, beta2 = group["betas"]
-        lr, decay = _number(group["lr"]), group["weight_decay"]
+        lr, decay, differentiable = _number(group["lr"]), group["weight_decay"], group["differentiable"]
         state["step"] += 1
-        step = state["step"].item()
+        step = state["step"] if differentiable else state["step"].item()
         if decay != 0 and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * decay)
         elif decay != 0:
@@ -73,11 +73,16 @@ class NAdam(_PerParameter):
         # The momentum of this step and of the next, and the product of all so far.
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (s * group["momentum_decay"])) for s in (step, step + 1))
         state["mu_product"] *= mu
-        product = state["mu_product"].item()
+        product = state["mu_product"] if differentiable else state["mu_product"].item()
 
         exp_avg = state["exp_avg"].lerp_(grad, 1 - beta1)
         exp_avg_sq = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         size = exp_avg_sq.div(1 - beta2**step).sqrt()
-        size = size + group["eps"] if group["differentiable"] else size.add_(group["eps"])
-        p.addcdiv_(grad, size, value=-lr * (1.0 - mu) / (1.0 - product))
-        p.addcdiv_(exp_avg, size, value=-lr * mu_next / (1.0 - product * mu_next))
+        now, ahead = -lr * (1.0 - mu) / (1.0 - product), -lr * mu_next / (1.0 - product * mu_next)
+        if differentiable:
+            # Written without in-place steps on what the graph still needs.
+            size = size + group["eps"]
+            p.addcdiv_(grad * now, size).addcdiv_(exp_avg * ahead, size)
+        else:
+            size.add_(group["eps"])
+            p.addcdiv_(grad, size, value=now).addcdiv_(exp_avg, size, value=ahead)

@@ -399,7 +399,32 @@ class _PerParameter(Optimizer):
     """
 
     _takes_sparse = False
+    # What older files lack: options of the groups, and counters that were numbers.
+    _later_options = {
+        "foreach": None,
+        "fused": None,
+        "amsgrad": False,
+        "capturable": False,
+        "centered": False,
+        "decoupled_weight_decay": False,
+        "differentiable": False,
+        "maximize": False,
+        "momentum": 0,
+        "nesterov": False,
+    }
+    _counters = "step", "eta", "mu", "mu_product"
     _captured = "params and state_steps", True  # what a captured step moves, and whether XLA captures it too
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._later_options.items():
+                if name in self.defaults:
+                    group.setdefault(name, value)
+        for values in self.state.values():
+            for name in self._counters:
+                if isinstance(values, dict) and isinstance(values.get(name), (int, float)):
+                    values[name] = _new_step().fill_(values[name])
 
     @_use_grad_for_differentiable
     def step(self, closure=None):
@@ -492,14 +517,18 @@ def _wants_fused(group):
     return group["foreach"] is not False if group["fused"] is None else group["fused"]
 
 
-def _fused_batches(params):
+def _fused_batches(group):
     """The parameters that have gradients, and these, in lists of one dtype; None where the plain loop must
     do."""
     batches = {}
-    for p in params:
+    for p in group["params"]:
         grad = p.grad
         if grad is None:
             continue
+        if not p.is_cpu:
+            if group["fused"]:
+                _device_dtype_check_for_fused(p)
+            return None
         if grad.is_sparse or not p.is_floating_point():
             return None
         batch = batches.get(p.dtype)

@@ -55,22 +55,13 @@ class SGD(_PerParameter):
         super().__init__(params, defaults)
         _check_fused(foreach, fused, differentiable)
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", False)
-
     _takes_sparse = True
 
     def _keeps_state(self, group):
         return group["momentum"] != 0
 
     def _step_group(self, group):
-        batches = _fused_batches(group["params"]) if _wants_fused(group) else None
+        batches = _fused_batches(group) if _wants_fused(group) else None
         if batches is None or not all(self._uniform(group, batch[0]) for batch in batches):
             super()._step_group(group)
             return

@@ -94,7 +94,10 @@ def sparse_coo_tensor(
             raise TypeError("sparse_coo_tensor(): give indices and values, or a size")
         return _empty_coo(indices, dtype, device, requires_grad)
     values = _values(values, dtype, device)
-    indices = _index_tensor(indices, "sparse_coo_tensor: indices").to(rushlight.int64)
+    indices = rushlight.as_tensor(indices)
+    if indices.is_complex():
+        raise TypeError(f"sparse_coo_tensor: indices must be integers, got {indices.dtype}")
+    indices = indices.to(rushlight.int64)
     if indices.dim() != 2 and not (indices.numel() == 0 and indices.dim() == 1):
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if values.dim() == 0:

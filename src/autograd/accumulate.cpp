@@ -12,6 +12,12 @@ AccumulateGrad::AccumulateGrad(const Tensor& leaf)
   is_accumulate = true;
   outputs_ = &meta_;
   output_count_ = 1;
+  expect_dtype(grad_dtype(leaf));
+}
+
+void AccumulateGrad::expect_dtype(OptDType dtype) {
+  any_dtype = !dtype;
+  if (dtype) meta_.dtype = *dtype;
 }
 
 Ref<Node> grad_accumulator(const Tensor& t) {
@@ -52,10 +58,17 @@ void AccumulateGrad::run_tensor_hooks(Gradients& grads) {
 
 namespace {
 
+bool owns_parts(const Tensor& sparse) {
+  const SparseParts& parts = sparse_parts(sparse);
+  for (const Tensor* part : {&parts.indices, &parts.compressed, &parts.plain, &parts.values})
+    if (part->defined() && (*part)->storage && (*part)->storage->use_count() != 1) return false;
+  return true;
+}
+
 // Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient
 // itself.
 bool can_steal(const Tensor& grad, const Tensor& leaf) {
-  if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd;
+  if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd && owns_parts(grad);
   if (grad->use_count() != 1 || grad->wrapping || grad->storage->use_count() != 1 || grad->view_base)
     return false;
   if (grad->pyobj || grad->autograd) return false;

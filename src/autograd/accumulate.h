@@ -21,6 +21,7 @@ class AccumulateGrad final : public Node {
   Gradients apply(Gradients grads) override;
   void run_tensor_hooks(Gradients& grads) override;
   const Tensor& variable() const { return variable_; }
+  void expect_dtype(OptDType dtype);  // nothing: any
 
   static void* operator new(size_t) { return Pool::take(); }
   static void operator delete(void* memory) { Pool::give(memory); }

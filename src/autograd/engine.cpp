@@ -187,7 +187,7 @@ class Pass {
     const auto edges = node.edges();
     for (size_t i = 0; i < results.size() && i < edges.size(); ++i)
       if (edges[i] && results[i].defined() && edges[i].input < edges[i].node->outputs().size())
-        fit_gradient(results[i], edges[i].node->outputs()[edges[i].input], node, i);
+        fit_gradient(results[i], edges[i], node, i);
     return results;
   }
 
@@ -323,9 +323,10 @@ void sum_to_shape(Tensor& grad, const InputMeta& meta, const Node& who, size_t i
 
 }  // namespace
 
-void fit_gradient(Tensor& grad, const InputMeta& meta, const Node& who, size_t index) {
+void fit_gradient(Tensor& grad, const Edge& to, const Node& who, size_t index) {
+  const InputMeta& meta = to.node->outputs()[to.input];
   if (grad.sizes() != IntList(meta.sizes)) sum_to_shape(grad, meta, who, index);
-  if (grad.dtype() != meta.dtype) {
+  if (grad.dtype() != meta.dtype && !to.node->any_dtype) {
     if (is_complex(grad.dtype()) && !is_complex(meta.dtype)) grad = gradient_ops.real(grad);
     if (grad.dtype() != meta.dtype) grad = gradient_ops.cast(grad, meta.dtype);
   }

@@ -25,7 +25,7 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 
 // Sums to the shape, casts to the dtype and drops the imaginary part as `meta` asks; fails where shapes
 // cannot match. `who` names the node that produced the gradient, at result `index`.
-void fit_gradient(Tensor& grad, const InputMeta& meta, const Node& who, size_t index);
+void fit_gradient(Tensor& grad, const Edge& to, const Node& who, size_t index);
 
 // A callback for the end of the backward pass now running on this thread.
 void queue_backward_callback(std::function<void()> callback);

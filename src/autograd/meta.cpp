@@ -26,6 +26,11 @@ void free_meta(AutogradMeta* meta) {
   delete meta;
 }
 
+OptDType allowed_grad_dtype(const Tensor& t) {
+  const AutogradMeta* meta = t->autograd;
+  return meta && meta->extra && meta->extra->grad_dtype_set ? meta->extra->grad_dtype : OptDType(t.dtype());
+}
+
 void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) {
   AutogradMeta& meta = autograd_meta(t);
   const bool retains = meta.retains_grad;
@@ -79,9 +84,13 @@ void set_grad(const Tensor& t, const Tensor& grad) {
     return;
   }
   RL_CHECK(!grad.is_same(t), "can't assign Variable as its own grad");
-  RL_CHECK(grad.dtype() == t.dtype(), "attempting to assign a gradient with dtype '",
-           dtype_name(grad.dtype()), "' to a tensor with grad_dtype '", dtype_name(t.dtype()),
-           "'. The gradient must match the tensor's dtype");
+  const OptDType expected = allowed_grad_dtype(t);
+  RL_CHECK(!expected || grad.dtype() == *expected, "attempting to assign a gradient with dtype '",
+           dtype_name(grad.dtype()), "' to a tensor with grad_dtype '", dtype_name(*expected),
+           "'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set "
+           "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+           "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
+           "systems that assume they match.");
   RL_CHECK(grad.device().type == t.device().type, "attempting to assign a gradient with device type '",
            device_type_name(grad.device().type), "' to a tensor with device type '",
            device_type_name(t.device().type),
@@ -90,6 +99,26 @@ void set_grad(const Tensor& t, const Tensor& grad) {
            "' to a tensor of size '", t.sizes(),
            "'. Please ensure that the gradient and the tensor are the same size");
   autograd_meta(t).grad = grad;
+}
+
+OptDType grad_dtype(const Tensor& t) {
+  RL_CHECK(is_leaf(t), "grad_dtype can only be accessed on leaf tensors.");
+  return allowed_grad_dtype(t);
+}
+
+void set_grad_dtype(const Tensor& t, OptDType dtype) {
+  RL_CHECK(is_leaf(t), "grad_dtype can only be set on leaf tensors.");
+  if (const Tensor grad = grad_of(t); dtype && grad.defined())
+    RL_CHECK(grad.dtype() == *dtype, "Cannot set grad_dtype to '", dtype_name(*dtype),
+             "' because there is already a gradient with dtype '", dtype_name(grad.dtype()),
+             "'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the new "
+             "grad_dtype matches the existing gradient's dtype.");
+  AutogradMeta& meta = autograd_meta(t);
+  AutogradMeta::Extra& extra = meta.ensure_extra();
+  extra.grad_dtype_set = true;
+  extra.grad_dtype = dtype;
+  std::lock_guard guard(meta.lock);
+  if (meta.accumulator) meta.accumulator->expect_dtype(dtype);
 }
 
 void retain_grad(const Tensor& t) {

@@ -15,6 +15,8 @@ struct AutogradMeta {
     std::string name;
     Tensor tangent;              // of forward-mode differentiation
     uint64_t tangent_level = 0;  // which dual level it belongs to
+    bool grad_dtype_set = false;
+    OptDType grad_dtype;  // once it is set: what gradients are cast to, or nothing for any dtype
   };
   Tensor grad;
   Ref<Node> grad_fn;
@@ -56,6 +58,9 @@ Ref<Node> grad_accumulator(const Tensor& t);
 // Tensor.grad. set_grad checks shape, dtype and device with PyTorch's messages; an undefined grad clears it.
 inline Tensor grad_of(const Tensor& t) { return t->autograd ? t->autograd->grad : Tensor(); }
 void set_grad(const Tensor& t, const Tensor& grad);
+// Tensor.grad_dtype of a leaf: the dtype that its gradients are cast to; nothing lets them be of any.
+OptDType grad_dtype(const Tensor& t);
+void set_grad_dtype(const Tensor& t, OptDType dtype);
 void retain_grad(const Tensor& t);
 inline bool retains_grad(const Tensor& t) { return t->autograd && t->autograd->retains_grad; }
 

@@ -75,7 +75,8 @@ class Node : public RefCounted {
   bool is_op = false;      // an OpNode
   bool is_python = false;  // a custom Function: pyobj is its ctx object, owned by the node
   bool is_accumulate = false;
-  void* pyobj = nullptr;  // the Python wrapper, if one lives (borrowed, except for custom Functions)
+  bool any_dtype = false;  // gradients keep their dtype (Tensor.grad_dtype = None)
+  void* pyobj = nullptr;   // the Python wrapper, if one lives (borrowed, except for custom Functions)
 
  protected:
   virtual ~Node() = default;

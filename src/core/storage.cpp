@@ -72,7 +72,8 @@ void StorageImpl::resize(size_t nbytes) {
     nbytes_ = nbytes;
     return;
   }
-  if (data_ == inline_ && fits_inside(nbytes)) {
+  if (nbytes == 0) free_data();  // to read what is left of its tensors is an error (TensorImpl::no_data)
+  if (nbytes == 0 || (data_ == inline_ && fits_inside(nbytes))) {
     nbytes_ = nbytes;
     return;
   }

@@ -32,7 +32,10 @@ void TensorImpl::destroy(TensorImpl* t) {
 }
 
 void* TensorImpl::no_data() const {
-  if (numel == 0 || !storage || storage->nbytes() == 0) return nullptr;
+  if (numel == 0 || !storage) return nullptr;
+  RL_CHECK(storage->nbytes() > 0 || device.is_meta(),
+           "The tensor has a non-zero number of elements, but its data is not allocated yet: its storage was "
+           "resized to 0 bytes. Resize the storage and write to the tensor before it is read.");
   reveal_layout(*storage);
   if (std::byte* start = storage->data()) return start + offset * static_cast<int64_t>(element_size(dtype));
   throw NoData(device.is_meta() ? "Cannot read a meta tensor: it has no data"

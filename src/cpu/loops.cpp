@@ -70,6 +70,16 @@ void choose_compute_types(LoopRow& row) {
       }
 }
 
+// The little that PyTorch computes with eight bits: comparing, multiplying, magnitudes.
+void compute_float8(Formula formula) {
+  LoopRow& row = rows[static_cast<int>(formula)];
+  for (int t = 0; t < kDTypeCount; ++t)
+    if (is_float8(static_cast<DType>(t))) {
+      row.supported[t] = true;
+      row.compute[t] = DType::Float32;
+    }
+}
+
 }  // namespace
 
 void choose_loops() {
@@ -85,6 +95,7 @@ void choose_loops() {
   }
 #endif
   for (LoopRow& row : rows) choose_compute_types(row);
+  for (Formula f : {Formula::Eq, Formula::Ne, Formula::Mul, Formula::Abs, Formula::IsNan}) compute_float8(f);
 }
 
 }  // namespace rushlight::cpu

@@ -72,6 +72,8 @@ Tensor conj_physical_kernel(const Call& call, const Tensor& self) {
   pointwise::check_same_out(call, self);
   return self;
 }
+Tensor neg_body(const Call&, const Tensor& self) { return ops::neg(self); }
+
 Tensor itself_body(const Call&, const Tensor& self) { return self; }
 Tensor conj_body(const Call&, const Tensor& self) { return conj_of(self); }
 
@@ -146,6 +148,8 @@ void register_complex_operators(Table& t) {
   t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", itself_body)
       .doc("Conjugation is never pending here.");
   t.composite("resolve_neg(Tensor(a) self) -> Tensor(a)", itself_body).doc("Negation is never pending here.");
+  t.composite("_neg_view(Tensor(a) self) -> Tensor(a)", neg_body)
+      .doc("The negative of each element; not pending here, so a tensor of its own.");
   t.op(ops::angle, "angle(Tensor self) -> Tensor", angle_kernel)
       .family(Family::Pointwise)
       .out()

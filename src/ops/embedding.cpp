@@ -104,7 +104,7 @@ Tensor nn_embedding_body(const Call&, const Tensor& input, const Tensor& weight,
   }
   if (max_norm) {
     GradMode off(false);
-    embedding_renorm_(weight, input, *max_norm, norm_type);
+    embedding_renorm_(detach(weight), input, *max_norm, norm_type);  // a change of values, not of tangents
   }
   return embedding(weight, input, padding, by_frequency, sparse);
 }

@@ -118,8 +118,10 @@ void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
   }
   if (!factors.defined()) return;
   RL_CHECK(mode == 0, "embedding_bag: per_sample_weights only supported with mode='sum'");
-  RL_CHECK(factors.dtype() == weight.dtype() && factors.dim() == 1 && factors.numel() == indices.numel(),
-           "expected per_sample_weights of the dtype of weight, one for each index, got ", describe(factors));
+  RL_CHECK(factors.dtype() == weight.dtype(), "expected weight (", weight.dtype(),
+           ") and per_sample_weights (", factors.dtype(), ") to have the same type as each other");
+  RL_CHECK(factors.dim() == 1 && factors.numel() == indices.numel(),
+           "expected per_sample_weights to be 1D with the shape of indices, got ", describe(factors));
 }
 
 FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
@@ -221,6 +223,13 @@ FourTensors plain_body(const Call&, const Tensor& weight, const Tensor& indices,
   return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
 }
 
+FourTensors forward_only_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                              bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
+                              bool include_last, int64_t padding) {
+  const GradMode off(false);
+  return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, padding);
+}
+
 }  // namespace
 
 void register_embedding_bag_operators(Table& t) {
@@ -245,6 +254,13 @@ void register_embedding_bag_operators(Table& t) {
                                       last, padding, (need[0] ? 1 : 0) | (need[6] ? 2 : 0));
         return Grads{gw, Tensor(), Tensor(), gf};
       });
+  t.composite(
+       "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool "
+       "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool "
+       "include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
+       forward_only_body)
+      .function_only()
+      .doc("_embedding_bag, without recording for gradients.");
   t.op(bag_gradients,
        "_embedding_bag_gradients(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
        "bag_size, "

@@ -98,13 +98,18 @@ Tensor col2im_kernel(const Call&, const Tensor& self, IntList size, IntList kern
            "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got "
            "input.size(1)=",
            lines, " and kernel_size=(", p.kernel_h, ", ", p.kernel_w, ").");
-  RL_CHECK(
-      p.rows > 0 && p.columns > 0 && self.size(n - 1) == p.rows * p.columns, "Given output_size=(", image[0],
-      ", ", image[1], "), kernel_size=(", p.kernel_h, ", ", p.kernel_w, "), dilation=(", p.dilation_h, ", ",
-      p.dilation_w, "), padding=(", p.pad_h, ", ", p.pad_w, "), stride=(", p.stride_h, ", ", p.stride_w,
-      "), expected size of input's dimension 2 to match the calculated number of sliding "
-      "blocks ",
-      p.rows, " * ", p.columns, " = ", p.rows * p.columns, ", but got input.size(2)=", self.size(n - 1), ".");
+  const bool fits = p.rows > 0 && p.columns > 0;
+  if (!fits || self.size(n - 1) != p.rows * p.columns) {
+    const std::string given =
+        str("Given output_size=(", image[0], ", ", image[1], "), kernel_size=(", p.kernel_h, ", ", p.kernel_w,
+            "), dilation=(", p.dilation_h, ", ", p.dilation_w, "), padding=(", p.pad_h, ", ", p.pad_w,
+            "), stride=(", p.stride_h, ", ", p.stride_w, "), ");
+    RL_CHECK(fits, given, "calculated shape of the array of sliding blocks as (", p.rows, ", ", p.columns,
+             "), which is too small (non-positive)");
+    RL_CHECK(false, given,
+             "expected size of input's dimension 2 to match the calculated number of sliding blocks ", p.rows,
+             " * ", p.columns, " = ", p.rows * p.columns, ", but got input.size(2)=", self.size(n - 1), ".");
+  }
   const int64_t channels = lines / block;
   p.planes = n == 3 ? self.size(0) * channels : channels;
   Dims sizes{channels, image[0], image[1]};

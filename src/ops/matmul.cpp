@@ -302,7 +302,8 @@ Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_othe
 Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias) {
   RL_CHECK(weight.dim() == 2 || weight.dim() == 1, "linear: weight must be 1-D or 2-D, got ",
            describe(weight));
-  RL_CHECK(input.dim() > 0, "linear: input must have at least one dimension, got a 0-dim tensor");
+  RL_CHECK(input.dim() > 0, "both arguments to linear need to be at least 1D, but they are ", input.dim(),
+           "D and ", weight.dim(), "D");
   if (weight.dim() == 1) {
     const Tensor product = matmul(input, weight);
     return bias.defined() ? product + bias : product;

@@ -77,6 +77,11 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
   RL_CHECK(pad.size() % 2 == 0 && padded >= 1 && padded <= 3 && (n == padded + 1 || n == padded + 2),
            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now (got mode '", mode,
            "', pad of length ", pad.size(), " and an input of ", n, " dimensions)");
+  for (int64_t d = n - padded - 1; d < n; ++d)
+    RL_CHECK(
+        input->sizes[d] > 0, "Expected ", padded + 1, "D or ", padded + 2,
+        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
+        input.sizes());
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = n - 1 - i, size = input->sizes[d], before = pad[2 * i], after = pad[2 * i + 1];
     if (mode == "reflect")
@@ -88,10 +93,6 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
       RL_CHECK(before <= size && after <= size &&
                    size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0) > 0,
                "Padding value causes wrapping around more than once.");
-    RL_CHECK(
-        size > 0, "Expected ", padded + 1, "D or ", padded + 2,
-        "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
-        input.sizes());
     RL_CHECK((mode == "replicate" || (before > -size && after > -size)) && size + before + after > 0,
              "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
              ") is too small: calculated output size ", size + before + after);

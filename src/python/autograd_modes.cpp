@@ -92,7 +92,7 @@ Roots read_roots(PyObject* outputs, PyObject* grads) {
     RL_CHECK(roots.seeds.back().defined(), "element ", i,
              " of gradients tuple is None, but the corresponding Tensor requires grad");
     if (edge.input < edge.node->outputs().size())
-      fit_gradient(roots.seeds.back(), edge.node->outputs()[edge.input], *edge.node, static_cast<size_t>(i));
+      fit_gradient(roots.seeds.back(), edge, *edge.node, static_cast<size_t>(i));
     roots.edges.push_back(std::move(edge));
   }
   return roots;

@@ -100,6 +100,21 @@ int set_grad_property(PyObject* self, PyObject* value, void*) {
     if (value && value != Py_None) track(self);
   });
 }
+PyObject* get_grad_dtype(PyObject* self, void*) {
+  return guard([&]() -> PyObject* {
+    const OptDType dtype = grad_dtype(tensor_of(self));
+    if (!dtype) Py_RETURN_NONE;
+    return wrap(*dtype);
+  });
+}
+int set_grad_dtype_property(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    const bool any = value == Py_None;
+    RL_CHECK(value && (any || is_dtype(value)), "grad_dtype must be a torch.dtype or None, but got ",
+             value ? type_name(value) : "nothing");
+    set_grad_dtype(tensor_of(self), any ? OptDType() : OptDType(dtype_of_object(value)));
+  });
+}
 PyObject* get_data(PyObject* self, void*) {
   return guard([&] { return wrap(tensor_data(tensor_of(self))); });
 }
@@ -223,6 +238,8 @@ PyGetSetDef properties[] = {
     {"_version", get_version, nullptr, "Counts in-place writes.", nullptr},
     {"_base", get_base, nullptr, "The tensor this is a view of, or None.", nullptr},
     {"grad", get_grad, set_grad_property, "The accumulated gradient, or None.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype_property,
+     "The dtype that gradients of this leaf are cast to; None leaves them as they are.", nullptr},
     {"_grad", get_grad_silently, set_grad_property, nullptr, nullptr},
     {"data", get_data, set_data_property,
      "The same memory outside the graph, with a version counter of its own.", nullptr},

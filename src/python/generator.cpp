@@ -95,6 +95,15 @@ static PyObject* set_state(PyObject* self, PyObject* o) {
 static PyObject* clone_state(PyObject* self, PyObject*) {
   return guard([&] { return wrap_generator(generator_of(self)->clone()); });
 }
+// States that CUDA graphs may share: no generator here has one.
+static PyObject* graphsafe_get_state(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_NotImplementedError, "graphsafe_get_state is not supported in this Generator");
+  return nullptr;
+}
+static PyObject* graphsafe_set_state(PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_NotImplementedError, "graphsafe_set_state is not supported in this Generator");
+  return nullptr;
+}
 static PyObject* get_device(PyObject* self, void*) { return wrap(generator_of(self)->device()); }
 static PyObject* reduce(PyObject* self, PyObject*) {
   PyRef state(get_state(self, nullptr));
@@ -113,6 +122,8 @@ static PyMethodDef methods[] = {
     {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Goes back to a saved state."},
     {"clone_state", clone_state, METH_NOARGS, "A generator that goes on independently from here."},
+    {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS, "Not supported on the CPU."},
+    {"graphsafe_set_state", graphsafe_set_state, METH_O, "Not supported on the CPU."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__setstate__", setstate, METH_O, nullptr},
     {}};

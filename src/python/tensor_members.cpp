@@ -105,7 +105,8 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
-    return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() ? t.data_ptr() : nullptr);
+    return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() && t->storage->nbytes() ? t.data_ptr()
+                                                                                         : nullptr);
   });
 }
 static PyObject* m_is_floating_point(PyObject* self, PyObject*) {

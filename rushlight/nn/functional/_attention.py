@@ -240,10 +240,15 @@ def multi_head_attention_forward(
     else:
         if attn_mask is not None:
             shared = attn_mask.size(0) == 1
-            attn_mask = attn_mask.unsqueeze(0) if shared else attn_mask.view(bsz, num_heads, -1, src_len)
-        q, k, v = (x.view(bsz, num_heads, -1, head_dim) for x in (q, k, v))
+            attn_mask = (
+                attn_mask.unsqueeze(0)
+                if shared
+                else attn_mask.view(bsz, num_heads, attn_mask.size(-2), src_len)
+            )
+        q, k, v = (x.view(bsz, num_heads, x.size(1), head_dim) for x in (q, k, v))
         out = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal)
         out = out.permute(2, 0, 1, 3).reshape(tgt_len * bsz, embed_dim)
         weights = None
-    out = F.linear(out, out_proj_weight, out_proj_bias).view(tgt_len, bsz, -1)
+    out = F.linear(out, out_proj_weight, out_proj_bias)
+    out = out.view(tgt_len, bsz, out.size(1))
     return (out if batched else out.squeeze(1)), weights

@@ -146,7 +146,7 @@ def multi_margin_loss(
     if weight is not None:
         loss = loss * weight[y]
     loss = loss.scatter(1, y, 0.0).sum(1) / x.size(1)
-    return _reduced(loss if batched else loss.squeeze(0), reduction, size_average, reduce)
+    return _reduced(loss if batched or target.dim() else loss.squeeze(0), reduction, size_average, reduce)
 
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):

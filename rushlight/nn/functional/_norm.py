@@ -80,15 +80,16 @@ def instance_norm(
         return None if t is None else t.repeat(n)
 
     mean, var = each(running_mean), each(running_var)
-    out = F.batch_norm(
+    out = torch.batch_norm(
         input.contiguous().view(1, n * c, *sizes[2:]),
-        mean,
-        var,
         each(weight),
         each(bias),
+        mean,
+        var,
         use_input_stats,
         momentum,
         eps,
+        torch.backends.cudnn.enabled,
     )
     if use_input_stats:
         with torch.no_grad():

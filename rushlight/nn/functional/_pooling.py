@@ -190,8 +190,11 @@ def _check_samples(samples, batch, channels, n):
 
 
 def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, samples, name):
+    n = len(sides(1))
+    for what, given in ("kernel_size", kernel_size), ("output_size", output_size):
+        if isinstance(given, (tuple, list)) and len(given) != n:
+            raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
     kernel = sides(kernel_size)
-    n = len(kernel)
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
@@ -204,12 +207,12 @@ def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, s
     batch, channels, *sizes = x.shape
     if input.dim() not in (n + 1, n + 2) or 0 in x.shape[1:]:
         raise RuntimeError(
-            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
             f"{list(input.shape)}."
         )
-    for size, out, k in zip(sizes, output_size, kernel):
+    for side, size, out, k in zip(("time", "height", "width")[-n:], sizes, output_size, kernel):
         if out + k - 1 > size:
-            raise RuntimeError(f"{name}(): pool size {k} too large relative to input size {size}")
+            raise RuntimeError(f"{name}(): pool {side} {k} too large relative to input {side} {size}")
     if samples is None:
         samples = torch.rand(batch, channels, n, dtype=x.dtype, device=x.device)
     _check_samples(samples, batch, channels, n)

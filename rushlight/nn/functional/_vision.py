@@ -40,6 +40,13 @@ def affine_grid(theta, size, align_corners=None):
             f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. Got "
             f"{theta.shape}."
         )
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+            "align_corners=True. This is not an intended use case of affine_grid. "
+            "See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return torch.affine_grid_generator(theta, size, align_corners)

@@ -10,8 +10,10 @@ from rushlight.nn.parameter import Parameter
 from ._state_dict import future_switch
 
 
-def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, memory_format=None):
+def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, copy=None, memory_format=None):
     """The forms (device, dtype), (dtype) and (tensor) of `to`, as (device, dtype, non_blocking, format)."""
+    if copy is not None:
+        raise RuntimeError(".to() does not accept copy argument")
     other = tensor if tensor is not None else device
     if isinstance(other, Tensor):
         return other.device, other.dtype, bool(dtype) or non_blocking, memory_format
@@ -28,6 +30,15 @@ def _can_share_data(param, applied):
         return False
     plain = type(applied) is Tensor or isinstance(applied, Parameter)
     return plain and param.is_meta == applied.is_meta and param.layout == applied.layout
+
+
+def _holds_tensors(applied):
+    """Whether a parameter takes over `applied` by swapping, for its class is made of several tensors."""
+    if type(applied) in (Tensor, Parameter):
+        return False
+    from rushlight.utils._python_dispatch import is_traceable_wrapper_subclass
+
+    return is_traceable_wrapper_subclass(applied)
 
 
 class ConversionMixin:
@@ -53,22 +64,26 @@ class ConversionMixin:
             with torch.no_grad():
                 applied = fn(param)
                 new_grad = None if grad is None else fn(grad)
-            if swap:
-                self._swap_parameter(name, param, applied, grad)
-            elif _can_share_data(param, applied):
+            if swap or _holds_tensors(applied):
+                self._swap_parameter(name, param, applied, grad, new_grad)
+                continue
+            if _can_share_data(param, applied):
                 if grad is not None:
                     param.grad = None
                 param.data = applied
             else:
                 param = self._parameters[name] = Parameter(applied, param.requires_grad)
-            if new_grad is not None:
-                param.grad = new_grad.requires_grad_(grad.requires_grad)
+            if grad is None:
+                continue
+            if _can_share_data(grad, new_grad):
+                grad.data, new_grad = new_grad, grad
+            param.grad = new_grad.requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def _swap_parameter(self, name, param, applied, grad):
+    def _swap_parameter(self, name, param, applied, grad, new_grad):
         # A gradient holds its tensor, which hinders swapping.
         param.grad = None
         try:
@@ -76,6 +91,15 @@ class ConversionMixin:
         except Exception as error:
             param.grad = grad
             raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from error
+        if grad is None:
+            return
+        if new_grad is not grad:
+            new_grad.requires_grad_(grad.requires_grad)
+            try:
+                torch.utils.swap_tensors(grad, new_grad)
+            except Exception as error:
+                raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}.grad") from error
+        param.grad = grad
 
     def to(self, *args, **kwargs):
         """Move to a device, convert to a floating point dtype, or change the memory format; in place."""

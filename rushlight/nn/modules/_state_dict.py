@@ -24,8 +24,8 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 def future_switch(switch):
-    """A switch of `torch._future_switch__`, which is off as long as nobody loads that module."""
-    module = sys.modules.get("rushlight._future_switch__")
+    """A switch of `torch.__future__`, which is off as long as nobody loads that module."""
+    module = sys.modules.get("rushlight.__future__")
     return module is not None and getattr(module, switch)()
 
 

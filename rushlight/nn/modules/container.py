@@ -351,7 +351,7 @@ class ParameterList(Module):
         for i, value in enumerate(self):
             if isinstance(value, torch.Tensor):
                 size = "x".join(map(str, value.size()))
-                device = "" if value.device.type == "cpu" else f" ({value.device})"
+                device = f" ({value.device})" if value.is_cuda else ""
                 kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
                 lines.append(f"  ({i}): {kind} containing: [{value.dtype} of size {size}{device}]")
             else:
@@ -451,7 +451,7 @@ class ParameterDict(Module):
         """Add the values of a mapping or of an iterable of pairs."""
         pairs = _key_value_pairs(parameters, "ParameterDict", "ParametersDict.update")
         # A mapping without an order of its own is taken by sorted keys.
-        if isinstance(parameters, Mapping) and not isinstance(parameters, (OrderedDict, dict)):
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             pairs.sort()
         for key, value in pairs:
             self[key] = value
@@ -461,7 +461,7 @@ class ParameterDict(Module):
         for key, value in self.items():
             if isinstance(value, torch.Tensor):
                 size = "x".join(map(str, value.size()))
-                device = "" if value.device.type == "cpu" else f" ({value.device})"
+                device = f" ({value.device})" if value.is_cuda else ""
                 kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
                 lines.append(f"  ({key}): {kind} containing: [{value.type()} of size {size}{device}]")
             else:

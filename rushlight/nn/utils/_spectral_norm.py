@@ -76,7 +76,30 @@ class SpectralNorm:
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(fn)
+        module._register_state_dict_hook(fn._note_version)
+        module._register_load_state_dict_pre_hook(fn._complete_older)
         return fn
+
+    def _note_version(self, module, state_dict, prefix, local_metadata):
+        local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = self._version
+
+    def _complete_older(self, state_dict, prefix, local_metadata, strict, missing_keys, *_):
+        """Files without a version hold the normalized weight, and no right singular vector."""
+        version = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
+        key = prefix + self.name
+        whole = all(key + part in state_dict for part in ("_orig", "_u", "_v"))
+        if version is not None or (whole and key not in state_dict):
+            return
+        missing = [key + part for part in ("_orig", "", "_u") if key + part not in state_dict]
+        if missing:
+            missing_keys.extend(missing if strict else ())
+            return
+        with torch.no_grad():
+            original, weight = state_dict[key + "_orig"], state_dict.pop(key)
+            matrix, u = self.reshape_weight_to_matrix(original), state_dict[key + "_u"]
+            v = torch.linalg.multi_dot([matrix.t().mm(matrix).pinverse(), matrix.t(), u.unsqueeze(1)])[:, 0]
+            sigma = (original / weight).mean()
+            state_dict[key + "_v"] = v.mul_(sigma / torch.dot(u, torch.mv(matrix, v)))
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):

@@ -121,7 +121,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 
 def _pack(input, lengths):
     """The steps of a (time, batch, …) tensor that are within each length, in order of time."""
-    if input.numel() == 0 and input.dim() > 1 and input.size(0) == 0:
+    if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     if len(lengths) != input.size(1):
         raise RuntimeError(

@@ -1,0 +1,1 @@
+from rushlight.autograd._functions import Resize, Type  # noqa: F401
