@@ -1,6 +1,7 @@
 """PyTorch's classes for the records of a ``.pt`` file, by which packages read parts of checkpoints."""
 
 import os
+from contextlib import contextmanager
 
 import rushlight as torch
 from rushlight._zip_records import RecordReader, RecordWriter
@@ -12,7 +13,9 @@ class PyTorchFileReader:
     def __init__(self, name_or_buffer):
         path = isinstance(name_or_buffer, (str, os.PathLike))
         self._own = open(name_or_buffer, "rb") if path else None
-        self._reader = RecordReader(self._own or name_or_buffer, str(name_or_buffer) if path else "archive")
+        self._reader = RecordReader(
+            self._own or name_or_buffer, str(name_or_buffer) if path else "archive", False
+        )
 
     def has_record(self, name):
         return self._reader.has(name)
@@ -78,3 +81,19 @@ class PyTorchFileWriter:
         self._writer.close()
         if self._own is not None:
             self._own.close()
+
+
+@contextmanager
+def open_reader(name_or_buffer):
+    """A `PyTorchFileReader` for a ``with`` statement."""
+    yield PyTorchFileReader(name_or_buffer)
+
+
+@contextmanager
+def open_writer(name_or_buffer):
+    """A `PyTorchFileWriter` for a ``with`` statement, whose file ends with it."""
+    writer = PyTorchFileWriter(name_or_buffer)
+    yield writer
+    writer.write_end_of_file()
+    if hasattr(name_or_buffer, "flush"):
+        name_or_buffer.flush()

@@ -53,7 +53,8 @@ class RecordWriter:
 class RecordReader:
     """Reads records by name; every fault of the container is a RuntimeError that names the file."""
 
-    def __init__(self, file, name):
+    def __init__(self, file, name, pickled=True):
+        """`pickled`: whether the file must hold an object; else any records do."""
         self._file, self._name = file, name
         self._base = file.tell()
         try:
@@ -62,6 +63,8 @@ class RecordReader:
             raise self._damaged(f"failed finding central directory ({e})") from None
         names = [n for n in self._zip.namelist() if n.endswith("/data.pkl") or n == "data.pkl"]
         names = names or [n for n in self._zip.namelist() if n.endswith("/constants.pkl")]
+        if not names and not pickled:
+            names = [f"{n.partition('/')[0]}/" for n in self._zip.namelist() if "/" in n]
         if not names:
             raise self._damaged("no record data.pkl")
         self._folder = names[0].rpartition("/")[0]

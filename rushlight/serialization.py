@@ -567,3 +567,13 @@ def _get_layout(name):
     if not isinstance(value, type(rushlight.strided)):
         raise pickle.UnpicklingError(f"unknown layout {name!r}")
     return value
+
+
+def __getattr__(name):
+    from rushlight import _file_records
+
+    if name == "_open_zipfile_reader":
+        return _file_records.open_reader
+    if name == "_open_zipfile_writer":
+        return _file_records.open_writer
+    raise AttributeError(f"module 'torch.serialization' has no attribute {name!r}")

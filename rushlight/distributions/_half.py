@@ -28,9 +28,9 @@ class Half(TransformedDistribution):
         return torch.zeros_like(self.scale)
 
     def log_prob(self, value):
-        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         if self._validate_args:
             self._validate_sample(value)
+        value = torch.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         log_prob = self.base_dist.log_prob(value) + math.log(2)
         return torch.where(value >= 0, log_prob, -inf)
 

@@ -104,3 +104,5 @@ def _batch_trace_xxt(bmat):
 _euler_gamma = 0.57721566490153286060
 
 from rushlight.distributions import _kl_between, _kl_same  # noqa: E402, F401 - they register the formulas
+
+_kl_expfamily_expfamily = _kl_same._exponential_family

@@ -59,11 +59,20 @@ void copy_result_body(const Tensor& target, const Tensor& source, bool recorded)
   }
 }
 
+// One value for all, so it does not matter whether elements share memory.
+void fill_elements(const Tensor& self, const Tensor& value) {
+  const bool plain = self.numel() > 0 && !self.device().is_meta() && !value.device().is_meta();
+  if (plain && !needs_detour(self, value))
+    loops::copy(self, value);
+  else
+    copy_elements(self, value);
+}
+
 Tensor fill_kernel(const Call&, const Tensor& self, const Tensor& value) {
   RL_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
            " dimensions.");
   if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
-  copy_elements(self, value);
+  fill_elements(self, value);
   return self;
 }
 
@@ -95,7 +104,7 @@ Tensor zero_kernel(const Call&, const Tensor& self) {
   if (self.is_cpu() && self.is_contiguous())
     cpu::clear(self.data_ptr(), self.nbytes());
   else
-    copy_elements(self, scalar_tensor_of(0, self.dtype()));
+    fill_elements(self, scalar_tensor_of(0, self.dtype()));
   return self;
 }
 

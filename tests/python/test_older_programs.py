@@ -153,6 +153,24 @@ def test_testing_overrides_have_the_parameters_of_the_functions():
     assert overrides[torch.add](1, 2) == -1
 
 
+def test_records_of_any_names(tmp_path):
+    import io
+
+    for target in (io.BytesIO(), tmp_path / "records.zip"):
+        with torch.serialization._open_zipfile_writer(target) as writer:
+            writer.write_record("a/b", b"xyz", 3)
+        if isinstance(target, io.BytesIO):
+            target.seek(0)
+        with torch.serialization._open_zipfile_reader(target) as reader:
+            assert reader.get_record("a/b") == b"xyz"
+
+
+def test_fill_takes_elements_that_share_memory():
+    x = torch.empty(1).expand(3)
+    assert x.fill_(2).tolist() == [2, 2, 2] and x.zero_().tolist() == [0, 0, 0]
+    assert torch.empty_strided((2, 2), (1, 1)).fill_(3).tolist() == [[3, 3], [3, 3]]
+
+
 def test_generators_have_no_states_to_share():
     with pytest.raises(NotImplementedError, match="graphsafe_get_state is not supported"):
         torch.Generator().graphsafe_get_state()
