@@ -44,6 +44,7 @@ class Engine:
     """
 
     name = "undefined"
+    in_order = False  # whether calls must reach the transport in the order in which they were made
 
     def __init__(self, rank, size, timeout):
         self.rank, self.size, self.timeout = rank, size, timeout
@@ -85,7 +86,10 @@ class Engine:
 
         if async_op:
             return self._worker.submit(run)
-        run()
+        if self.in_order and self.size > 1:
+            self._worker.submit(run).wait()
+        else:
+            run()
         return finished(results)
 
     def _failed(self, entry, error):

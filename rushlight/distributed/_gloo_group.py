@@ -64,7 +64,10 @@ class GlooGroup(Engine):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size, timeout)
-        self._group = make_group(store, rank, size, timeout) if size > 1 else None
+        self._group = self._connect(store) if size > 1 else None
+
+    def _connect(self, store):
+        return make_group(store, self.rank, self.size, self.timeout)
 
     def close(self):
         super().close()

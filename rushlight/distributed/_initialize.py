@@ -13,6 +13,7 @@ from ._process_group import (
     _group_or_default,
     _rank_not_in_group,
     _world,
+    is_backend_available,
 )
 from ._watch import Watch
 from .constants import default_pg_timeout
@@ -32,10 +33,15 @@ def is_initialized() -> bool:
 
 
 def is_mpi_available() -> bool:
+    """Whether an MPI library is installed."""
+    return is_backend_available("mpi")
+
+
+def is_nccl_available() -> bool:
     return False
 
 
-is_nccl_available = is_ucc_available = is_xccl_available = is_mpi_available
+is_ucc_available = is_xccl_available = is_nccl_available
 
 
 def is_torchelastic_launched() -> bool:
@@ -64,7 +70,7 @@ def init_process_group(
     """Join the job: meet the other processes and connect to them.
 
     Args:
-        backend: "gloo" (the default), or pairs such as "cpu:gloo,cuda:nccl".
+        backend: "gloo" (the default), "mpi" under mpirun, or pairs such as "cpu:gloo,cuda:nccl".
         init_method: URL of the meeting point, `env://` unless a store is given (see `rendezvous`).
         timeout: limit of every collective, a timedelta; 30 minutes.
         world_size, rank: number of processes, and which of them this is.
@@ -80,8 +86,13 @@ def init_process_group(
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
     timeout = _check_timeout(timeout or default_pg_timeout)
-    BackendConfig(backend or Backend.UNDEFINED).cpu_backend()
-    if store is None:
+    backend = backend or Backend.UNDEFINED
+    BackendConfig(backend).cpu_backend()
+    if store is None and init_method is None and BackendConfig(backend).cpu_backend() == Backend.MPI:
+        from ._mpi_group import meet
+
+        store, rank, world_size = meet(timeout)
+    elif store is None:
         meeting = rendezvous(init_method or "env://", rank, world_size, timeout=timeout)
         store, rank, world_size = next(meeting)
         store.set_timeout(timeout)
@@ -89,7 +100,6 @@ def init_process_group(
         raise ValueError("world_size must be positive and rank non-negative if using store")
     name = _world.next_name()
     keys = PrefixStore(f"default_pg/{name}", store)
-    backend = backend or Backend.UNDEFINED
     group = ProcessGroup(name, range(world_size), rank, backend, keys, timeout, "default_pg")
     group._root_store = store
     _world.default_pg = _world.groups[name] = group
@@ -274,3 +284,57 @@ def split_group(
         if not _rank_not_in_group(made):
             found = made
     return found
+
+
+SHRINK_DEFAULT, SHRINK_ABORT = 0, 1
+
+
+def shrink_group(ranks_to_exclude, group=None, shrink_flags=SHRINK_DEFAULT, pg_options=None):
+    """The group without some of its ranks; only those who stay make this call.
+
+    The default group is replaced by the smaller one, in which ranks are counted anew; all other groups end.
+    `shrink_flags` changes nothing: calls that wait for a rank which has ended fail by themselves. The store
+    must outlive who leaves: under a launcher it does, else the first rank serves it.
+
+    Raises TypeError for what is no list, ValueError for ranks that do not exist, that come twice, or that are
+    all; RuntimeError on a rank that is to leave.
+    """
+    parent = _group_or_default(group)
+    leaving = _checked_leaving(ranks_to_exclude, parent)
+    staying = [rank for index, rank in enumerate(parent._ranks) if index not in leaving]
+    timeout, backend, is_default = parent._timeout, str(parent._config), parent is _world.default_pg
+    if not is_default:
+        name = f"shrunk {parent.group_name} to {'-'.join(map(str, staying))}"
+        own = _get_default_group()
+        keys = PrefixStore(name, own._store)
+        made = ProcessGroup(name, staying, own.rank(), backend, keys, timeout, parent.group_desc)
+        made.watch_with(_world.watch)
+        _world.groups[name] = made
+        return made
+    store, rank = parent._root_store, staying.index(parent._ranks[parent.rank()])
+    name = f"{_world.next_name()}-shrunk-{'-'.join(map(str, staying))}"
+    destroy_process_group()
+    keys = PrefixStore(f"default_pg/{name}", store)
+    made = ProcessGroup(name, range(len(staying)), rank, backend, keys, timeout, "default_pg")
+    made._root_store = store
+    _world.default_pg = _world.groups[name] = made
+    if len(staying) > 1:
+        _world.watch = Watch(PrefixStore(f"watch/{name}", store), rank, len(staying))
+    made.watch_with(_world.watch)
+    return made
+
+
+def _checked_leaving(ranks, parent):
+    if not isinstance(ranks, list) or not all(isinstance(rank, int) for rank in ranks):
+        raise TypeError(f"ranks_to_exclude must be a list of integers, but got {ranks!r}")
+    if not ranks:
+        raise ValueError("ranks_to_exclude cannot be empty")
+    if len(set(ranks)) != len(ranks):
+        raise ValueError(f"ranks_to_exclude must not contain duplicates: {ranks}")
+    if min(ranks) < 0 or max(ranks) >= parent.size():
+        raise ValueError(f"ranks_to_exclude {ranks} are out of range of a group of {parent.size()}")
+    if len(ranks) == parent.size():
+        raise ValueError("Cannot exclude all ranks from process group")
+    if parent.rank() in ranks:
+        raise RuntimeError(f"Rank {parent.rank()} is in ranks_to_exclude and must not call shrink_group")
+    return set(ranks)

@@ -77,9 +77,14 @@ class BackendConfig:
         return name
 
 
-def _make_engine(backend, store, rank, size, timeout):
+def _make_engine(backend, store, rank, ranks, timeout, name):
+    size = len(ranks)
     if backend == Backend.GLOO:
         return GlooGroup(store, rank, size, timeout)
+    if backend == Backend.MPI:
+        from ._mpi_group import MpiGroup
+
+        return MpiGroup(ranks, rank, timeout, name)
     if backend in Backend._makers:
         return Backend._makers[backend](store, rank, size, timeout)
     if backend not in Backend.backend_list:
@@ -102,7 +107,7 @@ class ProcessGroup:
         self._backend_name = self._config.cpu_backend()
         self._store = self._root_store = store
         self._timeout = timeout
-        self.engine = _make_engine(self._backend_name, store, self._rank, len(self._ranks), timeout)
+        self.engine = _make_engine(self._backend_name, store, self._rank, self._ranks, timeout, name)
         _recorder.groups[name] = (self.group_desc, self._ranks)
 
     def watch_with(self, watch):
@@ -253,4 +258,8 @@ def _warn_not_in_group(name):
 def is_backend_available(backend: str) -> bool:
     """Whether groups can be made with this backend."""
     name = backend.lower()
+    if name == "mpi":
+        from ._mpi_group import is_available
+
+        return is_available()
     return is_gloo_available() if name == "gloo" else name in Backend._makers

@@ -30,6 +30,8 @@ from ._file_store import FileStore
 from ._gloo_group import GlooGroup as ProcessGroupGloo
 from ._gloo_group import is_gloo_available
 from ._initialize import (
+    SHRINK_ABORT,
+    SHRINK_DEFAULT,
     destroy_process_group,
     get_backend,
     get_backend_config,
@@ -51,6 +53,7 @@ from ._initialize import (
     new_group,
     new_subgroups,
     new_subgroups_by_enumeration,
+    shrink_group,
     split_group,
 )
 from ._messages import (

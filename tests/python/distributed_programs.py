@@ -1,5 +1,6 @@
 """What the ranks of test_distributed.py run; each function is called as program(rank, size, file)."""
 
+import os
 import time
 from datetime import timedelta
 
@@ -10,8 +11,9 @@ from rushlight import distributed as dist
 def _join(rank, size, file, seconds=60):
     torch.set_num_threads(1)
     store = dist.FileStore(file, size)
+    backend = os.environ.get("RUSHLIGHT_TEST_BACKEND", "gloo")
     dist.init_process_group(
-        "gloo", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds)
+        backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds)
     )
 
 
@@ -148,7 +150,6 @@ def one_is_late(rank, size, file):
 
 
 def one_dies(rank, size, file):
-    import os
     import signal
 
     _join(rank, size, file)
@@ -482,3 +483,37 @@ def pipelines(rank, size, file):
     by_hand = pp.PipelineStage(torch.nn.Sequential(*_deep().layers[2 * rank : 2 * rank + 2]), rank, 2, "cpu")
     out = pp.ScheduleGPipe(by_hand, 4, loss_fn).step(*([x] if rank == 0 else []), target=y if rank else None)
     assert (out is None) == (rank == 0)
+
+
+def shrinks(rank, size, file):
+    """Rank 1 leaves; the others go on without it."""
+    _join(rank, size, file, seconds=20)
+    pair = dist.new_group([0, 2, 3])
+    for bad, kind in [((1,), TypeError), ([], ValueError), ([1, 1], ValueError), ([9], ValueError),
+                      ([0, 1, 2, 3], ValueError), ([rank], RuntimeError)]:  # fmt: skip
+        try:
+            dist.shrink_group(bad)
+            raise AssertionError(f"{bad} should be refused")
+        except kind:
+            pass
+    t = torch.tensor([float(rank)])
+    dist.all_reduce(t)
+    _same(t, [6.0])
+    if rank == 1:
+        return
+    if rank != 3:
+        small = dist.shrink_group([2], pair)
+        t = torch.tensor([float(rank)])
+        dist.all_reduce(t, group=small)
+        _same(t, [2.0])
+        assert dist.get_process_group_ranks(small) == [0, 2]
+    made = dist.shrink_group([1])
+    assert made is dist.group.WORLD and dist.get_world_size() == 3
+    assert dist.get_rank() == {0: 0, 2: 1, 3: 2}[rank]
+    t = torch.tensor([float(rank)])
+    dist.all_reduce(t)
+    _same(t, [5.0])
+    again = dist.shrink_group([0]) if rank != 0 else None
+    if again is not None:
+        dist.barrier()
+        assert dist.get_world_size() == 2

@@ -41,6 +41,7 @@ def _run(program, size, tmp_path):
         ("uneven_inputs", 2),
         ("zero_redundancy", 2),
         ("pipelines", 2),
+        ("shrinks", 4),
     ],
 )
 def test_programs(program, size, tmp_path):
