@@ -1,13 +1,20 @@
-"""What programs name of ONNX without exporting: types, modes, and rules for operators of their own.
+"""Models as ONNX files: `export` goes by way of `torch.export`; the package onnx writes the file.
 
-There is no exporter here; `register_custom_op_symbolic` keeps rules for one."""
+`register_custom_op_symbolic` keeps rules of the older kind, which this exporter does not use: it takes
+``custom_translation_table``.
+"""
 
 import enum
 
+from rushlight.onnx._export import OnnxExporterError, ONNXProgram, export, is_in_onnx_export
+
 __all__ = [
+    "ONNXProgram",
+    "OnnxExporterError",
     "OperatorExportTypes",
     "TensorProtoDataType",
     "TrainingMode",
+    "export",
     "is_in_onnx_export",
     "register_custom_op_symbolic",
     "unregister_custom_op_symbolic",
@@ -58,11 +65,6 @@ class OperatorExportTypes(enum.IntEnum):
 
 
 _custom_rules: dict = {}  # operator name to {opset: rule}
-
-
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported: never."""
-    return False
 
 
 def register_custom_op_symbolic(symbolic_name, symbolic_fn, opset_version):

@@ -131,6 +131,11 @@ Tensor repeat_interleave_body(const Call&, const Tensor& self, int64_t repeats, 
 
 Tensor one_hot_kernel(const Call&, const Tensor& self, int64_t num_classes) {
   RL_CHECK(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
+  if (self.device().is_meta() && num_classes > 0) {
+    Dims sizes = self->sizes;
+    sizes.push_back(num_classes);
+    return zeros(sizes, DType::Int64, std::nullopt, self.device());
+  }
   require_data(self, "one_hot");
   const Tensor at = dense(self);
   const int64_t* p = at.data<int64_t>();
@@ -189,7 +194,6 @@ void register_repeat_operators(Table& t) {
       .function_only()
       .not_differentiable("integer output");
   t.op(one_hot, "nn::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", one_hot_kernel)
-      .no_meta("how many classes there are depends on the values")
       .doc("Class numbers as rows with a single one.")
       .not_differentiable("integer output");
 }

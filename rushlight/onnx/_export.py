@@ -1,0 +1,408 @@
+"""`torch.onnx.export`: a model as an ONNX file, by way of `torch.export`."""
+
+import functools
+import operator
+import os
+
+import rushlight as torch
+from rushlight.export.graph_signature import InputKind
+from rushlight.onnx._graph import Graph, Value, element_type
+from rushlight.utils import _pytree as pytree
+
+__all__ = ["ONNXProgram", "OnnxExporterError", "export"]
+
+_OPSETS = range(18, 26)
+_DEFAULT_OPSET = 18
+
+
+class OnnxExporterError(RuntimeError):
+    """What keeps a model from being exported."""
+
+
+def _need_onnx():
+    try:
+        import onnx
+    except ImportError:
+        raise ModuleNotFoundError(
+            "onnx.export needs the package onnx: pip install onnx (and onnxruntime to run what it writes)",
+            name="onnx",
+        ) from None
+    return onnx
+
+
+class ONNXProgram:
+    """An exported model: ``model_proto`` is ONNX's own object, `save` writes it, calling runs it."""
+
+    def __init__(self, model_proto, exported_program):
+        self.model_proto = model_proto
+        self.exported_program = exported_program
+        self._session = None
+
+    def save(self, destination, *, external_data=None, **_):
+        """Writes the file.
+
+        Args:
+            destination: a path.
+            external_data: keep the weights in a file of their own beside it, named ``destination + ".data"``;
+                by default from 2 GB on, which one ONNX file cannot hold.
+        """
+        onnx = _need_onnx()
+        if external_data is None:
+            external_data = self.model_proto.ByteSize() >= 2**31 - 1
+        path = os.fspath(destination)
+        if external_data:
+            name = os.path.basename(path) + ".data"
+            if os.path.exists(f"{path}.data"):
+                os.remove(f"{path}.data")  # which onnx would append to
+            copy = type(self.model_proto)()
+            copy.CopyFrom(self.model_proto)  # saving moves the weights out of it
+            onnx.save_model(copy, path, save_as_external_data=True, location=name, size_threshold=1024)
+        else:
+            onnx.save_model(self.model_proto, path)
+
+    def optimize(self):
+        """Nothing is left to do: constants are shared and dead code is gone."""
+
+    def initialize_inference_session(self, initializer=None):
+        """Makes the session of onnxruntime that calls use."""
+        if initializer is None:
+            import onnxruntime
+
+            self._session = onnxruntime.InferenceSession(self.model_proto.SerializeToString())
+        else:
+            self._session = initializer(self.model_proto.SerializeToString())
+
+    def release(self):
+        """Drops the session."""
+        self._session = None
+
+    def __call__(self, *args, **kwargs):
+        """Runs the model with onnxruntime on tensors; gives a list of tensors."""
+        if self._session is None:
+            self.initialize_inference_session()
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        names = [i.name for i in self._session.get_inputs()]
+        results = self._session.run(None, {n: t.detach().numpy() for n, t in zip(names, given, strict=True)})
+        return [torch.from_numpy(r) for r in results]
+
+    def __repr__(self):
+        from onnx import printer
+
+        return printer.to_text(self.model_proto)
+
+
+def export(
+    model,
+    args=(),
+    f=None,
+    *,
+    kwargs=None,
+    verbose=None,
+    input_names=None,
+    output_names=None,
+    opset_version=None,
+    dynamo=True,
+    external_data=None,
+    dynamic_shapes=None,
+    custom_translation_table=None,
+    report=False,
+    optimize=True,
+    verify=False,
+    profile=False,
+    dump_exported_program=False,
+    artifacts_dir=".",
+    export_params=True,
+    keep_initializers_as_inputs=False,
+    dynamic_axes=None,
+    training=None,
+    operator_export_type=None,
+    do_constant_folding=True,
+    custom_opsets=None,
+    export_modules_as_functions=False,
+    autograd_inlining=True,
+):
+    """Writes a model as ONNX.
+
+    The model is traced by `torch.export`, so programs whose course depends on values are refused there.
+
+    Args:
+        model: a module, which is exported as it is (call ``eval()`` first), or an ``ExportedProgram``.
+        args, kwargs: an example of its arguments.
+        f: where to write the file; None gives the program only.
+        input_names, output_names: names in the file, of tensors in order.
+        opset_version: from 18 to 25; 18 if not given.
+        dynamic_shapes: which sizes may change, as `torch.export.export` takes them.
+        dynamic_axes: the same in the older form, ``{"input": {0: "batch"}}``.
+        custom_translation_table: {an operator of ``torch.ops``: a rule ``(graph, *arguments)``} for operators
+            without a rule here; rules call ``graph.op("Name", *values, **attributes)``.
+        external_data: see `ONNXProgram.save`.
+        verify: run the file with onnxruntime and compare its results with the model's.
+        verbose: print the graph.
+        export_params, keep_initializers_as_inputs, training, and what follows: accepted; the file holds the
+            weights, and constants are shared in any case.
+
+    Returns:
+        An `ONNXProgram`.
+
+    Raises:
+        NotImplementedError: operators without a rule, all of them listed.
+        OnnxExporterError: the results of ``verify`` differ.
+        ModuleNotFoundError: the package onnx is missing.
+    """
+    onnx = _need_onnx()
+    opset = _DEFAULT_OPSET if opset_version is None else opset_version
+    if opset not in _OPSETS:
+        raise ValueError(
+            f"onnx.export: opset_version must be {_OPSETS[0]} to {_OPSETS[-1]}, but it is {opset}"
+        )
+    if isinstance(args, torch.Tensor):
+        args = (args,)
+    if (
+        args
+        and isinstance(args[-1], dict)
+        and not kwargs
+        and not isinstance(model, torch.export.ExportedProgram)
+    ):
+        *args, kwargs = args  # the older way to pass them
+    program = model
+    if not isinstance(model, torch.export.ExportedProgram):
+        if dynamic_shapes is None and dynamic_axes:
+            dynamic_shapes = _from_axes(model, args, kwargs or {}, dynamic_axes, input_names or [])
+        with _exporting():
+            program = _captured(model, tuple(args), kwargs, dynamic_shapes)
+    proto = _Translator(program, opset, custom_translation_table or {}).model(onnx, input_names, output_names)
+    onnx.checker.check_model(proto) if proto.ByteSize() < 2**31 - 1 else None
+    result = ONNXProgram(proto, program)
+    if verbose:
+        print(result)
+    if f is not None:
+        result.save(f, external_data=external_data)
+    if verify:
+        _verify(result, model, tuple(args), kwargs or {})
+    return result
+
+
+def _captured(model, args, kwargs, dynamic_shapes):
+    """The exported program, without operators that write to their arguments."""
+    program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    if not any(_writes(node.target) for node in program.graph.nodes):
+        return program
+    run = model.forward
+    model.forward = functools.wraps(run)(torch.func.functionalize(run))
+    try:
+        return torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    finally:
+        del model.forward
+
+
+def _writes(target):
+    schema = getattr(target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+_depth = 0
+
+
+class _exporting:
+    """While it lasts, `is_in_onnx_export` is true."""
+
+    def __enter__(self):
+        global _depth
+        _depth += 1
+
+    def __exit__(self, *exc):
+        global _depth
+        _depth -= 1
+
+
+def is_in_onnx_export() -> bool:
+    """Whether a model is being exported right now."""
+    return _depth > 0
+
+
+def _from_axes(model, args, kwargs, axes, names):
+    """`dynamic_shapes` for the older `dynamic_axes`, whose names are those of the file's inputs."""
+    import inspect
+
+    parameters = list(inspect.signature(getattr(model, "forward", model)).parameters)
+    given = dict(zip(parameters, args, strict=False)) | kwargs
+    dims = {}
+    shapes = {}
+    for place, name in enumerate(given):
+        shown = names[place] if place < len(names) else name
+        wanted = axes.get(shown, axes.get(name, {}))
+        if not isinstance(wanted, dict):
+            wanted = {axis: f"{shown}_dynamic_axes_{i + 1}" for i, axis in enumerate(wanted)}
+        shapes[name] = {
+            axis: dims.setdefault(label, torch.export.Dim(label, min=1)) for axis, label in wanted.items()
+        } or None
+    return shapes
+
+
+def _verify(program, model, args, kwargs):
+    run = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+    with torch.no_grad():
+        wanted = [t for t in pytree.tree_leaves(run(*args, **kwargs)) if isinstance(t, torch.Tensor)]
+    try:
+        torch.testing.assert_close(program(*args, **kwargs), wanted, rtol=1e-3, atol=1e-4)
+    except AssertionError as error:
+        raise OnnxExporterError(
+            f"onnx.export: the file's results differ from the model's: {error}"
+        ) from error
+
+
+class _Translator:
+    """Goes through the exported graph and writes each node by its rule."""
+
+    def __init__(self, program, opset, custom):
+        from rushlight.onnx._rules import RULES
+
+        self._program = program
+        self._graph = Graph(opset)
+        self._custom = {str(target): rule for target, rule in custom.items()}
+        self._rules = RULES
+        self._values = {}
+        self._inputs = []
+
+    def model(self, onnx, input_names, output_names):
+        graph = self._program.graph_module.graph
+        needed = _needed(graph)
+        self._check_rules(graph, needed)
+        self._add_inputs(graph, needed, iter(input_names or ()))
+        for node in graph.nodes:
+            if node in needed and node.op in ("call_function", "call_method", "get_attr"):
+                self._values[node] = self._translate(node)
+        outputs = self._outputs(graph, output_names or ())
+        helper, g = onnx.helper, self._graph
+        made = helper.make_graph(g.nodes, "main_graph", self._inputs, outputs, initializer=g.initializers)
+        return helper.make_model(
+            made,
+            opset_imports=[helper.make_opsetid("", g.opset)],
+            producer_name="rushlight",
+            producer_version=str(torch.__version__),
+            ir_version=10,
+        )
+
+    def _check_rules(self, graph, needed):
+        missing = {}
+        for node in graph.nodes:
+            if node not in needed or node.op != "call_function" or _is_constant(node):
+                continue
+            if self._rule_of(node.target) is None:
+                missing.setdefault(str(node.target), node)
+        if missing:
+            raise NotImplementedError(
+                f"onnx.export: no rule for {', '.join(sorted(missing))}; pass custom_translation_table="
+                "{torch.ops...: rule} with rules for them"
+            )
+
+    def _rule_of(self, target):
+        if str(target) in self._custom:
+            return self._custom[str(target)]
+        if target in _ON_SIZES or target is operator.getitem:
+            return target
+        return self._rules.get(_operator_name(target))
+
+    def _add_inputs(self, graph, needed, names):
+        program = self._program
+        guards = iter(program.guards)
+        placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+        for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
+            if spec.kind == InputKind.USER_INPUT:
+                self._values[node] = self._user_input(node, next(guards), names)
+            elif node in needed:
+                tensor = program.state_dict.get(spec.target, program.constants.get(spec.target))
+                self._values[node] = self._graph.initializer(spec.target, tensor)
+
+    def _user_input(self, node, guard, names):
+        example = node.meta.get("val")
+        if not isinstance(example, torch.Tensor):
+            return guard.value
+        sizes = [
+            n if isinstance(n, int) else n.symbol if (n.factor, n.offset) == (1, 0) else None
+            for n in guard.sizes
+        ]
+        name = self._graph.name(next(names, str(node.target)))
+        self._inputs.append(self._describe(name, example, sizes))
+        return Value(name, example.dtype, tuple(example.shape))
+
+    def _describe(self, name, example, sizes):
+        return self._graph._helper.make_tensor_value_info(name, element_type(example.dtype), sizes)
+
+    def _translate(self, node):
+        if node.op == "get_attr":
+            return self._graph.constant(getattr(self._program.graph_module, node.target))
+        args, kwargs = pytree.tree_map(self._value_of, (tuple(node.args), dict(node.kwargs)))
+        if node.op == "call_method":
+            return self._graph.size(*args)
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        if _is_constant(node):
+            return self._graph.constant(node.target(*args, **kwargs))
+        self._graph.out = node.meta.get("val")
+        rule = self._rule_of(node.target)
+        if node.target in _ON_SIZES:
+            return _on_sizes(self._graph, node.target, *args)
+        try:
+            return rule(self._graph, *args, **kwargs)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            raise OnnxExporterError(f"onnx.export: {node.target} of {node.format_node()}: {error}") from error
+
+    def _value_of(self, leaf):
+        return self._values[leaf] if isinstance(leaf, torch.fx.Node) else leaf
+
+    def _outputs(self, graph, names):
+        results = [leaf for leaf in pytree.tree_leaves(graph.output_node().args[0])]
+        mutated = len(getattr(self._program.graph_signature, "buffers_to_mutate", ()))
+        described = []
+        for i, leaf in enumerate(results[mutated:]):
+            value = self._graph.constant(self._value_of(leaf))
+            name = self._graph.name(names[i] if i < len(names) else f"output_{i}" if i else "output")
+            self._graph.nodes.append(self._graph._helper.make_node("Identity", [value.name], [name]))
+            sizes = [None] * value.dim  # worked out by whoever reads the file
+            described.append(
+                self._graph._helper.make_tensor_value_info(name, element_type(value.dtype), sizes)
+            )
+        return described
+
+
+def _operator_name(target):
+    return getattr(getattr(target, "_schema", None), "name", "").removeprefix("aten::")
+
+
+def _is_constant(node):
+    """Whether a node of no inputs gives the same tensor every time, which is then kept in the file."""
+    made = isinstance(node.meta.get("val"), torch.Tensor) and not node.all_input_nodes
+    return made and node.op == "call_function" and "Generator?" not in str(node.target._schema)
+
+
+_ON_SIZES = {
+    operator.add: "Add",
+    operator.sub: "Sub",
+    operator.mul: "Mul",
+    operator.floordiv: "Div",
+    operator.mod: "Mod",
+    operator.neg: "Neg",
+    max: "Max",
+    min: "Min",
+}
+
+
+def _on_sizes(g, target, *args):
+    """Arithmetic of sizes; they are not negative, so that division rounds down."""
+    if all(isinstance(a, (int, float)) for a in args):
+        return target(*args)
+    return g.op(_ON_SIZES[target], *(g.constant(a, torch.int64) for a in args), dtype=torch.int64, shape=())
+
+
+def _needed(graph):
+    """The nodes that the results depend on."""
+    needed, waiting = set(), list(graph.output_node().all_input_nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in needed:
+            needed.add(node)
+            waiting += node.all_input_nodes
+    return needed

@@ -1,0 +1,136 @@
+"""Operators that take and put elements by index."""
+
+import rushlight as torch
+
+from .._graph import Value
+from . import RULES, rule
+
+
+@rule("index_select")
+def index_select(g, x, dim, index):
+    return g.op("Gather", x, index, axis=dim % x.dim, shape=g.out.shape)
+
+
+@rule("embedding")
+def embedding(g, weight, indices, *_, **__):
+    return g.op("Gather", weight, indices, axis=0, shape=g.out.shape)
+
+
+@rule("gather")
+def gather(g, x, dim, index, *, sparse_grad=False):
+    return g.op("GatherElements", x, index, axis=dim % x.dim, shape=index.shape)
+
+
+@rule("take")
+def take(g, x, index):
+    return g.op("Gather", g.reshape(x, [-1]), index, axis=0, shape=index.shape)
+
+
+@rule("index")
+def index(g, x, indices):
+    places = [d for d, i in enumerate(indices) if i is not None]
+    if any(indices[d].dtype == torch.bool for d in places):
+        return _masked(g, x, indices, places)
+    if len(places) == 1:
+        return g.op("Gather", x, indices[places[0]], axis=places[0], shape=g.out.shape)
+    # The indexed dimensions come first, are gathered together, and go where the first one was.
+    order = places + [d for d in range(x.dim) if d not in places]
+    moved = g.op("Transpose", x, perm=order, shape=[x.shape[d] for d in order])
+    shape = torch.broadcast_shapes(*(indices[d].shape for d in places))
+    columns = [_column(g, indices[d], places, indices, shape) for d in places]
+    together = g.op("Concat", *columns, axis=-1, shape=(*shape, len(places)))
+    taken = g.op("GatherND", moved, together, dtype=x.dtype, shape=g.out.shape)
+    if places == list(range(places[0], places[-1] + 1)) and places[0]:
+        back = list(range(len(shape), len(shape) + places[0])) + list(range(len(shape)))
+        back += range(len(back), taken.dim)
+        taken = g.op("Transpose", taken, perm=back)
+    return taken
+
+
+def _column(g, one, places, indices, shape):
+    """The index for one dimension, in the shape that all of them broadcast to, as a column."""
+    for d in places:
+        if indices[d] is not one and indices[d].shape != one.shape:
+            like = g.op("Shape", indices[d], dtype=torch.int64, shape=(indices[d].dim,))
+            one = g.op("Expand", one, like, shape=shape)
+    return g.op("Unsqueeze", g.cast(one, torch.int64), g.ints([-1]), shape=(*shape, 1))
+
+
+def _masked(g, x, indices, places):
+    if len(places) != 1 or places[0]:
+        raise NotImplementedError("onnx.export: masks beside other indices, x[:, mask] or x[mask, i]")
+    rows = RULES["nonzero"](g, indices[0])
+    return g.op("GatherND", x, rows, dtype=x.dtype, shape=g.out.shape)
+
+
+@rule("nonzero")
+def nonzero(g, x):
+    by_dimension = g.op("NonZero", x, dtype=torch.int64, shape=(x.dim, 1))
+    return g.op("Transpose", by_dimension, perm=[1, 0], shape=(1, x.dim))
+
+
+@rule("masked_select")
+def masked_select(g, x, mask):
+    return _masked(g, x, [mask], [0])
+
+
+@rule("scatter")
+def scatter(g, x, dim, index, src=None, *, value=None, reduce=None):
+    if not isinstance(src, Value):
+        number = src if src is not None else value
+        like = g.op("Shape", index, dtype=torch.int64, shape=(index.dim,))
+        src = g.op("Expand", g.constant(number, x.dtype), like, dtype=x.dtype, shape=index.shape)
+    how = {None: None, "add": "add", "multiply": "mul"}[reduce]
+    return g.op("ScatterElements", x, index, src, axis=dim % x.dim, reduction=how)
+
+
+@rule("scatter_add")
+def scatter_add(g, x, dim, index, src):
+    return g.op("ScatterElements", x, index, src, axis=dim % x.dim, reduction="add")
+
+
+@rule("index_put", "index_put_")
+def index_put(g, x, indices, values, accumulate=False, *_):
+    places = [d for d, i in enumerate(indices) if i is not None]
+    if places != list(range(len(places))) or any(indices[d].dtype == torch.bool for d in places):
+        raise NotImplementedError("onnx.export: writing through masks, or to dimensions after the first ones")
+    shape = torch.broadcast_shapes(*(indices[d].shape for d in places))
+    columns = [_column(g, indices[d], places, indices, shape) for d in places]
+    together = g.op("Concat", *columns, axis=-1, shape=(*shape, len(places)))
+    rest = [g.size(x, d) for d in range(len(places), x.dim)]
+    sizes = [g.size(together, d) for d in range(len(shape))]
+    updates = g.op("Expand", values, g.ints(sizes + rest), dtype=x.dtype)
+    return g.op("ScatterND", x, together, updates, reduction="add" if accumulate else None)
+
+
+@rule("one_hot")
+def one_hot(g, x, num_classes=-1):
+    if num_classes < 0:
+        raise NotImplementedError("onnx.export: one_hot without num_classes")
+    return g.op("OneHot", x, g.ints([num_classes]), g.constant([0, 1], torch.int64), shape=g.out.shape)
+
+
+def _put_rows(g, x, rows, dim, positions):
+    """Replaces what lies at the positions (a vector) along a dimension."""
+    order = [dim, *(d for d in range(x.dim) if d != dim)]
+    back = [order.index(d) for d in range(x.dim)]
+    moved, updates = (g.op("Transpose", v, perm=order) for v in (x, rows))
+    column = g.op("Unsqueeze", positions, g.ints([1]), shape=(1, 1))
+    return g.op("Transpose", g.op("ScatterND", moved, column, updates), perm=back, shape=x.shape)
+
+
+@rule("select_scatter")
+def select_scatter(g, x, src, dim, index):
+    dim %= x.dim
+    row = g.op("Unsqueeze", src, g.ints([dim]), shape=(*x.shape[:dim], 1, *x.shape[dim + 1 :]))
+    return _put_rows(g, x, row, dim, g.ints([index]))
+
+
+@rule("slice_scatter")
+def slice_scatter(g, x, src, dim=0, start=None, end=None, step=1):
+    dim %= x.dim
+    zero = g.constant(0, torch.int64)
+    everything = g.op("Range", zero, g.size(x, dim), g.constant(1, torch.int64), shape=(x.shape[dim],))
+    ends = (0 if start is None else start, 2**63 - 1 if end is None else end, 0, step)
+    positions = g.op("Slice", everything, *(g.ints([n]) for n in ends))
+    return _put_rows(g, x, src, dim, positions)

@@ -1,0 +1,386 @@
+"""Models and functions as ONNX files, run by onnxruntime beside us."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn import functional as F
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxruntime")
+import rushlight.onnx  # noqa: E402
+
+torch.manual_seed(0)
+X = torch.randn(2, 3, 4)
+IMAGE = torch.randn(2, 4, 8, 8)
+INTS = torch.randint(0, 3, (2, 3, 4))
+POSITIVE = X.abs() + 1.1
+
+
+class Function(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def export(model, *args, **options):
+    model = model if isinstance(model, nn.Module) else Function(model)
+    return torch.onnx.export(model.eval(), args, verify=True, **options)
+
+
+UNARY = """
+    abs neg exp sin cos tan atan sinh cosh tanh asinh erf floor ceil sigmoid relu sign square expm1 exp2 erfc
+    trunc frac round isnan isinf isfinite isposinf isneginf logical_not positive
+""".split()
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_of_one_number(name):
+    export(getattr(torch, name), X * 2)
+
+
+@pytest.mark.parametrize("name", "sqrt rsqrt reciprocal log log2 log10 log1p acosh".split())
+def test_of_a_positive_number(name):
+    export(getattr(torch, name), POSITIVE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    """
+    gelu silu mish softplus leaky_relu elu selu celu hardtanh hardswish hardsigmoid relu6 logsigmoid
+    softshrink hardshrink tanhshrink softsign glu
+    """.split(),
+)
+def test_activations(name):
+    for opset in (18, 20):
+        export(getattr(F, name), X, opset_version=opset)
+
+
+BINARY = "add sub mul div pow fmod remainder floor_divide eq ne lt le gt ge".split()
+
+
+@pytest.mark.parametrize("name", [*BINARY, "maximum", "minimum", "atan2", "hypot"])
+def test_of_two_tensors(name):
+    export(getattr(torch, name), POSITIVE if name == "pow" else X, torch.randn(3, 1))
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_of_a_tensor_and_a_number(name):
+    export(lambda a: getattr(torch, name)(a, 2), POSITIVE)
+
+
+FUNCTIONS = {
+    "gelu tanh": (lambda x: F.gelu(x, approximate="tanh"), X),
+    "threshold": (lambda x: F.threshold(x, 0.1, 20.0), X),
+    "celu2": (lambda x: F.celu(x, 0.5), X),
+    "int floor_divide": (lambda a: a // 3, torch.arange(-9, 9)),
+    "int remainder": (lambda a: a % 4, torch.arange(-9, 9)),
+    "int div": (lambda a: a / 4, torch.arange(-9, 9)),
+    "trunc div": (lambda a: torch.div(a, 4, rounding_mode="trunc"), torch.arange(-9, 9)),
+    "mix": (lambda a, b: a + b, X, INTS),
+    "add alpha": (lambda a: torch.add(a, a, alpha=3), X),
+    "rsub": (lambda a: 1 - a, X),
+    "where": (lambda a: torch.where(a > 0, a, 0.0), X),
+    "masked_fill": (lambda a: a.masked_fill(a > 0, float("-inf")), X),
+    "clamp": (lambda a: a.clamp(-0.5, 0.5), X),
+    "bitwise": (lambda a: (a & 3) | (a ^ 1), INTS),
+    "bool": (lambda a: (a > 0) & (a < 1) | ~(a > 2), X),
+    "lerp": (lambda a: torch.lerp(a, a * 2, 0.3), X),
+    "addcmul": (lambda a: torch.addcmul(a, a, a, value=0.5), X),
+    "addcdiv": (lambda a: torch.addcdiv(a, a, a.abs() + 1, value=0.5), X),
+    "to": (lambda a: a.to(torch.int32), X * 5),
+    "nan_to_num": (lambda a: torch.nan_to_num(a.log()), X),
+    "prelu": (nn.PReLU(3), X),
+    "reshape": (lambda a: a.reshape(2, -1), X),
+    "permute": (lambda a: a.permute(2, 0, 1), X),
+    "expand": (lambda a: a[:, :1].expand(-1, 5, -1), X),
+    "squeeze": (lambda a: a[:, :1].squeeze(1).unsqueeze(-1), X),
+    "slices": (lambda a: a[:, 1:, ::2], X),
+    "neg slice": (lambda a: a[..., -2:], X),
+    "select": (lambda a: a[:, -1], X),
+    "split": (lambda a: a.split(3, -1), X),
+    "split sizes": (lambda a: a.split([1, 3], -1), X),
+    "chunk": (lambda a: a.chunk(2, -1), X),
+    "unbind": (lambda a: a.unbind(1), X),
+    "cat": (lambda a: torch.cat([a, a * 2], 1), X),
+    "stack": (lambda a: torch.stack([a, a], -1), X),
+    "flip": (lambda a: a.flip(0, 2), X),
+    "roll": (lambda a: a.roll(1, 1), X),
+    "roll2": (lambda a: a.roll((1, -2), (0, 2)), X),
+    "roll flat": (lambda a: a.roll(3), X),
+    "repeat": (lambda a: a.repeat(2, 1, 3, 1), X),
+    "tril": (lambda a: a.tril(), X),
+    "triu bool": (lambda a: (a > 0).triu(1), X),
+    "diagonal": (lambda a: a.diagonal(), torch.randn(3, 3)),
+    "pad": (lambda a: F.pad(a, (1, 2, 0, 1), value=3.0), X),
+    "pad neg": (lambda a: F.pad(a, (-1, 2)), X),
+    "reflect": (lambda a: F.pad(a, (1, 2), mode="reflect"), X),
+    "replicate": (lambda a: F.pad(a, (1, 1, 2, 0), mode="replicate"), IMAGE),
+    "factories": (
+        lambda a: (
+            torch.zeros(2, 3)
+            + torch.ones(3)
+            + torch.full((1,), 2.0)
+            + torch.arange(3)
+            + torch.eye(2, 3)
+            + torch.zeros_like(a[0, :2, :3]),
+            a.new_ones(3),
+        ),
+        X,
+    ),
+    "tensor const": (lambda a: a + torch.tensor([1.0, 2.0, 3.0, 4.0]), X),
+    "sum int": (lambda a: a.sum(), INTS),
+    "sum bool": (lambda a: (a > 0).sum(1), X),
+    "max": (lambda a: (a.max(), *a.max(1), *a.min(-1, keepdim=True)), X),
+    "argmax": (lambda a: (a.argmax(), a.argmax(1), a.argmin(-1, True)), X),
+    "any": (lambda a: ((a > 1).any(), (a > 0).all(1)), X),
+    "count": (lambda a: (a > 0).count_nonzero(), X),
+    "norm": (
+        lambda a: (
+            a.norm(),
+            a.norm(1, dim=1),
+            torch.linalg.vector_norm(a, 3, dim=(0, 1)),
+            a.norm(float("inf")),
+        ),
+        X,
+    ),
+    "logsumexp": (lambda a: a.logsumexp(1), X),
+    "cumsum": (lambda a: a.cumsum(1), X),
+    "softmax": (lambda a: (a.softmax(1), a.log_softmax(-1)), X),
+    "topk": (lambda a: a.topk(2), X),
+    "sort": (lambda a: a.sort(descending=True), X),
+    "argsort": (lambda a: a.argsort(1), X),
+    "var_mean": (lambda a: torch.var_mean(a, 1, correction=0), X),
+    "normalize": (lambda a: F.normalize(a), X),
+    "cosine": (lambda a: F.cosine_similarity(a, a * 2 + 1), X),
+    "index_select": (lambda a: a.index_select(1, torch.tensor([2, 0])), X),
+    "gather": (lambda a, i: a.gather(1, i), X, INTS.clamp(max=2)),
+    "index1": (lambda a: a[:, torch.tensor([2, 0])], X),
+    "index2": (lambda a: a[torch.tensor([1, 0]), torch.tensor([2, 0])], X),
+    "index mid": (lambda a: a[:, torch.tensor([[1], [0]]), torch.tensor([2, 0])], X),
+    "index apart": (lambda a: a[torch.tensor([1, 0]), :, torch.tensor([2, 0])], X),
+    "mask": (lambda a: (a > 0).sum(), X),
+    "scatter": (lambda a, i: a.scatter(1, i, 0.0), X, INTS.clamp(max=2)),
+    "scatter_add": (lambda a, i: a.scatter_add(1, i, a), X, INTS.clamp(max=2)),
+    "one_hot": (lambda i: F.one_hot(i, 5), INTS),
+    "take": (lambda a: a.take(torch.tensor([5, 1])), X),
+    "index_put": (lambda a: torch.index_put(a, (torch.tensor([0, 1]),), torch.ones(3, 4)), X),
+    "setitem": (lambda a: (lambda b: (b.__setitem__((slice(None), 1), 0.0), b)[1])(a.clone()), X),
+    "matmul": (lambda a: a @ a.mT, X),
+    "matmul 3x2": (lambda a: a @ torch.ones(4, 2), X),
+    "addmm": (lambda a: torch.addmm(torch.ones(3), a[0], a[1].t(), beta=0.5, alpha=2), X),
+    "baddbmm": (lambda a: torch.baddbmm(torch.ones(3), a, a.mT, beta=0.5, alpha=2), X),
+    "einsum": (lambda a: torch.einsum("bij,bkj->bik", a, a), X),
+    "mv": (lambda a: a[0] @ a[0, 0], X),
+    "dot": (lambda a: a[0, 0] @ a[0, 0], X),
+    "sdpa causal": (lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), X),
+    "sdpa mask": (
+        lambda q: F.scaled_dot_product_attention(
+            q, q, q, attn_mask=torch.ones(3, 3, dtype=torch.bool).tril()
+        ),
+        X,
+    ),
+    "grid": (
+        lambda a: F.grid_sample(
+            a, torch.linspace(-1, 1, 18).reshape(1, 3, 3, 2).expand(2, -1, -1, -1), align_corners=False
+        ),
+        IMAGE,
+    ),
+    "mse": (lambda a: F.mse_loss(a, a * 2), X),
+    "ce": (lambda a: F.cross_entropy(a, torch.tensor([[0, 1, 2, 1], [1, 1, 0, 0]])), X),
+    "embedding": (lambda i: F.embedding(i, torch.eye(5, 3)), INTS),
+    "slice set": (
+        lambda a: (
+            lambda b: (b.__setitem__((slice(None), slice(1, None), slice(0, None, 2)), 0.0), b.mul_(2), b)[-1]
+        )(a.clone()),
+        X,
+    ),
+    "sub_": (lambda a: F.relu(a - 1, inplace=True).add_(a), X),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function(name):
+    export(*FUNCTIONS[name])
+
+
+LAYERS = {
+    "linear": (nn.Linear(4, 5), X),
+    "conv1d": (nn.Conv1d(3, 5, 2, stride=2, padding=1), X),
+    "conv same": (nn.Conv2d(4, 4, 3, padding="same"), IMAGE),
+    "convT": (nn.ConvTranspose2d(4, 2, 3, 2, 1, 1), IMAGE),
+    "conv3d": (nn.Conv3d(1, 2, 2), torch.randn(1, 1, 4, 4, 4)),
+    "conv unbatched": (nn.Conv2d(4, 2, 3), IMAGE[0]),
+    "bn1": (nn.BatchNorm1d(3), X),
+    "bn no affine": (nn.BatchNorm2d(4, affine=False), IMAGE),
+    "ln": (nn.LayerNorm(4), X),
+    "ln2": (nn.LayerNorm((3, 4), elementwise_affine=False), X),
+    "gn": (nn.GroupNorm(2, 4), IMAGE),
+    "in": (nn.InstanceNorm2d(4, affine=True), IMAGE),
+    "rms": (nn.RMSNorm(4), X),
+    "maxpool": (nn.MaxPool2d(3, 2, 1, ceil_mode=True), IMAGE),
+    "maxpool idx": (nn.MaxPool2d(2, return_indices=True), IMAGE),
+    "maxpool1": (nn.MaxPool1d(2), X),
+    "avgpool": (nn.AvgPool2d(3, 2, 1), IMAGE),
+    "avgpool excl": (nn.AvgPool2d(3, 2, 1, count_include_pad=False), IMAGE),
+    "adaptive": (nn.AdaptiveAvgPool2d((2, 4)), IMAGE),
+    "adaptive max": (nn.AdaptiveMaxPool2d(1), IMAGE),
+    "adaptive1": (nn.AdaptiveAvgPool1d(2), X),
+    "up nearest": (nn.Upsample(scale_factor=2), IMAGE),
+    "up bilinear": (nn.Upsample(scale_factor=1.5, mode="bilinear"), IMAGE),
+    "up align": (nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), IMAGE),
+    "up bicubic": (nn.Upsample(scale_factor=2, mode="bicubic"), IMAGE),
+    "pixelshuffle": (nn.PixelShuffle(2), IMAGE),
+    "lstm": (nn.LSTM(4, 5, 2), X),
+    "gru": (nn.GRU(4, 5, batch_first=True, bidirectional=True), X),
+    "rnn": (nn.RNN(4, 5), X),
+    "lstm cell": (nn.LSTMCell(4, 5), X[0]),
+    "gru cell": (nn.GRUCell(4, 5), X[0]),
+    "mha": (nn.MultiheadAttention(4, 2), X, X, X),
+    "dec": (nn.TransformerDecoderLayer(4, 2, 8), X, X),
+    "dropout": (nn.Dropout(), X),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layer(name):
+    export(*LAYERS[name])
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 6)
+        self.attention = nn.MultiheadAttention(6, 2, batch_first=True)
+
+    def forward(self, x):
+        y = self.linear(x)
+        y, _ = self.attention(y, y, y, need_weights=False)
+        return y.reshape(x.shape[0], -1).sum(1), y[:, 1:].mean((1, 2)), torch.arange(x.shape[1])
+
+
+class LanguageModel(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(17, 8)
+        self.position = nn.Embedding(16, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+        self.head = nn.Linear(8, 17)
+
+    def forward(self, x):
+        n = x.shape[1]
+        y = self.embedding(x) + self.position(torch.arange(n))
+        mask = torch.full((n, n), float("-inf")).triu(1)
+        return self.head(self.layer(y, src_mask=mask))
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 5, 2, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(10, 2)
+
+    def forward(self, x):
+        return self.head(self.lstm(x)[0][:, -1])
+
+
+def make_cnn():
+    return nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 2),
+    )
+
+
+BATCH, TIME = torch.export.Dim("batch"), torch.export.Dim("time")
+
+
+@pytest.mark.parametrize(
+    ("model", "make", "shapes"),
+    [
+        (Attention, lambda b, t: torch.randn(b, t, 4), {"x": {0: BATCH, 1: TIME}}),
+        (LanguageModel, lambda b, t: torch.randint(0, 17, (b, t)), {"x": {0: BATCH, 1: TIME}}),
+        (Recurrent, lambda b, t: torch.randn(b, t, 4), {"x": {0: BATCH, 1: TIME}}),
+        (make_cnn, lambda b, t: torch.randn(b, 3, 2 * t, 8), ({0: BATCH, 2: 2 * TIME},)),
+    ],
+)
+def test_dynamic_sizes(model, make, shapes):
+    model = model().eval()
+    program = export(model, make(3, 5), dynamic_shapes=shapes)
+    for batch, time in ((1, 4), (5, 9), (2, 2)):
+        x = make(batch, time)
+        wanted = model(x)
+        wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
+        torch.testing.assert_close(program(x), wanted, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_file(tmp_path, external):
+    import onnxruntime
+
+    model = make_cnn().eval()
+    path = tmp_path / "model.onnx"
+    program = torch.onnx.export(
+        model,
+        (torch.randn(1, 3, 8, 8),),
+        path,
+        input_names=["image"],
+        output_names=["scores"],
+        dynamic_axes={"image": {0: "batch"}},
+        external_data=external,
+    )
+    session = onnxruntime.InferenceSession(path)
+    assert [i.name for i in session.get_inputs()] == ["image"]
+    assert [i.shape for i in session.get_inputs()] == [["batch", 3, 8, 8]]
+    x = torch.randn(4, 3, 8, 8)
+    (scores,) = session.run(["scores"], {"image": x.numpy()})
+    torch.testing.assert_close(torch.from_numpy(scores), model(x).detach(), rtol=1e-3, atol=1e-4)
+    assert "0.weight" in [i.name for i in program.model_proto.graph.initializer]
+
+
+def test_what_cannot_be_exported():
+    with pytest.raises(
+        NotImplementedError, match=r"no rule for aten\.digamma\.default, aten\.lgamma\.default"
+    ):
+        export(lambda a: a.digamma() + a.lgamma(), POSITIVE)
+    with pytest.raises(NotImplementedError, match=r"call model\.eval\(\) before exporting"):
+        torch.onnx.export(make_cnn().train(), (torch.randn(2, 3, 8, 8),))
+    with pytest.raises(NotImplementedError, match="each size must be a multiple"):
+        export(nn.AdaptiveAvgPool2d(3), IMAGE)
+    with pytest.raises(NotImplementedError, match=r"no rule for aten\.randn\.default"):
+        export(lambda a: a + torch.randn(4), X)
+    with pytest.raises(ValueError, match="opset_version must be 18 to 25"):
+        export(torch.sin, X, opset_version=11)
+
+
+def test_custom_rules():
+    def lgamma(graph, x):
+        return graph.op("Log", graph.op("Abs", x))
+
+    program = torch.onnx.export(
+        Function(torch.lgamma), (X,), custom_translation_table={torch.ops.aten.lgamma.default: lgamma}
+    )
+    torch.testing.assert_close(program(X)[0], X.abs().log())
+
+
+def test_wrong_results_are_found():
+    table = {torch.ops.aten.sin.default: lambda graph, x: graph.op("Cos", x)}
+    with pytest.raises(torch.onnx.OnnxExporterError, match="differ"):
+        export(torch.sin, X, custom_translation_table=table)
+
+
+def test_models_see_that_they_are_exported():
+    seen = []
+
+    def look(x):
+        seen.append(torch.onnx.is_in_onnx_export())
+        return x + 1
+
+    export(look, X)
+    assert True in seen and not torch.onnx.is_in_onnx_export()
