@@ -5,7 +5,7 @@ from . import functional, grad, init
 from .modules import *
 from .modules import Module  # noqa: F401
 
-functional.grad = grad  # no __getattr__ there: it would cost every look-up in that module
+functional.grad = grad  # type: ignore[attr-defined]  # a __getattr__ there would cost every look-up
 _LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")
 
 
