@@ -4,6 +4,7 @@ import os
 from datetime import timedelta
 
 from ._gloo_group import is_gloo_available
+from ._job_environment import from_job
 from ._process_group import (
     Backend,
     BackendConfig,
@@ -190,6 +191,8 @@ def get_node_local_rank(fallback_rank=None) -> int:
     """The rank among the processes of this host, as the launcher says it in LOCAL_RANK."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
+    if "local_rank" in (job := from_job()):
+        return int(job["local_rank"])
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError(

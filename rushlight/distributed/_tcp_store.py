@@ -246,6 +246,7 @@ class TCPStore(Store):
                 time.sleep(pause)
                 pause = min(2 * pause, 0.5)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _notice_silence(connection)
         connection.settimeout(None)
         self._connection, self._pid = connection, os.getpid()
 
@@ -328,6 +329,15 @@ class TCPStore(Store):
     def clone(self):
         """A connection of its own, so that a blocking `get` here does not hold up the other."""
         return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)
+
+
+def _notice_silence(connection):
+    """Let a connection fail when the other host does not answer any more: a cut cable sends no farewell."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 4, "TCP_KEEPCNT": 5, "TCP_USER_TIMEOUT": 30_000}
+    for name, value in options.items():
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _let_go(server):

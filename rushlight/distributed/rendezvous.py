@@ -1,13 +1,14 @@
 """How the processes of a job meet: a URL to a store, the own rank and the number of processes.
 
-`env://` reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE; `tcp://host:port?rank=0&world_size=4` and
-`file:///path?rank=0&world_size=4` say the same themselves.
+`env://` reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or what Slurm's srun and mpirun set;
+`tcp://host:port?rank=0&world_size=4` and `file:///path?rank=0&world_size=4` say the same themselves.
 """
 
 import os
 from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
 
+from ._job_environment import from_job
 from .constants import default_pg_timeout
 from .store import PrefixStore
 
@@ -64,10 +65,10 @@ def _serve_or_connect(host, port, rank, world_size, timeout):
 
 
 def _environment(url, timeout: timedelta = default_pg_timeout, _options=None, **_):
-    options = dict(_options or {})
+    options, job = dict(_options or {}), from_job()
     for name in ("rank", "world_size", "master_addr", "master_port"):
         if name not in options:
-            value = os.environ.get(name.upper())
+            value = os.environ.get(name.upper()) or job.get(name)
             if value is None:
                 raise _error(f"env:// rendezvous: environment variable {name.upper()} expected, but not set")
             options[name] = value

@@ -13,6 +13,7 @@ import sys
 import uuid
 from datetime import timedelta
 
+from ._errors import DistNetworkError
 from ._tcp_store import TCPStore
 from .elastic.agent import Agent, Worker
 from .elastic.multiprocessing.errors import ChildFailedError, record
@@ -107,6 +108,7 @@ class _Meeting:
 
     def __init__(self, args):
         self._least, self._most = _hosts(args.nnodes)
+        self._lost = False
         self._single = args.standalone or (self._most == 1 and not args.rdzv_endpoint and args.node_rank == 0)
         conf = dict(pair.split("=") for pair in args.rdzv_conf.split(",") if pair)
         self._limit = timedelta(seconds=float(conf.get("timeout", 900)))
@@ -159,11 +161,22 @@ class _Meeting:
         self.store.set(f"{here}/closed", str(count))
 
     def give_up(self, number):
-        if not self._single:
+        if self._single or self._lost:
+            return
+        try:
             self.store.set(f"round/{number}/failed", "1")
+        except DistNetworkError:
+            self._lost = True
 
     def was_given_up(self, number):
-        return not self._single and self.store.check([f"round/{number}/failed"])
+        """A store that is out of reach says nothing: the processes here fail or finish by themselves."""
+        if self._single or self._lost:
+            return False
+        try:
+            return self.store.check([f"round/{number}/failed"])
+        except DistNetworkError:
+            self._lost = True
+            return False
 
 
 def _is_here(address):
