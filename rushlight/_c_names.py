@@ -97,7 +97,14 @@ _HOMES = {
 }
 
 
+_MODULES = {"_functions": "_c_functions", "_autograd": "_c_autograd"}
+
+
 def __getattr__(name):
+    if name in _MODULES:
+        from importlib import import_module
+
+        return import_module(f"rushlight.{_MODULES[name]}")
     for home, names in _HOMES.items():
         if name in names.split():
             from importlib import import_module

@@ -309,6 +309,7 @@ class Tensor(_C.TensorBase):
         """The same elements in the shape of `tensor`."""
         return self.reshape(tensor.shape)
 
+    @_overridable
     def module_load(self, other, assign=False):
         """What ``load_state_dict`` keeps: this tensor with `other`'s values, or `other` with `assign`."""
         return other.detach() if assign else self.copy_(other).detach()

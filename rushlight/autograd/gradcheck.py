@@ -50,6 +50,7 @@ def gradcheck(
         check_forward_ad: also compare with forward mode; check_backward_ad=False compares only with it.
         check_batched_forward_grad: also run forward mode for a batch of tangents.
         fast_mode: compare along one random direction instead of whole Jacobians.
+        masked: of sparse inputs only the elements that are specified vary.
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -59,6 +60,11 @@ def gradcheck(
         )
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
+    inputs = _tuple(inputs)
+    if any(isinstance(x, rushlight.Tensor) and x.layout != rushlight.strided for x in inputs):
+        from rushlight.autograd._gradcheck_sparse import over_dense_tensors
+
+        func, inputs = over_dense_tensors(func, inputs, masked)
     check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     try:
         check.check_inputs()
@@ -193,6 +199,11 @@ class _Check:
     def _call(self):
         # Outputs are copied: some functions return their input, or a view of it, which is about to be moved.
         outputs = _tuple(self.function(*self.inputs))
+        if any(isinstance(o, rushlight.Tensor) and o.layout != rushlight.strided for o in outputs):
+            raise ValueError(
+                "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on "
+                "the output of fn for gradcheck."
+            )
         return tuple(o.clone() if isinstance(o, rushlight.Tensor) else o for o in outputs)
 
     def _values(self, number):

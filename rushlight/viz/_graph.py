@@ -31,7 +31,7 @@ def _box(node, names, show_saved):
         leaf = node.variable
         return Box([names.get(id(leaf), "leaf"), _shape(leaf)], "leaf")
     saved = _saved(node) if show_saved else []
-    return Box([node.name().removesuffix("0"), *saved], "saved" if saved else "node")
+    return Box([node.name().split("::")[-1].removesuffix("0"), *saved], "saved" if saved else "node")
 
 
 def graph(outputs, params=None, *, saved=False):

@@ -100,7 +100,8 @@ Tensor bag_numbers(const Bags& b) {
 void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode, bool sparse,
                 const Tensor& factors, bool include_last, int64_t padding) {
   RL_CHECK(weight.dim() == 2, "embedding_bag: weight has to be a 2D Tensor, but got ", describe(weight));
-  RL_CHECK(indices.dim() == 1, "input has to be a 1D Tensor, but got Tensor of dimension ", indices.dim());
+  RL_CHECK(indices.dim() == 1, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ",
+           indices.dim());
   RL_CHECK(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
   check_index_dtype("indices", indices);
   check_index_dtype("offsets", offsets);

@@ -21,7 +21,10 @@ Node& expect(PyObject* o) {
 }
 
 PyObject* node_name(PyObject* self, PyObject*) {
-  return guard([&] { return to_python(expect(self).name()); });
+  return guard([&] {
+    const Node& node = expect(self);
+    return to_python((node.is_accumulate ? "torch::autograd::" : "") + node.name());
+  });
 }
 
 PyObject* get_next_functions(PyObject* self, void*) {

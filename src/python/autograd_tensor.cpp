@@ -120,7 +120,8 @@ PyObject* get_data(PyObject* self, void*) {
 }
 int set_data_property(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
-    if (!value || !is_tensor(value))
+    RL_CHECK(value, "can't delete data: it can only be replaced");
+    if (!is_tensor(value))
       throw_python(PyExc_TypeError,
                    str("Variable data has to be a tensor, but got ", value ? type_name(value) : "nothing"));
     set_data(tensor_of(self), tensor_of(value));

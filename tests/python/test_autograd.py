@@ -31,7 +31,7 @@ def test_names_and_next_functions():
     assert add.next_functions[1] == (None, 0)
     mul = add.next_functions[0][0]
     accumulate = mul.next_functions[0][0]
-    assert accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert accumulate.name() == "torch::autograd::AccumulateGrad" and accumulate.variable is x
     assert mul is add.next_functions[0][0] and hash(mul) == hash(add.next_functions[0][0])
     assert repr(mul).startswith("<MulBackward0 object at 0x")
     assert isinstance(mul, rl.autograd.graph.Node)

@@ -173,3 +173,26 @@ def test_a_cycle_through_a_hook_is_collected_with_its_graph():
     del y, witness
     gc.collect()
     assert kept() is None
+
+
+def test_nodes_that_are_registered_by_hand():
+    functions = torch._C._functions
+    x = torch.ones(1, requires_grad=True)
+    assert isinstance((x * x).grad_fn.next_functions[0][0], functions.AccumulateGrad)
+    functions.UndefinedGrad()(x * 2).backward()
+    assert x.grad is None
+    with pytest.raises(RuntimeError, match="too late"):
+        functions.DelayedError("too late", 1)(x * 2).backward()
+    assert torch._C._autograd._saved_tensors_hooks_is_enabled()
+    with torch.autograd.graph.disable_saved_tensors_hooks("no"):
+        assert not torch._C._autograd._saved_tensors_hooks_is_enabled()
+    with pytest.raises(RuntimeError):
+        del x.data
+
+
+def test_loading_leaves_no_cycles():
+    model = torch.nn.LSTM(2, 2)
+    state = model.state_dict()
+    gc.collect()
+    model.load_state_dict(state)
+    assert gc.collect() == 0

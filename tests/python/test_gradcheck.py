@@ -316,3 +316,33 @@ def test_once_differentiable():
     assert grad.tolist() == [4.0, 8.0]
     with pytest.raises(RuntimeError, match="trying to differentiate twice a function"):
         autograd.grad(grad.sum(), x)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("fast_mode", [True, False])
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_sparse_inputs(layout, fast_mode, masked):
+    blocks = (2, 2) if "bs" in layout else None
+    dense = rushlight.rand(4, 4, dtype=rushlight.float64)
+    x = dense.to_sparse(layout=getattr(rushlight, layout), blocksize=blocks).requires_grad_()
+    assert autograd.gradcheck(lambda s: s.sum(), x, masked=masked, fast_mode=fast_mode)
+
+
+def test_sparse_inputs_beside_dense_ones():
+    a = rushlight.rand(2, 2, dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.eye(2, dtype=rushlight.float64).to_sparse().requires_grad_()
+    assert autograd.gradcheck(lambda x, y: x * y.coalesce().to_dense(), (a, b), masked=True)
+
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.to_dense() * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad.to_sparse() * 3
+
+    with pytest.raises(RuntimeError, match="Jacobian mismatch"):
+        autograd.gradcheck(Wrong.apply, b, masked=True)
+    with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
+        autograd.gradcheck(lambda y: y * y, b)

@@ -210,7 +210,7 @@ class StateDictMixin:
             state_dict._metadata = metadata
         missing_keys, unexpected_keys, error_msgs = [], [], []
 
-        def load(module, entries, prefix):
+        def load(load, module, entries, prefix):  # itself as an argument: a closure would be a cycle
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})
             if assign:
                 local_metadata["assign_to_params_buffers"] = assign
@@ -220,9 +220,8 @@ class StateDictMixin:
             for name, child in module._modules.items():
                 if child is not None:
                     child_prefix = f"{prefix}{name}."
-                    load(
-                        child, {k: v for k, v in entries.items() if k.startswith(child_prefix)}, child_prefix
-                    )
+                    below = {k: v for k, v in entries.items() if k.startswith(child_prefix)}
+                    load(load, child, below, child_prefix)
             keys = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
                 if hook(module, keys) is not None:
@@ -232,7 +231,7 @@ class StateDictMixin:
                         "values, if incompatible_keys need to be modified, it should be done inplace."
                     )
 
-        load(self, state_dict, "")
+        load(load, self, state_dict, "")
         if strict:
             for keys, kind in ((unexpected_keys, "Unexpected"), (missing_keys, "Missing")):
                 if keys:

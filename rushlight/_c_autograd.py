@@ -1,0 +1,8 @@
+"""`torch._C._autograd`: what programs ask of the state of autograd."""
+
+from rushlight import _C
+
+
+def _saved_tensors_hooks_is_enabled():
+    """Whether saved-tensor hooks may be set."""
+    return _C._saved_tensors_hooks_disabled_message() is None
