@@ -15,9 +15,14 @@ def _constructors():
     names = """
         empty empty_permuted empty_strided ones zeros full arange range linspace logspace eye rand randn
         randint randperm tensor as_tensor scalar_tensor asarray tril_indices triu_indices hann_window
-        hamming_window bartlett_window blackman_window kaiser_window normal complex polar
+        hamming_window bartlett_window blackman_window kaiser_window sparse_coo_tensor sparse_csr_tensor
+        sparse_csc_tensor sparse_bsr_tensor sparse_bsc_tensor sparse_compressed_tensor
     """
-    return {f for f in (getattr(rushlight, name, None) for name in names.split()) if f is not None}
+    others = {rushlight.fft.fftfreq, rushlight.fft.rfftfreq, rushlight.nested.nested_tensor}
+    return others | {getattr(rushlight, name) for name in names.split()}
+
+
+_device_constructors = _constructors
 
 
 class DeviceContext(TorchFunctionMode):

@@ -383,7 +383,8 @@ static bool is_integer_array(PyObject* array) {
   return static_cast<bool>(index);
 }
 
-static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
+// torch.Tensor takes tensors of every dtype, torch.FloatTensor and Tensor.new those of their own.
+static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool any_dtype = false) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
   if (kwargs)
     if (PyObject* device = PyDict_GetItemString(kwargs, "device")) {
@@ -415,7 +416,7 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype) {
     return empty_tensor(sizes, dtype);
   }
   if (is_tensor(first)) {
-    RL_CHECK_TYPE(tensor_of(first).dtype() == dtype, "expected ", legacy_name(dtype), " (got ",
+    RL_CHECK_TYPE(any_dtype || tensor_of(first).dtype() == dtype, "expected ", legacy_name(dtype), " (got ",
                   legacy_name(tensor_of(first).dtype()), ")");
     return ops::alias(tensor_of(first));
   }
@@ -431,7 +432,7 @@ PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     if (type == &TensorBaseType)
       throw_python(PyExc_TypeError, "Cannot instantiate TensorBase; use torch.Tensor");
-    return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype()));
+    return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype(), /*any_dtype=*/true));
   });
 }
 

@@ -198,3 +198,26 @@ def test_modules_with_abstract_methods_are_not_made():
     with pytest.raises(TypeError, match="abstract class Layer .*extra"):
         Layer()
     assert Ready().extra() == 1
+
+
+def test_a_device_reaches_only_what_takes_one():
+    mean, std = torch.zeros(3), torch.ones(3)
+    with torch.device("meta"):
+        assert torch.fft.fftfreq(4).is_meta and torch.fft.rfftfreq(4).is_meta
+        assert torch.normal(0.0, 1.0, (3,)).is_meta is False
+        made = [torch.complex(mean, std), torch.polar(std, mean), torch.normal(mean, std)]
+    assert not any(tensor.is_meta for tensor in made)
+
+
+def test_tensors_of_any_dtype_make_tensors():
+    class Marked(torch.Tensor):
+        def __new__(cls, data):
+            return super().__new__(cls, data)
+
+    x = torch.arange(3)
+    assert torch.equal(torch.Tensor(x), x) and torch.Tensor(x).data_ptr() == x.data_ptr()
+    assert type(Marked(x)) is Marked and Marked(x).dtype == torch.int64
+    with pytest.raises(TypeError, match="expected Float"):
+        torch.FloatTensor(x)
+    with pytest.raises(TypeError, match="expected Float"):
+        torch.ones(2).new(x)
