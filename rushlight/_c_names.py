@@ -97,7 +97,11 @@ _HOMES = {
 }
 
 
-_MODULES = {"_functions": "_c_functions", "_autograd": "_c_autograd"}
+_MODULES = {
+    "_functions": "_c_functions",
+    "_autograd": "_c_autograd",
+    "_distributed_rpc": "distributed.rpc._core_names",
+}
 
 
 def __getattr__(name):

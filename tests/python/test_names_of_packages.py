@@ -173,7 +173,9 @@ def test_launcher_under_its_former_name(tmp_path, own):
     if not torch.distributed.is_available():
         pytest.skip("no process groups in this build")
     program = tmp_path / "program.py"
-    program.write_text("import os, sys\nprint('got', sys.argv[1:], os.environ['LOCAL_RANK'], flush=True)\n")
+    program.write_text(
+        "import os, sys\nopen(__file__ + os.environ['LOCAL_RANK'], 'w').write(repr(sys.argv[1:]))\n"
+    )
     command = [sys.executable, "-m", "rushlight.distributed.launch", "--standalone", "--nproc-per-node=2"]
     result = subprocess.run(
         [*command, *([own] if own else []), str(program), "--lr=1"],
@@ -183,7 +185,7 @@ def test_launcher_under_its_former_name(tmp_path, own):
     assert result.returncode == 0, result.stderr[-2000:]
     for rank in "01":
         arguments = ["--lr=1"] if own else [f"--local-rank={rank}", "--lr=1"]
-        assert f"got {arguments} {rank}" in result.stdout
+        assert Path(f"{program}{rank}").read_text() == repr(arguments)
 
 
 def test_modules_with_abstract_methods_are_not_made():
@@ -221,3 +223,12 @@ def test_tensors_of_any_dtype_make_tensors():
         torch.FloatTensor(x)
     with pytest.raises(TypeError, match="expected Float"):
         torch.ones(2).new(x)
+
+
+def test_remote_calls_in_the_core():
+    if not torch.distributed.is_available():
+        pytest.skip("no process groups in this build")
+    assert torch._C._distributed_rpc.PyRRef is torch.distributed.rpc.RRef
+    assert torch._C._distributed_rpc._is_current_rpc_agent_set() is False
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        torch._C._distributed_rpc._get_current_rpc_agent()
