@@ -147,9 +147,10 @@ class Optimizer:
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def _make_hook_tables(self):
+        # Not through __dict__: asking for it would slow down every look-up in the object.
         for table in _HOOK_TABLES:
-            if table not in self.__dict__:
-                self.__dict__[table] = OrderedDict()
+            if not hasattr(self, table):
+                setattr(self, table, OrderedDict())
         self._patch_step_function()
 
     def _patch_step_function(self):
@@ -316,9 +317,8 @@ class Optimizer:
             if set_to_none:
                 rushlight._C._drop_gradients(group["params"])
                 continue
-            for p in group["params"]:
-                if p.grad is not None:
-                    _zero_in_place(p.grad)
+            for grad in rushlight._C._zero_gradients(group["params"]):
+                _zero_in_place(grad)
 
     def step(self, closure=None):
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""

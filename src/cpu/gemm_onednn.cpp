@@ -68,7 +68,9 @@ bool onednn_multiplies(const GemmShape& s) {
   constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for looking up a plan
   if (s.dtype == DType::Float32)
     return ahead_of_blas && std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork;
-  return s.dtype == DType::BFloat16;
+  // Of a small product, calling oneDNN is most of the time: widening it to float takes less.
+  constexpr int64_t kLeastHalfWork = int64_t{1} << 14;
+  return s.dtype == DType::BFloat16 && s.batch * s.m * s.n * s.k >= kLeastHalfWork;
 }
 
 void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c) {

@@ -1,4 +1,6 @@
 // Shape operators written over the views, and the in-place changes of geometry.
+#include <atomic>
+
 #include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
@@ -32,7 +34,8 @@ Tensor broadcast_to_body(const Call&, const Tensor& self, IntList size) { return
 Tensor swap_body(const Call&, const Tensor& self, int64_t a, int64_t b) { return transpose(self, a, b); }
 
 Tensor numpy_t_body(const Call&, const Tensor& self) {
-  if (self.dim() != 2 && self.dim() != 0)
+  static std::atomic<bool> warned = false;
+  if (self.dim() != 2 && self.dim() != 0 && !warned.exchange(true))
     show_warning(
         str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
             "it will throw "

@@ -32,11 +32,16 @@ int set_requires_grad_property(PyObject* self, PyObject* value, void*) {
     set_requires_grad(t, wanted);
   });
 }
-PyObject* requires_grad_inplace(PyObject* self, PyObject* args, PyObject* kwargs) {
+PyObject* requires_grad_inplace(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   return guard([&]() -> PyObject* {
-    static const char* names[] = {"requires_grad", nullptr};
-    int wanted = 1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p", const_cast<char**>(names), &wanted)) return nullptr;
+    const Py_ssize_t given = n + (names ? PyTuple_GET_SIZE(names) : 0);
+    if (given > 1)
+      throw_python(PyExc_TypeError, str("requires_grad_() takes at most 1 argument (", given, " given)"));
+    if (given > n && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "requires_grad") != 0)
+      throw_python(PyExc_TypeError, str("requires_grad_() got an unexpected keyword argument '",
+                                        string_view(PyTuple_GET_ITEM(names, 0)), "'"));
+    const int wanted = given ? PyObject_IsTrue(args[0]) : 1;
+    if (wanted < 0) throw PythonError();
     RL_CHECK(!wanted || is_differentiable(tensor_of(self).dtype()),
              "only Tensors of floating point dtype can require gradients");
     check_outside_transforms(wanted);
@@ -212,7 +217,7 @@ PyObject* register_post_hook(PyObject* self, PyObject* hook) {
 
 PyMethodDef methods[] = {
     {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_inplace)),
-     METH_VARARGS | METH_KEYWORDS,
+     METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_(requires_grad=True) -> Tensor: asks autograd to record operations on this tensor, or "
      "not to."},
     {"retain_grad", retain_grad_method, METH_NOARGS,

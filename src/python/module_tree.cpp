@@ -1,6 +1,7 @@
 // Walks over trees of modules: collecting parameters and buffers, state_dict, train. A class that overrides a
 // method which such a walk goes through is served by that method, or the walk is left to Python as a whole.
 #include "autograd/meta.h"
+#include "ops/copy.h"
 #include "python/op_function.h"
 
 namespace rushlight::python {
@@ -315,6 +316,30 @@ PyObject* drop_gradients(PyObject*, PyObject* list) {
   });
 }
 
+// _zero_gradients(list of tensors): each gradient filled with zeros in place; returns those that are more
+// than memory, for the caller.
+PyObject* zero_gradients(PyObject*, PyObject* list) {
+  return guard([&]() -> PyObject* {
+    PyRef items(check(PySequence_Fast(list, "_zero_gradients takes a list of tensors"))),
+        left(check(PyList_New(0)));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+      if (is_tensor(item) && !may_be_overridden(tensor_of(item))) {
+        const Tensor grad = grad_of(tensor_of(item));
+        if (!grad.defined()) continue;
+        if (!may_be_overridden(grad) && !(grad->flags & kDispatchBits)) {
+          ops::zero_(grad);
+          continue;
+        }
+      }
+      static PyObject* name = intern("grad");
+      PyRef grad(check(PyObject_GetAttr(item, name)));
+      if (grad.get() != Py_None && PyList_Append(left.get(), grad.get()) < 0) throw PythonError();
+    }
+    return left.release();
+  });
+}
+
 PyObject* set_module_class(PyObject*, PyObject* cls) {
   Py_XSETREF(module_class, Py_NewRef(cls));
   Py_RETURN_NONE;
@@ -333,6 +358,7 @@ void init_module_tree(PyObject* module) {
       {"_collect_members", fast(collect_members), METH_FASTCALL, "Parameters, buffers or modules of a tree."},
       {"_write_state_dict", fast(write_state_dict), METH_FASTCALL, "Fills a state_dict."},
       {"_train_tree", fast(train), METH_FASTCALL, "Sets the training mode of a tree."},
+      {"_zero_gradients", zero_gradients, METH_O, "Fills the gradients of tensors with zeros."},
       {"_drop_gradients", drop_gradients, METH_O, "Forgets the gradients of tensors."},
       {}};
   add_functions(module, functions);

@@ -216,6 +216,10 @@ static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
   if (dim == t.sizes().size()) return check(element_object(*at));
   const int64_t n = t->sizes[dim], stride = t->strides[dim];
   PyRef list(check(PyList_New(n)));
+  if (dim + 1 == t.sizes().size()) {
+    for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, check(element_object(at[i * stride])));
+    return list.release();
+  }
   for (int64_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, nested_list(t, dim + 1, at + i * stride));
   return list.release();
 }

@@ -4,7 +4,7 @@ import warnings
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._C import _drop_gradients, _train_tree
+from rushlight._C import _drop_gradients, _train_tree, _zero_gradients
 from rushlight.nn.parameter import Parameter
 
 from ._state_dict import future_switch
@@ -64,6 +64,8 @@ class ConversionMixin:
             with torch.no_grad():
                 applied = fn(param)
                 new_grad = None if grad is None else fn(grad)
+            if applied is param and new_grad is grad and not swap:
+                continue  # nothing to convert
             if swap or _holds_tensors(applied):
                 self._swap_parameter(name, param, applied, grad, new_grad)
                 continue
@@ -205,10 +207,7 @@ class ConversionMixin:
         if set_to_none:
             _drop_gradients(list(self.parameters()))
             return
-        for param in self.parameters():
-            grad = param.grad
-            if grad is None:
-                continue
+        for grad in _zero_gradients(list(self.parameters())):
             if grad.grad_fn is not None:
                 grad.detach_()
             else:
