@@ -240,10 +240,8 @@ class Optimizer:
         index = {}
 
         def pack(group):
-            for p in group["params"]:
-                index.setdefault(id(p), len(index))
             packed = {key: value for key, value in group.items() if key != "params"}
-            packed["params"] = [index[id(p)] for p in group["params"]]
+            packed["params"] = [index.setdefault(i, len(index)) for i in map(id, group["params"])]
             return packed
 
         groups = [pack(group) for group in self.param_groups]
@@ -338,7 +336,8 @@ class Optimizer:
             param_group.setdefault(name, default)
 
         params = param_group["params"]
-        if len(params) != len({id(p) for p in params}):
+        ids = set(map(id, params))
+        if len(params) != len(ids):
             import warnings
 
             warnings.warn(
@@ -347,8 +346,7 @@ class Optimizer:
                 "error; see github.com/pytorch/pytorch/issues/40967 for more information",
                 stacklevel=3,
             )
-        known = {id(p) for group in self.param_groups for p in group["params"]}
-        if any(id(p) in known for p in params):
+        if not all(ids.isdisjoint(map(id, group["params"])) for group in self.param_groups):
             raise advised(ValueError("some parameters appear in more than one parameter group"))
         self.param_groups.append(param_group)
 
@@ -363,13 +361,13 @@ class Optimizer:
             )
         else:
             group["params"] = list(params)
-        named = [isinstance(p, tuple) for p in group["params"]]
-        if any(named) and not all(named):
+        pairs = [p for p in group["params"] if isinstance(p, tuple)]
+        if pairs and len(pairs) != len(group["params"]):
             raise ValueError(
                 "all optimizer params should be with/without names. Some param names are missing"
             )
-        if named and named[0]:
-            pairs, group["params"] = group["params"], [p for _, p in group["params"]]
+        if pairs:
+            group["params"] = [p for _, p in pairs]
             group["param_names"] = [name for name, _ in pairs]
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
             which = "with" if "param_names" in group else "without"
@@ -379,15 +377,16 @@ class Optimizer:
             )
 
     def _check_params(self, params):
+        cls, any_tensor = rushlight.Tensor, self.defaults.get("differentiable")
         for p in params:
-            if not isinstance(p, rushlight.Tensor):
+            if not isinstance(p, cls):
                 raise advised(
                     TypeError(
                         "optimizer can only optimize Tensors, but one of the params is "
                         f"{rushlight.typename(p)}"
                     )
                 )
-            if not (self.defaults.get("differentiable") or p.is_leaf or p.retains_grad):
+            if not (any_tensor or p.is_leaf or p.retains_grad):
                 raise advised(ValueError("can't optimize a non-leaf Tensor"))
 
 

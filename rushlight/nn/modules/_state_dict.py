@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections import OrderedDict, namedtuple
+from collections.abc import Mapping
 
 import rushlight as torch
 from rushlight._advice import advised
@@ -144,7 +145,7 @@ class StateDictMixin:
             unexpected_keys.append(extra_key)
         if strict:
             for key in state_dict:
-                if not key.startswith(prefix) or key == extra_key:
+                if not key.startswith(prefix) or key == extra_key or key[len(prefix) :] in own:
                     continue
                 head, dot, _ = key[len(prefix) :].partition(".")
                 if head not in (self._modules if dot else own):
@@ -200,8 +201,6 @@ class StateDictMixin:
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy (or with assign, put) the entries of state_dict into the module and its descendants."""
-        from collections.abc import Mapping
-
         if not isinstance(state_dict, Mapping):
             raise advised(TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."))
         metadata = getattr(state_dict, "_metadata", None)
@@ -222,9 +221,8 @@ class StateDictMixin:
                     child_prefix = f"{prefix}{name}."
                     below = {k: v for k, v in entries.items() if k.startswith(child_prefix)}
                     load(load, child, below, child_prefix)
-            keys = _IncompatibleKeys(missing_keys, unexpected_keys)
             for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
+                if hook(module, _IncompatibleKeys(missing_keys, unexpected_keys)) is not None:
                     raise AssertionError(
                         "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to "
                         "return new "
