@@ -34,6 +34,24 @@ def rows():
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
 
+    half, half_weight = x.bfloat16(), weight.detach().bfloat16()
+
+    def autocast():
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            pass
+
+    def infer():
+        with torch.inference_mode():
+            pass
+
+    def assign():
+        linear.scale = 2
+
+    def replace():
+        linear.weight = parameter
+
+    parameter = linear.weight
+
     def train():
         optimizer.zero_grad()
         F.mse_loss(model(x), x).backward()
@@ -58,6 +76,13 @@ def rows():
         "recorded linear": lambda: F.linear(x, weight),
         "module": lambda: linear(x),
         "parameters": lambda: list(model.parameters()),
+        "children": lambda: list(model.children()),
+        "set an attribute": assign,
+        "set a parameter": replace,
+        "make a module": nn.ReLU,
+        "autocast": autocast,
+        "inference_mode": infer,
+        "small bfloat16 linear": lambda: F.linear(half, half_weight),
         "backward": lambda: (wanted * b).sum().backward(),
         "training step": train,
     }
