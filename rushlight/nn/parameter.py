@@ -17,11 +17,7 @@ __all__ = [
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
-    # A tensor subclass wrapped by Parameter keeps its own type; the mark makes it count as a Parameter.
-    def __instancecheck__(self, instance):
-        if self is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False):
-            return True
-        return super().__instancecheck__(instance)
+    __instancecheck__ = _C._parameter_instancecheck
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):

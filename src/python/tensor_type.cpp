@@ -252,6 +252,25 @@ static int meta_init(PyObject* cls, PyObject* args, PyObject* kwargs) {
   return 0;
 }
 
+// isinstance(instance, Parameter), and of its subclasses. A tensor subclass that Parameter wrapped keeps its
+// own type; the mark makes it count as a Parameter.
+static PyObject* is_parameter(PyObject* cls, PyObject* instance) {
+  if (PyType_IsSubtype(Py_TYPE(instance), reinterpret_cast<PyTypeObject*>(cls))) Py_RETURN_TRUE;
+  const bool bare = Py_TYPE(instance) == tensor_type && !as_tensor(instance)->dict;
+  if (bare) Py_RETURN_FALSE;
+  if (cls == reinterpret_cast<PyObject*>(parameter_type) && is_tensor(instance)) {
+    PyRef mark(PyObject_GetAttrString(instance, "_is_param"));
+    if (!mark) PyErr_Clear();
+    const int marked = mark ? PyObject_IsTrue(mark.get()) : 0;
+    if (marked) return marked < 0 ? nullptr : Py_NewRef(Py_True);
+  }
+  static PyObject* plain =
+      PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__instancecheck__");
+  PyObject* args[] = {cls, instance};
+  return PyObject_Vectorcall(plain, args, 2, nullptr);
+}
+static PyMethodDef parameter_check = {"__instancecheck__", is_parameter, METH_O, nullptr};
+
 PyTypeObject TensorMeta = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C._TensorMeta",
@@ -336,6 +355,8 @@ static PyMethodDef functions[] = {
 
 void init_tensor_type(PyObject* module) {
   add_type(module, "_TensorMeta", &TensorMeta);
+  PyRef parameter(check(PyDescr_NewMethod(&TensorMeta, &parameter_check)));
+  check(PyModule_AddObjectRef(module, "_parameter_instancecheck", parameter.get()));
   TensorBaseType.ob_base.ob_base.ob_type = &TensorMeta;
   add_type(module, "TensorBase", &TensorBaseType);
   check(PyModule_AddObjectRef(module, "_TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
