@@ -276,6 +276,7 @@ from rushlight._more_functions import _amp_foreach_non_finite_check_and_unscale_
 from rushlight._more_functions import _amp_update_scale_ as _amp_update_scale_
 from rushlight._more_functions import _cast_Long as _cast_Long
 from rushlight._more_functions import _foreach_norm as _foreach_norm
+from rushlight._more_functions import batch_norm_update_stats as batch_norm_update_stats
 from rushlight._more_functions import view_as_complex_copy as view_as_complex_copy
 from rushlight._more_functions import view_as_real_copy as view_as_real_copy
 from rushlight._more_functions import slice_inverse as slice_inverse

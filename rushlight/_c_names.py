@@ -54,6 +54,18 @@ def _is_alias_of(input, other):
     return input.untyped_storage()._cdata == other.untyped_storage()._cdata
 
 
+def _set_mkldnn_enabled(enabled):
+    from rushlight.backends import mkldnn
+
+    mkldnn.set_flags(bool(enabled))
+
+
+def _get_mkldnn_enabled():
+    from rushlight.backends import mkldnn
+
+    return mkldnn.enabled
+
+
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
 
 

@@ -12,6 +12,27 @@ _HistogramDD = namedtuple("histogramdd", "hist bin_edges")  # type: ignore[name-
 _HistogramDD.__module__ = "torch.return_types"
 
 
+def batch_norm_update_stats(input, running_mean, running_var, momentum):
+    """The mean and variance of each channel; the running ones move towards them by `momentum`."""
+    if input.dim() < 2 or input.numel() == 0:
+        raise RuntimeError(
+            "batch_norm_update_stats: input tensor must have at least one element, but got input_sizes = "
+            f"{list(input.shape)}"
+        )
+    for name, running in ("running_mean", running_mean), ("running_var", running_var):
+        if running is not None and running.numel() != input.size(1):
+            raise RuntimeError(f"{name} should contain {input.size(1)} elements not {running.numel()}")
+    var, mean = torch.var_mean(input, [d for d in range(input.dim()) if d != 1], correction=0)
+    count = input.numel() // input.size(1)
+    with torch.no_grad():
+        if running_mean is not None:
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+        if running_var is not None:
+            unbiased = var * (count / (count - 1)) if count > 1 else var * math.nan
+            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
+    return mean, var
+
+
 # --- gradients of sampled functions ---------------------------------------------------------------
 
 

@@ -35,3 +35,6 @@ def _both(pred, one, other):
     return _pytree.tree_unflatten(
         [rushlight.where(pred, a, b) for a, b in zip(ones, others, strict=True)], spec
     )
+
+
+cond_op = cond  # the operator behind it, which is the function itself here

@@ -128,7 +128,13 @@ Tensor bmm_kernel(const Call& call, const Tensor& a, const Tensor& b) {
 }
 Tensor matmul_kernel(const Call&, const Tensor& a, const Tensor& b) {
   if (a.dim() == 2 && b.dim() == 1) return ops::mv(a, b);
+  if (a.dim() == 1 && b.dim() == 2) return ops::mv(ops::t(b), a);
   if (a.dim() == 3 && b.dim() == 3) return ops::bmm(a, b);
+  if (!is_sparse(a) && a.dim() > 2 && b.dim() == 2) {  // as many rows as there are
+    Dims sizes = a->sizes;
+    sizes[sizes.size() - 1] = b.size(1);
+    return reshape(ops::mm(reshape(a, IntList{-1, a.size(-1)}), b), sizes);
+  }
   RL_CHECK(a.dim() == 2 && b.dim() == 2, "matmul: sparse operands must be matrices, got ", a.sizes(), " and ",
            b.sizes());
   return ops::mm(a, b);

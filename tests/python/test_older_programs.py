@@ -184,3 +184,24 @@ def test_float8_compares(dtype):
     assert torch.equal(a * b, (a.float() * b.float()).to(dtype))
     with pytest.raises(NotImplementedError, match="not implemented for 'Float8"):
         a + b
+
+
+def test_batch_norm_update_stats():
+    mean, var = torch.zeros(4), torch.ones(4)
+    x = torch.arange(24.0).view(2, 4, 3)
+    found = torch.batch_norm_update_stats(x, mean, var, 0.1)
+    assert torch.allclose(found[0], x.mean((0, 2))) and torch.allclose(
+        found[1], x.var((0, 2), unbiased=False)
+    )
+    assert torch.allclose(mean, 0.1 * x.mean((0, 2))) and torch.allclose(var, 0.9 + 0.1 * x.var((0, 2)))
+    with pytest.raises(RuntimeError, match="must have at least one element"):
+        torch.batch_norm_update_stats(x[:0], mean, var, 0.1)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("shape", [(4,), (2, 4), (2, 3, 4), (0, 4)])
+def test_sparse_weights_of_linear(layout, shape):
+    dense = torch.rand(3, 4).round()
+    x, bias = torch.rand(shape), torch.rand(3)
+    found = nn.functional.linear(x, dense.to_sparse(layout=layout), bias)
+    assert torch.allclose(found, nn.functional.linear(x, dense, bias))
