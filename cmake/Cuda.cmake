@@ -31,6 +31,9 @@ if(CMAKE_CUDA_COMPILER)
   target_compile_options(rushlight_cuda PRIVATE
     "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208>")
   target_include_directories(rushlight_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  list(TRANSFORM RUSHLIGHT_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE cuda_architectures)
+  string(REPLACE ";" " " cuda_architectures "${cuda_architectures}")
+  target_compile_definitions(rushlight_cuda PRIVATE "RL_CUDA_ARCHITECTURES=\"${cuda_architectures}\"")
   target_link_libraries(rushlight_cuda PRIVATE rushlight CUDA::cudart_static)
   set_target_properties(rushlight_cuda PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")

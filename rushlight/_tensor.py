@@ -324,12 +324,17 @@ class Tensor(_C.TensorBase):
 
     @_overridable
     def pin_memory(self, device=None):
-        """Page-locked memory serves accelerators; on the CPU this is the tensor itself."""
-        return self
+        """A copy in page-locked memory, from which an accelerator copies while the program goes on."""
+        from rushlight.cuda import memory as _memory
+
+        return _memory.pinned(self)
 
     @_overridable
     def record_stream(self, stream):
-        return None
+        """Keep the memory, once this tensor is gone, until what the stream was given by then is done."""
+        from rushlight.cuda import memory as _memory
+
+        _memory.record_stream(self, stream)
 
     @_overridable
     def dim_order(self, *, ambiguity_check=False):

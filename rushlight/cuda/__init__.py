@@ -1,228 +1,105 @@
 """CUDA devices. Where there is none, questions are answered truthfully, the rest raises AssertionError."""
 
 from rushlight import _C
-from rushlight._absent import refuse
+from rushlight.cuda import graphs, memory, random, streams
+from rushlight.cuda._devices import (
+    _CudaDeviceProperties,
+    _get_device_index,
+    _index,
+    _is_in_bad_fork,
+    _lazy_init,
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    get_gencode_flags,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    is_tf32_supported,
+    set_device,
+    synchronize,
+)
+from rushlight.cuda._management import (
+    clock_rate,
+    device_memory_used,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
+from rushlight.cuda.graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
+from rushlight.cuda.memory import *  # noqa: F403
+from rushlight.cuda.random import *  # noqa: F403
+from rushlight.cuda.streams import (
+    Event,
+    ExternalStream,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
 
 OutOfMemoryError = _C.OutOfMemoryError
-has_half = has_magma = False
-default_generators = ()
-_initialized = False
+has_half, has_magma = True, False
 
 
-def is_available():
-    """Whether there is a CUDA device."""
-    return device_count() > 0
+class CudaError(RuntimeError):
+    """An error code of the CUDA runtime."""
 
 
-def device_count():
-    """The number of CUDA devices; 0 without the library, the driver or the hardware."""
-    return _C._cuda_getDeviceCount()
-
-
-def is_initialized():
-    return is_available()
-
-
-def current_device():
-    """The number of this thread's current device."""
-    return _C._cuda_getDevice()
-
-
-def set_device(device):
-    """Makes a device this thread's current one; a negative number changes nothing."""
-    index = _index(device)
-    if index >= 0:
-        _C._cuda_setDevice(index)
-
-
-def synchronize(device=None):
-    """Waits for all work of a device, by default the current one."""
-    _C._cuda_synchronize(_index(device))
-
-
-def _index(device):
-    """The number of what names a device; -1 for the current one."""
-    if device is None:
-        return -1
-    if isinstance(device, int):
-        return device
-    from rushlight import device as make
-
-    found = make(device)
-    if found.type != "cuda":
-        raise ValueError(f"Expected a cuda device, but got: {found}")
-    return -1 if found.index is None else found.index
-
-
-def is_bf16_supported(including_emulation=True):
-    return False
-
-
-def is_tf32_supported():
-    return False
-
-
-def is_current_stream_capturing():
-    return False
-
-
-def get_arch_list():
-    return []
-
-
-def get_gencode_flags():
-    return ""
-
-
-def can_device_access_peer(device, peer_device):
-    return False
-
-
-def _is_in_bad_fork():
-    return False
-
-
-def manual_seed(seed):
-    """Nothing to seed."""
-
-
-def manual_seed_all(seed):
-    """Nothing to seed."""
-
-
-def seed():
-    """Nothing to seed."""
-
-
-def seed_all():
-    """Nothing to seed."""
-
-
-def empty_cache():
-    """Nothing is cached."""
+class DeferredCudaCallError(Exception):
+    """Something that was to be done when CUDA came into use failed."""
 
 
 def ipc_collect():
-    """Nothing to collect."""
+    """Nothing is shared with other processes."""
+    _lazy_init()
 
 
-def get_rng_state_all():
-    return []
+def current_blas_handle():
+    """The handle of cuBLAS, which this library does not share."""
+    _lazy_init()
+    raise NotImplementedError("torch.cuda.current_blas_handle: the library's handle is its own")
 
 
-def set_rng_state_all(new_states):
-    """Nothing to set."""
-
-
-def memory_allocated(device=None):
+def get_sync_debug_mode():
+    """Whether waits of the host for the device are reported; they never are."""
+    _lazy_init()
     return 0
 
 
-memory_reserved = memory_cached = max_memory_allocated = max_memory_reserved = max_memory_cached = (
-    memory_allocated
-)
-
-
-def reset_peak_memory_stats(device=None):
-    """Nothing was counted."""
-
-
-reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = (
-    reset_peak_memory_stats
-)
-
-
-def memory_stats(device=None):
-    return {}
-
-
-class device:
-    """A context that selects a device; -1 and None select nothing."""
-
-    def __init__(self, device):
-        self.idx, self.prev_idx = _index(device), -1
-
-    def __enter__(self):
-        if self.idx >= 0:
-            self.prev_idx = current_device()
-            set_device(self.idx)
-
-    def __exit__(self, *exc):
-        set_device(self.prev_idx)
-        return False
-
-
-class device_of(device):
-    """A context that selects the device of a tensor; nothing for a tensor on the CPU."""
-
-    def __init__(self, obj):
-        super().__init__(obj.get_device() if obj.is_cuda else None)
-
-
-class stream:
-    """A context that selects a stream; None selects nothing."""
-
-    def __init__(self, stream):
-        self.stream = stream
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        return None
-
-
-StreamContext = stream
-_refuse = refuse("CUDA")
-_lazy_init = init = current_stream = default_stream = set_stream = _refuse
-get_device_name = get_device_capability = get_device_properties = get_rng_state = set_rng_state = (
-    initial_seed
-) = _refuse
-mem_get_info = memory_summary = memory_snapshot = set_per_process_memory_fraction = utilization = (
-    temperature
-) = _refuse
-graph_pool_handle = make_graphed_callables = current_blas_handle = list_gpu_processes = clock_rate = (
-    power_draw
-) = _refuse
-
-
-class _NeedsCuda:
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"Tried to instantiate dummy base class {type(self).__name__}")
-
-
-class Stream(_NeedsCuda):
-    """A queue of work on a CUDA device."""
-
-
-class ExternalStream(Stream):
-    """A stream that another library made."""
-
-
-class Event(_NeedsCuda):
-    """A mark in a CUDA stream."""
-
-
-class CUDAGraph(_NeedsCuda):
-    """A recorded sequence of CUDA kernels."""
-
-
-class graph(_NeedsCuda):
-    """A context that records a CUDAGraph."""
-
-
-class _CudaDeviceProperties:
-    """The facts of a CUDA device."""
+def set_sync_debug_mode(debug_mode):
+    """Reports of waits are not supported; switching them off is."""
+    _lazy_init()
+    if debug_mode not in (0, "default"):
+        raise NotImplementedError("torch.cuda.set_sync_debug_mode: waits are not reported")
 
 
 class _TypeMeta(type):
+    """A tensor type of the old naming: torch.cuda.FloatTensor."""
+
     def __instancecheck__(cls, instance):
-        return False
+        return getattr(instance, "is_cuda", False) and f"torch.cuda.{cls.__name__}" == instance.type()
 
     def __call__(cls, *args, **kwargs):
-        raise TypeError(
-            f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
-        )
+        if not is_available():
+            raise TypeError(
+                f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled."
+            )
+        import rushlight
+
+        return getattr(rushlight, cls.__name__)(*args, **kwargs).cuda()
 
 
 for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"):
@@ -232,6 +109,8 @@ for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "In
 def __getattr__(name):
     from importlib import import_module
 
-    if name in ("amp", "nvtx", "random", "memory", "streams", "graphs"):
+    if name in ("amp", "nvtx", "comm", "nccl"):
         return import_module(f"{__name__}.{name}")
+    if name == "default_generators":
+        return tuple(_C._cuda_defaultGenerator(i) for i in range(device_count()))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

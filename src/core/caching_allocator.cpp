@@ -1,6 +1,7 @@
 #include "core/caching_allocator.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
@@ -17,8 +18,10 @@ struct CachingAllocator::Block {
   Block* next = nullptr;
   bool allocated = false;
   int events = 0;
-  const char* label = nullptr;
+  uint64_t freed_at = 0;
+  std::string_view label = {};
   std::vector<StreamId> other_streams = {};
+  uint64_t context = 0;
 
   bool free() const { return !allocated && events == 0; }
   bool is_split() const { return previous || next; }
@@ -37,16 +40,31 @@ CachingAllocator::~CachingAllocator() {
   wait_for_events();
   for (auto& [address, head] : segments_) {
     size_t bytes = 0;
+    const bool in_range = head->pool->range.base == address;
     for (Block* b = head; b;) {
       bytes += b->size;
       delete std::exchange(b, b->next);
     }
-    source_.free_segment(const_cast<void*>(address), bytes);
+    if (!in_range) source_.free_segment(const_cast<void*>(address), bytes);
   }
+  each_pool([&](Pool& pool) {
+    if (!pool.range.base) return;
+    source_.unmap_memory(pool.range.base, pool.range.mapped);
+    source_.release_addresses(pool.range.base, pool.range.capacity);
+  });
 }
 
-void* CachingAllocator::allocate(size_t bytes, StreamId stream, const char* label) {
+template <class F>
+void CachingAllocator::each_pool(F&& f) {
+  for (auto& [stream, pools] : pools_) f(pools->small), f(pools->large);
+  for (auto& [key, pools] : private_pools_) f(pools->small), f(pools->large);
+}
+
+void* CachingAllocator::allocate(size_t bytes, StreamId stream, std::string_view label, PoolId pool_id) {
   if (bytes == 0) return nullptr;
+  uint64_t context = 0;
+  if (history_limit_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (const ContextMaker make = context_maker_.load()) context = make();
   std::lock_guard guard(mutex_);
   if (bytes > SIZE_MAX / 2) {
     stats_.num_ooms++;
@@ -54,7 +72,7 @@ void* CachingAllocator::allocate(size_t bytes, StreamId stream, const char* labe
   }
   const size_t size = round_up(bytes, config_.granule);
   process_events();
-  Pool& pool = pool_for(size, stream);
+  Pool& pool = pool_for(size, stream, pool_id);
   Block* block = take_free(pool, size);
   if (!block) block = grow(pool, size, false);
   if (!block) block = allocate_slowly(pool, size, bytes);
@@ -63,6 +81,10 @@ void* CachingAllocator::allocate(size_t bytes, StreamId stream, const char* labe
   block->allocated = true;
   block->requested = bytes;
   block->label = label;
+  if (history_limit_) [[unlikely]] {
+    block->context = context;
+    note(AllocatorEvent::kAllocate, block->address, block->size, pool, context);
+  }
   live_.emplace(block->address, block);
   idle_ -= block->size;
   add(&Stats::allocation, pool, 1);
@@ -80,7 +102,10 @@ void CachingAllocator::deallocate(void* address) {
   Pool& pool = *block->pool;
   live_.erase(address);
   block->allocated = false;
-  block->label = nullptr;
+  block->label = {};
+  if (history_limit_) [[unlikely]]
+    note(AllocatorEvent::kFreeRequested, block->address, block->size, pool, block->context);
+  block->context = 0;
   subtract(&Stats::allocation, pool, 1);
   subtract(&Stats::allocated_bytes, pool, block->size);
   subtract(&Stats::requested_bytes, pool, block->requested);
@@ -112,9 +137,9 @@ size_t CachingAllocator::allocation_size(const void* address) const {
   return find_live(address)->size;
 }
 
-CachingAllocator::Pool& CachingAllocator::pool_for(size_t size, StreamId stream) {
-  auto& pools = pools_[stream];
-  if (!pools) pools.reset(new StreamPools{{stream, false, {}}, {stream, true, {}}});
+CachingAllocator::Pool& CachingAllocator::pool_for(size_t size, StreamId stream, PoolId id) {
+  auto& pools = id ? private_pools_[{id, stream}] : pools_[stream];
+  if (!pools) pools.reset(new StreamPools{{stream, false, id}, {stream, true, id}});
   return size <= config_.small_limit ? pools->small : pools->large;
 }
 
@@ -124,12 +149,36 @@ CachingAllocator::Block* CachingAllocator::find_live(const void* address) const 
   return it->second;
 }
 
+void* CachingAllocator::base_of(const void* address) const {
+  std::lock_guard guard(mutex_);
+  auto segment = segments_.upper_bound(address);
+  if (segment == segments_.begin()) return nullptr;
+  const auto* at = static_cast<const char*>(address);
+  for (const Block* b = (--segment)->second; b; b = b->next)
+    if (b->allocated && at >= b->address && at < b->address + b->size) return b->address;
+  return nullptr;
+}
+
+void CachingAllocator::retain_pool(PoolId pool) {
+  std::lock_guard guard(mutex_);
+  retained_[pool]++;
+}
+
+void CachingAllocator::release_pool(PoolId pool) {
+  std::lock_guard guard(mutex_);
+  auto it = retained_.find(pool);
+  RL_ASSERT(it != retained_.end(), "a private pool was released more often than retained");
+  if (--it->second == 0) retained_.erase(it);
+}
+
 /// Best fit: the smallest free block that holds `size`.
 CachingAllocator::Block* CachingAllocator::take_free(Pool& pool, size_t size) {
   Block key{.address = nullptr, .size = size, .pool = &pool};
   auto it = pool.free.lower_bound(&key);
   if (it == pool.free.end()) return nullptr;
   Block* block = *it;
+  const bool whole = block->size >= config_.max_split;  // never cut: only for requests of about its size
+  if (whole && (size < config_.max_split || block->size >= size + config_.large_segment)) return nullptr;
   pool.free.erase(it);
   count_inactive_split(block, false);
   return block;
@@ -145,17 +194,119 @@ size_t CachingAllocator::segment_size(const Pool& pool, size_t size, bool exact)
 /// A new segment as one block outside the free set, or nullptr.
 CachingAllocator::Block* CachingAllocator::grow(Pool& pool, size_t size, bool exact) {
   const size_t bytes = segment_size(pool, size, exact);
-  if (bytes > config_.memory_limit || reserved_ > config_.memory_limit - bytes) return nullptr;
+  if (config_.collect_above > 0) [[unlikely]]
+    collect_garbage(bytes);
+  if (config_.expandable && source_.mapping_step()) return grow_range(pool, size, exact);
+  if (!may_reserve(bytes)) return nullptr;
   void* address = source_.allocate_segment(bytes);
   if (!address) return nullptr;
   stats_.num_source_allocations++;
   Block* block = new_block(pool, static_cast<char*>(address), bytes);
   segments_.emplace(address, block);
-  reserved_ += bytes;
-  idle_ += bytes;
   add(&Stats::segment, pool, 1);
-  add(&Stats::reserved_bytes, pool, bytes);
+  count_reserved(pool, bytes, true);
+  if (history_limit_) note(AllocatorEvent::kSegmentAllocate, address, bytes, pool);
   return block;
+}
+
+bool CachingAllocator::may_reserve(size_t bytes) const {
+  return bytes <= config_.memory_limit && reserved_ <= config_.memory_limit - bytes;
+}
+
+void CachingAllocator::count_reserved(const Pool& pool, size_t bytes, bool more) {
+  reserved_ += more ? bytes : -bytes;
+  idle_ += more ? bytes : -bytes;
+  more ? add(&Stats::reserved_bytes, pool, bytes) : subtract(&Stats::reserved_bytes, pool, bytes);
+}
+
+/// Maps memory behind what the pool's range has; a free block at the end grows, and comes out of the free
+/// set.
+CachingAllocator::Block* CachingAllocator::grow_range(Pool& pool, size_t size, bool exact) {
+  Expandable& range = pool.range;
+  if (!range.base) range.base = static_cast<char*>(source_.reserve_addresses(&range.capacity));
+  if (!range.base) return nullptr;
+  Block* last = range.last;
+  const bool extends = last && last->free();
+  const size_t missing = extends ? size - last->size : size;
+  const size_t step = exact        ? source_.mapping_step()
+                      : pool.large ? std::max(config_.large_segment, source_.mapping_step())
+                                   : std::max(config_.small_segment, source_.mapping_step());
+  const size_t bytes = round_up(missing, step);
+  if (bytes > range.capacity - range.mapped || !may_reserve(bytes)) return nullptr;
+  char* address = range.base + range.mapped;
+  if (!source_.map_memory(address, bytes)) return nullptr;
+  stats_.num_source_allocations++;
+  range.mapped += bytes;
+  count_reserved(pool, bytes, true);
+  if (history_limit_) note(AllocatorEvent::kSegmentAllocate, address, bytes, pool);
+  if (extends) {
+    pool.free.erase(last);
+    count_inactive_split(last, false);
+    last->size += bytes;
+    return last;
+  }
+  Block* block = new_block(pool, address, bytes);
+  block->previous = last;
+  if (last) {
+    last->next = block;
+  } else {
+    segments_.emplace(address, block);
+    add(&Stats::segment, pool, 1);
+  }
+  range.last = block;
+  return block;
+}
+
+/// Gives back what is free at the end of a pool's range.
+void CachingAllocator::shrink_range(Pool& pool) {
+  Expandable& range = pool.range;
+  Block* last = range.last;
+  if (!last || !last->free()) return;
+  const size_t step = source_.mapping_step();
+  const size_t kept = round_up(static_cast<size_t>(last->address - range.base), step);
+  if (kept >= range.mapped) return;
+  const size_t bytes = range.mapped - kept;
+  pool.free.erase(last);
+  count_inactive_split(last, false);
+  source_.unmap_memory(range.base + kept, bytes);
+  stats_.num_source_frees++;
+  range.mapped = kept;
+  count_reserved(pool, bytes, false);
+  if (history_limit_) note(AllocatorEvent::kSegmentFree, range.base + kept, bytes, pool);
+  last->size -= bytes;
+  if (last->size) {
+    pool.free.insert(last);
+    count_inactive_split(last, true);
+    return;
+  }
+  range.last = last->previous;
+  if (range.last) {
+    range.last->next = nullptr;
+  } else {
+    segments_.erase(range.base);
+    subtract(&Stats::segment, pool, 1);
+  }
+  recycle(last);
+}
+
+/// Above the threshold, whole segments go back, those first that were idle longest, until `wanted` fits
+/// below.
+void CachingAllocator::collect_garbage(size_t wanted) {
+  if (config_.memory_limit == SIZE_MAX) return;
+  const double allowed = config_.collect_above * static_cast<double>(config_.memory_limit);
+  auto above = [&] { return static_cast<double>(reserved_ + wanted) > allowed; };
+  if (!above()) return;
+  std::vector<Block*> idle;
+  for (auto& [address, head] : segments_)
+    if (head->free() && !head->is_split() && head->pool->large && !head->pool->range.base)
+      idle.push_back(head);
+  std::sort(idle.begin(), idle.end(),
+            [](const Block* a, const Block* b) { return a->freed_at < b->freed_at; });
+  for (Block* block : idle) {
+    if (!above()) return;
+    block->pool->free.erase(block);
+    release_segment(block);
+  }
 }
 
 /// The source refused: flush the cache, then try again, at last with a segment of just this size.
@@ -170,11 +321,13 @@ CachingAllocator::Block* CachingAllocator::allocate_slowly(Pool& pool, size_t si
   if (!block) block = grow(pool, size, true);
   if (block) return block;
   stats_.num_ooms++;
+  if (history_limit_) note(AllocatorEvent::kOutOfMemory, nullptr, bytes, pool);
   throw OutOfMemory(out_of_memory_text(bytes));
 }
 
 bool CachingAllocator::worth_splitting(const Block* block, size_t size) const {
   const size_t rest = block->size - size;
+  if (block->size >= config_.max_split) return false;
   return block->pool->large ? rest > config_.small_limit : rest >= config_.granule;
 }
 
@@ -184,6 +337,7 @@ void CachingAllocator::split(Block* block, size_t size) {
   rest->previous = block;
   rest->next = block->next;
   if (rest->next) rest->next->previous = rest;
+  if (block->pool->range.last == block) block->pool->range.last = rest;
   block->next = rest;
   block->size = size;
   block->pool->free.insert(rest);
@@ -192,6 +346,7 @@ void CachingAllocator::split(Block* block, size_t size) {
 
 CachingAllocator::Block* CachingAllocator::absorb_next(Block* block) {
   Block* next = block->next;
+  if (block->pool->range.last == next) block->pool->range.last = block;
   block->size += next->size;
   block->next = next->next;
   if (block->next) block->next->previous = block;
@@ -205,14 +360,18 @@ void CachingAllocator::return_block(Block* block) {
   subtract(&Stats::active, pool, 1);
   subtract(&Stats::active_bytes, pool, block->size);
   idle_ += block->size;
+  if (history_limit_) [[unlikely]]
+    note(AllocatorEvent::kFreeCompleted, block->address, block->size, pool);
   block->requested = 0;
+  block->freed_at = ++clock_;
   for (Block* neighbour : {block->previous, block->next}) {
     if (!neighbour || !neighbour->free()) continue;
     pool.free.erase(neighbour);
     count_inactive_split(neighbour, false);
     block = absorb_next(neighbour == block->next ? block : neighbour);
   }
-  if (!block->is_split() && idle_ > config_.cache_limit) return release_segment(block);
+  block->freed_at = clock_;
+  if (!block->is_split() && idle_ > config_.cache_limit && !pool.range.base) return release_segment(block);
   pool.free.insert(block);
   count_inactive_split(block, true);
 }
@@ -221,9 +380,8 @@ void CachingAllocator::return_block(Block* block) {
 void CachingAllocator::release_segment(Block* block) {
   Pool& pool = *block->pool;
   subtract(&Stats::segment, pool, 1);
-  subtract(&Stats::reserved_bytes, pool, block->size);
-  reserved_ -= block->size;
-  idle_ -= block->size;
+  count_reserved(pool, block->size, false);
+  if (history_limit_) note(AllocatorEvent::kSegmentFree, block->address, block->size, pool);
   segments_.erase(block->address);
   source_.free_segment(block->address, block->size);
   stats_.num_source_frees++;
@@ -234,11 +392,15 @@ size_t CachingAllocator::release_empty_segments() {
   const size_t before = reserved_;
   std::vector<Block*> empty;
   for (auto& [address, head] : segments_)
-    if (head->free() && !head->is_split()) empty.push_back(head);
+    if (head->free() && !head->is_split() && !head->pool->range.base && !retained_.count(head->pool->id))
+      empty.push_back(head);
   for (Block* block : empty) {
     block->pool->free.erase(block);
     release_segment(block);
   }
+  each_pool([&](Pool& pool) {
+    if (!retained_.count(pool.id)) shrink_range(pool);
+  });
   return before - reserved_;
 }
 
@@ -289,12 +451,13 @@ std::vector<SegmentInfo> CachingAllocator::snapshot() const {
   std::vector<SegmentInfo> result;
   result.reserve(segments_.size());
   for (auto& [address, head] : segments_) {
-    SegmentInfo segment{address, 0, head->pool->stream, head->pool->large, {}};
+    const Pool& pool = *head->pool;
+    SegmentInfo segment{address, 0, pool.stream, pool.large, pool.id, pool.range.base != nullptr, {}};
     for (const Block* b = head; b; b = b->next) {
       auto state = b->allocated ? BlockInfo::kAllocated
                    : b->events  ? BlockInfo::kAwaitingEvents
                                 : BlockInfo::kFree;
-      segment.blocks.push_back({b->address, b->size, b->requested, state, b->label});
+      segment.blocks.push_back({b->address, b->size, b->requested, state, b->label, b->context});
       segment.size += b->size;
     }
     result.push_back(std::move(segment));
@@ -324,22 +487,51 @@ std::string format_bytes(size_t bytes) {
 
 std::string CachingAllocator::out_of_memory_text(size_t bytes) const {
   static constexpr size_t kNamed = 5;
-  std::string text = source_.name() + " out of memory. Tried to allocate " + format_bytes(bytes) + ". " +
-                     format_bytes(stats_.allocated_bytes[Stats::kAll].current) + " is allocated in " +
-                     std::to_string(stats_.allocation[Stats::kAll].current) + " blocks, " +
-                     format_bytes(reserved_) + " is reserved";
+  const auto allocated = static_cast<size_t>(stats_.allocated_bytes[Stats::kAll].current);
+  const size_t unused = reserved_ - allocated;
+  std::string text = source_.name() + " out of memory. Tried to allocate " + format_bytes(bytes) + ". ";
+  if (const std::string about = source_.describe(); !about.empty()) text += about + ". ";
+  text += format_bytes(allocated) + " is allocated in " +
+          std::to_string(stats_.allocation[Stats::kAll].current) + " blocks, " + format_bytes(reserved_) +
+          " is reserved";
   if (config_.memory_limit != SIZE_MAX) text += ", the limit is " + format_bytes(config_.memory_limit);
   std::vector<const Block*> largest;
   for (auto& [address, block] : live_) largest.push_back(block);
   const size_t named = std::min(kNamed, largest.size());
-  std::partial_sort(largest.begin(), largest.begin() + named, largest.end(),
+  std::partial_sort(largest.begin(), largest.begin() + static_cast<ptrdiff_t>(named), largest.end(),
                     [](const Block* a, const Block* b) { return BySize{}(b, a); });
   for (size_t i = 0; i < named; i++) {
     text += i ? ", " : ". Largest live allocations: ";
     text += format_bytes(largest[i]->requested);
-    if (largest[i]->label) text += std::string(" (") + largest[i]->label + ")";
+    if (!largest[i]->label.empty()) text += str(" (", largest[i]->label, ")");
   }
-  return text + ". Free tensors that are no longer needed or use smaller batches.";
+  // Advice that applies: the memory is there but in pieces, or it is not there.
+  if (unused < bytes) return text + ". Free tensors that are no longer needed or use smaller batches.";
+  text +=
+      str(". ", format_bytes(unused), " is reserved but in pieces that are too small or on other streams");
+  return text + (config_.expandable || !source_.mapping_step()
+                     ? std::string(".")
+                     : ": PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead.");
+}
+
+void CachingAllocator::record_history(size_t events, ContextMaker context) {
+  std::lock_guard guard(mutex_);
+  context_maker_ = context;
+  history_limit_ = events;
+  if (!events) history_.clear();
+}
+
+std::vector<AllocatorEvent> CachingAllocator::history() const {
+  std::lock_guard guard(mutex_);
+  return {history_.begin(), history_.end()};
+}
+
+void CachingAllocator::note(AllocatorEvent::Action action, const void* address, size_t size, const Pool& pool,
+                            uint64_t context) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+  history_.push_back({action, address, size, pool.stream, time, context});
+  while (history_.size() > history_limit_) history_.pop_front();
 }
 
 void CachingAllocator::add(Stats::Grouped Stats::* stat, const Pool& pool, size_t n) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "core/error.h"
 
@@ -69,6 +70,8 @@ Generator::Generator(Device device, uint64_t seed) : device_(device), engine_(se
 
 void Generator::manual_seed(uint64_t seed) {
   std::lock_guard guard(mutex_);
+  device_seed_ = seed, offset_ = 0;
+  if (!device_.is_cpu()) return;
   engine_ = Mt19937(seed);
   next_float_normal.reset();
   next_double_normal.reset();
@@ -84,11 +87,17 @@ uint64_t Generator::seed() {
 
 uint64_t Generator::initial_seed() {
   std::lock_guard guard(mutex_);
-  return engine_.seed;
+  return device_.is_cpu() ? engine_.seed : device_seed_;
 }
 
-void Generator::get_state(std::span<std::byte, kStateBytes> out) {
+void Generator::get_state(std::span<std::byte> out) {
   std::lock_guard guard(mutex_);
+  RL_ASSERT(out.size() == state_bytes(), "a state of another size");
+  if (!device_.is_cpu()) {
+    std::memcpy(out.data(), &device_seed_, 8);
+    std::memcpy(out.data() + 8, &offset_, 8);
+    return;
+  }
   SavedState saved{};
   saved.seed = engine_.seed;
   saved.left = engine_.left;
@@ -103,6 +112,14 @@ void Generator::get_state(std::span<std::byte, kStateBytes> out) {
 }
 
 void Generator::set_state(std::span<const std::byte> state) {
+  if (!device_.is_cpu()) {
+    RL_CHECK(state.size() == kDeviceStateBytes || state.size() == 8, "RNG state is wrong size");
+    std::lock_guard guard(mutex_);
+    offset_ = 0;
+    std::memcpy(&device_seed_, state.data(), 8);
+    if (state.size() > 8) std::memcpy(&offset_, state.data() + 8, 8);
+    return;
+  }
   RL_CHECK(state.size() == kStateBytes, "Expected a CPUGeneratorImplState of size ", kStateBytes,
            " but found the input RNG state size to be ", state.size());
   SavedState saved;
@@ -126,9 +143,46 @@ Ref<Generator> Generator::clone() {
   std::lock_guard guard(mutex_);
   auto copy = make_ref<Generator>(device_);
   copy->engine_ = engine_;
+  copy->device_seed_ = device_seed_, copy->offset_ = offset_;
   copy->next_float_normal = next_float_normal;
   copy->next_double_normal = next_double_normal;
   return copy;
+}
+
+Generator::Place Generator::take(uint64_t draws) {
+  std::lock_guard guard(mutex_);
+  draws = (draws + 3) / 4 * 4;
+  if (graph_base_) return {0, std::exchange(graph_offset_, graph_offset_ + draws), graph_base_};
+  return {device_seed_, std::exchange(offset_, offset_ + draws)};
+}
+
+uint64_t Generator::offset() {
+  std::lock_guard guard(mutex_);
+  return offset_;
+}
+void Generator::set_offset(uint64_t offset) {
+  RL_CHECK(offset % 4 == 0, "offset must be a multiple of 4");
+  std::lock_guard guard(mutex_);
+  offset_ = offset;
+}
+void Generator::begin_graph(const uint64_t* base) {
+  std::lock_guard guard(mutex_);
+  graph_base_ = base, graph_offset_ = 0;
+}
+uint64_t Generator::end_graph() {
+  std::lock_guard guard(mutex_);
+  graph_base_ = nullptr;
+  return graph_offset_;
+}
+
+Generator& device_generator(int device) {
+  static constexpr int kMost = 128;
+  static std::array<Generator*, kMost> all{};  // never destroyed
+  static std::mutex mutex;
+  std::lock_guard guard(mutex);
+  Generator*& found = all[static_cast<size_t>(device)];
+  if (!found) found = new Generator(Device{DeviceType::CUDA, static_cast<int8_t>(device)});
+  return *found;
 }
 
 Generator& process_generator() {

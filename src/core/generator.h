@@ -1,4 +1,5 @@
-// Generator: a source of random numbers with PyTorch's CPU stream, value for value (mt19937).
+// Generator: a source of random numbers with PyTorch's stream, value for value: mt19937 on the CPU, Philox
+// (core/philox.h) on devices.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -47,6 +48,7 @@ class Generator final : public RefCounted {
  public:
   static constexpr uint64_t kDefaultSeed = 67280421310721;
   static constexpr size_t kStateBytes = 5056;
+  static constexpr size_t kDeviceStateBytes = 16;  // seed and offset
 
   explicit Generator(Device device = {}, uint64_t seed = kDefaultSeed);
   static void destroy(Generator* g) { delete g; }
@@ -58,7 +60,8 @@ class Generator final : public RefCounted {
   uint64_t seed();  // seeds from the system's entropy and returns the new seed
   uint64_t initial_seed();
   // The layout of torch.get_rng_state(): states may be exchanged with PyTorch.
-  void get_state(std::span<std::byte, kStateBytes> out);
+  size_t state_bytes() const { return device_.is_cpu() ? kStateBytes : kDeviceStateBytes; }
+  void get_state(std::span<std::byte> out);
   void set_state(std::span<const std::byte> state);
   Ref<Generator> clone();
 
@@ -68,6 +71,21 @@ class Generator final : public RefCounted {
     return high << 32 | engine_();
   }
   void fill(std::span<uint32_t> out) { engine_.fill(out); }
+
+  // Of generators for devices. A kernel whose threads draw up to `draws` numbers each takes its place in the
+  // stream; places are multiples of 4.
+  struct Place {
+    uint64_t seed, offset;
+    const uint64_t* base =
+        nullptr;  // on the device: seed and offset to start from, where a graph is recorded
+  };
+  Place take(uint64_t draws);
+  uint64_t offset();
+  void set_offset(uint64_t offset);
+  // While a graph is recorded, places count from what lies at `base` when it runs. Returns what it drew.
+  void begin_graph(const uint64_t* base);
+  uint64_t end_graph();
+
   // The second value of a Box-Muller pair waits here for the next single draw.
   std::optional<float> next_float_normal;
   std::optional<double> next_double_normal;
@@ -75,6 +93,8 @@ class Generator final : public RefCounted {
  private:
   Device device_;
   Mt19937 engine_;
+  uint64_t device_seed_ = kDefaultSeed, offset_ = 0, graph_offset_ = 0;
+  const uint64_t* graph_base_ = nullptr;
   std::mutex mutex_;
 };
 
@@ -83,6 +103,7 @@ Generator& process_generator();
 // From now on the calling thread draws from this one by default; null for the shared one.
 void set_thread_generator(Ref<Generator> generator);
 Generator& default_generator();
+Generator& device_generator(int device);
 // What an operator got as its generator= argument, or the default one.
 inline Generator& generator_or_default(Generator* g) { return g ? *g : default_generator(); }
 

@@ -32,7 +32,7 @@ void StorageImpl::free_data() {
   else if (data_ && data_ != inline_ && device_.is_cpu())
     cpu_deallocate(data_, nbytes_);
   else if (data_ && data_ != inline_)
-    device_backend(device_.type).deallocate(data_, nbytes_, device_.index);
+    find_device_backend(device_.type)->deallocate(data_, nbytes_, device_.index);
   data_ = nullptr;
 }
 

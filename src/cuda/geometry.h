@@ -52,4 +52,21 @@ struct Geometry {
   }
 };
 
+// The same beyond 32 bits, for loops whose work hides the divisions. Strides in bytes.
+template <int operands>
+struct LongGeometry {
+  int rank = 0;
+  int64_t sizes[kMaxRank] = {};
+  int64_t strides[kMaxRank][operands] = {};
+
+  RL_BOTH void locate(int64_t index, int64_t* offsets) const {
+    for (int i = 0; i < operands; ++i) offsets[i] = 0;
+    for (int d = 0; d < rank; ++d) {
+      const int64_t rest = index / sizes[d], at = index - rest * sizes[d];
+      for (int i = 0; i < operands; ++i) offsets[i] += at * strides[d][i];
+      index = rest;
+    }
+  }
+};
+
 }  // namespace rushlight::cuda

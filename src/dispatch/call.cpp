@@ -1,5 +1,7 @@
 #include <bit>
+#include <utility>
 
+#include "core/device_backend.h"
 #include "dispatch/device_kernels.h"
 #include "dispatch/exact_out.h"
 #include "dispatch/operands.h"
@@ -145,6 +147,22 @@ void run_without_data(const void* kernel, const Call& call, const Value* args, R
   }
 }
 
+// Names the operator in what a device reports: out of memory, a kernel that failed.
+class OnDevice {
+ public:
+  OnDevice(const Op& op, DeviceType device) : named_(device == DeviceType::CUDA) {
+    if (named_) before_ = std::exchange(device_operator, &op.schema.name);
+  }
+  ~OnDevice() {
+    if (named_) device_operator = before_;
+  }
+  OnDevice(const OnDevice&) = delete;
+
+ private:
+  bool named_;
+  const std::string_view* before_ = nullptr;
+};
+
 void run_kernel(Frame& frame) {
   const Op& op = frame.op;
   const Operands operands = collect(op, frame.args);
@@ -152,6 +170,7 @@ void run_kernel(Frame& frame) {
   const DeviceType device = op.family == Family::Factory || operands.device != DeviceType::CPU
                                 ? pick_device(op, frame.args, operands.device)
                                 : DeviceType::CPU;
+  const OnDevice named(op, device);
   const void* kernel = op.kernel[static_cast<int>(device)];
   const bool meta = device == DeviceType::Meta;
   if (!kernel && meta) kernel = meta_kernel(op);

@@ -32,7 +32,7 @@ template <Formula F, bool Integers>
 Tensor classify(const Call& call, const Tensor& self) {
   if (!is_integral_or_bool(self.dtype())) return pointwise::compute(call, F, self.dtype(), {&self});
   const Tensor out = pointwise::result(call, self.sizes(), DType::Bool, {&self});
-  if (out.is_cpu()) cpu::copy(out, scalar_tensor_of(Integers, DType::Bool));
+  loops::copy(out, scalar_tensor_of(Integers, DType::Bool));
   return out;
 }
 

@@ -31,22 +31,22 @@ bool needs_detour(const Tensor& self, const Tensor& source) {
   return memory_overlap(self, source) != Overlap::Full;
 }
 
-void copy_elements(const Tensor& self, const Tensor& source) {
+void copy_elements(const Tensor& self, const Tensor& source, bool non_blocking = false) {
   if (self.is_same(source) || self.numel() == 0 || self.device().is_meta()) return;
   RL_CHECK_AS(NotImplemented, !source.device().is_meta(), "Cannot copy out of meta tensor; no data!");
   RL_CHECK(!has_internal_overlap(self),
            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
            "location. "
            "Please clone() the tensor before performing the operation.");
-  if (!needs_detour(self, source)) return loops::copy(self, source);
+  if (!needs_detour(self, source)) return loops::copy(self, source, non_blocking);
   const Tensor between = empty_tensor(source.sizes(), source.dtype(), source.device());
   loops::copy(between, source);
   loops::copy(self, between);
 }
 
-Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) {
+Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool non_blocking) {
   check_copy(self, source);
-  copy_elements(self, source);
+  copy_elements(self, source, non_blocking);
   return self;
 }
 
@@ -132,6 +132,15 @@ bool copies_image(const Tensor& self, std::optional<MemoryFormat> format) {
          has_hidden_layout(self);
 }
 
+// What to(non_blocking=) hands to the copy below it: an operator without that argument, which graphs record.
+thread_local bool non_blocking_copies = false;
+struct NonBlockingCopies {
+  explicit NonBlockingCopies(bool wanted) : before(std::exchange(non_blocking_copies, wanted)) {}
+  ~NonBlockingCopies() { non_blocking_copies = before; }
+  NonBlockingCopies(const NonBlockingCopies&) = delete;
+  bool before;
+};
+
 Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice device,
                       std::optional<MemoryFormat> format) {
   const Device target = device.value_or(self.device());
@@ -141,7 +150,7 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
       empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   if (!out.device().is_meta()) {
     if (self.device().is_meta()) RL_NOT_IMPLEMENTED("Cannot copy out of meta tensor; no data!");
-    loops::copy(out, self);
+    loops::copy(out, self, non_blocking_copies);
   }
   return out;
 }
@@ -161,13 +170,15 @@ Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
   return self.is_contiguous(format) ? self : ops::clone(self, format);
 }
 
-Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool, bool copy,
-               std::optional<MemoryFormat> format) {
+Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking,
+               bool copy, std::optional<MemoryFormat> format) {
   const MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
   const bool same = (!dtype || *dtype == self.dtype()) && (!device || *device == self.device()) &&
                     (wanted == MemoryFormat::Preserve || self.is_contiguous(wanted) ||
                      (wanted == MemoryFormat::Contiguous && !is_channels_last(self)));  // gaps may stay
-  return same && !copy ? self : ops::to_copy(self, dtype, device, wanted);
+  if (same && !copy) return self;
+  const NonBlockingCopies scope(non_blocking);
+  return ops::to_copy(self, dtype, device, wanted);
 }
 
 template <DType T>

@@ -41,9 +41,9 @@ Tensor packed(const Tensor& t, DType dtype) {
   return result;
 }
 
-void move_bytes(const Tensor& out, const Tensor& source) {
+void move_bytes(const Tensor& out, const Tensor& source, bool non_blocking) {
   DeviceBackend& backend = device_backend(out.is_cpu() ? source.device().type : out.device().type);
-  backend.copy(out.data_ptr(), out.device(), source.data_ptr(), source.device(), out.nbytes(), false);
+  backend.copy(out.data_ptr(), out.device(), source.data_ptr(), source.device(), out.nbytes(), non_blocking);
 }
 
 }  // namespace
@@ -69,19 +69,24 @@ void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Te
   });
 }
 
-void copy(const Tensor& out, const Tensor& source) {
+void copy(const Tensor& out, const Tensor& source, bool non_blocking) {
   if (out.is_cpu() && source.is_cpu()) return cpu::copy(out, source);
   if (out.device().is_meta() || out.numel() == 0) return;
   if (out.device() == source.device()) {
     const bool same_bytes = is_packed(out, source.dtype()) && source.is_contiguous();
-    if (same_bytes && out.sizes() == source.sizes()) return move_bytes(out, source);
+    if (same_bytes && out.sizes() == source.sizes()) return move_bytes(out, source, true);
     return device_kernels(out.device().type).copy(out, source);
+  }
+  if (source.is_cpu() && source.dim() == 0) {  // a number travels with the kernel
+    const Tensor value = source.dtype() == out.dtype() ? source : empty_tensor({}, out.dtype());
+    if (!value.is_same(source)) cpu::copy(value, source);
+    return device_kernels(out.device().type).copy(out, value);
   }
   // Converted and packed before it travels, spread out after it arrived.
   const Tensor sent = packed(source, out.dtype());
-  if (is_packed(out, sent.dtype()) && out.sizes() == sent.sizes()) return move_bytes(out, sent);
+  if (is_packed(out, sent.dtype()) && out.sizes() == sent.sizes()) return move_bytes(out, sent, non_blocking);
   const Tensor arrived = empty_tensor(sent.sizes(), sent.dtype(), out.device());
-  move_bytes(arrived, sent);
+  move_bytes(arrived, sent, non_blocking && !out.is_cpu());
   copy(out, arrived);
 }
 

@@ -13,6 +13,7 @@ void formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor
 // out = condition ? a : b; condition bool, the others of any dtype.
 void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b);
 // out = source, broadcast and converted, also from one device to another; the two must not partly overlap.
-void copy(const Tensor& out, const Tensor& source);
+// `non_blocking`: copies between a device and pinned memory may still be under way on return.
+void copy(const Tensor& out, const Tensor& source, bool non_blocking = false);
 
 }  // namespace rushlight::loops

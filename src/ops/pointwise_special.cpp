@@ -4,6 +4,7 @@
 
 #include "cpu/copy.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -83,7 +84,7 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
            " should be same as input: ", legacy_name(self.dtype()));
   if (is_integral_or_bool(self.dtype())) {
     const Tensor out = pointwise::result(call, self.sizes(), self.dtype(), {&self});
-    if (out.is_cpu() && !out.is_same(self)) cpu::copy(out, self);
+    if (!out.is_same(self)) loops::copy(out, self);
     return out;
   }
   const double limit = largest(self.dtype());

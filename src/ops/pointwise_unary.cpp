@@ -7,6 +7,7 @@
 #include "dispatch/exact_out.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -22,7 +23,7 @@ using Kernel = Tensor (*)(const Call&, const Tensor&);
 Tensor copied(const Call& call, const Tensor& self) {
   pointwise::check_same_out(call, self);
   const Tensor out = pointwise::result(call, self.sizes(), self.dtype(), {&self});
-  if (out.is_cpu() && !out.is_same(self)) cpu::copy(out, self);
+  if (!out.is_same(self)) loops::copy(out, self);
   return out;
 }
 
@@ -97,7 +98,7 @@ Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) 
   if (is_bool(type) && exponent.is_wrapped_number())
     return read_scalar(exponent) == Scalar(true) ? copied(call, self) : ops::ones_like(self);
   if (is_bool(type)) RL_NOT_IMPLEMENTED("\"pow\" not implemented for 'Bool'");
-  const bool number = exponent.dim() == 0 && exponent.is_cpu() && self.is_cpu();
+  const bool number = exponent.dim() == 0 && exponent.is_cpu() && !self.device().is_meta();
   if (number && !is_complex(exponent.dtype())) {
     const double e = read_scalar(exponent).to_double();
     if (is_integral(type)) {
@@ -106,7 +107,7 @@ Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) 
       if (e == 2) return pointwise::compute(call, Formula::Square, type, {&self});
     } else if (e == 1) {
       const Tensor out = pointwise::result(call, self.sizes(), type, {&self});
-      if (!out.is_same(self)) cpu::copy(out, self);
+      if (!out.is_same(self)) loops::copy(out, self);
       return out;
     } else if (auto formula = special_power(e)) {
       return pointwise::compute(call, *formula, type, {&self});

@@ -13,6 +13,7 @@ namespace rushlight {
 void register_rearranging_operators(Table& t);
 
 void register_older_forms(Table& t);
+void register_device_operators(Table& t);
 
 void register_fft_operators(Table& t);
 void register_sparse_operators(Table& t);
@@ -83,6 +84,7 @@ Table& mutable_operator_table() {
     register_sparse_math_operators(*t);
     register_sparse_product_operators(*t);
     register_sparse_reduce_operators(*t);
+    register_device_operators(*t);
     t->freeze();
     install_gradient_ops();
     install_autocast(*t);

@@ -3,7 +3,7 @@
 // since programs match on it; the call, and what to do about it (rushlight/_advice.py), become notes that a
 // traceback prints below the text.
 #pragma once
-#include "core/error.h"
+#include "core/device_driver.h"
 #include "dispatch/op.h"
 #include "python/python.h"
 
@@ -12,11 +12,15 @@ namespace rushlight::python {
 // An error with the call it left.
 class ErrorInCall : public Error {
  public:
-  ErrorInCall(const Error& error, std::string call) : Error(error), call_(std::move(call)) {}
+  ErrorInCall(const Error& error, std::string call) : Error(error), call_(std::move(call)) {
+    if (const auto* lost = dynamic_cast<const DeviceError*>(&error)) device_code_ = lost->code;
+  }
+  int device_code() const { return device_code_; }  // 0 unless a device failed
   const std::string& call() const noexcept { return call_; }
 
  private:
   std::string call_;
+  int device_code_ = 0;
 };
 
 // "in linear(input: float32[2, 4], weight: float32[6, 5], bias: float32[6])". Arguments with their default

@@ -69,13 +69,26 @@ static PyObject* exception_type(ErrorKind kind) {
   return PyExc_RuntimeError;
 }
 
+// torch.AcceleratorError, with the code of the device's library.
+static void set_device_error(const Error& e, int number) noexcept {
+  PyRef module(PyImport_ImportModule("rushlight._streams"));
+  PyRef type(module ? PyObject_GetAttrString(module.get(), "AcceleratorError") : nullptr);
+  PyRef error(type ? PyObject_CallFunction(type.get(), "s", e.what()) : nullptr);
+  PyRef code(error ? PyLong_FromLong(number) : nullptr);
+  if (!code || PyObject_SetAttrString(error.get(), "error_code", code.get()) < 0) return;
+  PyErr_SetObject(type.get(), error.get());
+}
+
 void set_error_from_exception() noexcept {
   try {
     throw;
   } catch (PythonError& e) {
     e.restore();
+  } catch (const DeviceError& e) {
+    set_device_error(e, e.code);
   } catch (const ErrorInCall& e) {
-    PyErr_SetString(exception_type(e.kind()), e.what());
+    e.device_code() ? set_device_error(e, e.device_code())
+                    : PyErr_SetString(exception_type(e.kind()), e.what());
     add_notes(e.call());
   } catch (const Error& e) {
     PyErr_SetString(exception_type(e.kind()), e.what());

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/device_backend.h"
+#include "python/cuda.h"
 #include "python/parse.h"
 #include "python/types.h"
 
@@ -33,10 +35,10 @@ static PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwa
             "Generator(): argument 'device' (position 1) must be torch.device, not " + type_name(device));
       d = parse_device(device);
     }
-    RL_CHECK(d.is_cpu(), "Generator: this build draws random numbers on the CPU only, but got device '",
-             to_string(d), "'");
+    if (!d.is_meta()) d = numbered(d);
+    RL_CHECK(!d.is_meta(), "Device type META is not supported for torch.Generator() api.");
     PyObject* self = check(type->tp_alloc(type, 0));
-    reinterpret_cast<PyGenerator*>(self)->generator = make_ref<Generator>().detach();
+    reinterpret_cast<PyGenerator*>(self)->generator = make_ref<Generator>(d).detach();
     return self;
   });
 }
@@ -76,9 +78,9 @@ static PyObject* initial_seed(PyObject* self, PyObject*) {
 }
 static PyObject* get_state(PyObject* self, PyObject*) {
   return guard([&] {
-    Tensor state = empty_tensor({static_cast<int64_t>(Generator::kStateBytes)}, DType::UInt8);
-    generator_of(self)->get_state(
-        std::span<std::byte, Generator::kStateBytes>(state.data<std::byte>(), Generator::kStateBytes));
+    const size_t bytes = generator_of(self)->state_bytes();
+    Tensor state = empty_tensor({static_cast<int64_t>(bytes)}, DType::UInt8);
+    generator_of(self)->get_state({state.data<std::byte>(), bytes});
     return wrap(std::move(state));
   });
 }
@@ -104,10 +106,27 @@ static PyObject* graphsafe_set_state(PyObject*, PyObject*) {
   PyErr_SetString(PyExc_NotImplementedError, "graphsafe_set_state is not supported in this Generator");
   return nullptr;
 }
+static void check_on_device(PyObject* self, const char* what) {
+  RL_CHECK(!generator_of(self)->device().is_cpu(), "CPU Generator does not use offset (", what, ")");
+}
+static PyObject* get_offset(PyObject* self, PyObject*) {
+  return guard([&] {
+    check_on_device(self, "get_offset");
+    return PyLong_FromUnsignedLongLong(generator_of(self)->offset());
+  });
+}
+static PyObject* set_offset(PyObject* self, PyObject* o) {
+  return guard([&] {
+    check_on_device(self, "set_offset");
+    generator_of(self)->set_offset(to_seed(o));
+    return Py_NewRef(self);
+  });
+}
 static PyObject* get_device(PyObject* self, void*) { return wrap(generator_of(self)->device()); }
 static PyObject* reduce(PyObject* self, PyObject*) {
   PyRef state(get_state(self, nullptr));
-  return state ? Py_BuildValue("O()O", Py_TYPE(self), state.get()) : nullptr;
+  PyRef device(get_device(self, nullptr));
+  return state && device ? Py_BuildValue("O(O)O", Py_TYPE(self), device.get(), state.get()) : nullptr;
 }
 static PyObject* setstate(PyObject* self, PyObject* state) {
   PyRef result(set_state(self, state));
@@ -121,6 +140,8 @@ static PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS, "The seed the stream began with."},
     {"get_state", get_state, METH_NOARGS, "The state as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Goes back to a saved state."},
+    {"get_offset", get_offset, METH_NOARGS, "How many numbers each thread of a device's kernels has drawn."},
+    {"set_offset", set_offset, METH_O, "Goes to a place in a device's stream, a multiple of 4."},
     {"clone_state", clone_state, METH_NOARGS, "A generator that goes on independently from here."},
     {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS, "Not supported on the CPU."},
     {"graphsafe_set_state", graphsafe_set_state, METH_O, "Not supported on the CPU."},
@@ -159,11 +180,36 @@ static PyObject* use_generator(PyObject*, PyObject* o) {
   });
 }
 
-static PyMethodDef functions[] = {{"_thread_generator", thread_generator, METH_NOARGS,
-                                   "The generator of this thread alone, if it has one."},
-                                  {"_use_generator", use_generator, METH_O,
-                                   "Gives this thread a default generator of its own; None: none."},
-                                  {}};
+static PyObject* of_device(PyObject*, PyObject* o) {
+  return guard([&] {
+    const Device device = numbered(Device{DeviceType::CUDA, static_cast<int8_t>(to_int(o))});
+    return wrap_generator(Ref<Generator>::share(&device_generator(device.index)));
+  });
+}
+
+static PyObject* begin_graph(PyObject*, PyObject* args) {
+  int device = 0;
+  unsigned long long base = 0;
+  if (!PyArg_ParseTuple(args, "iK", &device, &base)) return nullptr;
+  return guard([&]() -> PyObject* {
+    device_generator(device_number(device)).begin_graph(reinterpret_cast<const uint64_t*>(base));
+    Py_RETURN_NONE;
+  });
+}
+static PyObject* end_graph(PyObject*, PyObject* o) {
+  return guard([&] {
+    return PyLong_FromUnsignedLongLong(
+        device_generator(device_number(static_cast<long>(to_int(o)))).end_graph());
+  });
+}
+
+static PyMethodDef functions[] = {
+    {"_thread_generator", thread_generator, METH_NOARGS, "The generator of this thread alone, if it has one."},
+    {"_use_generator", use_generator, METH_O, "Gives this thread a default generator of its own; None: none."},
+    {"_cuda_defaultGenerator", of_device, METH_O, "The generator that a device's operators draw from."},
+    {"_cuda_beginGraphDraws", begin_graph, METH_VARARGS, "Numbers count from a place in the device's memory."},
+    {"_cuda_endGraphDraws", end_graph, METH_O, "How many each thread drew since then."},
+    {}};
 
 void init_generator(PyObject* module) {
   add_type(module, "Generator", &GeneratorType);

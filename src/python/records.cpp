@@ -95,6 +95,8 @@ PyObject* record(const Op& op) {
   set(dict.get(), "overload", to_python(op.schema.overload));
   set(dict.get(), "schema", to_python(op.schema.text));
   set(dict.get(), "doc", to_python(op.doc));
+  const bool on_device = op.kernel[static_cast<int>(DeviceType::CUDA)] != nullptr;
+  set(dict.get(), "on_device", on_device);
   set(dict.get(), "family", to_python(family_names[static_cast<int>(op.family)]));
   set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));

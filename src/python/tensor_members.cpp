@@ -286,8 +286,23 @@ static PyObject* m_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     if (n > 0 && args[0] != Py_None)
       device = PyLong_Check(args[0]) ? Device{DeviceType::CUDA, static_cast<int8_t>(to_int(args[0]))}
                                      : parse_device(args[0]);
-    (void)kwnames;  // non_blocking= and memory_format= change nothing here
-    return convert_to(self, std::nullopt, device, false, false, std::nullopt);
+    bool non_blocking = n > 1 && PyObject_IsTrue(args[1]) > 0;
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); ++i) {
+      const std::string_view name = string_view(PyTuple_GET_ITEM(kwnames, i));
+      PyObject* given = args[n + i];
+      if (name == "non_blocking") non_blocking = PyObject_IsTrue(given) > 0;
+      if (name == "device" && given != Py_None)
+        device = PyLong_Check(given) ? Device{DeviceType::CUDA, static_cast<int8_t>(to_int(given))}
+                                     : parse_device(given);
+    }
+    return convert_to(self, std::nullopt, device, non_blocking, false, std::nullopt);
+  });
+}
+static PyObject* m_is_pinned(PyObject* self, PyObject*, PyObject*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    const bool may_be = device_in_use() && !in_bad_fork() && t.is_cpu() && t.has_data();
+    return PyBool_FromLong(may_be && device_backend(DeviceType::CUDA).is_pinned(t.data_ptr()));
   });
 }
 static PyObject* m_no_accelerator(PyObject*, PyObject*, PyObject*) {
@@ -484,7 +499,7 @@ static PyMethodDef methods[] = {
     {"is_same_size", m_is_same_size, METH_O, nullptr},
     {"is_conj", m_false, METH_NOARGS, nullptr},
     {"is_neg", m_false, METH_NOARGS, nullptr},
-    {"is_pinned", method(m_false), METH_VARARGS, nullptr},
+    {"is_pinned", method(m_is_pinned), METH_VARARGS | METH_KEYWORDS, "Whether the memory is page-locked."},
     {"resolve_conj", m_self, METH_NOARGS, nullptr},
     {"resolve_neg", m_self, METH_NOARGS, nullptr},
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},

@@ -44,6 +44,35 @@ class FakeDevice : public BlockSource {
   std::string name() const override { return "Fake device"; }
   void complete_all() { completed = last_event_; }
 
+  // Expandable segments, where a test wants them: `mapped` by address.
+  size_t mapping_step() override { return step; }
+  void* reserve_addresses(size_t* bytes) override {
+    *bytes = capacity;
+    void* address = reinterpret_cast<void*>(next_address_);
+    next_address_ += capacity + kMiB;
+    mapped.emplace(address, 0);
+    return address;
+  }
+  void release_addresses(void* address, size_t) noexcept override { mapped.erase(address); }
+  bool map_memory(void* address, size_t bytes) override {
+    calls++;
+    if (fail_next > 0 && fail_next--) return false;
+    if (bytes > capacity - used || bytes % step) return false;
+    auto range = std::prev(mapped.upper_bound(address));
+    if (static_cast<char*>(range->first) + range->second != address) std::abort();  // behind what is there
+    range->second += bytes;
+    used += bytes;
+    return true;
+  }
+  void unmap_memory(void* address, size_t bytes) noexcept override {
+    auto range = std::prev(mapped.upper_bound(address));
+    if (static_cast<char*>(range->first) + range->second != static_cast<char*>(address) + bytes) std::abort();
+    range->second -= bytes;
+    used -= bytes;
+  }
+  size_t step = 0;
+  std::map<void*, size_t> mapped;
+
   size_t capacity = size_t{1} << 40, used = 0;
   int fail_next = 0, calls = 0, live_events = 0;
   Event completed = 0;
@@ -230,14 +259,116 @@ TEST(CachingAllocator, ResetsStatistics) {
   EXPECT_EQ(all().allocated, 0);
 }
 
+TEST(CachingAllocator, ExpandableSegmentsGrowInPlace) {
+  FakeDevice device;
+  device.step = 2 * kMiB;
+  CachingAllocator a(device, {.expandable = true});
+  void* p = a.allocate(30 * kMiB);
+  void* q = a.allocate(50 * kMiB);
+  EXPECT_EQ(q, at(p, 30 * kMiB));
+  EXPECT_EQ(a.snapshot().size(), 1u);
+  EXPECT_EQ(device.used, 80 * kMiB) << "whole steps of 20 MiB; the second request took what the first left";
+  a.deallocate(q);
+  EXPECT_EQ(a.allocate(60 * kMiB), q) << "a free end grows";
+  a.deallocate(p);
+  EXPECT_EQ(a.allocate(20 * kMiB), p) << "holes are used again";
+  a.deallocate(q);
+  a.empty_cache();
+  EXPECT_EQ(device.used, 20 * kMiB) << "the free end went back";
+  a.deallocate(p);
+  a.empty_cache();
+  EXPECT_EQ(device.used, 0u);
+  EXPECT_TRUE(a.snapshot().empty());
+  EXPECT_EQ(a.allocate(5 * kMiB), p) << "the addresses stay";
+}
+
+TEST(CachingAllocator, PrivatePoolsKeepTheirMemory) {
+  FakeDevice device;
+  CachingAllocator a(device);
+  a.retain_pool(7);
+  void* p = a.allocate(4 * kMiB, 0, {}, 7);
+  a.deallocate(p);
+  EXPECT_NE(a.allocate(4 * kMiB), p);
+  EXPECT_EQ(a.empty_cache(), 0u) << "somebody holds the pool";
+  EXPECT_EQ(a.allocate(4 * kMiB, 0, {}, 7), p);
+  a.deallocate(p);
+  a.release_pool(7);
+  EXPECT_EQ(a.empty_cache(), 20 * kMiB);
+  EXPECT_ANY_THROW(a.release_pool(7));
+}
+
+TEST(CachingAllocator, CollectsOldSegmentsAboveTheThreshold) {
+  FakeDevice device;
+  CachingAllocator a(device, {.memory_limit = 100 * kMiB, .collect_above = 0.6});
+  void *older = a.allocate(22 * kMiB), *newer = a.allocate(24 * kMiB);
+  a.deallocate(older);
+  a.deallocate(newer);
+  void* p = a.allocate(30 * kMiB);
+  EXPECT_EQ(device.used, 54 * kMiB) << "the older one went, the newer one fits";
+  EXPECT_EQ(a.allocate(23 * kMiB), newer);
+  EXPECT_NE(p, nullptr);
+}
+
+TEST(CachingAllocator, LargeBlocksStayWhole) {
+  FakeDevice device;
+  CachingAllocator a(device, {.max_split = 64 * kMiB});
+  void* p = a.allocate(100 * kMiB);
+  a.deallocate(p);
+  EXPECT_NE(a.allocate(10 * kMiB), p) << "small requests leave it alone";
+  EXPECT_NE(a.allocate(70 * kMiB), p) << "and so do those that would waste too much";
+  EXPECT_EQ(a.allocate(90 * kMiB), p);
+  EXPECT_EQ(a.allocation_size(p), 100 * kMiB);
+}
+
+TEST(CachingAllocator, RemembersWhatHappened) {
+  FakeDevice device;
+  CachingAllocator a(device);
+  a.record_history(4, [] { return uint64_t{42}; });
+  void* p = a.allocate(kMiB);
+  a.deallocate(p);
+  const auto events = a.history();
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[0].action, AllocatorEvent::kSegmentAllocate);
+  EXPECT_EQ(events[1].action, AllocatorEvent::kAllocate);
+  EXPECT_EQ(events[1].context, 42u);
+  EXPECT_EQ(events[3].action, AllocatorEvent::kFreeCompleted);
+  for (int i = 0; i < 10; i++) a.deallocate(a.allocate(100));
+  EXPECT_EQ(a.history().size(), 4u);
+  a.record_history(0);
+  EXPECT_TRUE(a.history().empty());
+}
+
+TEST(CachingAllocator, KnowsWhoseMemoryItIs) {
+  FakeDevice device;
+  CachingAllocator a(device);
+  void *p = a.allocate(1000), *q = a.allocate(1000);
+  EXPECT_EQ(a.base_of(at(p, 1000)), p);
+  EXPECT_EQ(a.base_of(q), q);
+  a.deallocate(q);
+  EXPECT_FALSE(a.owns(q));
+  EXPECT_FALSE(a.owns(nullptr));
+}
+
+TEST(CachingAllocator, ParsesOptions) {
+  const AllocatorConfig c = parse_allocator_config(
+      "expandable_segments:True,garbage_collection_threshold:0.5,max_split_size_mb:100");
+  EXPECT_TRUE(c.expandable);
+  EXPECT_EQ(c.collect_above, 0.5);
+  EXPECT_EQ(c.max_split, 100 * kMiB);
+  for (const char* wrong : {"expandable_segments:yes", "garbage_collection_threshold:2",
+                            "max_split_size_mb:x", "unknown:1", "expandable_segments"})
+    EXPECT_ANY_THROW(parse_allocator_config(wrong)) << wrong;
+}
+
 // What snapshot() says must tile every segment, agree with the statistics and with what the client holds.
 void check_invariants(const CachingAllocator& a, const FakeDevice& device,
                       const std::map<void*, size_t>& held) {
   size_t reserved = 0, allocated = 0, active = 0, requested = 0, inactive = 0, inactive_count = 0, blocks = 0;
   std::map<const void*, size_t> seen;
   for (const SegmentInfo& segment : a.snapshot()) {
-    auto it = device.segments.find(const_cast<void*>(segment.address));
-    ASSERT_TRUE(it != device.segments.end());
+    const auto& known = segment.expandable ? device.mapped : device.segments;
+    auto it = known.find(const_cast<void*>(segment.address));
+    ASSERT_TRUE(it != known.end());
     ASSERT_EQ(it->second, segment.size);
     reserved += segment.size;
     const char* expected = static_cast<const char*>(segment.address);
@@ -265,7 +396,9 @@ void check_invariants(const CachingAllocator& a, const FakeDevice& device,
   auto current = [&](auto member) { return static_cast<size_t>((s.*member)[AllocatorStats::kAll].current); };
   ASSERT_EQ(current(&AllocatorStats::reserved_bytes), reserved);
   ASSERT_EQ(device.used, reserved);
-  ASSERT_EQ(current(&AllocatorStats::segment), device.segments.size());
+  const auto ranges =
+      std::count_if(device.mapped.begin(), device.mapped.end(), [](auto& m) { return m.second; });
+  ASSERT_EQ(current(&AllocatorStats::segment), device.segments.size() + static_cast<size_t>(ranges));
   ASSERT_EQ(current(&AllocatorStats::allocated_bytes), allocated);
   ASSERT_EQ(current(&AllocatorStats::allocation), blocks);
   ASSERT_EQ(current(&AllocatorStats::active_bytes), active);
@@ -288,7 +421,8 @@ TEST(CachingAllocator, RandomHistoriesKeepEveryInvariant) {
     std::mt19937 random(seed);
     FakeDevice device;
     device.capacity = 400 * kMiB;
-    CachingAllocator a(device);
+    device.step = 2 * kMiB;
+    CachingAllocator a(device, {.expandable = seed % 2 == 1});
     if (seed % 3 == 1) a.set_cache_limit(64 * kMiB);
     std::map<void*, size_t> held;
     auto free_one = [&] {
@@ -302,7 +436,7 @@ TEST(CachingAllocator, RandomHistoriesKeepEveryInvariant) {
         const size_t bytes = 1 + random() % (size_t{1} << (4 + random() % 22));
         if (random() % 20 == 0) device.fail_next = random() % 4;
         try {
-          void* p = a.allocate(bytes, random() % 3);
+          void* p = a.allocate(bytes, random() % 3, {}, random() % 2);
           ASSERT_TRUE(held.emplace(p, bytes).second);
         } catch (const OutOfMemory&) {
           for (int i = 0; i < 10 && !held.empty(); i++) free_one();

@@ -1,8 +1,11 @@
 // Elements of any dtype as numbers of a compute type, on the device.
 #pragma once
+#ifdef __CUDACC__
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#endif
 
+#include <cstring>
 #include <type_traits>
 
 #include "core/dtype.h"
@@ -10,31 +13,34 @@
 
 namespace rushlight::cuda {
 
-// The device's type for what memory holds.
+// The types of what memory holds that are not C++'s own.
+#ifdef __CUDACC__
+using StoredHalf = __half;
+using StoredBFloat16 = __nv_bfloat16;
+RL_BOTH inline float widened(StoredHalf value) { return __half2float(value); }
+RL_BOTH inline float widened(StoredBFloat16 value) { return __bfloat162float(value); }
+RL_BOTH inline void narrow(float value, StoredHalf* out) { *out = __float2half(value); }
+RL_BOTH inline void narrow(float value, StoredBFloat16* out) { *out = __float2bfloat16(value); }
+#else
+using StoredHalf = Half;
+using StoredBFloat16 = BFloat16;
+inline float widened(StoredHalf value) { return static_cast<float>(value); }
+inline float widened(StoredBFloat16 value) { return static_cast<float>(value); }
+inline void narrow(float value, StoredHalf* out) { *out = StoredHalf(value); }
+inline void narrow(float value, StoredBFloat16* out) { *out = StoredBFloat16(value); }
+#endif
 template <class T>
-struct StoredAs {
-  using type = T;
-};
-template <>
-struct StoredAs<Half> {
-  using type = __half;
-};
-template <>
-struct StoredAs<BFloat16> {
-  using type = __nv_bfloat16;
-};
+constexpr bool is_stored_half = std::is_same_v<T, StoredHalf> || std::is_same_v<T, StoredBFloat16>;
 
 template <class To, class From>
-__device__ inline To number(From value) {
-  if constexpr (std::is_same_v<From, __half>)
-    return number<To>(__half2float(value));
-  else if constexpr (std::is_same_v<From, __nv_bfloat16>)
-    return number<To>(__bfloat162float(value));
-  else if constexpr (std::is_same_v<To, __half>)
-    return __float2half(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, __nv_bfloat16>)
-    return __float2bfloat16(static_cast<float>(value));
-  else if constexpr (std::is_same_v<To, bool>)
+RL_BOTH inline To number(From value) {
+  if constexpr (is_stored_half<From>) {
+    return number<To>(widened(value));
+  } else if constexpr (is_stored_half<To>) {
+    To result;
+    narrow(static_cast<float>(value), &result);
+    return result;
+  } else if constexpr (std::is_same_v<To, bool>)
     return value != From(0);
   else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 8)
     return static_cast<To>(static_cast<int64_t>(value));  // wraps, as on the CPU
@@ -48,7 +54,7 @@ struct Tag {
   using type = S;
 };
 template <class F>
-__host__ __device__ inline void visit_stored(DType dtype, F&& f) {
+RL_BOTH inline void visit_stored(DType dtype, F&& f) {
   switch (dtype) {
     case DType::Bool:
       return f(Tag<bool>{});
@@ -69,9 +75,9 @@ __host__ __device__ inline void visit_stored(DType dtype, F&& f) {
     case DType::UInt64:
       return f(Tag<uint64_t>{});
     case DType::Float16:
-      return f(Tag<__half>{});
+      return f(Tag<StoredHalf>{});
     case DType::BFloat16:
-      return f(Tag<__nv_bfloat16>{});
+      return f(Tag<StoredBFloat16>{});
     case DType::Float32:
       return f(Tag<float>{});
     case DType::Float64:
@@ -82,7 +88,7 @@ __host__ __device__ inline void visit_stored(DType dtype, F&& f) {
 }
 
 template <class T>
-__device__ inline T load(DType dtype, const void* address) {
+RL_BOTH inline T load(DType dtype, const void* address) {
   T result{};
   visit_stored(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
@@ -91,7 +97,7 @@ __device__ inline T load(DType dtype, const void* address) {
   return result;
 }
 template <class T>
-__device__ inline void store(DType dtype, void* address, T value) {
+RL_BOTH inline void store(DType dtype, void* address, T value) {
   visit_stored(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     *static_cast<S*>(address) = number<S>(value);
@@ -104,7 +110,7 @@ struct Source {
   const char* data;
   DType dtype;
   T value;
-  __device__ T operator()(int64_t offset) const { return data ? load<T>(dtype, data + offset) : value; }
+  RL_BOTH T operator()(int64_t offset) const { return data ? load<T>(dtype, data + offset) : value; }
 };
 
 // The value of an operand that has one, as a number of the compute type; on the host.
@@ -123,13 +129,6 @@ Source<T> source_of(const Operand& operand) {
         source.value = static_cast<T>(*reinterpret_cast<const S*>(operand.value));
     });
   return source;
-}
-
-constexpr int kThreads = 256;
-constexpr int kPerThread = 4;  // elements
-inline unsigned blocks_for(uint32_t numel, int per_thread = kPerThread) {
-  const uint64_t per_block = uint64_t{kThreads} * static_cast<unsigned>(per_thread);
-  return static_cast<unsigned>((numel + per_block - 1) / per_block);
 }
 
 }  // namespace rushlight::cuda

@@ -1,0 +1,85 @@
+// Which devices there are: the library of a device is loaded when one is first asked for.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+#include "core/device_backend.h"
+
+namespace rushlight {
+namespace {
+
+struct Known {
+  DeviceDriver* driver = nullptr;
+  std::once_flag once;
+  DeviceBackend* backend = nullptr;  // outlives every tensor
+};
+Known known[kDeviceTypeCount];
+std::string load_failure;
+std::atomic<bool> used{false}, forked{false};
+
+// The library of a device lies beside this one.
+std::string library_path() {
+  if (const char* given = std::getenv("RUSHLIGHT_CUDA_LIBRARY")) return given;
+  Dl_info here;
+  if (!dladdr(reinterpret_cast<const void*>(&library_path), &here) || !here.dli_fname) return {};
+  const std::string own = here.dli_fname;
+  return own.substr(0, own.rfind('/') + 1) + "librushlight_cuda.so";
+}
+
+void load_library() {
+  const std::string path = library_path();
+  if (path.empty() || access(path.c_str(), F_OK) != 0) return;  // a build for the CPU alone
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
+  load_failure = std::string("; its library does not load: ") + dlerror();
+}
+
+void note_use() {
+  if (used.load(std::memory_order_relaxed)) return;
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = used.load(); }); });
+  used = true;
+}
+
+}  // namespace
+
+void register_device_driver(DeviceType type, DeviceDriver* driver) {
+  known[static_cast<size_t>(type)].driver = driver;
+}
+
+DeviceBackend* find_device_backend(DeviceType type) {
+  static std::once_flag once;
+  if (type == DeviceType::CUDA) std::call_once(once, load_library);
+  Known& found = known[static_cast<size_t>(type)];
+  if (!found.driver) return nullptr;
+  std::call_once(found.once, [&] { found.backend = new DeviceBackend(*found.driver); });
+  return found.backend;
+}
+
+DeviceBackend& device_backend(DeviceType type) {
+  DeviceBackend* backend = find_device_backend(type);
+  if (!backend) RL_FAIL_AS(Assertion, "Torch not compiled with CUDA enabled", load_failure);
+  RL_CHECK(
+      !in_bad_fork(),
+      "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the "
+      "'spawn' start method");
+  note_use();
+  return *backend;
+}
+
+bool in_bad_fork() { return forked.load(std::memory_order_relaxed); }
+bool device_in_use() { return used.load(std::memory_order_relaxed); }
+
+Device numbered(Device device) {
+  if (device.is_cpu() || device.is_meta()) return Device{device.type};
+  DeviceBackend& backend = device_backend(device.type);
+  if (device.index < 0) device.index = static_cast<int8_t>(backend.current_device());
+  RL_CHECK(device.index < backend.device_count(), "CUDA error: invalid device ordinal (device ", device,
+           ", of ", backend.device_count(), ")");
+  return device;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,352 @@
+#include "emulated_driver.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/device_backend.h"
+
+namespace rushlight::emulated {
+namespace {
+
+constexpr size_t kPage = 4096, kStep = size_t{2} << 20;
+constexpr int kAssertTriggered = 710, kNotPermitted = 900;
+
+// Pages that nobody may touch, except while work runs.
+class Memory {
+ public:
+  void* allocate(size_t nbytes, int device) {
+    const size_t size = (nbytes + kPage - 1) / kPage * kPage;
+    if (size > limit_ - used_[device] || refusals_ > 0) {
+      if (refusals_ > 0) --refusals_;
+      return nullptr;
+    }
+    void* address = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (address == MAP_FAILED) return nullptr;
+    note(address, size, device);
+    return address;
+  }
+  void release(void* address) {
+    const auto found = blocks_.find(address);
+    used_[found->second.device] -= found->second.size;
+    munmap(address, found->second.size);
+    blocks_.erase(found);
+  }
+  bool map(void* address, size_t size, int device) {
+    if (size > limit_ - used_[device] || refusals_ > 0) {
+      if (refusals_ > 0) --refusals_;
+      return false;
+    }
+    note(address, size, device);
+    return true;
+  }
+  void unmap(void* address, size_t size) {
+    mmap(address, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    auto* end = static_cast<char*>(address) + size;
+    // A range is mapped from its beginning and unmapped from its end, perhaps in other steps.
+    for (auto it = blocks_.begin(); it != blocks_.end();) {
+      auto* start = static_cast<char*>(it->first);
+      if (start < address || start >= end) {
+        const size_t past = start < address && start + it->second.size > address
+                                ? static_cast<size_t>(start + it->second.size - static_cast<char*>(address))
+                                : 0;
+        it->second.size -= past, used_[it->second.device] -= past;
+        ++it;
+        continue;
+      }
+      used_[it->second.device] -= it->second.size;
+      it = blocks_.erase(it);
+    }
+  }
+  void open(bool wanted) {
+    for (const auto& [address, block] : blocks_)
+      mprotect(address, block.size, wanted ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+  std::pair<size_t, size_t> info(int device) const { return {limit_ - used_[device], limit_}; }
+
+  size_t limit_ = size_t{16} << 30;
+  int refusals_ = 0, calls_ = 0;
+
+ private:
+  struct Block {
+    size_t size;
+    int device;
+  };
+  void note(void* address, size_t size, int device) {
+    blocks_[address] = {size, device};
+    used_[device] += size;
+    ++calls_;
+  }
+  std::map<void*, Block> blocks_;
+  size_t used_[kDevices] = {};
+};
+
+struct Queue;
+struct Recording {
+  std::vector<std::function<void()>> work;
+};
+struct Mark {
+  bool timing = false, recorded = false;
+  uint64_t serial = 0;  // of the last time it was recorded
+  uint64_t passed = 0;  // serial of the last time that was reached
+  Queue* queue = nullptr;
+  Recording* graph = nullptr;
+  std::chrono::steady_clock::time_point time;
+};
+struct Queue {
+  int device = 0;
+  std::deque<std::function<void()>> work;
+  Recording* capture = nullptr;
+};
+
+class Driver final : public DeviceDriver {
+ public:
+  int device_count() override { return kDevices; }
+  int current_device() override { return current_; }
+  void set_device(int device) override { current_ = device; }
+  DeviceProperties properties(int) override {
+    DeviceProperties p;
+    p.name = "Emulated device", p.uuid = "00000000-0000-0000-0000-000000000000";
+    p.major = 9, p.minor = 0;
+    p.total_memory = memory_.limit_;
+    p.multi_processor_count = 4, p.max_threads_per_block = 1024, p.max_threads_per_multi_processor = 2048;
+    return p;
+  }
+  std::string architectures() override { return "sm_90"; }
+  bool can_access_peer(int device, int peer) override { return device != peer; }
+
+  void* allocate(size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    return memory_.allocate(bytes, current_);
+  }
+  void release(void* address, size_t) noexcept override {
+    const std::lock_guard lock(mutex_);
+    memory_.release(address);
+  }
+  std::pair<size_t, size_t> memory_info() override {
+    const std::lock_guard lock(mutex_);
+    return memory_.info(current_);
+  }
+  void* allocate_pinned(size_t bytes) override {
+    return std::aligned_alloc(kPage, (bytes + kPage) / kPage * kPage);
+  }
+  void release_pinned(void* address, size_t) noexcept override { std::free(address); }
+
+  size_t mapping_step() override { return kStep; }
+  void* reserve_addresses(size_t bytes) override {
+    void* address = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return address == MAP_FAILED ? nullptr : address;
+  }
+  void release_addresses(void* address, size_t bytes) noexcept override { munmap(address, bytes); }
+  bool map_memory(void* address, size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.map(address, bytes, current_);
+  }
+  void unmap_memory(void* address, size_t bytes) noexcept override {
+    const std::lock_guard lock(mutex_);
+    memory_.unmap(address, bytes);
+  }
+
+  std::pair<int, int> priority_range() override { return {0, -5}; }
+  Stream make_stream(int) override {
+    const std::lock_guard lock(mutex_);
+    queues_.push_back(std::make_unique<Queue>());
+    queues_.back()->device = current_;
+    return queues_.back().get();
+  }
+  bool query_stream(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    Queue& q = queue(stream);
+    check_not_capturing(q);
+    const bool done = q.work.empty();
+    if (!done) run_one(q);  // who asks often enough gets there
+    return done;
+  }
+  void synchronize_stream(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    check_not_capturing(queue(stream));
+    drain(queue(stream));
+    check_alive();
+  }
+  void synchronize_device() override {
+    const std::lock_guard lock(mutex_);
+    // The newest streams first: an order that nobody may rely on.
+    for (auto q = queues_.rbegin(); q != queues_.rend(); ++q)
+      if ((*q)->device == current_) drain(**q);
+    check_alive();
+  }
+  void call_host(Stream stream, std::function<void()> f) override { add(stream, std::move(f)); }
+
+  Event make_event(bool timing, bool) override {
+    auto* mark = new Mark;
+    mark->timing = timing;
+    return mark;
+  }
+  void release_event(Event) noexcept override {}  // queued work may still refer to it
+  void record_event(Event event, Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    auto* mark = static_cast<Mark*>(event);
+    Queue& q = queue(stream);
+    mark->recorded = true;
+    mark->queue = &q, mark->graph = q.capture;
+    const uint64_t serial = ++mark->serial;
+    if (q.capture) return;
+    q.work.push_back(
+        [mark, serial] { mark->passed = serial, mark->time = std::chrono::steady_clock::now(); });
+  }
+  void wait_event(Stream stream, Event event) override {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    auto* mark = static_cast<Mark*>(event);
+    Queue& q = queue(stream);
+    if (mark->graph) q.capture = mark->graph;  // joins the capture
+    if (!mark->recorded || q.capture) return;
+    q.work.push_back(
+        [this, mark, serial = mark->serial, source = mark->queue] { reach(mark, serial, source); });
+  }
+  bool query_event(Event event) override {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    auto* mark = static_cast<Mark*>(event);
+    const bool done = mark->passed >= mark->serial;
+    if (!done && !mark->queue->work.empty()) run_one(*mark->queue);
+    return done;
+  }
+  void synchronize_event(Event event) override {
+    const std::lock_guard lock(mutex_);
+    auto* mark = static_cast<Mark*>(event);
+    if (mark->recorded) reach(mark, mark->serial, mark->queue);
+    check_alive();
+  }
+  float elapsed_milliseconds(Event from, Event to) override {
+    const std::lock_guard lock(mutex_);
+    auto *a = static_cast<Mark*>(from), *b = static_cast<Mark*>(to);
+    if (a->passed < a->serial || b->passed < b->serial)
+      throw DeviceError("CUDA error: device not ready", 600);
+    return std::chrono::duration<float, std::milli>(b->time - a->time).count();
+  }
+
+  void copy(void* to, const void* from, size_t bytes, Stream stream) override {
+    add(stream, [=] { std::memmove(to, from, bytes); });
+  }
+
+  void begin_capture(Stream stream, int) override {
+    const std::lock_guard lock(mutex_);
+    Queue& q = queue(stream);
+    if (!stream) throw DeviceError("CUDA error: operation not permitted", kNotPermitted);
+    check_not_capturing(q);
+    q.capture = new Recording;
+  }
+  Graph end_capture(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    Recording* graph = queue(stream).capture;
+    for (auto& q : queues_)
+      if (q->capture == graph) q->capture = nullptr;
+    return graph;
+  }
+  bool is_capturing(Stream stream) override {
+    const std::lock_guard lock(mutex_);
+    return queue(stream).capture != nullptr;
+  }
+  void launch_graph(Graph graph, Stream stream) override {
+    for (const auto& work : static_cast<Recording*>(graph)->work) add(stream, work);
+  }
+  void release_graph(Graph graph) noexcept override { delete static_cast<Recording*>(graph); }
+
+  void add(Stream stream, std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    Queue& q = queue(stream);
+    if (q.capture)
+      q.capture->work.push_back(std::move(work));
+    else
+      q.work.push_back(std::move(work));
+  }
+  Memory& memory() { return memory_; }
+  void fail_next() { fails_next_ = true; }
+
+ private:
+  Queue& queue(Stream stream) {
+    if (stream) return *static_cast<Queue*>(stream);
+    return *queues_[static_cast<size_t>(current_)];
+  }
+  static void check_not_capturing(const Queue& q) {
+    if (q.capture)
+      throw DeviceError("CUDA error: operation not permitted when stream is capturing", kNotPermitted);
+  }
+  void check_alive() const {
+    if (!failure_.empty()) throw DeviceError(str("CUDA error: ", failure_), kAssertTriggered);
+  }
+  void run_one(Queue& q) {
+    const std::function<void()> work = std::move(q.work.front());
+    q.work.pop_front();
+    if (!failure_.empty()) return;
+    if (running_++ == 0) memory_.open(true);
+    try {
+      if (std::exchange(fails_next_, false)) throw std::runtime_error("device-side assert triggered");
+      work();
+    } catch (const std::exception& e) {
+      failure_ = e.what();
+    }
+    if (--running_ == 0) memory_.open(false);
+  }
+  void drain(Queue& q) {
+    while (!q.work.empty()) run_one(q);
+  }
+  // Runs a stream until it has passed a mark.
+  void reach(Mark* mark, uint64_t serial, Queue* source) {
+    while (mark->passed < serial && !source->work.empty()) run_one(*source);
+  }
+
+  static std::vector<std::unique_ptr<Queue>> default_queues() {
+    std::vector<std::unique_ptr<Queue>> queues;
+    for (int i = 0; i < kDevices; ++i) queues.push_back(std::make_unique<Queue>()), queues.back()->device = i;
+    return queues;
+  }
+
+  static thread_local int current_;
+  std::mutex mutex_;
+  Memory memory_;
+  std::vector<std::unique_ptr<Queue>> queues_ = default_queues();
+  std::string failure_;
+  bool fails_next_ = false;
+  int running_ = 0;
+};
+thread_local int Driver::current_ = 0;
+
+Driver& the_driver() {
+  static auto* one = new Driver;  // outlives the tensors of the interpreter's last breath
+  return *one;
+}
+
+}  // namespace
+
+DeviceDriver& driver() { return the_driver(); }
+
+void enqueue(int device, std::string_view what, std::function<void()> work) {
+  DeviceBackend& backend = device_backend(DeviceType::CUDA);
+  const DeviceScope scope(driver(), device);
+  the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work));
+  backend.launched(device, what);
+}
+
+}  // namespace rushlight::emulated
+
+// What tests ask through ctypes.
+extern "C" {
+void emulated_set_memory(size_t bytes) { rushlight::emulated::the_driver().memory().limit_ = bytes; }
+void emulated_refuse_allocations(int count) { rushlight::emulated::the_driver().memory().refusals_ = count; }
+int emulated_allocations() { return rushlight::emulated::the_driver().memory().calls_; }
+void emulated_fail_next_kernel() { rushlight::emulated::the_driver().fail_next(); }
+}

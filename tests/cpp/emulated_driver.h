@@ -1,0 +1,19 @@
+// A CUDA device made of host memory, for machines without one: loaded through RUSHLIGHT_CUDA_LIBRARY. Its
+// memory can be touched only while one of its copies or loops runs, so that code which takes device memory
+// for its own ends in a segmentation fault. Streams are queues: work runs when somebody waits for it, as late
+// as may be, so that a missing wait or record_stream shows as wrong numbers.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "core/device_driver.h"
+
+namespace rushlight::emulated {
+
+constexpr int kDevices = 2;
+
+DeviceDriver& driver();
+// Puts work at the end of the current stream of a device.
+void enqueue(int device, std::string_view what, std::function<void()> work);
+
+}  // namespace rushlight::emulated

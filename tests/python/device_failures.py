@@ -1,0 +1,44 @@
+"""What torch.cuda says when a kernel fails; each case has a process, for the device is lost then."""
+
+import ctypes
+import os
+import sys
+
+import rushlight as torch
+
+emulated = ctypes.CDLL(os.environ["RUSHLIGHT_CUDA_LIBRARY"])
+
+
+def late():
+    a = torch.ones(3, device="cuda")
+    b = a * 2
+    torch.cuda.synchronize()
+    emulated.emulated_fail_next_kernel()
+    c = (b + 1).exp().sin()
+    try:
+        c.cpu()
+    except torch.AcceleratorError as error:
+        text = str(error)
+        assert error.error_code == 710 and "CUDA error: device-side assert triggered" in text, text
+        assert "newest first: sin, exp, add" in text and "RUSHLIGHT_CUDA_BLOCKING=1" in text, text
+    try:
+        torch.ones(1, device="cuda")
+    except RuntimeError as error:
+        assert "device-side assert triggered" in str(error)
+    else:
+        raise SystemExit("a lost device went on")
+
+
+def at_once():
+    a = torch.ones(3, device="cuda")
+    emulated.emulated_fail_next_kernel()
+    try:
+        a.exp()
+    except torch.AcceleratorError as error:
+        assert "It failed in the operator 'exp'." in str(error), error
+    else:
+        raise SystemExit("no error")
+
+
+globals()[sys.argv[1]]()
+print("done")
