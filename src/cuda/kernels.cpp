@@ -1,5 +1,7 @@
 #include "cuda/kernels.h"
 
+#include "cpu/index.h"
+#include "cpu/reduce.h"
 #include "cuda/operands.h"
 #include "dispatch/device_kernels.h"
 
@@ -19,12 +21,89 @@ void copy(const Tensor& out, const Tensor& source) {
   for_each_piece(out, inputs, [&](const Piece& piece) { run_copy(piece, out.device().index); });
 }
 
+#define RL_SAME(name) \
+  static_assert(static_cast<int>(Reduction::name) == static_cast<int>(cpu::ReduceOp::name));
+RL_REDUCTIONS(RL_SAME)
+#undef RL_SAME
+static_assert(static_cast<int>(Writing::Min) == static_cast<int>(cpu::ScatterOp::Min));
+
+// What kernels that walk a tensor their own way take.
+bool walks(const Tensor& t) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  return loads(t.dtype()) && t.dtype() != DType::UInt64 && t.dim() <= kMaxRank && t.numel() < kMost;
+}
+
+bool reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
+            const cpu::ReduceParams& params) {
+  if (!walks(in) || !loads(out.dtype()) || out.numel() >= INT32_MAX) return false;
+  run_reduce(static_cast<Reduction>(op), view_of(in), dims, view_of(out), {params.divisor, params.centre});
+  return true;
+}
+
+bool arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {
+  if (!walks(in) || values.numel() >= INT32_MAX) return false;
+  run_arg_extreme(view_of(in), dim, largest, view_of(values), view_of(indices));
+  return true;
+}
+
+bool cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
+  if (!walks(in)) return false;
+  run_cumulate(product, view_of(in), dim, view_of(out));
+  return true;
+}
+
+void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride, bool wraps) {
+  const Tensor* inputs[] = {&index};
+  for_each_piece(offsets, inputs, [&](const Piece& piece) {
+    run_add_positions(piece, size, stride, wraps, offsets.device().index);
+  });
+}
+
+void take(const Tensor& out, const Tensor& base, const Tensor& offsets) {
+  const Tensor* inputs[] = {&base, &offsets};
+  for_each_piece(out, inputs, [&](const Piece& piece) { run_take(piece, out.device().index); });
+}
+
+bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) {
+  const bool same = values.dtype() == base.dtype() && !values.is_cpu();
+  const bool moves = same && (op == cpu::ScatterOp::Assign || op == cpu::ScatterOp::Add);
+  if (is_complex(base.dtype()) ? !moves || base.dtype() == DType::Complex32
+                               : !loads(base.dtype()) || !loads(values.dtype()))
+    return false;
+  const Tensor* inputs[] = {&offsets, &values};
+  for_each_piece(base, inputs,
+                 [&](const Piece& piece) { run_put(static_cast<Writing>(op), piece, base.device().index); });
+  return true;
+}
+
+bool range(const Tensor& out, const Scalar& start, const Scalar& step) {
+  if (!loads(out.dtype())) return false;
+  const double real[] = {start.to_double(), step.to_double()};
+  const bool whole = is_integral_or_bool(out.dtype());
+  const int64_t numbers[] = {whole ? start.to_int() : 0, whole ? step.to_int() : 0};
+  run_range(view_of(out), real, whole ? numbers : nullptr);
+  return true;
+}
+
+bool triangle(const Tensor& out, int64_t diagonal, bool upper) {
+  run_triangle(view_of(out), diagonal, upper);
+  return true;
+}
+
 }  // namespace
 
 DeviceKernels kernels() {
   DeviceKernels all;
   all.where = where;
   all.copy = copy;
+  all.reduce = reduce;
+  all.arg_extreme = arg_extreme;
+  all.cumulate = cumulate;
+  all.add_positions = add_positions;
+  all.take = take;
+  all.put = put;
+  all.range = range;
+  all.triangle = triangle;
   return all;
 }
 

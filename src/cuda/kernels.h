@@ -31,4 +31,37 @@ extern const FormulaKernels arithmetic_kernels[], comparison_kernels[], transcen
 void run_copy(const Piece& piece, int device);
 void run_where(const Piece& piece, int device);
 
+// Those of cpu/reduce.h and cpu/index.h, in their order (kernels.cpp checks), which nvcc does not read
+// either.
+#define RL_REDUCTIONS(_) \
+  _(Sum)                 \
+  _(NanSum) _(Prod) _(Max) _(Min) _(All) _(Any) _(Norm0) _(Norm1) _(Norm2) _(MaxAbs) _(MinAbs) _(Deviation)
+enum class Reduction : uint8_t {
+#define RL_NAME(name) name,
+  RL_REDUCTIONS(RL_NAME)
+#undef RL_NAME
+};
+enum class Writing : uint8_t { Assign, Add, Multiply, Max, Min };
+
+struct ReduceOptions {
+  double divisor = 1;
+  const void* centre = nullptr;  // of `in`'s dtype, one for each output
+};
+// The dimensions of `in` whose bit is set, into contiguous `out`.
+void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, const ReduceOptions& params);
+void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& values, const View& indices);
+void run_cumulate(bool product, const View& in, int64_t dim, const View& out);
+
+// offsets += index * stride, in elements. Operands: offsets, index.
+void run_add_positions(const Piece& piece, int64_t size, int64_t stride, bool wraps, int device);
+// Operands: out, base, offsets.
+void run_take(const Piece& piece, int device);
+// Operands: base, offsets, values.
+void run_put(Writing op, const Piece& piece, int device);
+
+// out[i] = start + i * step, contiguous.
+void run_range(const View& out, const double* real, const int64_t* whole);
+// Zeroes what lies outside the triangle of contiguous matrices.
+void run_triangle(const View& out, int64_t diagonal, bool upper);
+
 }  // namespace rushlight::cuda

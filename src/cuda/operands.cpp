@@ -96,6 +96,19 @@ Operand operand_of(const Tensor& t, bool is_input, char* data) {
 
 }  // namespace
 
+View view_of(const Tensor& t) {
+  RL_ASSERT(t.dim() <= kMaxRank, "too many dimensions");
+  View view;
+  view.data = static_cast<char*>(t.data_ptr());
+  view.dtype = t.dtype(), view.device = t.device().index;
+  view.rank = static_cast<int>(t.dim()), view.numel = t.numel();
+  for (size_t d = 0; d < t.sizes().size(); ++d) {
+    view.sizes[d] = t->sizes[d];
+    view.strides[d] = t->strides[d] * static_cast<int64_t>(t.itemsize());
+  }
+  return view;
+}
+
 void for_each_piece(const Tensor& out, std::span<const Tensor* const> inputs,
                     const std::function<void(const Piece&)>& run) {
   if (out.numel() == 0) return;

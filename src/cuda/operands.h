@@ -13,4 +13,7 @@ namespace rushlight::cuda {
 void for_each_piece(const Tensor& out, std::span<const Tensor* const> inputs,
                     const std::function<void(const Piece&)>& run);
 
+// The tensor may have no more than kMaxRank dimensions.
+View view_of(const Tensor& t);
+
 }  // namespace rushlight::cuda

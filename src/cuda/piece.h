@@ -19,4 +19,13 @@ struct Piece {
   bool linear = false;             // every operand that is no value is contiguous, in one order
 };
 
+// A tensor as kernels that walk it their own way see it. Strides in bytes, the outermost dimension first.
+struct View {
+  char* data = nullptr;
+  DType dtype = DType::Float32;
+  int device = 0, rank = 0;
+  int64_t numel = 1;
+  int64_t sizes[kMaxRank] = {}, strides[kMaxRank] = {};
+};
+
 }  // namespace rushlight::cuda

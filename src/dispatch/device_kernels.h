@@ -10,6 +10,11 @@ namespace rushlight {
 struct Op;
 struct Results;
 class Value;
+namespace cpu {
+enum class ReduceOp : uint8_t;
+enum class ScatterOp : uint8_t;
+struct ReduceParams;
+}  // namespace cpu
 
 // All tensors are on one device, except that inputs of no dimensions may be on the CPU: those are numbers.
 struct DeviceKernels {
@@ -21,6 +26,22 @@ struct DeviceKernels {
   bool (*where)(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) = nullptr;
   // out = source, broadcast and converted. Every device has this one.
   void (*copy)(const Tensor& out, const Tensor& source) = nullptr;
+  // As their twins in cpu/reduce.h and cpu/scan.h; params.centre is of in's dtype. False: not for these
+  // dtypes.
+  bool (*reduce)(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
+                 const cpu::ReduceParams& params) = nullptr;
+  bool (*arg_extreme)(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
+                      const Tensor& indices) = nullptr;
+  bool (*cumulate)(bool product, const Tensor& in, int64_t dim, const Tensor& out) = nullptr;
+  // offsets += position * stride for positions in [0, size), or [-size, size) where they wrap; in elements.
+  void (*add_positions)(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride,
+                        bool wraps) = nullptr;
+  // Elements of `base`, whose sizes are those of out, each `offsets` further on.
+  void (*take)(const Tensor& out, const Tensor& base, const Tensor& offsets) = nullptr;
+  bool (*put)(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) = nullptr;
+  // Contiguous `out`: start + i * step; and what lies outside a triangle of its matrices zero.
+  bool (*range)(const Tensor& out, const Scalar& start, const Scalar& step) = nullptr;
+  bool (*triangle)(const Tensor& out, int64_t diagonal, bool upper) = nullptr;
 };
 void register_device_kernels(DeviceType type, const DeviceKernels* kernels);
 const DeviceKernels& device_kernels(DeviceType type);

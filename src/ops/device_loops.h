@@ -5,6 +5,12 @@
 #include "core/tensor.h"
 #include "formulas/table.h"
 
+namespace rushlight::cpu {
+enum class ReduceOp : uint8_t;
+enum class ScatterOp : uint8_t;
+struct ReduceParams;
+}  // namespace rushlight::cpu
+
 namespace rushlight::loops {
 
 // out = formula(inputs), broadcast to out's shape, computed in `compute`. Any dtypes in memory.
@@ -15,5 +21,32 @@ void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Te
 // out = source, broadcast and converted, also from one device to another; the two must not partly overlap.
 // `non_blocking`: copies between a device and pinned memory may still be under way on return.
 void copy(const Tensor& out, const Tensor& source, bool non_blocking = false);
+
+// As their twins in cpu/reduce.h and cpu/scan.h.
+void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
+            const cpu::ReduceParams& params, const char* who);
+void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices);
+void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out);
+
+// As their twins in cpu/index.h. On a device, positions out of bounds stop the kernel.
+void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
+void scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+
+// Positions on a device: an element lies where `strides` lead, and further on by `offsets`, which has strides
+// of its own in the same sizes.
+struct Positions {
+  Dims sizes, strides;  // strides of the indexed tensor; 0 along dimensions that an index replaces
+  Tensor offsets;       // int64, on the device
+};
+// One more index: positions along a dimension of `size` and `stride`, broadcast to the offsets.
+void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride, bool wraps);
+// Positions of whole slices along `dim`; `index` has one dimension.
+Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wraps);
+void take(const Tensor& out, const Tensor& self, const Positions& at);
+void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tensor& values);
+
+// Contiguous `out`: start + i * step; matrices of which a triangle stays.
+void range(const Tensor& out, const Scalar& start, const Scalar& step);
+void triangle(const Tensor& out, int64_t diagonal, bool upper);
 
 }  // namespace rushlight::loops

@@ -32,6 +32,7 @@ Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices
   Dims sizes = indices->sizes;
   sizes.push_back(weight->sizes[1]);
   Tensor result = empty_tensor(sizes, weight.dtype(), weight.device());
+  if (result.device().is_cuda()) return reshape(index_select(weight, 0, reshape(where, IntList{-1})), sizes);
   if (!result.is_cpu()) return result;
   const Tensor table = dense(weight);
   cpu::take_rows(table.data_ptr(), weight->sizes[0],
@@ -48,6 +49,19 @@ Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Te
   RL_CHECK(grad.numel() == indices.numel() * width, "embedding_dense_backward: gradient of shape ",
            grad.sizes(), " does not match indices of shape ", indices.sizes());
   Tensor result = empty_tensor(IntList{rows, width}, grad.dtype(), grad.device());
+  if (result.device().is_cuda()) {
+    const Tensor where = reshape(positions("embedding_backward", indices), IntList{-1});
+    Tensor g = reshape(grad, IntList{where.numel(), width});
+    if (by_frequency) {
+      const Tensor one = ones(where.sizes(), g.dtype(), std::nullopt, g.device());
+      const Tensor times =
+          index_add(zeros(IntList{rows}, g.dtype(), std::nullopt, g.device()), 0, where, one);
+      g = g / unsqueeze(index_select(times, 0, where), 1);
+    }
+    if (padding_idx >= 0)
+      g = rushlight::masked_fill(g, unsqueeze(rushlight::eq(where, Scalar(padding_idx)), 1), Scalar(0));
+    return index_add(zero_(result), 0, where, g);
+  }
   if (!result.is_cpu()) return result;
   if (result.nbytes()) std::memset(result.data_ptr(), 0, result.nbytes());
   const Tensor g = dense(grad), where = positions("embedding_backward", indices);

@@ -199,7 +199,7 @@ Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const S
   const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
   const Tensor out = empty_tensor({range_size(start, end, step, integral || type == DType::Int64, inclusive)},
                                   type, device.value_or(Device{}));
-  if (out.is_cpu()) cpu::fill_range(out, start, step);
+  loops::range(out, start, step);
   return in_shape_of_out(call, out);
 }
 
@@ -275,9 +275,9 @@ Tensor triangle_kernel(const Call& call, const Tensor& self, int64_t diagonal) {
            dtype_name(self.dtype()), ", but got ", dtype_name(call.out->dtype()), " instead");
   RL_CHECK(self.dim() >= 2, Upper ? "triu" : "tril", ": input tensor must have at least 2 dimensions");
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
-  if (!out.is_cpu()) return out;
-  cpu::copy(out, self);
-  cpu::clear_triangle(out, diagonal, Upper);
+  if (out.device().is_meta()) return out;
+  loops::copy(out, self);
+  loops::triangle(out, diagonal, Upper);
   return out;
 }
 

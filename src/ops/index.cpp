@@ -8,6 +8,7 @@
 #include "cpu/moves.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -89,8 +90,9 @@ void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& ma
 // The indices by dimension of self, undefined where a dimension is taken whole; all of them int64 and of one
 // shape.
 struct IndexPlan {
-  cpu::IndexBlocks blocks;
-  Dims result;  // sizes
+  cpu::IndexBlocks blocks;  // on the CPU
+  loops::Positions at;      // on a device
+  Dims result;              // sizes
 };
 
 std::vector<Tensor> expand_indices(const Tensor& self, TensorList given) {
@@ -163,6 +165,13 @@ void plan_runs(cpu::IndexBlocks& blocks, IntList sizes, IntList strides) {
   blocks.after = cpu::all_offsets(sizes.slice(0, n), strides.slice(0, n));
 }
 
+Dims joined(const Dims& a, const Dims& b, const Dims& c) {
+  Dims all = a;
+  for (int64_t x : b) all.push_back(x);
+  for (int64_t x : c) all.push_back(x);
+  return all;
+}
+
 IndexPlan plan_index(const Tensor& self, TensorList given) {
   const std::vector<Tensor> indices = expand_indices(self, given);
   const Dims shape = common_shape(indices);
@@ -173,22 +182,35 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
       count == 0 || last - first + 1 == count;  // else the indexed dimensions come first in the result
   IndexPlan plan;
   Dims before, before_strides, after, after_strides;
-  plan.blocks.indexed.assign(static_cast<size_t>(checked_numel(shape)), 0);
+  const bool on_device = self.device().is_cuda();
+  if (on_device)
+    plan.at.offsets = new_zeros(self, shape, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
+  else
+    plan.blocks.indexed.assign(static_cast<size_t>(checked_numel(shape)), 0);
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t size = self->sizes[d], stride = self->strides[d];
-    if (indices[d].defined())
+    if (indices[d].defined() && on_device)
+      loops::add_positions(plan.at.offsets, indices[d], size, stride, true);
+    else if (indices[d].defined())
       add_positions(plan.blocks.indexed, indices[d], shape, static_cast<int64_t>(d), size, stride);
     else if (adjacent && d < first)
       before.push_back(size), before_strides.push_back(stride);
     else
       after.push_back(size), after_strides.push_back(stride);
   }
-  plan.blocks.before = cpu::all_offsets(before, before_strides);
-  plan_runs(plan.blocks, after, after_strides);
   plan.result = before;
   for (int64_t s : shape) plan.result.push_back(s);
   for (int64_t s : after) plan.result.push_back(s);
   checked_numel(plan.result);
+  if (on_device) {
+    plan.at.sizes = plan.result;
+    plan.at.strides = joined(before_strides, Dims(shape.size(), 0), after_strides);
+    const Dims along = joined(Dims(before.size(), 0), plan.at.offsets->strides, Dims(after.size(), 0));
+    plan.at.offsets = make_view(plan.at.offsets, plan.result, along, 0, false);
+    return plan;
+  }
+  plan.blocks.before = cpu::all_offsets(before, before_strides);
+  plan_runs(plan.blocks, after, after_strides);
   return plan;
 }
 
@@ -204,6 +226,7 @@ Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
   const Tensor out = empty_tensor(plan.result, self.dtype(), self.device());
   if (out.numel() > 0 && out.is_cpu())
     cpu::index_read(plan.blocks, self.data_ptr(), out.data_ptr(), self.itemsize());
+  if (out.device().is_cuda()) loops::take(out, self, plan.at);
   return out;
 }
 
@@ -226,6 +249,11 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
   }
   RL_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(),
            " cannot be broadcast to indexing result of shape ", plan.result);
+  if (self.device().is_cuda()) {
+    loops::put(accumulate ? cpu::ScatterOp::Add : cpu::ScatterOp::Assign, self, plan.at,
+               apart_from(self, values));
+    return self;
+  }
   const int64_t count = plan.blocks.numel();
   if (count == 0 || !self.is_cpu()) return self;
   const bool single = values.numel() == 1;
@@ -249,12 +277,12 @@ Tensor index_put_body(const Call&, const Tensor& self, TensorList indices, const
 cpu::IndexBlocks plan_slices(const Tensor& self, int64_t dim, const Tensor& index, const char* message,
                              bool wraps) {
   cpu::IndexBlocks blocks;
+  if (!index.is_cpu()) return blocks;
   const int64_t size = self->sizes[dim], stride = self->strides[dim];
   blocks.before = cpu::all_offsets(self.sizes().slice(0, dim), self.strides().slice(0, dim));
   plan_runs(blocks, self.sizes().slice(dim + 1), self.strides().slice(dim + 1));
   const Tensor positions = dense(index);
   blocks.indexed.resize(static_cast<size_t>(index.numel()));
-  if (positions.device().is_meta()) return blocks;
   const int64_t* p = positions.data<int64_t>();
   for (size_t i = 0; i < blocks.indexed.size(); ++i) {
     if (p[i] >= size || p[i] < (wraps ? -size : 0)) {
@@ -286,7 +314,17 @@ Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, c
   const cpu::IndexBlocks blocks = plan_slices(source, dim, index, "index out of range in self", false);
   if (out.numel() > 0 && out.is_cpu())
     cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
+  if (out.device().is_cuda())
+    loops::take(at_least_vector(out), source, loops::slices(source, dim, index, false));
   return out;
+}
+
+// Writes slices on a device.
+Tensor put_slices(cpu::ScatterOp op, const Tensor& result, int64_t dim, const Tensor& index,
+                  const Tensor& values, bool wraps = false) {
+  const Tensor target = at_least_vector(result);
+  loops::put(op, target, loops::slices(target, dim, index, wraps), values);
+  return result;
 }
 
 // Checks `source` against self with `index` along `dim` and returns it dense.
@@ -318,6 +356,7 @@ Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim,
   const Tensor result = working_copy(call, self);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
+  if (result.device().is_cuda()) return put_slices(cpu::ScatterOp::Add, result, dim, index, values);
   if (blocks.numel() > 0 && result.is_cpu())
     cpu::index_accumulate(blocks, result.data_ptr(), values.data_ptr(), false, self.dtype());
   return result;

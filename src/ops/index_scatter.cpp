@@ -2,6 +2,7 @@
 #include "cpu/index.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -17,8 +18,8 @@ using namespace ops;
 using cpu::ScatterOp;
 
 void check_positions(const Tensor& index, int64_t dim, int64_t size) {
-  if (index.device().is_meta()) return;
-  Dims sizes = index->sizes;  // an expanded index repeats itself: look at each number once
+  if (!index.is_cpu()) return;  // on a device the kernel looks
+  Dims sizes = index->sizes;    // an expanded index repeats itself: look at each number once
   for (size_t d = 0; d < sizes.size(); ++d)
     if (index->strides[d] == 0 && sizes[d] > 1) sizes[d] = 1;
   const Tensor positions = dense(make_view(index, sizes, index.strides(), index.storage_offset(), false));
@@ -49,7 +50,7 @@ Tensor gather_kernel(const Call&, const Tensor& given, int64_t given_dim, const 
              " expected index ", index.sizes(), " to be no larger than self ", self.sizes(),
              " apart from dimension ", dim);
   check_positions(index, dim, self->sizes[dim]);
-  cpu::gather(self, dim, index, at_least_vector(out));
+  loops::gather(self, dim, index, at_least_vector(out));
   return out;
 }
 
@@ -85,7 +86,7 @@ Tensor scatter_into(const Call& call, ScatterOp op, const Tensor& self, int64_t 
   check_positions(index, dim, at_least_vector(self)->sizes[dim]);
   const Tensor result = working_copy(call, self);
   src = apart_from(result, src);
-  cpu::scatter(op, at_least_vector(result), dim, apart_from(result, index), src);
+  loops::scatter(op, at_least_vector(result), dim, apart_from(result, index), src);
   return result;
 }
 

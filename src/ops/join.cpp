@@ -71,7 +71,7 @@ constexpr size_t kFewTensors = 16;
 // All inputs contiguous and of the result's type: `rows` times a piece of each, one after the other.
 bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out) {
   for (const Tensor& t : tensors)
-    if (!t.is_contiguous() || t.dtype() != dtype) return false;
+    if (!t.is_contiguous() || t.dtype() != dtype || t.device().is_cuda()) return false;
   if (out.numel() == 0 || out.device().is_meta()) return true;
   for (const Tensor& t : tensors) require_data(t, "cat");
   cpu::CatPiece few[kFewTensors];

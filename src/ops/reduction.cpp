@@ -6,6 +6,7 @@
 #include "cpu/reduce.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/reduction_common.h"
@@ -56,7 +57,7 @@ Tensor reduce_dims(ReduceOp op, const Tensor& self, uint64_t dims, bool keepdim,
                    const cpu::ReduceParams& params) {
   const Tensor out =
       empty_tensor(reduced_sizes(self, dims, keepdim), cpu::reduced_dtype(op, self.dtype()), self.device());
-  cpu::reduce(op, self, dims, out, params, who);
+  loops::reduce(op, self, dims, out, params, who);
   return out;
 }
 

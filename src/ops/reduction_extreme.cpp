@@ -2,6 +2,7 @@
 #include "cpu/scan.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -48,7 +49,7 @@ std::tuple<Tensor, Tensor> extreme_along(const Tensor& self, int64_t given_dim, 
   const Dims kept = reduced_sizes(self, dims, true);
   const Tensor values = empty_tensor(kept, self.dtype(), self.device()),
                indices = empty_tensor(kept, DType::Int64, self.device());
-  if (values.numel() > 0) cpu::arg_extreme(self, dim, largest, values, indices);
+  if (values.numel() > 0) loops::arg_extreme(self, dim, largest, values, indices);
   if (!keepdim) {
     const Dims sizes = reduced_sizes(self, dims, false);
     values->set_contiguous(sizes), indices->set_contiguous(sizes);

@@ -34,7 +34,7 @@ Tensor prod_backward(const Tensor& grad, const Tensor& x, const Tensor& result, 
   if (x.numel() == 0) return zeros_like(x);
   if (x.size(dim) == 1) return expand_as(grad, x);
   const bool has_zero =
-      x.is_cpu() && any(ops::eq(detach(x), wrapped_number(Scalar(int64_t{0})))).data<bool>()[0];
+      x.has_data() && read_scalar(any(ops::eq(detach(x), wrapped_number(Scalar(int64_t{0}))))).to<bool>();
   if (!has_zero) return grad * conj_of(result / x);
   return grad * conj_of(products_of_others(x, dim));
 }

@@ -5,6 +5,7 @@
 #include "cpu/scan.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -19,9 +20,7 @@ namespace {
 
 using namespace ops;
 
-using ScanKernel = void (*)(const Tensor& in, int64_t dim, const Tensor& out);
-
-template <ScanKernel scan>
+template <bool product>
 Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptDType dtype) {
   if (!dtype && call.out) dtype = call.out->dtype();  // out= and in-place decide what is computed
   const DType target = dtype.value_or(is_integral_or_bool(self.dtype()) ? DType::Int64 : self.dtype());
@@ -31,7 +30,7 @@ Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptD
   const Tensor x = to_dtype(self, computed);
   const Tensor out = empty_tensor(x.sizes(), computed, x.device());
   const int64_t d = wrap_dim(dim, x.dim());
-  if (x.numel() > 0) scan(x, d, out);
+  if (x.numel() > 0) loops::cumulate(product, x, d, out);
   return to_dtype(out, target);
 }
 
@@ -107,7 +106,8 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, in
   if (x.dim() == 0) return grad;
   if (x.numel() == 0) return grad;
   const int64_t dim = wrap_dim(given_dim, x.dim());
-  const bool has_zero = x.is_cpu() && any(rushlight::eq(detach(x), Scalar(int64_t{0}))).data<bool>()[0];
+  const bool has_zero =
+      x.has_data() && read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
   return has_zero ? cumprod_backward_with_zeros(grad, x, dim)
                   : sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
 }
@@ -134,14 +134,12 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& x, const Tensor& 
 }  // namespace
 
 void register_scan_operators(Table& t) {
-  t.op(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-       accumulate_kernel<cpu::cumsum>)
+  t.op(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", accumulate_kernel<false>)
       .doc("Running sum along a dimension.")
       .inplace()
       .out()
       .derivative([](Grad g, Attr<1, int64_t> dim) { return sum_from_the_end(g, dim); });
-  t.op(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-       accumulate_kernel<cpu::cumprod>)
+  t.op(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", accumulate_kernel<true>)
       .doc("Running product along a dimension.")
       .inplace()
       .out()

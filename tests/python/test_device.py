@@ -82,7 +82,9 @@ def losses(device):
     assert all(p.grad.device == p.device == data.device for p in model.parameters())
     return found
 
-assert losses("cuda") == losses("cpu")
+# Sums go another way there, so the last digits differ.
+for a, b in zip(losses("cuda"), losses("cpu")):
+    assert abs(a - b) <= 1e-5 * abs(b), (a, b)
 print("done")
 """
 

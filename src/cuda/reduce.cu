@@ -1,0 +1,348 @@
+// Reductions: sums, products, extremes, logic, norms, positions of extremes, running sums. All dtypes are
+// read as int64 or double, so that a formula is compiled twice and sums of float lose nothing.
+#include <cmath>
+#include <limits>
+
+#include "cuda/kernels.h"
+#include "cuda/launch.h"
+#include "cuda/memory.h"
+
+namespace rushlight::cuda {
+namespace {
+
+template <class A>
+RL_BOTH inline bool is_nan(A x) {
+  return x != x;
+}
+template <class A>
+RL_BOTH inline A lowest() {
+  if constexpr (std::is_integral_v<A>)
+    return INT64_MIN;
+  else
+    return -static_cast<A>(INFINITY);
+}
+template <class A>
+RL_BOTH inline A highest() {
+  if constexpr (std::is_integral_v<A>)
+    return INT64_MAX;
+  else
+    return static_cast<A>(INFINITY);
+}
+template <class A>
+RL_BOTH inline A magnitude(A x) {
+  return x < A(0) ? -x : x;
+}
+
+struct Added {
+  template <class A>
+  RL_BOTH A operator()(A a, A b) const {
+    return a + b;
+  }
+};
+struct Multiplied {
+  template <class A>
+  RL_BOTH A operator()(A a, A b) const {
+    return a * b;
+  }
+};
+struct Largest {  // NaN wins
+  template <class A>
+  RL_BOTH A operator()(A a, A b) const {
+    return is_nan(a) || (!is_nan(b) && a >= b) ? a : b;
+  }
+};
+struct Smallest {
+  template <class A>
+  RL_BOTH A operator()(A a, A b) const {
+    return is_nan(a) || (!is_nan(b) && a <= b) ? a : b;
+  }
+};
+
+// A formula: where it starts, what an element adds, how parts combine, what becomes of the whole. c: the
+// centre.
+#define RL_REDUCTION(name, combine, start_value, element, result)       \
+  struct name {                                                         \
+    using Combine = combine;                                            \
+    template <class A>                                                  \
+    RL_BOTH static A start() {                                          \
+      return start_value;                                               \
+    }                                                                   \
+    template <class A>                                                  \
+    RL_BOTH static A step([[maybe_unused]] A x, [[maybe_unused]] A c) { \
+      return element;                                                   \
+    }                                                                   \
+    template <class A>                                                  \
+    RL_BOTH static A finish(A t, [[maybe_unused]] double divisor) {     \
+      return result;                                                    \
+    }                                                                   \
+  };
+RL_REDUCTION(Sum, Added, A(0), x, divisor == 1 ? t : static_cast<A>(static_cast<double>(t) / divisor))
+RL_REDUCTION(NanSum, Added, A(0), is_nan(x) ? A(0) : x,
+             divisor == 1 ? t : static_cast<A>(static_cast<double>(t) / divisor))
+RL_REDUCTION(Prod, Multiplied, A(1), x, t)
+RL_REDUCTION(Max, Largest, lowest<A>(), x, t)
+RL_REDUCTION(Min, Smallest, highest<A>(), x, t)
+RL_REDUCTION(All, Smallest, A(1), A(x != A(0)), t)
+RL_REDUCTION(Any, Largest, A(0), A(x != A(0)), t)
+RL_REDUCTION(Norm0, Added, A(0), A(x != A(0)), t)
+RL_REDUCTION(Norm1, Added, A(0), magnitude(x), t)
+RL_REDUCTION(Norm2, Added, A(0), x* x, static_cast<A>(sqrt(static_cast<double>(t))))
+RL_REDUCTION(MaxAbs, Largest, A(0), magnitude(x), t)
+RL_REDUCTION(MinAbs, Smallest, highest<A>(), magnitude(x), t)
+RL_REDUCTION(Deviation, Added, A(0), (x - c) * (x - c), static_cast<A>(static_cast<double>(t) / divisor))
+#undef RL_REDUCTION
+
+// One block an output, or a part of one. Parts are kept as they are, to be combined by a second pass.
+template <class F, class A>
+struct Reduce {
+  LongGeometry<2> kept;  // input and output
+  LongGeometry<1> reduced;
+  int64_t count = 1, parts = 1;  // elements of an output; blocks that share it
+  const char *in = nullptr, *centre = nullptr;
+  char* out = nullptr;
+  DType in_dtype, out_dtype;
+  double divisor = 1;
+  bool first = true, last = true;  // passes
+
+  RL_BOTH void operator()(const Block& block) const {
+    const int64_t output = block.index / parts, part = block.index % parts;
+    int64_t at[2];
+    kept.locate(output, at);
+    const A c =
+        centre ? load<A>(in_dtype, centre + output * static_cast<int64_t>(element_size(in_dtype))) : A(0);
+    const int64_t length = (count + parts - 1) / parts, begin = part * length;
+    const int64_t end = begin + length < count ? begin + length : count;
+    typename F::Combine combine;
+    A total = F::template start<A>();
+    for (int64_t i = begin + block.thread; i < end; i += block.threads) {
+      int64_t offset;
+      reduced.locate(i, &offset);
+      const A x = load<A>(in_dtype, in + at[0] + offset);
+      total = combine(total, first ? F::template step<A>(x, c) : x);
+    }
+    total = block_reduce(block, total, combine);
+    if (block.thread != 0) return;
+    store(out_dtype, out + at[1] + (last ? 0 : part * static_cast<int64_t>(sizeof(A))),
+          last ? F::template finish<A>(total, divisor) : total);
+  }
+};
+
+// The dimensions of `in` by whether their bit is set: `kept` with the strides of a contiguous output,
+// innermost first.
+template <class F, class A>
+void lay_out(Reduce<F, A>& r, const View& in, uint64_t dims, int64_t out_step) {
+  for (int d = in.rank - 1; d >= 0; --d) {
+    const int64_t size = in.sizes[d], stride = in.strides[d];
+    if (size == 1) continue;
+    if (dims >> d & 1) {
+      r.count *= size;
+      if (const int k = r.reduced.rank;
+          k > 0 && r.reduced.strides[k - 1][0] * r.reduced.sizes[k - 1] == stride) {
+        r.reduced.sizes[k - 1] *= size;
+        continue;
+      }
+      r.reduced.sizes[r.reduced.rank] = size;
+      r.reduced.strides[r.reduced.rank++][0] = stride;
+    } else {
+      r.kept.sizes[r.kept.rank] = size;
+      r.kept.strides[r.kept.rank][0] = stride;
+      r.kept.strides[r.kept.rank++][1] = out_step;
+      out_step *= size;
+    }
+  }
+}
+
+template <class F, class A>
+void run(const Launch& launch, const Reduce<F, A>& r, int64_t outputs) {
+  const int64_t item = static_cast<int64_t>(element_size(r.in_dtype));
+  const bool adjacent = r.kept.rank > 0 && r.kept.strides[0][0] == item;
+  // Neighbouring threads read neighbouring elements: across outputs, or along one.
+  if (outputs >= 4096 && (r.count <= 64 || adjacent) && r.parts == 1)
+    return for_each_index(launch, outputs, AloneInBlock<Reduce<F, A>>{r});
+  for_each_block(launch, outputs * r.parts, r);
+}
+
+template <class F, class A>
+void reduce_as(const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
+  const int device = out.device;
+  Reduce<F, A> r;
+  r.in_dtype = in.dtype, r.out_dtype = out.dtype;
+  r.in = in.data, r.out = out.data;
+  r.divisor = params.divisor, r.centre = static_cast<const char*>(params.centre);
+  const int64_t outputs = out.numel;
+  const Launch launch{device, "reduce"};
+  lay_out(r, in, dims, static_cast<int64_t>(element_size(out.dtype)));
+  constexpr int64_t kFew = 512, kLong = 16384, kPart = 4096, kMostParts = 1024;
+  if (outputs >= kFew || r.count < kLong) return run(launch, r, outputs);
+  // Few long ones: in parts, which a second pass combines.
+  const int64_t parts = std::min(kMostParts, r.count / kPart);
+  DeviceBackend& backend = device_backend(DeviceType::CUDA);
+  const auto bytes = static_cast<size_t>(outputs * parts) * sizeof(A);
+  auto* partial = static_cast<char*>(backend.allocate(bytes, device));
+  Reduce<F, A> split = r, rest;
+  split.parts = parts, split.last = false, split.out = partial, split.out_dtype = dtype_of<A>;
+  const double widen = static_cast<double>(parts) * sizeof(A) / static_cast<double>(element_size(out.dtype));
+  for (int d = 0; d < split.kept.rank; ++d)
+    split.kept.strides[d][1] = static_cast<int64_t>(static_cast<double>(split.kept.strides[d][1]) * widen);
+  run(launch, split, outputs);
+  rest.in = partial, rest.in_dtype = dtype_of<A>, rest.out = r.out, rest.out_dtype = r.out_dtype;
+  rest.divisor = r.divisor, rest.first = false, rest.count = parts;
+  rest.reduced.rank = 1, rest.reduced.sizes[0] = parts, rest.reduced.strides[0][0] = sizeof(A);
+  rest.kept.rank = 1, rest.kept.sizes[0] = outputs;
+  rest.kept.strides[0][0] = parts * static_cast<int64_t>(sizeof(A));
+  rest.kept.strides[0][1] = static_cast<int64_t>(element_size(out.dtype));
+  run(launch, rest, outputs);
+  backend.deallocate(partial, bytes, device);
+}
+
+template <class F>
+void reduce_any(const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
+  is_integral_or_bool(in.dtype) ? reduce_as<F, int64_t>(in, dims, out, params)
+                                : reduce_as<F, double>(in, dims, out, params);
+}
+
+// --- the position of an extreme
+
+template <class A>
+struct Found {
+  A value;
+  int64_t position;
+};
+
+// NaN first, then the first of equals.
+struct Foremost {
+  bool largest;
+  template <class A>
+  RL_BOTH Found<A> operator()(const Found<A>& a, const Found<A>& b) const {
+    if (a.position < 0 || b.position < 0) return a.position < 0 ? b : a;
+    if (is_nan(a.value) != is_nan(b.value)) return is_nan(a.value) ? a : b;
+    const bool equal = a.value == b.value || is_nan(a.value);
+    if (equal) return a.position < b.position ? a : b;
+    return (a.value > b.value) == largest ? a : b;
+  }
+};
+
+template <class A>
+struct ArgExtreme {
+  LongGeometry<1> lines;
+  int64_t count, step;
+  const char* in;
+  char* values;
+  int64_t* positions;
+  DType dtype;
+  Foremost order;
+
+  RL_BOTH void operator()(const Block& block) const {
+    int64_t at;
+    lines.locate(block.index, &at);
+    Found<A> best{A(0), -1};
+    for (int64_t i = block.thread; i < count; i += block.threads)
+      best = order(best, Found<A>{load<A>(dtype, in + at + i * step), i});
+    best = block_reduce(block, best, order);
+    if (block.thread != 0) return;
+    store(dtype, values + block.index * static_cast<int64_t>(element_size(dtype)), best.value);
+    positions[block.index] = best.position;
+  }
+};
+
+// The lines of `in` along `dim`, innermost dimension first.
+LongGeometry<1> lines_of(const View& in, int64_t dim) {
+  LongGeometry<1> g;
+  for (int d = in.rank - 1; d >= 0; --d) {
+    if (d == dim) continue;
+    g.sizes[g.rank] = in.sizes[d];
+    g.strides[g.rank++][0] = in.strides[d];
+  }
+  return g;
+}
+
+template <class A>
+void arg_extreme_as(const View& in, int64_t dim, bool largest, const View& values, const View& indices) {
+  const bool whole = in.rank == 0;
+  const int64_t count = whole ? 1 : in.sizes[dim];
+  const int64_t step = whole ? 0 : in.strides[dim];
+  const ArgExtreme<A> kernel{lines_of(in, dim), count,       step,
+                             in.data,           values.data, reinterpret_cast<int64_t*>(indices.data),
+                             in.dtype,          {largest}};
+  const Launch launch{in.device, "arg_extreme"};
+  const int64_t lines = values.numel;
+  if (lines >= 4096 && count <= 64) return for_each_index(launch, lines, AloneInBlock<ArgExtreme<A>>{kernel});
+  for_each_block(launch, lines, kernel);
+}
+
+// --- running sums and products
+
+template <class A, class Combine>
+struct Cumulate {
+  LongGeometry<2> lines;  // input and output
+  int64_t count, in_step, out_step;
+  const char* in;
+  char* out;
+  DType dtype;
+  A start;
+
+  RL_BOTH void operator()(const Block& block) const {
+    int64_t at[2];
+    lines.locate(block.index, at);
+    const int64_t length = (count + block.threads - 1) / block.threads, begin = block.thread * length;
+    const int64_t end = begin + length < count ? begin + length : count;
+    Combine combine;
+    A total = start;
+    if (block.threads > 1)
+      for (int64_t i = begin; i < end; ++i) total = combine(total, load<A>(dtype, in + at[0] + i * in_step));
+    total = block_scan(block, total, start, combine);
+    for (int64_t i = begin; i < end; ++i) {
+      total = combine(total, load<A>(dtype, in + at[0] + i * in_step));
+      store(dtype, out + at[1] + i * out_step, total);
+    }
+  }
+};
+
+template <class A, class Combine>
+void cumulate_as(const View& in, int64_t dim, const View& out, A start) {
+  Cumulate<A, Combine> kernel;
+  const LongGeometry<1> from = lines_of(in, dim), to = lines_of(out, dim);
+  kernel.lines.rank = from.rank;
+  for (int d = 0; d < from.rank; ++d) {
+    kernel.lines.sizes[d] = from.sizes[d];
+    kernel.lines.strides[d][0] = from.strides[d][0], kernel.lines.strides[d][1] = to.strides[d][0];
+  }
+  const bool whole = in.rank == 0;
+  kernel.count = whole ? 1 : in.sizes[dim];
+  kernel.in_step = whole ? 0 : in.strides[dim];
+  kernel.out_step = whole ? 0 : out.strides[dim];
+  kernel.in = in.data, kernel.out = out.data;
+  kernel.dtype = in.dtype, kernel.start = start;
+  const Launch launch{in.device, "cumulate"};
+  const int64_t lines = in.numel / kernel.count;
+  if (lines >= 4096 && kernel.count <= 64)
+    return for_each_index(launch, lines, AloneInBlock<Cumulate<A, Combine>>{kernel});
+  for_each_block(launch, lines, kernel);
+}
+
+}  // namespace
+
+void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
+  switch (op) {
+#define RL_CASE(name)   \
+  case Reduction::name: \
+    return reduce_any<name>(in, dims, out, params);
+    RL_REDUCTIONS(RL_CASE)
+#undef RL_CASE
+  }
+}
+
+void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& values, const View& indices) {
+  is_integral_or_bool(in.dtype) ? arg_extreme_as<int64_t>(in, dim, largest, values, indices)
+                                : arg_extreme_as<double>(in, dim, largest, values, indices);
+}
+
+void run_cumulate(bool product, const View& in, int64_t dim, const View& out) {
+  if (is_integral_or_bool(in.dtype))
+    product ? cumulate_as<int64_t, Multiplied>(in, dim, out, 1)
+            : cumulate_as<int64_t, Added>(in, dim, out, 0);
+  else
+    product ? cumulate_as<double, Multiplied>(in, dim, out, 1) : cumulate_as<double, Added>(in, dim, out, 0);
+}
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,84 @@
+// Reductions and running sums where their operand is.
+#include <vector>
+
+#include "core/device_backend.h"
+#include "cpu/factory.h"
+#include "cpu/reduce.h"
+#include "cpu/scan.h"
+#include "dispatch/device_kernels.h"
+#include "ops/device_loops.h"
+
+namespace rushlight::loops {
+namespace {
+
+const DeviceKernels* kernels_of(const Tensor& t) {
+  return t.is_cpu() || t.device().is_meta() ? nullptr : &device_kernels(t.device().type);
+}
+
+Tensor on_cpu(const Tensor& t) {
+  const Tensor moved = empty_tensor(t.sizes(), t.dtype());
+  copy(moved, t);
+  return moved;
+}
+Tensor beside(const Tensor& t) { return empty_tensor(t.sizes(), t.dtype()); }
+
+}  // namespace
+
+void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
+            const cpu::ReduceParams& params, const char* who) {
+  const DeviceKernels* kernels = kernels_of(in);
+  if (!kernels) return cpu::reduce(op, in, dims, out, params, who);
+  if (kernels->reduce && kernels->reduce(op, in, dims, out, params)) return;
+  cpu::ReduceParams moved = params;
+  const Tensor result = beside(out), centre = empty_tensor(out.sizes(), in.dtype());
+  if (params.centre) {
+    device_backend(in.device().type)
+        .copy(centre.data_ptr(), Device{}, params.centre, in.device(), centre.nbytes(), false);
+    moved.centre = centre.data_ptr();
+  }
+  cpu::reduce(op, on_cpu(in), dims, result, moved, who);
+  copy(out, result);
+}
+
+void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {
+  const DeviceKernels* kernels = kernels_of(in);
+  if (!kernels) return cpu::arg_extreme(in, dim, largest, values, indices);
+  if (kernels->arg_extreme && kernels->arg_extreme(in, dim, largest, values, indices)) return;
+  const Tensor v = beside(values), i = beside(indices);
+  cpu::arg_extreme(on_cpu(in), dim, largest, v, i);
+  copy(values, v), copy(indices, i);
+}
+
+void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
+  auto on_host = [&](const Tensor& from, const Tensor& to) {
+    product ? cpu::cumprod(from, dim, to) : cpu::cumsum(from, dim, to);
+  };
+  const DeviceKernels* kernels = kernels_of(in);
+  if (!kernels) return on_host(in, out);
+  if (kernels->cumulate && kernels->cumulate(product, in, dim, out)) return;
+  const Tensor result = beside(out);
+  on_host(on_cpu(in), result);
+  copy(out, result);
+}
+
+void range(const Tensor& out, const Scalar& start, const Scalar& step) {
+  if (out.device().is_meta() || out.numel() == 0) return;
+  const DeviceKernels* kernels = kernels_of(out);
+  if (!kernels) return cpu::fill_range(out, start, step);
+  if (kernels->range && kernels->range(out, start, step)) return;
+  const Tensor result = beside(out);
+  cpu::fill_range(result, start, step);
+  copy(out, result);
+}
+
+void triangle(const Tensor& out, int64_t diagonal, bool upper) {
+  if (out.device().is_meta() || out.numel() == 0) return;
+  const DeviceKernels* kernels = kernels_of(out);
+  if (!kernels) return cpu::clear_triangle(out, diagonal, upper);
+  if (kernels->triangle && kernels->triangle(out, diagonal, upper)) return;
+  const Tensor result = on_cpu(out);
+  cpu::clear_triangle(result, diagonal, upper);
+  copy(out, result);
+}
+
+}  // namespace rushlight::loops
