@@ -4,7 +4,7 @@ import sys
 from contextlib import contextmanager
 
 import rushlight
-from rushlight._C import _thread_generator, default_generator
+from rushlight._C import _cuda_seedAll, _thread_generator, default_generator
 
 __all__ = [
     "fork_rng",
@@ -22,12 +22,6 @@ def _generator():
     return _thread_generator() or default_generator
 
 
-def _cuda():
-    """The module of GPUs where it is in use; without it there are no streams to seed."""
-    module = sys.modules.get("rushlight.cuda")
-    return module if module is not None and module.is_available() else None
-
-
 def set_rng_state(new_state):
     """Continue the CPU's stream from a state that ``get_rng_state`` returned."""
     _generator().set_state(new_state)
@@ -41,16 +35,14 @@ def get_rng_state():
 def manual_seed(seed):
     """Start the random streams of all devices anew; returns the CPU's generator."""
     seed = int(seed)
-    if cuda := _cuda():
-        cuda.manual_seed_all(seed)
+    _cuda_seedAll(seed)
     return _generator().manual_seed(seed)
 
 
 def seed():
     """Start the random streams from a seed that the system chooses; returns it."""
     value = _generator().seed()
-    if cuda := _cuda():
-        cuda.manual_seed_all(value)
+    _cuda_seedAll(value)
     return value
 
 

@@ -42,13 +42,13 @@ class UntypedStorage(_C.StorageBase):
         return self
 
     def __repr__(self):
-        data = [] if self.device.type == "meta" else [f" {b}" for b in memoryview(self)[:1000]]
+        data = [] if self.device.type == "meta" else [f" {b}" for b in memoryview(self.cpu())[:1000]]
         more = ["..."] if self.nbytes() > 1000 else []
         head = "\n".join(data + more)
         return f"{head}\n[torch.storage.UntypedStorage(device={self.device}) of size {len(self)}]"
 
     def __iter__(self):
-        return iter(memoryview(self))
+        return iter(memoryview(self.cpu()))
 
     def __getitem__(self, index):
         _check_data(self)
@@ -57,7 +57,7 @@ class UntypedStorage(_C.StorageBase):
             if step != 1:
                 raise RuntimeError(f"UntypedStorage: slices take a step of 1, got {step}")
             return type(self)._from_buffer(self, start, max(0, stop - start))
-        return memoryview(self)[index]
+        return memoryview(self.cpu())[index]
 
     def __setitem__(self, index, value):
         _check_data(self)
@@ -83,7 +83,7 @@ class UntypedStorage(_C.StorageBase):
         return _C._shared_move(self)
 
     def tolist(self):
-        return list(memoryview(self))
+        return list(memoryview(self.cpu()))
 
     def fill_(self, value):
         self[:] = int(value)
@@ -97,12 +97,17 @@ class UntypedStorage(_C.StorageBase):
         return UntypedStorage(self.nbytes()).copy_(self)
 
     def cpu(self):
-        return self
+        return self if self.device.type in ("cpu", "meta") else self.to(device="cpu")
 
     def to(self, *, device, non_blocking=False):
         if rushlight.device(device) == self.device:
             return self
-        return rushlight.empty(0, dtype=rushlight.uint8).set_(self).to(device).untyped_storage()
+        return (
+            rushlight.empty(0, dtype=rushlight.uint8, device=self.device)
+            .set_(self)
+            .to(device)
+            .untyped_storage()
+        )
 
     def byteswap(self, dtype):
         """Reverse the byte order of every element of the given type, in place."""

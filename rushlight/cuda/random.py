@@ -53,8 +53,7 @@ def manual_seed(seed):
 
 def manual_seed_all(seed):
     """Starts all devices' streams from a seed."""
-    for i in range(device_count()):
-        _generator(i).manual_seed(int(seed))
+    _C._cuda_seedAll(int(seed))
 
 
 def seed():
@@ -67,8 +66,7 @@ def seed_all():
     """The same for all devices, with one seed."""
     if device_count():
         first = _generator(0).seed()
-        for i in range(1, device_count()):
-            _generator(i).manual_seed(first)
+        _C._cuda_seedAll(first)
 
 
 def initial_seed():

@@ -175,14 +175,35 @@ uint64_t Generator::end_graph() {
   return graph_offset_;
 }
 
+namespace {
+struct DeviceGenerators {
+  std::mutex mutex;
+  std::array<Generator*, 128> all{};  // never destroyed
+  std::optional<uint64_t> seed;
+};
+DeviceGenerators& device_generators() {
+  static auto* one = new DeviceGenerators;
+  return *one;
+}
+}  // namespace
+
 Generator& device_generator(int device) {
-  static constexpr int kMost = 128;
-  static std::array<Generator*, kMost> all{};  // never destroyed
-  static std::mutex mutex;
-  std::lock_guard guard(mutex);
-  Generator*& found = all[static_cast<size_t>(device)];
-  if (!found) found = new Generator(Device{DeviceType::CUDA, static_cast<int8_t>(device)});
+  DeviceGenerators& generators = device_generators();
+  std::lock_guard guard(generators.mutex);
+  Generator*& found = generators.all[static_cast<size_t>(device)];
+  if (!found) {
+    found = new Generator(Device{DeviceType::CUDA, static_cast<int8_t>(device)});
+    if (generators.seed) found->manual_seed(*generators.seed);
+  }
   return *found;
+}
+
+void seed_device_generators(uint64_t seed) {
+  DeviceGenerators& generators = device_generators();
+  std::lock_guard guard(generators.mutex);
+  generators.seed = seed;
+  for (Generator* g : generators.all)
+    if (g) g->manual_seed(seed);
 }
 
 Generator& process_generator() {

@@ -104,6 +104,8 @@ Generator& process_generator();
 void set_thread_generator(Ref<Generator> generator);
 Generator& default_generator();
 Generator& device_generator(int device);
+// Those of all devices start anew, also those that nobody has used yet.
+void seed_device_generators(uint64_t seed);
 // What an operator got as its generator= argument, or the default one.
 inline Generator& generator_or_default(Generator* g) { return g ? *g : default_generator(); }
 

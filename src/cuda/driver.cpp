@@ -8,6 +8,7 @@
 #include "core/device_backend.h"
 #include "cuda/check.h"
 #include "cuda/kernels.h"
+#include "cuda/operands.h"
 #include "dispatch/device_kernels.h"
 
 namespace rushlight::cuda {
@@ -284,6 +285,10 @@ bool CudaDriver::map_memory(void* address, size_t bytes) {
   return false;
 }
 
+bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) {
+  return run_product(view_of(out), view_of(a), view_of(b), alpha, beta, false);
+}
+
 // Registers when the library is loaded, if there is a driver and a device.
 const bool registered = [] {
   int count = 0;
@@ -291,6 +296,7 @@ const bool registered = [] {
   register_device_driver(DeviceType::CUDA, new CudaDriver(count));  // outlives every tensor
   static DeviceKernels all = kernels();
   all.formula = run_formula;
+  all.product = product;
   register_device_kernels(DeviceType::CUDA, &all);
   return true;
 }();

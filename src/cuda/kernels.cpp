@@ -1,5 +1,7 @@
 #include "cuda/kernels.h"
 
+#include "core/device_backend.h"
+#include "core/generator.h"
 #include "cpu/index.h"
 #include "cpu/reduce.h"
 #include "cuda/operands.h"
@@ -90,6 +92,22 @@ bool triangle(const Tensor& out, int64_t diagonal, bool upper) {
   return true;
 }
 
+// PyTorch launches blocks of 256 threads, at most as many as the device holds at once.
+bool random(DeviceKernels::Random kind, const Tensor& out, double a, double b, uint64_t range, Generator& g) {
+  if (!loads(out.dtype())) return false;
+  constexpr int64_t kBlock = 256;
+  const int device = out.device().index;
+  const DeviceProperties& p = device_backend(DeviceType::CUDA).properties(device);
+  const int64_t n = out.numel();
+  const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);
+  const int64_t threads = std::min(most, (n + kBlock - 1) / kBlock) * kBlock;
+  const auto drawn = static_cast<RandomKind>(kind);
+  const int64_t turns = (n - 1) / (threads * random_width(drawn, out.dtype(), range)) + 1;
+  const Generator::Place place = g.take(static_cast<uint64_t>(turns) * 4);
+  run_random(drawn, view_of(out), a, b, range, {threads, place.seed, place.offset, place.base});
+  return true;
+}
+
 }  // namespace
 
 DeviceKernels kernels() {
@@ -102,6 +120,7 @@ DeviceKernels kernels() {
   all.add_positions = add_positions;
   all.take = take;
   all.put = put;
+  all.random = random;
   all.range = range;
   all.triangle = triangle;
   return all;

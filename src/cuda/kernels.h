@@ -59,6 +59,23 @@ void run_take(const Piece& piece, int device);
 // Operands: base, offsets, values.
 void run_put(Writing op, const Piece& piece, int device);
 
+// Random fills of contiguous memory.
+enum class RandomKind : uint8_t { Uniform, Normal, Bernoulli, Exponential, Integers };
+struct RandomPlace {
+  int64_t threads;  // of the grid that PyTorch would launch, which decides who draws what
+  uint64_t seed, offset;
+  const uint64_t* base;
+};
+// Numbers that a thread gets from one turn of its generator: four of 32 bits or two of 64.
+RL_BOTH inline int random_width(RandomKind kind, DType dtype, uint64_t range) {
+  const bool wide = kind == RandomKind::Integers ? range == 0 || range >> 28 : dtype == DType::Float64;
+  return wide ? 2 : 4;
+}
+void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at);
+
+// out = alpha * a @ b + beta * out: matrices or batches of them, of which one stride is an element.
+bool run_product(const View& out, const View& a, const View& b, double alpha, double beta, bool tf32);
+
 // out[i] = start + i * step, contiguous.
 void run_range(const View& out, const double* real, const int64_t* whole);
 // Zeroes what lies outside the triangle of contiguous matrices.

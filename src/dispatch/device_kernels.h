@@ -9,6 +9,7 @@ namespace rushlight {
 
 struct Op;
 struct Results;
+class Generator;
 class Value;
 namespace cpu {
 enum class ReduceOp : uint8_t;
@@ -39,6 +40,13 @@ struct DeviceKernels {
   // Elements of `base`, whose sizes are those of out, each `offsets` further on.
   void (*take)(const Tensor& out, const Tensor& base, const Tensor& offsets) = nullptr;
   bool (*put)(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) = nullptr;
+  // Contiguous `out`, from the device's generator. a and b: bounds, mean and deviation, probability, rate.
+  // Integers: a + draw % range, or any 64 bits for a range of 0.
+  enum class Random : uint8_t { Uniform, Normal, Bernoulli, Exponential, Integers };
+  bool (*random)(Random kind, const Tensor& out, double a, double b, uint64_t range,
+                 Generator& generator) = nullptr;
+  // out = alpha * a @ b + beta * out for matrices or batches of them; operands as cpu::gemm_readable says.
+  bool (*product)(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) = nullptr;
   // Contiguous `out`: start + i * step; and what lies outside a triangle of its matrices zero.
   bool (*range)(const Tensor& out, const Scalar& start, const Scalar& step) = nullptr;
   bool (*triangle)(const Tensor& out, int64_t diagonal, bool upper) = nullptr;

@@ -45,6 +45,10 @@ Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wrap
 void take(const Tensor& out, const Tensor& self, const Positions& at);
 void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tensor& values);
 
+// out = alpha * a @ b + beta * out on a device: matrices, or batches of them, as cpu::gemm_readable wants
+// them.
+void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta);
+
 // Contiguous `out`: start + i * step; matrices of which a triangle stays.
 void range(const Tensor& out, const Scalar& start, const Scalar& step);
 void triangle(const Tensor& out, int64_t diagonal, bool upper);

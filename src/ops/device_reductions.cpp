@@ -3,6 +3,7 @@
 
 #include "core/device_backend.h"
 #include "cpu/factory.h"
+#include "cpu/gemm.h"
 #include "cpu/reduce.h"
 #include "cpu/scan.h"
 #include "dispatch/device_kernels.h"
@@ -58,6 +59,23 @@ void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
   if (kernels->cumulate && kernels->cumulate(product, in, dim, out)) return;
   const Tensor result = beside(out);
   on_host(on_cpu(in), result);
+  copy(out, result);
+}
+
+void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta) {
+  if (out.device().is_meta() || out.numel() == 0) return;
+  const bool whole = is_integral_or_bool(out.dtype()), real = !alpha.is_complex() && !beta.is_complex();
+  const DeviceKernels& kernels = device_kernels(out.device().type);
+  if (kernels.product && real && !whole && a.numel() > 0 &&
+      kernels.product(out, a, b, alpha.to_double(), beta.to_double()))
+    return;
+  auto matrix = [](const Tensor& t) {
+    return cpu::MatrixView{t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]};
+  };
+  const Tensor result = on_cpu(out), x = on_cpu(a), y = on_cpu(b);
+  const int64_t m = out.size(-2), n = out.size(-1), k = a.size(-1), batch = out.dim() == 3 ? out.size(0) : 1;
+  cpu::gemm_batch(out.dtype(), batch, m, n, k, alpha, matrix(x), m * k, matrix(y), k * n, beta,
+                  result.data_ptr(), n, m * n);
   copy(out, result);
 }
 

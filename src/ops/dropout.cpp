@@ -22,6 +22,10 @@ Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, doubl
   const bool same = self.sizes() == size;
   const Tensor noise =
       same ? empty_like_tensor(self, self.dtype()) : empty_tensor(size, self.dtype(), self.device());
+  if (draw_on_device(DeviceKernels::Random::Bernoulli, noise, keep, 0, 0, nullptr)) {
+    if (scaled) mul.inplace(noise, wrapped_number(Scalar(1 / keep)));
+    return noise;
+  }
   write_random(noise, [&](cpu::RandomOut out) {
     cpu::fill_bernoulli(out, keep, default_generator());
     if (!scaled) return;

@@ -23,7 +23,7 @@ using namespace ops;
 namespace {
 Tensor contiguous_copy(const Tensor& t) {
   const Tensor copy = empty_tensor(t.sizes(), t.dtype(), t.device());
-  if (!t.is_contiguous())
+  if (!t.is_contiguous() || t.device().is_cuda())
     copy_result(copy, t, false);
   else if (t.numel() > 0 && t.is_cpu())
     std::memcpy(copy.data_ptr(), t.data_ptr(), t.nbytes());

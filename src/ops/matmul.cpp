@@ -5,6 +5,7 @@
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
 #include "ops/reduction.h"
@@ -32,6 +33,13 @@ cpu::MatrixView matrix(const Tensor& t) {
   return {t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]};
 }
 
+// Meta tensors have no products, only shapes.
+Tensor product_on_device(const Tensor& result, const Tensor& a, const Tensor& b, const Scalar& alpha,
+                         const Scalar& beta) {
+  if (result.device().is_cuda()) loops::product(result, readable(a), readable(b), alpha, beta);
+  return result;
+}
+
 void check_mm(const char* op, const Tensor& a, const Tensor& b) {
   RL_CHECK(a.dim() == 2, op == std::string_view("mm") ? "self must be a matrix" : "mat1 must be a matrix",
            ", got ", a.dim(), "-D tensor");
@@ -46,7 +54,7 @@ Tensor mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   check_mm("mm", self, mat2);
   const int64_t m = self->sizes[0], k = self->sizes[1], n = mat2->sizes[1];
   Tensor result = empty_tensor(IntList{m, n}, self.dtype(), self.device());
-  if (!result.is_cpu()) return result;
+  if (!result.is_cpu()) return product_on_device(result, self, mat2, 1, 0);
   const Tensor a = readable(self), b = readable(mat2);
   cpu::gemm(self.dtype(), m, n, k, 1, matrix(a), matrix(b), 0, result.data_ptr(), n);
   return result;
@@ -66,7 +74,7 @@ Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const T
            legacy_name(self.dtype()), " and ", legacy_name(mat2.dtype()));
   const int64_t m = mat1->sizes[0], k = mat1->sizes[1], n = mat2->sizes[1];
   Tensor result = started_with(self, IntList{m, n}, beta, mat1.dtype());
-  if (!result.is_cpu()) return result;
+  if (!result.is_cpu()) return product_on_device(result, mat1, mat2, alpha, beta);
   const Tensor a = readable(mat1), b = readable(mat2);
   cpu::gemm(mat1.dtype(), m, n, k, alpha, matrix(a), matrix(b), beta, result.data_ptr(), n);
   return result;
@@ -83,7 +91,7 @@ void check_bmm(const char* op, const Tensor& a, const Tensor& b) {
 
 void batched_product(const Tensor& lhs, const Tensor& rhs, const Scalar& alpha, const Scalar& beta,
                      const Tensor& result) {
-  if (!result.is_cpu()) return;
+  if (!result.is_cpu()) return (void)product_on_device(result, lhs, rhs, alpha, beta);
   const Tensor a = readable(lhs), b = readable(rhs);
   const int64_t m = a->sizes[1], k = a->sizes[2], n = b->sizes[2];
   cpu::gemm_batch(a.dtype(), a->sizes[0], m, n, k, alpha, matrix(a), a->strides[0], matrix(b), b->strides[0],
@@ -115,7 +123,11 @@ Tensor mv_kernel(const Call&, const Tensor& self, const Tensor& vec) {
            self->sizes[0], "x", self->sizes[1], "), vec (", vec->sizes[0], ")");
   check_same_dtype("mv", self, vec);
   Tensor result = empty_tensor(IntList{self->sizes[0]}, self.dtype(), self.device());
-  if (!result.is_cpu()) return result;
+  if (!result.is_cpu()) {
+    const Tensor column = make_view(result, {result.numel(), 1}, {1, 1}, 0, false);
+    product_on_device(column, self, unsqueeze(contiguous(vec), 1), 1, 0);
+    return result;
+  }
   const Tensor a = readable(self), x = contiguous(vec);
   cpu::gemm(self.dtype(), a->sizes[0], 1, a->sizes[1], 1, matrix(a), {x.data_ptr(), 1, 1}, 0,
             result.data_ptr(), 1);
@@ -131,6 +143,10 @@ Tensor inner_product(const char* op, const Tensor& a, const Tensor& b, bool conj
            b.numel(), "] to have the same number of elements, but got ", a.numel(), " and ", b.numel(),
            " elements respectively");
   Tensor result = empty_tensor(IntList{}, a.dtype(), a.device());
+  if (result.device().is_cuda()) {
+    const Tensor whole = make_view(result, {1, 1}, {1, 1}, 0, false), left = conjugate ? conj_of(a) : a;
+    product_on_device(whole, unsqueeze(contiguous(left), 0), unsqueeze(contiguous(b), 1), 1, 0);
+  }
   if (result.is_cpu())
     cpu::dot(a.dtype(), a.numel(), a.data_ptr(), a->strides[0], b.data_ptr(), b->strides[0], conjugate,
              result.data_ptr());

@@ -39,9 +39,29 @@ Tensor as_reals(const Tensor& t) {
   return Tensor(std::move(impl));
 }
 
+bool draw_on_device(DeviceKernels::Random kind, const Tensor& self, double a, double b, uint64_t range,
+                    Generator* generator) {
+  if (!self.device().is_cuda()) return false;
+  RL_CHECK(!has_internal_overlap(self),
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. Please clone() the tensor before performing the operation.");
+  Generator& g = generator ? *generator : device_generator(self.device().index);
+  RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
+  if (self.numel() == 0) return true;
+  const DeviceKernels& kernels = device_kernels(self.device().type);
+  const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
+  const Tensor target =
+      ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());
+  RL_CHECK_AS(NotImplemented, kernels.random && kernels.random(kind, target, a, b, range, g),
+              "random numbers of dtype ", dtype_name(self.dtype()), " on a device");
+  if (!ordered.is_contiguous()) copy_result(ordered, target, false);
+  return true;
+}
+
 namespace {
 
 using namespace ops;
+using Random = DeviceKernels::Random;
 
 // As C++ compilers spell the types: PyTorch's bounds messages print these.
 std::string_view cpp_name(DType t) {
@@ -114,6 +134,7 @@ Tensor uniform_kernel(const Call&, const Tensor& self, double from, double to, O
   RL_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
   RL_CHECK(to - from <= limit, "uniform_ expects to-from <= std::numeric_limits<", legacy_name(dtype),
            ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
+  if (draw_on_device(Random::Uniform, reals, from, to, 0, generator)) return self;
   write_random(
       reals, [&](cpu::RandomOut out) { cpu::fill_uniform(out, from, to, generator_or_default(generator)); });
   return self;
@@ -123,6 +144,7 @@ void fill_normal(const Tensor& self, double mean, double std, OptGenerator gener
   RL_CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
   const Tensor reals = as_reals(self);
   if (is_complex(self.dtype())) std /= std::sqrt(2.0);
+  if (draw_on_device(Random::Normal, reals, mean, std, 0, generator)) return;
   const bool blocks = reals.is_contiguous();
   write_random(reals, [&](cpu::RandomOut out) {
     cpu::fill_normal(out, mean, std, blocks, generator_or_default(generator));
@@ -160,6 +182,7 @@ Tensor exponential_kernel(const Call&, const Tensor& self, double lambd, OptGene
            "Exponential distribution is a continuous probability distribution. dtype must be "
            "a floating point but you specified ",
            legacy_name(self.dtype()));
+  if (draw_on_device(Random::Exponential, self, lambd, 0, 0, generator)) return self;
   write_random(
       self, [&](cpu::RandomOut out) { cpu::fill_exponential(out, lambd, generator_or_default(generator)); });
   return self;
@@ -174,12 +197,16 @@ Tensor geometric_kernel(const Call&, const Tensor& self, double p, OptGenerator 
 
 Tensor bernoulli_kernel(const Call&, const Tensor& self, double p, OptGenerator generator) {
   RL_CHECK(0 <= p && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+  if (draw_on_device(Random::Bernoulli, self, p, 0, 0, generator)) return self;
   write_random(self,
                [&](cpu::RandomOut out) { cpu::fill_bernoulli(out, p, generator_or_default(generator)); });
   return self;
 }
 
+uint64_t count_of_integers(DType t);
+
 Tensor random_kernel(const Call&, const Tensor& self, OptGenerator generator) {
+  if (draw_on_device(Random::Integers, self, 0, 0, count_of_integers(self.dtype()), generator)) return self;
   write_random(self, [&](cpu::RandomOut out) { cpu::fill_integers(out, generator_or_default(generator)); });
   return self;
 }
@@ -237,6 +264,12 @@ IntegerBounds integer_bounds(DType t) {
   }
 }
 
+// From 0 to the last one that a type represents, and all before.
+uint64_t count_of_integers(DType t) {
+  if (is_floating(t)) return (uint64_t{1} << significant_bits(t)) + 1;
+  return static_cast<uint64_t>(integer_bounds(t).most) + 1;
+}
+
 void check_range(DType t, int64_t from, int64_t last) {
   auto check = [&](int64_t value, std::string_view name) {
     if (!is_floating(t)) {
@@ -275,6 +308,7 @@ Tensor random_from_kernel(const Call&, const Tensor& self, int64_t from, OptInt 
     check_range(dtype, from, end - 1);
     range = static_cast<uint64_t>(end) - static_cast<uint64_t>(from);
   } else if (from == std::numeric_limits<int64_t>::lowest()) {
+    if (draw_on_device(Random::Integers, self, 0, 0, 0, generator)) return self;
     write_random(self, [&](cpu::RandomOut out) { cpu::fill_integers64(out, g); });
     return self;
   } else {
@@ -291,6 +325,7 @@ Tensor random_from_kernel(const Call&, const Tensor& self, int64_t from, OptInt 
     check_range(dtype, from, last);
     range = static_cast<uint64_t>(last) - static_cast<uint64_t>(from) + 1;
   }
+  if (draw_on_device(Random::Integers, self, static_cast<double>(from), 0, range, generator)) return self;
   write_random(self, [&](cpu::RandomOut out) { cpu::fill_integers(out, from, range, g); });
   return self;
 }

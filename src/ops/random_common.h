@@ -2,6 +2,7 @@
 #pragma once
 #include "core/generator.h"
 #include "cpu/random.h"
+#include "dispatch/device_kernels.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
@@ -10,6 +11,10 @@ namespace rushlight {
 Tensor in_memory_order(const Tensor& t, Dims* order = nullptr);
 // A complex tensor as twice as many reals; others unchanged.
 Tensor as_reals(const Tensor& t);
+
+// Fills `self` from its device's generator; false on the CPU, and where nothing is to be filled with.
+bool draw_on_device(DeviceKernels::Random kind, const Tensor& self, double a, double b, uint64_t range,
+                    Generator* generator);
 
 template <class Fill>
 void write_random(const Tensor& self, Fill fill) {

@@ -180,6 +180,13 @@ static PyObject* use_generator(PyObject*, PyObject* o) {
   });
 }
 
+static PyObject* seed_devices(PyObject*, PyObject* seed) {
+  return guard([&]() -> PyObject* {
+    seed_device_generators(to_seed(seed));
+    Py_RETURN_NONE;
+  });
+}
+
 static PyObject* of_device(PyObject*, PyObject* o) {
   return guard([&] {
     const Device device = numbered(Device{DeviceType::CUDA, static_cast<int8_t>(to_int(o))});
@@ -204,10 +211,14 @@ static PyObject* end_graph(PyObject*, PyObject* o) {
 }
 
 static PyMethodDef functions[] = {
-    {"_thread_generator", thread_generator, METH_NOARGS, "The generator of this thread alone, if it has one."},
-    {"_use_generator", use_generator, METH_O, "Gives this thread a default generator of its own; None: none."},
+    {"_thread_generator", thread_generator, METH_NOARGS,
+     "The generator of this thread alone, if it has one."},
+    {"_use_generator", use_generator, METH_O,
+     "Gives this thread a default generator of its own; None: none."},
     {"_cuda_defaultGenerator", of_device, METH_O, "The generator that a device's operators draw from."},
-    {"_cuda_beginGraphDraws", begin_graph, METH_VARARGS, "Numbers count from a place in the device's memory."},
+    {"_cuda_seedAll", seed_devices, METH_O, "Starts the streams of all devices, there or not, from a seed."},
+    {"_cuda_beginGraphDraws", begin_graph, METH_VARARGS,
+     "Numbers count from a place in the device's memory."},
     {"_cuda_endGraphDraws", end_graph, METH_O, "How many each thread drew since then."},
     {}};
 

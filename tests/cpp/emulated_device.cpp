@@ -6,6 +6,7 @@
 #include "core/device_backend.h"
 #include "core/tensor.h"
 #include "cpu/copy.h"
+#include "cpu/gemm.h"
 #include "cpu/pointwise.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
@@ -51,9 +52,23 @@ bool formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor
   return true;
 }
 
+bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) {
+  auto matrix = [](const Tensor& t) {
+    return cpu::MatrixView{t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]};
+  };
+  const int64_t batch = out.dim() == 3 ? out.size(0) : 1, m = out.size(-2), n = out.size(-1), k = a.size(-1);
+  auto step = [](const Tensor& t) { return t.dim() == 3 ? t->strides[0] : 0; };
+  emulated::enqueue(
+      out.device().index, "product",
+      [=, x = matrix(a), y = matrix(b), to = out.data_ptr(), dtype = out.dtype(), xs = step(a),
+       ys = step(b)] { cpu::gemm_batch(dtype, batch, m, n, k, alpha, x, xs, y, ys, beta, to, n, m * n); });
+  return true;
+}
+
 const bool registered = [] {
   static DeviceKernels kernels = cuda::kernels();
   kernels.formula = formula;
+  kernels.product = product;
   register_device_driver(DeviceType::CUDA, &emulated::driver());
   register_device_kernels(DeviceType::CUDA, &kernels);
   return true;

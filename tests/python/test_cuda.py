@@ -43,3 +43,8 @@ def test_options_of_the_allocator():
         ("max_split_size_mb:3", "too small"),
     ):
         assert text in on_device("-c", wrong, PYTORCH_CUDA_ALLOC_CONF=given)
+
+
+@needs_device
+def test_work():
+    run("device_work.py")

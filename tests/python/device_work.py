@@ -1,0 +1,235 @@
+"""Operators, random numbers and graphs on a device; test_cuda.py runs them on the emulated one."""
+
+import os
+import sys
+
+import pytest
+
+import rushlight as torch
+
+emulated = "emulated" in os.environ.get("RUSHLIGHT_CUDA_LIBRARY", "")
+
+
+def both(f, *tensors):
+    """What f gives on the device and on the CPU, both on the CPU."""
+    there = f(*(t.cuda() for t in tensors))
+    here = f(*tensors)
+    if isinstance(here, torch.Tensor):
+        there, here = (there,), (here,)
+    assert all(t.is_cuda for t in there)
+    return zip([t.cpu() for t in there], here)
+
+
+def same(f, *tensors, **tolerance):
+    for there, here in both(f, *tensors):
+        torch.testing.assert_close(there, here, **tolerance)
+
+
+SHAPES = [(7,), (5, 300), (300, 5), (3, 4, 5), (40000,), (2, 20000), (5000, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reductions(shape):
+    x = torch.randn(shape)
+    same(lambda t: t.sum(), x, atol=1e-3, rtol=1e-5)
+    same(lambda t: t.double().mean(), x)
+    for dim in range(len(shape)):
+        same(lambda t, d=dim: t.sum(d), x, atol=1e-4, rtol=1e-5)
+        same(lambda t, d=dim: t.transpose(0, -1).amax(d), x)
+        same(lambda t, d=dim: t.max(d), x)
+        same(lambda t, d=dim: t.argmin(d, keepdim=True), x)
+        same(lambda t, d=dim: t.var(d), x, equal_nan=True)
+        same(lambda t, d=dim: t.cumsum(d), x, atol=1e-3, rtol=1e-5)
+        same(lambda t, d=dim: (t > 0).all(d), x)
+    same(lambda t: t.norm(), x)
+    same(lambda t: (t * 10).to(torch.int32).sum(), x)
+    same(lambda t: t.half().sum(), x)
+
+
+def test_reductions_see_nan_and_ties():
+    x = torch.tensor([[1.0, float("nan"), 3.0], [2.0, 2.0, 1.0]])
+    same(lambda t: t.max(1), x, equal_nan=True)
+    same(lambda t: t.min(1), x, equal_nan=True)
+    same(lambda t: t.argmax(), x)
+    same(lambda t: t.nansum(0), x)
+    same(lambda t: t.prod(1), x, equal_nan=True)
+    same(lambda t: t.sum(), torch.empty(0))
+    same(lambda t: t.sum(0), torch.empty(0, 3))
+
+
+def test_positions():
+    x, rows = torch.randn(6, 5), torch.tensor([4, 0, -1, 2])
+    same(lambda t, i: t[i], x, rows)
+    same(lambda t, i: t[:, i], x, rows)
+    same(lambda t, i: t[i[:, None], i], x, rows)
+    same(lambda t, i: t.index_select(0, i.abs()), x, rows)
+    same(lambda t, i: t.gather(1, i.abs().expand(6, 4)), x, rows)
+    same(lambda t, i: torch.zeros_like(t).scatter_add(1, i.abs().expand(6, 4), t), x, rows)
+    same(lambda t, i: torch.zeros_like(t).scatter(0, i[:1].expand(5)[None], t), x, rows)
+    same(lambda t, i: t.index_add(0, i.abs(), t[:4]), x, rows)
+    same(lambda t, i: t.index_put((i,), t[:4] * 2, accumulate=True), x, rows)
+    same(lambda t, i: t.index_put((i,), torch.tensor(3.0)), x, rows)
+    same(lambda t, i: torch.nn.functional.embedding(i.abs(), t), x, rows)
+    same(lambda t: t[t > 0], x)
+    same(lambda t: torch.cat([t, t[:2].double().float()], 0), x)
+    same(lambda t: torch.stack([t, t + 1], 1), x)
+    same(lambda t, i: t.to(torch.complex64)[i], x, rows)
+    same(lambda t: t.tril(-1) + t.triu(1), x)
+    assert torch.arange(3, 9, 2, device="cuda").tolist() == [3, 5, 7]
+    for dtype in (torch.uint8, torch.int16, torch.float16, torch.bfloat16, torch.float64):
+        same(lambda t, i: t.new_zeros(8).index_add(0, i.abs(), t[0, :4]), (x * 3).to(dtype), rows)
+
+
+def test_embedding_gradients():
+    weight, indices = torch.randn(5, 3), torch.tensor([[0, 2, 2], [4, 1, 1]])
+    for options in ({}, {"padding_idx": 2}, {"scale_grad_by_freq": True}):
+
+        def gradient(w, options=options):
+            w = w.detach().requires_grad_()
+            where = indices.to(w.device)
+            torch.nn.functional.embedding(where, w, **options).square().sum().backward()
+            return w.grad
+
+        same(gradient, weight)
+
+
+def test_products():
+    a, b = torch.randn(4, 6), torch.randn(6, 5)
+    same(torch.mm, a, b)
+    same(lambda x, y: torch.mm(y.t(), x.t()), a, b)
+    same(lambda x, y: torch.addmm(torch.ones(5, device=x.device), x, y, beta=2, alpha=0.5), a, b)
+    same(lambda x, y: torch.mv(x, y[:, 0]), a, b)
+    same(lambda x, y: torch.dot(x[0], y[:, 1]), a, b)
+    same(torch.bmm, torch.randn(3, 4, 6), torch.randn(3, 6, 5))
+    same(torch.mm, a.long(), b.long())
+    same(torch.mm, a.to(torch.complex64), b.to(torch.complex64))
+    same(torch.mm, torch.zeros(3, 0), torch.zeros(0, 2))
+
+
+# What PyTorch draws on CUDA devices, for fewer elements than a device has threads.
+RAND = [0.3990, 0.5167, 0.0249, 0.9401, 0.9459, 0.7967]
+RANDN = [-0.9247, -0.4253, -2.6438, 0.1452, -0.1209, -0.5797]
+
+
+def test_random_numbers_are_those_of_pytorch():
+    torch.manual_seed(0)
+    assert torch.allclose(torch.rand(6, device="cuda").cpu(), torch.tensor(RAND), atol=6e-5)
+    torch.manual_seed(0)
+    assert torch.allclose(torch.randn(6, device="cuda").cpu(), torch.tensor(RANDN), atol=6e-5)
+
+
+def test_random_streams():
+    torch.cuda.manual_seed(3)
+    a = torch.rand(20000, device="cuda")
+    assert torch.cuda.default_generators[0].get_offset() == 4  # 8,192 threads draw in turns of four
+    state = torch.cuda.get_rng_state()
+    b = torch.randn(1000, device="cuda")
+    torch.cuda.set_rng_state(state)
+    assert b.equal(torch.randn(1000, device="cuda"))
+    a = a.cpu()
+    assert a.min() >= 0 and a.max() < 1 and abs(a.mean().item() - 0.5) < 0.01 and a.unique().numel() > 19900
+    own = torch.Generator("cuda").manual_seed(3)
+    assert torch.rand(20000, device="cuda", generator=own).cpu().equal(a)
+    with pytest.raises(RuntimeError, match="Expected a 'cuda' device type for generator"):
+        torch.rand(3, device="cuda", generator=torch.Generator())
+    n = torch.randn(20000, device="cuda", dtype=torch.float64).cpu()
+    assert abs(n.mean().item()) < 0.03 and abs(n.std().item() - 1) < 0.03
+    i = torch.randint(3, 9, (10000,), device="cuda").cpu()
+    assert sorted(i.unique().tolist()) == [3, 4, 5, 6, 7, 8] and i.bincount()[3:].min() > 1500
+    d = torch.nn.functional.dropout(torch.ones(20000, device="cuda"), 0.25).cpu()
+    assert (
+        sorted({round(v, 4) for v in d.unique().tolist()}) == [0, 1.3333] and abs(d.mean().item() - 1) < 0.03
+    )
+    e = torch.empty(20000, device="cuda").exponential_(2.0).cpu()
+    assert e.min() > 0 and abs(e.mean().item() - 0.5) < 0.02
+    assert torch.empty(100, 2, device="cuda").t().uniform_(5, 6).cpu().min() >= 5
+
+
+def test_graphs():
+    x, y = torch.ones(4, device="cuda"), torch.zeros(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        assert torch.cuda.is_current_stream_capturing()
+        z = (x * 2).exp().sum()
+        y += z
+    assert y.sum().item() == 0  # recorded, not run
+    for i in range(3):
+        x.fill_(i)
+        graph.replay()
+    expected = sum(4 * torch.tensor(2.0 * i).exp().item() for i in range(3))
+    assert abs(y[0].item() - expected) < 1e-3 * expected
+    # Its memory is not given to others.
+    address = z.data_ptr()
+    del z
+    assert all(torch.empty((), device="cuda").data_ptr() != address for _ in range(50))
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        torch.cuda.CUDAGraph().replay()
+    with pytest.raises(RuntimeError, match="non-default stream"):
+        torch.cuda.CUDAGraph().capture_begin()
+    with pytest.raises(RuntimeError, match="already owns a captured graph"):
+        with torch.cuda.graph(graph):
+            pass
+    shared = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(shared, pool=graph.pool()):
+        w = x + 1
+    shared.replay()
+    assert w.tolist() == [3, 3, 3, 3]
+
+
+def test_graphs_draw_new_numbers():
+    torch.cuda.manual_seed(1)
+    expected = [torch.rand(100, device="cuda").tolist() for _ in range(3)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        r = torch.rand(100, device="cuda")
+    torch.cuda.manual_seed(1)
+    for numbers in expected:
+        graph.replay()
+        assert r.tolist() == numbers
+
+
+def test_forbidden_while_capturing():
+    x = torch.ones(4, device="cuda")
+    with pytest.raises(RuntimeError, match="not permitted when stream is capturing"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x.sum().item()
+    assert x.sum().item() == 4  # the device goes on
+
+
+def test_graphed_callables():
+    torch.manual_seed(0)
+    layer = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh()).cuda()
+    x = torch.randn(5, 4, device="cuda", requires_grad=True)
+
+    def step(f):
+        x.grad = None
+        layer.zero_grad()
+        f(x).square().sum().backward()
+        return [x.grad.cpu(), *(p.grad.cpu() for p in layer.parameters())]
+
+    expected = step(layer)
+    graphed = torch.cuda.make_graphed_callables(
+        layer, (torch.randn(5, 4, device="cuda", requires_grad=True),)
+    )
+    for a, b in zip(step(graphed), expected):
+        torch.testing.assert_close(a, b)
+
+
+def test_files_and_scaled_gradients(tmp_path):
+    x = torch.randn(3, device="cuda")
+    torch.save({"x": x}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt")["x"].device == x.device
+    assert torch.load(tmp_path / "x.pt", map_location="cpu")["x"].equal(x.cpu())
+    assert torch.load(tmp_path / "x.pt", map_location={"cuda:0": "cuda:1"})["x"].device.index == 1
+    scaler = torch.amp.GradScaler("cuda", init_scale=4.0)
+    w = torch.ones(3, device="cuda", requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    scaler.scale((w * x).sum()).backward()
+    assert w.grad.cpu().allclose(4 * x.cpu())
+    scaler.step(optimizer)
+    scaler.update()
+    assert w.detach().cpu().allclose(1 - x.cpu())
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__, *sys.argv[1:]]))
