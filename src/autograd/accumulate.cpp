@@ -56,6 +56,19 @@ void AccumulateGrad::run_tensor_hooks(Gradients& grads) {
     if (extra->hooks[i]) run(extra->hooks[i]);
 }
 
+bool held_alone(const Tensor& t) {
+  if (t->use_count() != 1 || t->wrapping || t->pyobj || t->autograd) return false;
+  if (!t->view_base) return t->storage->use_count() == 1;
+  const TensorImpl& base = *t->view_base;
+  return base.use_count() == 1 && !base.wrapping && !base.pyobj && !base.autograd &&
+         t->storage->use_count() == 2 && t->storage->nbytes() == static_cast<size_t>(t.nbytes());
+}
+
+void leave_base(Tensor& t) {
+  t->view_base.reset();
+  t->flags &= ~(kNoGradView | kMultiView);
+}
+
 namespace {
 
 bool owns_parts(const Tensor& sparse) {
@@ -65,13 +78,10 @@ bool owns_parts(const Tensor& sparse) {
   return true;
 }
 
-// Nobody else sees the tensor or its memory, and it lies as the leaf does: it may become the leaf's gradient
-// itself.
+// It is nobody else's and lies as the leaf does: it may become the leaf's gradient itself.
 bool can_steal(const Tensor& grad, const Tensor& leaf) {
   if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd && owns_parts(grad);
-  if (grad->use_count() != 1 || grad->wrapping || grad->storage->use_count() != 1 || grad->view_base)
-    return false;
-  if (grad->pyobj || grad->autograd) return false;
+  if (!held_alone(grad)) return false;
   if (!gradient_layout_enforced) return is_non_overlapping_and_dense(grad);
   return is_non_overlapping_and_dense(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
 }
@@ -91,7 +101,12 @@ Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
 void AccumulateGrad::accumulate(Tensor grad) {
   Tensor& target = variable_->autograd->grad;
   if (!target.defined()) {
-    target = !GradMode::enabled() && can_steal(grad, variable_) ? std::move(grad) : copy_for(grad, variable_);
+    if (!GradMode::enabled() && can_steal(grad, variable_)) {
+      leave_base(grad);
+      target = std::move(grad);
+    } else {
+      target = copy_for(grad, variable_);
+    }
   } else if (!GradMode::enabled() && (is_sparse(grad) || !is_sparse(target))) {
     gradient_ops.add_into(target, grad);
   } else {

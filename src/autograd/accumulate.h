@@ -7,6 +7,12 @@ namespace rushlight {
 // Whether a gradient that lies otherwise than its leaf is copied into the leaf's layout. Of this thread.
 extern thread_local bool gradient_layout_enforced;
 
+// Whether nobody else sees the dense tensor or its memory, so that it may be written over or given away. That
+// holds for a view of all of a tensor which only the view keeps alive, too.
+bool held_alone(const Tensor& t);
+// Makes such a view a tensor of its own.
+void leave_base(Tensor& t);
+
 // Note [Accumulators]
 // A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it
 // (AutogradMeta::accumulator). Both sides take the lock of the leaf's meta: whoever finds the accumulator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/accumulate.h"
 #include "autograd/engine_state.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/saved.h"
@@ -28,8 +29,7 @@ std::atomic<int64_t> pass_counter{0};
 
 // A gradient that only the engine holds may be added into.
 bool may_overwrite(const Tensor& t) {
-  return !(t->flags & kSparse) && t->use_count() == 1 && !t->wrapping && t->storage->use_count() == 1 &&
-         !t->view_base && !t->autograd && !t->pyobj && is_non_overlapping_and_dense(t);
+  return !(t->flags & kSparse) && held_alone(t) && is_non_overlapping_and_dense(t);
 }
 
 void add_gradient(Tensor& sum, Tensor grad) {
@@ -38,9 +38,11 @@ void add_gradient(Tensor& sum, Tensor grad) {
     sum = std::move(grad);
   } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() &&
              may_overwrite(sum)) {
+    leave_base(sum);
     gradient_ops.add_into(sum, grad);
   } else if (!GradMode::enabled() && sum.dtype() == grad.dtype() && sum.sizes() == grad.sizes() &&
              may_overwrite(grad)) {
+    leave_base(grad);
     gradient_ops.add_into(grad, sum);
     sum = std::move(grad);
   } else {

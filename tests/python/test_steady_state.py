@@ -84,6 +84,48 @@ def test_a_gradient_is_taken_over_rather_than_copied():
     assert leaf.grad[0].item() == 5 and len(seen) == 3
 
 
+WEIGHT_GRADIENT = """
+import json
+import rushlight as torch
+
+weight, x = torch.zeros(1024, 1024).requires_grad_(True), torch.zeros(8, 1024)
+torch.nn.functional.linear(x, weight).sum().backward()
+print(json.dumps(torch._C._cpu_memory_stats()["allocated_bytes.peak"] / weight.nbytes))
+"""
+
+
+def test_the_transposed_gradient_of_a_weight_is_not_copied():
+    assert run(WEIGHT_GRADIENT) < 2.5  # the weight, its gradient, and little else
+
+
+def test_what_somebody_else_sees_is_never_taken_over():
+    import rushlight as torch
+
+    given = torch.ones(4, 3)
+    leaf = torch.zeros(3, 4, requires_grad=True)
+    leaf.t().backward(given)
+    given.zero_()
+    assert leaf.grad.eq(1).all()
+
+    kept = []
+    leaf = torch.zeros(3, 4, requires_grad=True)
+    turned = leaf.t()
+    turned.register_hook(kept.append)
+    (turned * 2).sum().backward()
+    leaf.grad.zero_()
+    assert kept[0].eq(2).all()
+
+    first, second = torch.zeros(3, 3, requires_grad=True), torch.zeros(3, 3, requires_grad=True)
+    (first.t() + second.t()).backward(torch.ones(3, 3))
+    first.grad.add_(1)
+    assert second.grad.eq(1).all() and first.grad.eq(2).all()
+
+    whole = torch.zeros(2, 6, requires_grad=True)
+    part = torch.zeros(2, 3, requires_grad=True)
+    torch.cat([whole, part], 1).mul(2).sum().backward()
+    assert part.grad.untyped_storage().nbytes() == part.nbytes
+
+
 def test_saved_tensors_are_freed_while_backward_runs():
     import gc
     import weakref
