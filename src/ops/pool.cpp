@@ -178,7 +178,7 @@ bool orders_channels_last(const Tensor& t, int64_t n) {
   if (!follows(1)) return false;
   for (int64_t d = n + 1; d >= 2; --d)
     if (!follows(d)) return false;
-  return t->sizes[0] == 1 || follows(0);
+  return follows(0);
 }
 
 MemoryFormat format_of(int64_t dim, bool channels_last) {
