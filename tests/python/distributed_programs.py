@@ -517,3 +517,29 @@ def shrinks(rank, size, file):
     if again is not None:
         dist.barrier()
         assert dist.get_world_size() == 2
+
+
+def local_steps(rank, size, file):
+    """Models part and meet again every third step, after one step in common."""
+    from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+    from rushlight.distributed.optim import PostLocalSGDOptimizer
+
+    _join(rank, size, file)
+    p = torch.zeros(2, requires_grad=True)
+    averager = PeriodicModelAverager(period=3, warmup_steps=1)
+    optimizer = PostLocalSGDOptimizer(torch.optim.SGD([p], lr=1.0), averager)
+    seen = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        (p * -(rank + 1.0)).sum().backward()
+        optimizer.step()
+        seen.append(p[0].item())
+    # Averages after steps 2 and 5.
+    common, own = 1.5, rank + 1.0
+    first = 2 * common
+    assert seen == [own, first, first + own, first + 2 * own, first + 3 * common, first + 3 * common + own]
+    state = optimizer.state_dict()
+    assert state["step"] == 6
+    averager.step = 0
+    optimizer.load_state_dict(state)
+    assert averager.step == 6
