@@ -390,3 +390,27 @@ def _unsynchronised(rank, size):
         loss_of(plain, batches()[step]).backward()
     expected = nn.utils.clip_grad_norm_(plain.parameters(), 1e9)
     torch.testing.assert_close(model.clip_grad_norm_(1e9), expected)
+
+
+def spread_over_neighbours(rank, size, file):
+    """After the forward pass parameters stay among two neighbours, of whom the backward pass gets them."""
+    from rushlight.distributed import flight_recorder
+
+    join(rank, size, file)
+    reference, model = _reference(), _sharded(reshard_after_forward=2)
+    near = model.blocks[0]._fsdp_state.group.near
+    assert dist.get_process_group_ranks(near) == [rank // 2 * 2, rank // 2 * 2 + 1]
+    flight_recorder.reset()
+    with torch.no_grad():
+        model(batches()[0])  # keeps nothing
+    train(model, _shares(rank, size), _adam(model), clip=0.5)
+    assert_same(whole(model.state_dict()), reference.state_dict())
+    calls = [e for e in flight_recorder.contents()["entries"] if "all_gather_into" in e["profiling_name"]]
+    of_near = [e for e in calls if e["process_group"][0] == near.group_name]
+    assert len(of_near) >= len(batches()) * len(model.blocks), (len(of_near), len(calls))
+    for bad in (3, 0):
+        try:
+            fully_shard(nn.Linear(4, 4), reshard_after_forward=bad)
+            raise AssertionError("should be refused")
+        except ValueError as error:
+            assert "should divide" in str(error)

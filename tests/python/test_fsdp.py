@@ -30,7 +30,10 @@ def _spawn(program, size, tmp_path, *args):
     mp.spawn(program, args=(size, str(tmp_path / f"store_{size}"), *args), nprocs=size)
 
 
-@pytest.mark.parametrize("program, size", [("per_parameter", 2), ("two_dimensions", 4), ("wrapped", 2)])
+@pytest.mark.parametrize(
+    "program, size",
+    [("per_parameter", 2), ("two_dimensions", 4), ("wrapped", 2), ("spread_over_neighbours", 4)],
+)
 def test_programs(program, size, tmp_path):
     _spawn(getattr(programs, program), size, tmp_path)
 

@@ -135,7 +135,10 @@ class FlatParamGroup:
             work = distributed.all_gather_into_tensor(whole, part, self.group, async_op=async_op)
         self._gathering = (part, whole, work)
 
-    def wait_for_unshard(self):
+    def forget_kept(self):
+        """Nothing is kept between forward and backward pass."""
+
+    def wait_for_unshard(self, keeps=False):
         if self._gathering is None:
             return
         _, gathered, work = self._gathering

@@ -86,11 +86,14 @@ class FSDPState:
         if dtype is not None and self.policy.cast_forward_inputs:
             args, kwargs = _cast(args, dtype), _cast(kwargs, dtype)
         if self.group is not None:
+            keeps = torch.is_grad_enabled() and self.reshards_after_forward
+            self.group.forget_kept()
             self.group.start_unshard(self.group.async_unshard)
-            self.group.wait_for_unshard()
+            self.group.wait_for_unshard(keeps)
             self.group.show_views()
             for other in self.forward_prefetch:
                 if other.group is not None:
+                    other.group.forget_kept()
                     other.group.start_unshard(True)
             args, kwargs = self._watch_inputs(args, kwargs)
         return args, kwargs

@@ -159,7 +159,8 @@ def fully_shard(
         module: a module, or a list of modules that are gathered together.
         mesh: 1-d, or 2-d: copies along the first dimension, parts along the second; all processes otherwise.
         reshard_after_forward: whether the whole parameters are given back between forward and backward pass:
-            True, False, or None, which means no for the root alone. A number above 1 counts as True.
+            True, False, or None, which means no for the root alone. A number: they are spread over so many
+            neighbours only, from which the backward pass gathers them again.
         shard_placement_fn: parameter -> Shard(dim) or None, along which dimension it is cut.
         mp_policy: dtypes of the computation.
         offload_policy: where parameters rest.
@@ -174,13 +175,14 @@ def fully_shard(
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {m}")
         if "_fsdp_state" in m.__dict__:
             raise ValueError(f"fully_shard has already been applied to this {type(m).__name__}")
-    mesh = _mesh_of(mesh, dp_mesh_dims)
+    mesh, near = _mesh_of(mesh, dp_mesh_dims), 1
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
         if reshard_after_forward < 1 or mesh.size(mesh.ndim - 1) % reshard_after_forward:
             raise ValueError(
                 f"reshard_after_forward={reshard_after_forward} should divide the number of processes that "
                 f"shard, {mesh.size(mesh.ndim - 1)}"
             )
+        near = reshard_after_forward if reshard_after_forward < mesh.size(mesh.ndim - 1) else 1
         reshard_after_forward = reshard_after_forward > 1
     places = _places(modules, {id(p) for p in ignored_params or ()})
     cut = shard_placement_fn or (lambda _: None)
@@ -191,6 +193,8 @@ def fully_shard(
             raise ValueError(f"shard_placement_fn: expected Shard or None, but got {placement!r}")
         parameters.append(FSDPParam(p, at, mesh, placement, mp_policy))
     group = FSDPParamGroup(parameters, mesh, mp_policy) if parameters else None
+    if near > 1 and group is not None:
+        group.keep_near(_neighbours(group.group, near))
     state = FSDPState(modules, group, mp_policy, reshard_after_forward)
     for m in modules:
         m._fsdp_state = state
@@ -199,6 +203,19 @@ def fully_shard(
         m.register_load_state_dict_pre_hook(lambda self, *_: self.reshard())
     _hook(modules, state)
     return module
+
+
+_small_groups: dict = {}
+
+
+def _neighbours(group, count):
+    """The group of `count` consecutive ranks that this process is in."""
+    begin = group.rank() // count * count
+    ranks = tuple(group._ranks[begin : begin + count])
+    known = _small_groups.get(ranks)
+    if known is None or distributed.distributed_c10d._world.groups.get(known.group_name) is not known:
+        known = _small_groups[ranks] = distributed.new_group(list(ranks), use_local_synchronization=True)
+    return known
 
 
 def _mesh_of(mesh, dims):

@@ -24,6 +24,8 @@ class FSDPParamGroup:
         self.reduces = self.reduces_copies = self.reshards_after_backward = True
         self.divide_factor, self.all_reduce_hook = None, None
         self._gathering = None  # (buffers, works) under way
+        self.near = None  # a smaller group, whose members keep the whole among them after the forward pass
+        self._kept: dict = {}  # this rank's share of that, by the number of the dtype
         self._partial = None  # reduced over the parts but not over the copies
         self._reducing = None
         self.async_unshard = False
@@ -41,27 +43,41 @@ class FSDPParamGroup:
             return
         for parameter in self.parameters:
             parameter.adopt()
-        started = []
+        started, kept = [], self._kept
         with torch.no_grad():
-            for together in self._by_dtype():
-                part = torch.cat([p.padded_part() for p in together])
-                whole = part.new_empty(self.group.size() * part.numel())
-                work = distributed.all_gather_into_tensor(whole, part, self.group, async_op=async_op)
+            for number, together in enumerate(self._by_dtype()):
+                if number in kept:
+                    part, group = kept[number], self.near
+                else:
+                    part, group = torch.cat([p.padded_part() for p in together]), self.group
+                whole = part.new_empty(group.size() * part.numel())
+                work = distributed.all_gather_into_tensor(whole, part, group, async_op=async_op)
                 started.append((together, part, whole, work))
-        self._gathering = started
+        self._gathering, self._kept = started, {}
 
-    def wait_for_unshard(self):
+    def wait_for_unshard(self, keeps=False):
+        """With `keeps` a share stays here for the backward pass, if there are neighbours to gather from."""
         if self._gathering is None:
             return
-        for together, _, whole, work in self._gathering:
+        for number, (together, _, whole, work) in enumerate(self._gathering):
             if work is not None:
                 work.wait()
+            if keeps and self.near is not None:
+                self._kept[number] = whole.view(self.near.size(), -1)[self.near.rank()].clone()
             rows = whole.view(self.group.size(), -1)
             pieces = rows.split([p.part_numel for p in together], 1)
             with torch.no_grad():
                 for parameter, piece in zip(together, pieces):
                     parameter.fill([part for part in piece.unbind(0)])
         self._gathering, self.is_unsharded = None, True
+
+    def keep_near(self, group):
+        """Let the backward pass gather from a smaller group of neighbours what its members keep for it."""
+        self.near = group
+
+    def forget_kept(self):
+        """What the last forward pass left may be older than the parameters."""
+        self._kept = {}
 
     def unshard(self):
         self.start_unshard(False)
