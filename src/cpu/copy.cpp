@@ -4,6 +4,7 @@
 
 #include "core/hidden_layout.h"
 #include "core/parallel.h"
+#include "cpu/copy_run.h"
 #include "cpu/iterator.h"
 #include "cpu/loops.h"
 #include "cpu/transpose.h"
@@ -15,7 +16,7 @@ constexpr int64_t kByteGrain = kGrainSize * 8;
 
 void copy_bytes(char* to, const char* from, int64_t nbytes) {
   parallel_for(0, nbytes, kByteGrain,
-               [&](int64_t b, int64_t e) { std::memcpy(to + b, from + b, static_cast<size_t>(e - b)); });
+               [&](int64_t b, int64_t e) { copy_run(to + b, from + b, static_cast<size_t>(e - b)); });
 }
 
 // A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines.
@@ -53,6 +54,32 @@ void for_each_run(const Iteration& it, int64_t first, int64_t last, F&& f) {
   }
 }
 
+// The type as wide as a short row that lies without gaps, and aligned, on both sides; otherwise `type`.
+DType row_as_element(const Iteration& it, DType type, DType from) {
+  const auto item = static_cast<int64_t>(element_size(type));
+  if (type != from || it.sizes().size() < 2 || it.strides(0)[0] != item || it.strides(1)[0] != item)
+    return type;
+  const int64_t row = it.row() * item;
+  uint64_t places = 0;
+  for (int k = 0; k < 2; ++k) {
+    places |= reinterpret_cast<uintptr_t>(it.data(k));
+    for (size_t d = 1; d < it.sizes().size(); ++d) places |= static_cast<uint64_t>(it.strides(k)[d]);
+  }
+  if (places % static_cast<uint64_t>(std::min<int64_t>(row, 8)) != 0) return type;
+  switch (row) {
+    case 2:
+      return DType::UInt16;
+    case 4:
+      return DType::UInt32;
+    case 8:
+      return DType::UInt64;
+    case 16:
+      return DType::Complex128;
+    default:
+      return type;
+  }
+}
+
 }  // namespace
 
 void clear(void* data, size_t nbytes) {
@@ -81,7 +108,13 @@ void copy(const Tensor& out, const Tensor& source) {
   it.add(source);
   it.finish();
   if (it.numel() == 0) return;
-  const CastLoop cast = cast_loop(out.dtype(), source.dtype());
+  CastLoop cast = cast_loop(out.dtype(), source.dtype());
+  auto item = static_cast<int64_t>(source.itemsize());
+  if (const DType wide = row_as_element(it, out.dtype(), source.dtype()); wide != out.dtype()) {
+    it.fuse_row();
+    cast = cast_loop(wide, wide);
+    item = static_cast<int64_t>(element_size(wide));
+  }
   const size_t dims = it.sizes().size();
   if (dims <= 1) {
     const int64_t to = dims ? it.strides(0)[0] : 0, from = dims ? it.strides(1)[0] : 0;
@@ -90,10 +123,9 @@ void copy(const Tensor& out, const Tensor& source) {
     });
     return;
   }
-  const auto item = static_cast<int64_t>(source.itemsize());
   if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item &&
       it.strides(1)[0] != 0 && it.row() >= 2 && it.sizes()[1] >= 8)
-    return copy_transposed(it, source.itemsize());
+    return copy_transposed(it, static_cast<size_t>(item));
   it.lengthen_rows();
   const int64_t row = it.row();
   const int64_t to = it.strides(0)[0], from = it.strides(1)[0];
@@ -104,7 +136,7 @@ void copy(const Tensor& out, const Tensor& source) {
       const int64_t target_step = it.strides(0)[1], origin_step = it.strides(1)[1];
       for (int64_t r = 0; r < rows; ++r, target += target_step, origin += origin_step) {
         if (plain)
-          std::memcpy(target, origin, row_bytes);
+          copy_run(target, origin, row_bytes);
         else
           cast(target, to, origin, from, row);
       }

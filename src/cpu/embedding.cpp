@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "cpu/accumulate.h"
+#include "cpu/copy_run.h"
 
 namespace rushlight::cpu {
 
@@ -30,9 +31,9 @@ void take_rows(const void* table, int64_t rows, int64_t row_bytes, const int64_t
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    check_index(indices[i], rows);
-                   std::memcpy(static_cast<char*>(out) + i * row_bytes,
-                               static_cast<const char*>(table) + indices[i] * row_bytes,
-                               static_cast<size_t>(row_bytes));
+                   copy_run(static_cast<char*>(out) + i * row_bytes,
+                            static_cast<const char*>(table) + indices[i] * row_bytes,
+                            static_cast<size_t>(row_bytes));
                  }
                });
 }

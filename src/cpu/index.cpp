@@ -4,6 +4,7 @@
 
 #include "core/parallel.h"
 #include "cpu/accumulate.h"
+#include "cpu/copy_run.h"
 #include "cpu/odometer.h"
 
 namespace rushlight::cpu {
@@ -124,7 +125,7 @@ void index_read(const IndexBlocks& at, const void* in, void* out, size_t itemsiz
         for_each_run(at, begin, end, [&](int64_t from, int64_t to) { target[to] = source[from]; });
       else
         for_each_run(at, begin, end, [&](int64_t from, int64_t to) {
-          std::memcpy(target + to, source + from, at.run * sizeof(T));
+          copy_run(target + to, source + from, static_cast<size_t>(at.run) * sizeof(T));
         });
     });
   });

@@ -71,6 +71,12 @@ void Iteration::lengthen_rows() {
   for (int i = 0; i < count_; ++i) std::swap(strides_[i][0], strides_[i][longest]);
 }
 
+void Iteration::fuse_row() {
+  numel_ /= sizes_[0];
+  sizes_.erase(0);
+  for (int i = 0; i < count_; ++i) strides_[i].erase(0);
+}
+
 void Iteration::reorder() {
   const Dims order = walking_order(count_, sizes_, [&](int i, int64_t d) { return strides_[i][d]; });
   auto permute = [&](Dims& list) {

@@ -18,6 +18,9 @@ class Iteration {
   // Makes the longest dimension the innermost when that one is short: for loops that may go in any order.
   void lengthen_rows();
 
+  // Takes the innermost dimension for one wide element: for copies of rows without gaps.
+  void fuse_row();
+
   int64_t numel() const { return numel_; }
   int count() const { return count_; }
   // Dimension 0 is the innermost. Strides are in bytes and may be negative.

@@ -1,9 +1,8 @@
 #include "cpu/moves.h"
 
-#include <cstring>
-
 #include "core/error.h"
 #include "core/parallel.h"
+#include "cpu/copy_run.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -45,8 +44,8 @@ void roll(const void* source, int64_t lines, int64_t length, int64_t start, void
   const auto head = static_cast<size_t>(start), tail = static_cast<size_t>(length - start);
   parallel_for(0, lines, std::max<int64_t>(1, kGrainSize * 4 / length), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(to + i * length + head, from + i * length, tail);
-      if (head) std::memcpy(to + i * length, from + i * length + tail, head);
+      copy_run(to + i * length + head, from + i * length, tail);
+      if (head) copy_run(to + i * length, from + i * length + tail, head);
     }
   });
 }
