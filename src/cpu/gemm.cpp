@@ -7,6 +7,7 @@
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
 #include "cpu/gemm_onednn.h"
+#include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
 
 namespace rushlight::cpu {
@@ -169,6 +170,11 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
     if (k > 0 && fits) return gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc);
   }
 #endif
+  if constexpr (std::is_integral_v<T>) {
+    const bool vector = n == 1 && a.column_stride == 1;
+    if (k > 0 && (vector || (m >= 4 && n >= 8)))
+      return integer_gemm(dtype_of<T>, m, n, k, alpha.to<int64_t>(), a, b, beta.to<int64_t>(), c, ldc);
+  }
   if constexpr (is_reduced_v<T>)
     gemm_reduced<T>(m, n, k, alpha, a, b, beta, c, ldc);
   else
@@ -255,6 +261,12 @@ void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y,
       }
     }
 #endif
+    if constexpr (std::is_integral_v<T>) {
+      if (x_stride == 1 && y_stride == 1) {
+        *static_cast<T*>(result) = static_cast<T>(integer_dot(sizeof(T))(p, q, n));
+        return;
+      }
+    }
     C sum(0);
     for (int64_t i = 0; i < n; ++i) {
       C left = static_cast<C>(p[i * x_stride]);

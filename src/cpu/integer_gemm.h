@@ -1,0 +1,24 @@
+// Products of integer matrices, which no library multiplies.
+#pragma once
+#include "cpu/gemm.h"
+
+namespace rushlight::cpu {
+
+// C = alpha A B + beta C, wrapping around; ldc is the distance of C's rows, which beta == 0 does not read.
+void integer_gemm(DType dtype, int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b,
+                  int64_t beta, void* c, int64_t ldc);
+
+// Tiles of C for unsigned words of 2, 4 or 8 bytes, in which all narrower types compute too.
+struct IntegerTile {
+  static constexpr int64_t kRows = 6;
+  int64_t columns;
+  // c[kRows][columns] = a b for a[kRows][k] and b[k][columns], all adjacent.
+  void (*run)(const void* a, const void* b, int64_t k, void* c);
+};
+IntegerTile integer_tile(size_t word);
+
+// The sum of products of adjacent elements of `size` bytes, of which the lowest bits hold.
+using IntegerDot = uint64_t (*)(const void* a, const void* b, int64_t n);
+IntegerDot integer_dot(size_t size);
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,72 @@
+#include "cpu/integer_gemm.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int64_t kVector = 64;
+#elif defined(__AVX2__)
+constexpr int64_t kVector = 32;
+#else
+constexpr int64_t kVector = 16;
+#endif
+
+// Two registers of columns for each row: sums stay in registers, and each number of b serves kRows products.
+template <class U>
+constexpr int64_t kColumns = 2 * kVector / static_cast<int64_t>(sizeof(U));
+
+template <class U>
+void tile(const void* a_data, const void* b_data, int64_t k, void* c_data) {
+  typedef U Vector __attribute__((vector_size(kVector)));
+  constexpr int64_t kRows = IntegerTile::kRows;
+  const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
+  Vector sums[kRows][2] = {};
+  for (int64_t p = 0; p < k; ++p) {
+    Vector row[2];
+    __builtin_memcpy(row, b + p * kColumns<U>, sizeof(row));
+#pragma GCC unroll 6
+    for (int64_t r = 0; r < kRows; ++r) {
+      const U factor = a[r * k + p];
+      sums[r][0] += row[0] * factor;
+      sums[r][1] += row[1] * factor;
+    }
+  }
+  __builtin_memcpy(c_data, sums, sizeof(sums));
+}
+
+template <class U>
+uint64_t dot(const void* a_data, const void* b_data, int64_t n) {
+  const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
+  using Product = std::conditional_t<sizeof(U) < 4, uint32_t, U>;
+  Product sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<Product>(a[i]) * b[i];
+  return sum;
+}
+
+}  // namespace
+
+IntegerTile integer_tile_variant(size_t word) {
+  switch (word) {
+    case 2:
+      return {kColumns<uint16_t>, &tile<uint16_t>};
+    case 4:
+      return {kColumns<uint32_t>, &tile<uint32_t>};
+    default:
+      return {kColumns<uint64_t>, &tile<uint64_t>};
+  }
+}
+
+IntegerDot integer_dot_variant(size_t size) {
+  switch (size) {
+    case 1:
+      return &dot<uint8_t>;
+    case 2:
+      return &dot<uint16_t>;
+    case 4:
+      return &dot<uint32_t>;
+    default:
+      return &dot<uint64_t>;
+  }
+}
+
+}  // namespace rushlight::cpu::RL_ISA
