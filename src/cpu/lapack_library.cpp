@@ -1,4 +1,6 @@
+#include "cpu/blas.h"
 #include "cpu/lapack.h"
+#include "cpu/lapack_small.h"
 
 #ifdef RL_WITH_LAPACK
 
@@ -122,6 +124,7 @@ void with_work(Scratch<T>& s, F&& run) {
 
 template <class T>
 int Lapack<T>::getrf(int m, int n, T* a, int* pivots) {
+  if (std::max(m, n) <= small::kMost) return small::getrf(m, n, a, pivots);
   int info = 0;
   getrf_<T>(&m, &n, a, &m, pivots, &info);
   return info;
@@ -129,12 +132,15 @@ int Lapack<T>::getrf(int m, int n, T* a, int* pivots) {
 
 template <class T>
 void Lapack<T>::getrs(char trans, int n, int columns, const T* lu, const int* pivots, T* b) {
+  if (trans == 'N' && n <= small::kMost && columns <= small::kMost)
+    return small::getrs(n, columns, lu, pivots, b);
   int info = 0;
   getrs_<T>(&trans, &n, &columns, lu, &n, pivots, b, &n, &info, 1);
 }
 
 template <class T>
 int Lapack<T>::getri(int n, T* lu, const int* pivots, Scratch<T>& s) {
+  if (n <= small::kMost) return small::getri(n, lu, pivots);
   int info = 0;
   with_work(s, [&](T* work, In lwork) { getri_<T>(&n, lu, &n, pivots, work, lwork, &info); });
   return info;
@@ -146,11 +152,49 @@ void Lapack<T>::trsm(bool upper, char trans, bool unit, int n, int columns, cons
   trsm_<T>("L", upper ? "U" : "L", &trans, unit ? "U" : "N", &n, &columns, &one, a, &n, b, &n, 1, 1, 1, 1);
 }
 
+namespace {
+
+// What the factor's rows (or columns) [first, first + width) take off the rest of the triangle, in squares:
+// of those on the diagonal the other side changes too. To CBLAS, columns are the rows of the transposed
+// matrix.
+template <class T>
+void take_off(bool upper, int n, int first, int width, T* a) {
+  const auto at = [&](int64_t i, int64_t j) { return a + j * n + i; };
+  const int begin = first + width;
+  for (int j = begin; j < n; j += width) {
+    const int side = std::min(width, n - j);
+    if (upper)
+      blas_gemm(CblasNoTrans, CblasConjTrans, side, j + side - begin, width, T(-1), at(first, j), n,
+                at(first, begin), n, T(1), at(begin, j), n);
+    else
+      blas_gemm(CblasConjTrans, CblasNoTrans, side, n - j, width, T(-1), at(j, first), n, at(j, first), n,
+                T(1), at(j, j), n);
+  }
+}
+
+}  // namespace
+
+// By blocks with products and triangular solves, which libraries do well at sizes where their own
+// factorisation does not.
 template <class T>
 int Lapack<T>::potrf(bool upper, int n, T* a) {
-  int info = 0;
-  potrf_<T>(upper ? "U" : "L", &n, a, &n, &info, 1);
-  return info;
+  constexpr int kBlock = 64;
+  const T one(1);
+  for (int first = 0; first < n; first += kBlock) {
+    const int width = std::min(kBlock, n - first), rest = n - first - width;
+    T* diagonal = a + int64_t{first} * n + first;
+    int info = 0;
+    potrf_<T>(upper ? "U" : "L", &width, diagonal, &n, &info, 1);
+    if (info != 0) return first + info;
+    if (rest == 0) return 0;
+    if (upper)
+      trsm_<T>("L", "U", "C", "N", &width, &rest, &one, diagonal, &n, diagonal + int64_t{width} * n, &n, 1, 1,
+               1, 1);
+    else
+      trsm_<T>("R", "L", "C", "N", &rest, &width, &one, diagonal, &n, diagonal + width, &n, 1, 1, 1, 1);
+    take_off(upper, n, first, width, a);
+  }
+  return 0;
 }
 
 template <class T>
