@@ -45,6 +45,18 @@ void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start
             scan_columns(in.data<T>() + b * block, out.data<T>() + b * block, n, width, start, step);
         });
   }
+  // Lines that follow each other are found by a multiplication, which short ones notice.
+  if (in.is_contiguous() && out.is_contiguous() && n > 0)
+    return parallel_for(
+        0, in.numel() / n, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
+          for (int64_t l = begin; l < end; ++l) {
+            const T* from = in.data<T>() + l * n;
+            T* to = out.data<T>() + l * n;
+            auto running = start;
+            for (int64_t i = 0; i < n; ++i)
+              to[i] = static_cast<T>(running = step(running, static_cast<RunningType<T>>(from[i])));
+          }
+        });
   for_each_line<2>({&in, &out}, dim, [&](const auto& at) {
     const auto from = line_of<const T>(in, dim, at[0]);
     const auto to = line_of<T>(out, dim, at[1]);
@@ -109,11 +121,82 @@ void logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
   });
 }
 
+namespace {
+
+// Whether x takes the place of the extreme so far: later ones of equal value do, and the first NaN stays
+// until another comes.
+template <class T, bool kLargest>
+bool takes_over(T x, T extreme) {
+  const auto a = static_cast<compute_type<T>>(x), b = static_cast<compute_type<T>>(extreme);
+  if constexpr (is_floating_v<T>)
+    return (a != a) | ((b == b) & (kLargest ? a >= b : a <= b));
+  else
+    return kLargest ? a >= b : a <= b;
+}
+
+template <class T, bool kLargest>
+void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
+  T best = x[0];
+  int64_t position = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (takes_over<T, kLargest>(x[i], best)) best = x[i], position = i;
+    values[i] = best, indices[i] = position;
+  }
+}
+
+// Adjacent lines together, a row of elements at a time.
+template <class T, bool kLargest>
+void extremes_of_columns(const T* x, int64_t n, int64_t width, T* values, int64_t* indices) {
+  constexpr int64_t kBlock = 128;
+  for (int64_t first = 0; first < width; first += kBlock) {
+    const int64_t columns = std::min(kBlock, width - first);
+    int64_t position[kBlock] = {};
+    for (int64_t i = 0; i < n; ++i) {
+      const T* from = x + i * width + first;
+      T* to = values + i * width + first;
+      int64_t* where = indices + i * width + first;
+      for (int64_t j = 0; j < columns; ++j) {
+        const T before = i ? to[j - width] : from[j];
+        const bool over = takes_over<T, kLargest>(from[j], before);
+        to[j] = over ? from[j] : before;
+        where[j] = position[j] = over ? i : position[j];
+      }
+    }
+  }
+}
+
+// Contiguous tensors, in slabs of lines that lie side by side.
+template <class T, bool kLargest>
+void extremes_of_slabs(const Tensor& in, int64_t n, int64_t width, const Tensor& values,
+                       const Tensor& indices) {
+  const int64_t slab = n * width;
+  parallel_for(0, in.numel() / slab, std::max<int64_t>(1, kGrainSize / slab),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t s = begin; s < end; ++s) {
+                   const T* x = in.data<T>() + s * slab;
+                   T* v = values.data<T>() + s * slab;
+                   int64_t* where = indices.data<int64_t>() + s * slab;
+                   if (width == 1)
+                     extremes_of_line<T, kLargest>(x, n, v, where);
+                   else
+                     extremes_of_columns<T, kLargest>(x, n, width, v, where);
+                 }
+               });
+}
+
+}  // namespace
+
 void cumulative_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
                         const Tensor& indices) {
   const int64_t n = line_length(in, dim);
+  const bool slabs = in.is_contiguous() && values.is_contiguous() && indices.is_contiguous() &&
+                     !in.device().is_meta() && in.numel() > 0;
+  int64_t width = 1;
+  for (int64_t d = dim + 1; d < in.dim(); ++d) width *= in->sizes[d];
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), largest ? "cummax_cpu" : "cummin_cpu",
               [&]<class T>(T) {
+                if (slabs && largest) return extremes_of_slabs<T, true>(in, n, width, values, indices);
+                if (slabs) return extremes_of_slabs<T, false>(in, n, width, values, indices);
                 for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
                   const auto x = line_of<const T>(in, dim, at[0]);
                   const auto v = line_of<T>(values, dim, at[1]);

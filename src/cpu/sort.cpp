@@ -43,6 +43,18 @@ KeyOf<T> order_key(T x) {
   }
 }
 
+template <class T>
+T value_of_key(KeyOf<T> key) {
+  using K = KeyOf<T>;
+  constexpr K sign = K{1} << (sizeof(K) * 8 - 1);
+  if constexpr (is_floating_v<T>) {
+    using F = std::conditional_t<sizeof(T) == 8, double, float>;
+    return static_cast<T>(static_cast<compute_type<T>>(std::bit_cast<F>(key & sign ? key ^ sign : ~key)));
+  } else {
+    return static_cast<T>(std::is_signed_v<T> ? key ^ sign : key);
+  }
+}
+
 // A key with its position: one machine word for keys of 32 bits.
 struct WideItem {
   uint64_t key, position;
@@ -65,13 +77,18 @@ struct ItemTraits<uint64_t> {
   static int64_t position(Item item) { return static_cast<int64_t>(item.position); }
 };
 
+// Keys alone, for sorts that ask for no positions.
+template <class K>
+struct KeyTraits {
+  using Item = K;
+  static K key(K item) { return item; }
+};
+
 // One pass: items ordered by kBits of their keys from `shift` on, in pieces that threads count and move
 // apart. False where all keys share the digit.
-template <class K, int kBits>
-bool radix_pass(const std::vector<typename ItemTraits<K>::Item>& items,
-                std::vector<typename ItemTraits<K>::Item>& sorted, int shift, int64_t pieces,
-                std::vector<int64_t>& counts) {
-  using Traits = ItemTraits<K>;
+template <class Traits, int kBits>
+bool radix_pass(const std::vector<typename Traits::Item>& items, std::vector<typename Traits::Item>& sorted,
+                int shift, int64_t pieces, std::vector<int64_t>& counts) {
   constexpr int64_t kDigits = int64_t{1} << kBits;
   const auto n = static_cast<int64_t>(items.size());
   const int64_t piece = (n + pieces - 1) / pieces;
@@ -99,18 +116,23 @@ bool radix_pass(const std::vector<typename ItemTraits<K>::Item>& items,
 }
 
 // Least significant digit first, which is stable; digits that all keys share are not moved.
-template <class K>
-void radix_sort(std::vector<typename ItemTraits<K>::Item>& items,
-                std::vector<typename ItemTraits<K>::Item>& other) {
+template <class Traits>
+void radix_sort(std::vector<typename Traits::Item>& items, std::vector<typename Traits::Item>& other) {
+  using K = decltype(Traits::key(items[0]));
   const auto n = static_cast<int64_t>(items.size());
+  K any = 0, all = ~K{0};
+  for (const auto& item : items) any |= Traits::key(item), all &= Traits::key(item);
+  const K varying = any ^ all;
   other.resize(items.size());
   const bool large = n >= (1 << 16);
   const int64_t pieces = large && !in_parallel_region() ? get_num_threads() : 1;
   std::vector<int64_t> counts;
-  for (int shift = 0; shift < static_cast<int>(sizeof(K) * 8); shift += large ? 11 : 8)
-    if (large ? radix_pass<K, 11>(items, other, shift, pieces, counts)
-              : radix_pass<K, 8>(items, other, shift, pieces, counts))
+  for (int shift = 0; shift < static_cast<int>(sizeof(K) * 8); shift += large ? 11 : 8) {
+    if ((varying >> shift & (large ? 0x7ff : 0xff)) == 0) continue;
+    if (large ? radix_pass<Traits, 11>(items, other, shift, pieces, counts)
+              : radix_pass<Traits, 8>(items, other, shift, pieces, counts))
       items.swap(other);
+  }
 }
 
 template <class T>
@@ -154,6 +176,42 @@ struct LineSorter {
     for (int64_t i = 0; i < n; ++i) count += (descending ? ~order_key(x[i]) : order_key(x[i])) == last;
     return count > 1;
   }
+  // What std::partial_sort by key alone makes of the first k, without loading the rest: an element that does
+  // not come before the last of the k leaves no trace.
+  void partial_sort(Line<const T> x, int64_t n, int64_t k, bool descending) {
+    constexpr int64_t kBlock = 32;
+    const auto key_at = [&](int64_t i) { return descending ? ~order_key(x[i]) : order_key(x[i]); };
+    items.resize(static_cast<size_t>(k));
+    for (int64_t i = 0; i < k; ++i) items[i] = Traits::make(key_at(i), static_cast<uint64_t>(i));
+    std::make_heap(items.begin(), items.end(), less_by_key);
+    for (int64_t first = k; first < n; first += kBlock) {
+      K keys[kBlock], least = ~K{0};
+      const int64_t count = std::min(kBlock, n - first);
+      for (int64_t j = 0; j < count; ++j) keys[j] = key_at(first + j);
+      for (int64_t j = 0; j < count; ++j) least = std::min(least, keys[j]);
+      if (least >= Traits::key(items[0])) continue;
+      for (int64_t j = 0; j < count; ++j)
+        if (keys[j] < Traits::key(items[0]))
+          replace_top(Traits::make(keys[j], static_cast<uint64_t>(first + j)));
+    }
+    std::sort_heap(items.begin(), items.end(), less_by_key);
+  }
+  // The top's hole sinks to the bottom along the greater children, and the new item rises from there: so the
+  // standard library does it, which the order of equal keys shows.
+  void replace_top(typename Traits::Item item) {
+    const auto n = static_cast<int64_t>(items.size());
+    int64_t hole = 0;
+    while (hole < (n - 1) / 2) {
+      int64_t child = 2 * hole + 2;
+      if (less_by_key(items[child], items[child - 1])) --child;
+      items[hole] = items[child], hole = child;
+    }
+    if (n % 2 == 0 && hole == (n - 2) / 2) items[hole] = items[2 * hole + 1], hole = 2 * hole + 1;
+    for (int64_t parent = (hole - 1) / 2; hole > 0 && less_by_key(items[parent], item);
+         parent = (hole - 1) / 2)
+      items[hole] = items[parent], hole = parent;
+    items[hole] = item;
+  }
   // The first k by key alone. Of equal elements this picks, and leaves in front, those that PyTorch's calls
   // do.
   void select_first(int64_t k, bool in_order) {
@@ -164,7 +222,7 @@ struct LineSorter {
   }
   void sort() {
     if (items.size() > 1024)
-      radix_sort<K>(items, scratch);
+      radix_sort<Traits>(items, scratch);
     else
       std::sort(items.begin(), items.end());
   }
@@ -236,6 +294,22 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
   });
 }
 
+void sort_values(const Tensor& in, const Tensor& out) {
+  const int64_t n = in.numel();
+  visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
+    using K = KeyOf<T>;
+    std::vector<K> keys(static_cast<size_t>(n)), scratch;
+    const T* x = in.data<T>();
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) keys[i] = order_key(x[i]);
+    });
+    radix_sort<KeyTraits<K>>(keys, scratch);
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) out.data<T>()[i] = value_of_key<T>(keys[i]);
+    });
+  });
+}
+
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
           const Tensor& indices) {
   const int64_t n = line_length(in, dim);
@@ -246,7 +320,9 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
       auto& items = sorter.items;
-      if (n >= 4096 && k < n / 16) {
+      if (k > 0 && k * 64 <= n) {
+        sorter.partial_sort(x, n, k, largest);
+      } else if (n >= 4096 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
         std::sort(items.begin(), items.begin() + k);
         if (sorter.tied(x, n, k, largest)) {

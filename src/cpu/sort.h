@@ -8,6 +8,8 @@ namespace rushlight::cpu {
 
 void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
           const Tensor& indices);
+// All elements of contiguous memory in order, without positions.
+void sort_values(const Tensor& in, const Tensor& out);
 // The k first of each line in that order; outputs have size k at `dim`.
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
           const Tensor& indices);

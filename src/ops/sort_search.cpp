@@ -1,6 +1,7 @@
 // Searching in sorted sequences, membership, and counting into bins.
 #include <cmath>
 
+#include "cpu/reduce.h"
 #include "cpu/sort.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -107,6 +108,23 @@ Tensor isin_kernel(const Call&, const Tensor& elements, const Tensor& tests, boo
   return invert ? logical_not(found) : found;
 }
 
+// One more than the largest of non-negative integers.
+int64_t values_below(const Tensor& at) {
+  if (at.numel() == 0) return 0;
+  int64_t below = 0;
+  visit_dtype(IntegralTypes{}, at.dtype(), "bincount", [&]<class T>(T) {
+    T low, high;
+    cpu::reduce_kernel(cpu::ReduceOp::Min, at.dtype(), "bincount").flat(at.data_ptr(), at.numel(), &low, {});
+    cpu::reduce_kernel(cpu::ReduceOp::Max, at.dtype(), "bincount").flat(at.data_ptr(), at.numel(), &high, {});
+    RL_CHECK(low >= T(0), "bincount only supports 1-d non-negative integral inputs.");
+    RL_CHECK(static_cast<uint64_t>(high) < (uint64_t{1} << 40),
+             "maximum value of input overflowed, it should be < ", int64_t{1} << 40, " but got ",
+             static_cast<uint64_t>(high));
+    below = static_cast<int64_t>(high) + 1;
+  });
+  return below;
+}
+
 Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, int64_t minlength) {
   RL_CHECK(minlength >= 0, "minlength should be >= 0");
   RL_CHECK(self.dim() == 1 && is_integral(self.dtype()),
@@ -114,29 +132,24 @@ Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, i
   RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
            "weights should be 1-d and have the same length as input");
   require_data(self, "bincount");
-  const Tensor at = dense(to_dtype(self, DType::Int64));
-  const int64_t* p = at.data<int64_t>();
-  int64_t bins = minlength;
-  for (int64_t i = 0; i < at.numel(); ++i) {
-    RL_CHECK(p[i] >= 0, "bincount only supports 1-d non-negative integral inputs.");
-    RL_CHECK(p[i] < (int64_t{1} << 40), "maximum value of input overflowed, it should be < ",
-             int64_t{1} << 40, " but got ", p[i]);
-    bins = std::max(bins, p[i] + 1);
-  }
-  if (!weights.defined()) {
-    const Tensor out = zeros({bins}, DType::Int64);
-    for (int64_t i = 0; i < at.numel(); ++i) ++out.data<int64_t>()[p[i]];
-    return out;
-  }
-  const bool single = weights.dtype() == DType::Float32;
-  const Tensor w = dense(single ? weights : to_dtype(weights, DType::Float64)),
-               out = zeros({bins}, w.dtype());
-  for (int64_t i = 0; i < at.numel(); ++i) {
-    if (single)
-      out.data<float>()[p[i]] += w.data<float>()[i];
+  const Tensor at = dense(self);
+  const int64_t bins = std::max(minlength, values_below(at));
+  const bool single = weights.defined() && weights.dtype() == DType::Float32;
+  const DType type = !weights.defined() ? DType::Int64 : single ? DType::Float32 : DType::Float64;
+  const Tensor w = weights.defined() ? dense(to_dtype(weights, type)) : Tensor(), out = zeros({bins}, type);
+  visit_dtype(IntegralTypes{}, at.dtype(), "bincount", [&]<class T>(T) {
+    const T* p = at.data<T>();
+    const int64_t n = at.numel();
+    const auto add = [&]<class W>(W* sums, const W* values) {
+      for (int64_t i = 0; i < n; ++i) sums[p[i]] += values ? values[i] : W(1);
+    };
+    if (!w.defined())
+      add(out.data<int64_t>(), static_cast<const int64_t*>(nullptr));
+    else if (single)
+      add(out.data<float>(), static_cast<const float*>(w.data<float>()));
     else
-      out.data<double>()[p[i]] += w.data<double>()[i];
-  }
+      add(out.data<double>(), static_cast<const double*>(w.data<double>()));
+  });
   return out;
 }
 

@@ -2,6 +2,7 @@
 // one before.
 #include <numeric>
 
+#include "cpu/sort.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -84,16 +85,49 @@ std::vector<int64_t> natural_order(int64_t n) {
   return order;
 }
 
+// The distinct of `sorted` values; `order` tells where each comes from, null: from its own place.
+template <class T>
+UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inverse, bool want_counts) {
+  const int64_t n = sorted.numel();
+  const T* x = sorted.data<T>();
+  const auto starts = [&](int64_t i) {
+    using A = compute_type<T>;
+    return !(static_cast<A>(x[i]) == static_cast<A>(x[i - 1]));  // NaN equals nothing
+  };
+  int64_t groups = n > 0;
+  for (int64_t i = 1; i < n; ++i) groups += starts(i);
+  const Tensor values = empty_tensor({groups}, sorted.dtype()),
+               inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64),
+               counts = empty_tensor({want_counts ? groups : 0}, DType::Int64);
+  T* value = values.data<T>();
+  int64_t *group_of = inverse.data<int64_t>(), *count = counts.data<int64_t>(), group = -1, first = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (i == 0 || starts(i)) {
+      if (want_counts && i > 0) count[group] = i - first;
+      value[++group] = x[i];
+      first = i;
+    }
+    if (want_inverse) group_of[order ? order[i] : i] = group;
+  }
+  if (want_counts && n > 0) count[group] = n - first;
+  return {values, inverse, counts};
+}
+
 UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inverse, bool want_counts) {
   require_data(self, "unique");
   const Tensor flat = dense(reshape(self, {-1}));
-  std::vector<int64_t> order = natural_order(flat.numel());
-  if (!consecutive) {
-    const Tensor sorted = std::get<1>(sort_stable(flat, true, 0, false));
-    order.assign(sorted.data<int64_t>(), sorted.data<int64_t>() + sorted.numel());
+  Tensor sorted = flat, order;
+  if (!consecutive && want_inverse) {
+    std::tie(sorted, order) = sort_stable(flat, true, 0, false);
+  } else if (!consecutive) {
+    sorted = empty_tensor(flat.sizes(), flat.dtype());
+    cpu::sort_values(flat, sorted);
   }
-  auto [first, inverse, counts] = grouped(order, starts_of_groups(flat, order, 1), want_inverse, want_counts);
-  return {index_select(flat, 0, first), want_inverse ? reshape(inverse, self.sizes()) : inverse, counts};
+  const int64_t* places = order.defined() ? order.data<int64_t>() : nullptr;
+  return visit_dtype(Concat<TypeList<bool>, RealTypes>{}, flat.dtype(), "unique", [&]<class T>(T) {
+    auto [values, inverse, counts] = distinct<T>(sorted, places, want_inverse, want_counts);
+    return UniqueResult(values, want_inverse ? reshape(inverse, self.sizes()) : inverse, counts);
+  });
 }
 
 UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecutive, bool want_inverse,
