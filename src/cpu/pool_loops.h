@@ -1,5 +1,6 @@
 // The loops of pooling, included by isa/pool.cpp and pool.cpp only.
 #include <limits>
+#include <memory>
 
 #include "core/parallel.h"
 #include "cpu/pool.h"
@@ -90,6 +91,58 @@ void for_channel_blocks(const PoolPlan& p, F&& f) {
   });
 }
 
+// Outputs [first, last) of an axis whose windows are of one size and follow each other at one distance.
+struct Regular {
+  int64_t first = 0, last = 0, size = 0, distance = 1;
+};
+inline Regular regular_part(const PoolAxis& a) {
+  Regular r;
+  const int64_t middle = a.out / 2;
+  r.size = a.end[middle] - a.start[middle];
+  r.distance = a.out < 2 ? 1 : middle ? a.start[middle] - a.start[middle - 1] : a.start[1] - a.start[0];
+  const auto fits = [&](int64_t o) {
+    return a.end[o] - a.start[o] == r.size && a.start[o] == a.start[middle] + (o - middle) * r.distance;
+  };
+  for (r.first = middle; r.first > 0 && fits(r.first - 1);) --r.first;
+  for (r.last = middle + 1; r.last < a.out && fits(r.last);) ++r.last;
+  return r;
+}
+
+// The greatest of the regular part's windows in one row of outputs, and where it is: position by position of
+// the windows, for all of them at once. Distance 0 stands for any.
+template <int64_t Distance, class T, class C>
+void compare_windows(const T* x, int64_t position, int64_t distance, int64_t count, C* best, int32_t* at) {
+  const int64_t step = Distance ? Distance : distance;
+  const T* from = x + position;
+  for (int64_t i = 0; i < count; ++i) {
+    const C value = static_cast<C>(from[i * step]);
+    const bool better = (value > best[i]) | (value != value);
+    best[i] = better ? value : best[i];
+    at[i] = better ? static_cast<int32_t>(position + i * step) : at[i];
+  }
+}
+template <class T, class C>
+void max_windows(const PoolPlan& p, const Regular& regular, const T* x, int64_t d, int64_t h, C* best,
+                 int32_t* at) {
+  const auto& [da, ha, wa] = p.axis;
+  const int64_t count = regular.last - regular.first;
+  for (int64_t i = 0; i < count; ++i) {
+    best[i] = static_cast<C>(lowest<T>());
+    at[i] = static_cast<int32_t>(first_position(p, d, h, regular.first + i));
+  }
+  for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+    for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step)
+      for (int64_t k = 0; k < regular.size; k += wa.step) {
+        const int64_t position = (z * ha.in + y) * wa.in + wa.start[regular.first] + k;
+        if (regular.distance == 1)
+          compare_windows<1>(x, position, 1, count, best, at);
+        else if (regular.distance == 2)
+          compare_windows<2>(x, position, 2, count, best, at);
+        else
+          compare_windows<0>(x, position, regular.distance, count, best, at);
+      }
+}
+
 template <class T>
 void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* indices) {
   using C = compute_type<T>;
@@ -97,17 +150,30 @@ void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* i
   T* out = static_cast<T*>(out_data);
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
+    const PoolAxis& wa = p.axis[2];
+    const bool counts = wa.out > 0 && in_plane < std::numeric_limits<int32_t>::max();
+    const Regular regular = counts ? regular_part(wa) : Regular();
+    const int64_t count = regular.last - regular.first;
     for_planes(p, [&](int64_t plane) {
       const T* x = in + plane * in_plane;
+      const std::unique_ptr<C[]> values(new C[static_cast<size_t>(count) + 1]);
+      const std::unique_ptr<int32_t[]> places(new int32_t[static_cast<size_t>(count) + 1]);
+      T* y = out + plane * out_plane;
+      int64_t* at = indices + plane * out_plane;
       for_outputs(p, 0, out_plane, [&](int64_t d, int64_t h, int64_t w, int64_t i) {
+        if (w == 0 && count > 0) {
+          max_windows(p, regular, x, d, h, values.get(), places.get());
+          for (int64_t k = 0; k < count; ++k) y[i + regular.first + k] = T(values[k]);
+          for (int64_t k = 0; k < count; ++k) at[i + regular.first + k] = places[k];
+        }
+        if (w >= regular.first && w < regular.last) return;
         C best = static_cast<C>(lowest<T>());
-        int64_t at = first_position(p, d, h, w);
+        int64_t place = first_position(p, d, h, w);
         for_window(p, d, h, w, [&](int64_t k) {
           const C value = static_cast<C>(x[k]);
-          if (beats(value, best)) best = value, at = k;
+          if (beats(value, best)) best = value, place = k;
         });
-        out[plane * out_plane + i] = T(best);
-        indices[plane * out_plane + i] = at;
+        y[i] = T(best), at[i] = place;
       });
     });
     return;
@@ -128,6 +194,38 @@ void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* i
   });
 }
 
+// The sums over a window's planes and rows, for each column of the input that it may look at.
+template <class T, class C>
+void sum_rows(const PoolPlan& p, const T* plane, int64_t d, int64_t h, C* sums) {
+  const auto& [da, ha, wa] = p.axis;
+  const int64_t width = wa.in;
+  for (int64_t x = 0; x < width; ++x) sums[x] = 0;
+  for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+    for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
+      const T* row = plane + (z * ha.in + y) * width;
+      for (int64_t x = 0; x < width; ++x) sums[x] += static_cast<C>(row[x]);
+    }
+}
+
+// One row of outputs from the sums over rows: windows of the regular part side by side.
+template <class C>
+void sum_windows(const PoolAxis& a, const Regular& regular, const C* sums, C* out) {
+  for (int64_t w = 0; w < a.out; ++w) {
+    out[w] = 0;
+    if (w >= regular.first && w < regular.last) continue;
+    for (int64_t x = a.start[w]; x < a.end[w]; x += a.step) out[w] += sums[x];
+  }
+  const int64_t count = regular.last - regular.first;
+  C* to = out + regular.first;
+  for (int64_t k = 0; k < regular.size; k += a.step) {
+    const C* from = sums + a.start[regular.first] + k;
+    if (regular.distance == 2)
+      for (int64_t i = 0; i < count; ++i) to[i] += from[2 * i];
+    else
+      for (int64_t i = 0; i < count; ++i) to[i] += from[i * regular.distance];
+  }
+}
+
 template <class T>
 void mean_pool(const PoolPlan& p, const void* in_data, void* out_data) {
   using C = std::conditional_t<is_floating_v<T>, compute_type<T>, int64_t>;
@@ -135,13 +233,19 @@ void mean_pool(const PoolPlan& p, const void* in_data, void* out_data) {
   T* out = static_cast<T*>(out_data);
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
+    const PoolAxis& wa = p.axis[2];
+    const Regular regular = wa.out > 0 ? regular_part(wa) : Regular();
     for_planes(p, [&](int64_t plane) {
-      const T* x = in + plane * in_plane;
-      for_outputs(p, 0, out_plane, [&](int64_t d, int64_t h, int64_t w, int64_t i) {
-        C sum = 0;
-        for_window(p, d, h, w, [&](int64_t k) { sum += static_cast<C>(x[k]); });
-        out[plane * out_plane + i] = T(sum / static_cast<C>(divisor_of(p, d, h, w)));
-      });
+      const std::unique_ptr<C[]> memory(new C[static_cast<size_t>(wa.in + 2 * wa.out)]);
+      C *rows = memory.get(), *sums = rows + wa.in, *divisors = sums + wa.out;
+      T* y = out + plane * out_plane;
+      for (int64_t d = 0; d < p.axis[0].out; ++d)
+        for (int64_t h = 0; h < p.axis[1].out; ++h, y += wa.out) {
+          sum_rows(p, in + plane * in_plane, d, h, rows);
+          sum_windows(wa, regular, rows, sums);
+          for (int64_t w = 0; w < wa.out; ++w) divisors[w] = static_cast<C>(divisor_of(p, d, h, w));
+          for (int64_t w = 0; w < wa.out; ++w) y[w] = T(sums[w] / divisors[w]);
+        }
     });
     return;
   }
