@@ -46,8 +46,8 @@ def cases(sizes):
     for side in (32, 64, 128, 256, 512, 1024):
         side = sizes(side, side % 29)
         yield Case(f"product/{side} x {side}", lambda m=side: matmul((m, m), (m, m)))
-    for dtype in ("float64", "bfloat16", "float16", "complex64", "int64"):
-        side = sizes(256 if dtype == "int64" else 512, 4)
+    for dtype in ("float64", "bfloat16", "float16", "complex64", "int64", "int32", "int8"):
+        side = sizes(256 if "int" in dtype else 512, 4)
         yield Case(f"product/{side} x {side} {dtype}", lambda m=side, d=dtype: matmul((m, m), (m, m), d))
     n = sizes(512, 4)
     yield Case("product/with a transposed matrix", lambda: matmul((n, n), (n, n), transposed=True))
@@ -87,6 +87,11 @@ def cases(sizes):
     yield Case("decomposition/solve float32", lambda: solve(2 * m, torch.float32))
     batch = sizes(1000, 3)
     yield Case("decomposition/inv of 1000 of 4 x 4", lambda: of_matrix(torch.linalg.inv, batch, 4, 4))
+    yield Case(
+        "decomposition/cholesky of 1000 of 4 x 4",
+        lambda: of_matrix(torch.linalg.cholesky, batch, 4, 4, positive=True),
+    )
+    yield Case("decomposition/lu of 1000 of 4 x 4", lambda: of_matrix(torch.linalg.lu_factor, batch, 4, 4))
     yield Case("decomposition/svd of 100 of 8 x 8", lambda: of_matrix(torch.linalg.svd, sizes(100, 3), 8, 8))
     yield Case("decomposition/det of 1000 of 8 x 8", lambda: of_matrix(torch.linalg.det, batch, 8, 8))
     points = sizes(2**20, 64)

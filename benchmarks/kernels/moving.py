@@ -18,6 +18,8 @@ COPIES = {
     "cat": lambda x: torch.cat([x, x]),
     "cat columns": lambda x: torch.cat([x, x], 1),
     "stack last": lambda x: torch.stack([x, x], -1),
+    "stack 3 last": lambda x: torch.stack([x, x, x], -1),
+    "unfold": lambda x: x.unfold(1, 4, 2).contiguous(),
     "tril": lambda x: x.tril(),
     "zeros": lambda x: torch.zeros_like(x),
     "fill": lambda x: torch.empty_like(x).fill_(1.0),

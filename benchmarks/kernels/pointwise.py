@@ -29,6 +29,9 @@ UNARY = {
     "clamp": lambda x: x.clamp(0.7, 1.2),
     "add number": lambda x: x + 1,
     "lgamma": torch.lgamma,
+    "digamma": torch.digamma,
+    "erfinv": lambda x: torch.erfinv(x.clamp(-0.99, 0.99)),
+    "i0": torch.i0,
 }
 BINARY = {
     "add": torch.add,
@@ -39,6 +42,8 @@ BINARY = {
     "pow": torch.pow,
     "atan2": torch.atan2,
     "fmod": torch.fmod,
+    "floor_divide": torch.floor_divide,
+    "nextafter": torch.nextafter,
 }
 
 
@@ -106,7 +111,8 @@ def cases(sizes):
     for dtype in (*FLOATS[1:], "complex64"):
         yield Case(f"pointwise/exp {dtype}", lambda dtype=dtype: unary(torch.exp, n, dtype=dtype))
     for dtype in ("bfloat16", "float16"):
-        for name, function in (("gelu", F.gelu), ("tanh", torch.tanh), ("mul", torch.square)):
+        halves = {"gelu": F.gelu, "tanh": torch.tanh, "mul": torch.square, "abs": torch.abs, "erf": torch.erf}
+        for name, function in halves.items():
             yield Case(f"pointwise/{name} {dtype}", lambda f=function, d=dtype: unary(f, n, dtype=d))
     for layout in list(LAYOUTS)[1:]:
         yield Case(f"pointwise/add, {layout}", lambda layout=layout: add_layout(side, "float32", layout))

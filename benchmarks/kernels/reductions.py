@@ -61,7 +61,15 @@ def cases(sizes):
             yield Case(f"reduction/{name}{place}", lambda f=function, d=dim: reduction(f, (side, side), *d))
     middle = (sizes(64, 2), sizes(256, 3), sizes(256, 4))
     yield Case("reduction/sum over the middle", lambda: reduction(REDUCTIONS["sum"], middle, 1))
-    for dtype in ("float64", "bfloat16", "int64", "bool"):
+    lines = (sizes(2**18, 16), 4)
+    for name in ("sum", "amax", "prod"):
+        yield Case(f"reduction/{name} of short lines", lambda f=REDUCTIONS[name]: reduction(f, lines, 1))
+    for name in ("amax", "var", "norm"):
+        yield Case(
+            f"reduction/{name} float16 over rows",
+            lambda f=REDUCTIONS[name]: reduction(f, (side, side), 1, dtype="float16"),
+        )
+    for dtype in ("float64", "bfloat16", "float16", "int64", "bool"):
         yield Case(f"reduction/sum {dtype}", lambda d=dtype: reduction(REDUCTIONS["sum"], (n,), dtype=d))
         yield Case(
             f"reduction/sum {dtype} over columns",
@@ -74,6 +82,7 @@ def cases(sizes):
     yield Case("scan/cumsum over columns", lambda: of_normals(lambda x: x.cumsum(0), side, side))
     yield Case("scan/cumprod over rows", lambda: of_normals(lambda x: x.cumprod(1), side, side))
     yield Case("scan/cummax over rows", lambda: of_normals(lambda x: x.cummax(1), side, side))
+    yield Case("scan/cumsum of short lines", lambda: of_normals(lambda x: x.cumsum(1), *lines))
     million = sizes(2**20, 32)
     yield Case("order/sort", lambda: sort(million))
     yield Case("order/sort int64", lambda: sort(million, dtype="int64"))
@@ -84,6 +93,8 @@ def cases(sizes):
     yield Case("order/topk 100", lambda: of_normals(lambda x: x.topk(sizes(100, 3)), n))
     yield Case("order/kthvalue", lambda: of_normals(lambda x: x.kthvalue(3), sizes(1024, 4), sizes(1024, 4)))
     yield Case("order/unique", lambda: of_integers(torch.unique, million, 1000))
+    consecutive = torch.unique_consecutive
+    yield Case("order/unique_consecutive", lambda: of_integers(consecutive, million, 1000))
     yield Case("order/bincount", lambda: of_integers(torch.bincount, n, 1000))
     yield Case("order/searchsorted", lambda: searchsorted(million))
     yield Case("order/histc", lambda: of_normals(lambda x: x.histc(100), n))

@@ -1,10 +1,9 @@
 // Conversion between any two types, and selection by a condition.
 #include <cstring>
 
+#include "cpu/copy_run.h"
+#include "cpu/isa/half_inl.h"
 #include "cpu/isa/tables.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -54,7 +53,7 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
   auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
   if (to_stride == sizeof(To) && from_stride == sizeof(From)) {
     if constexpr (std::is_same_v<To, From>) {
-      std::memmove(to, from, static_cast<size_t>(n) * sizeof(To));
+      copy_run(to, from, static_cast<size_t>(n) * sizeof(To));
     } else {
       auto* out = reinterpret_cast<To*>(to);
       const auto* in = reinterpret_cast<const From*>(from);
@@ -80,78 +79,87 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
   }
 }
 
-#if defined(__F16C__)
-// The compiler does not vectorise conversions of half by itself.
-template <>
-void cast<float, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  int64_t i = 0;
-#if defined(__AVX512F__)
-  if (to_stride == 4 && from_stride == 2)
-    for (; i + 16 <= n; i += 16)
-      _mm512_storeu_ps(
-          reinterpret_cast<float*>(to) + i,
-          _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 2 * i))));
-#endif
-  if (to_stride == 4 && from_stride == 2)
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(reinterpret_cast<float*>(to) + i,
-                       _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 2 * i))));
-  for (; i < n; ++i)
-    *reinterpret_cast<float*>(to + i * to_stride) = *reinterpret_cast<const Half*>(from + i * from_stride);
-}
-template <>
-void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  int64_t i = 0;
-#if defined(__AVX512F__)
-  if (to_stride == 2 && from_stride == 4)
-    for (; i + 16 <= n; i += 16)
-      _mm256_storeu_si256(
-          reinterpret_cast<__m256i*>(to + 2 * i),
-          _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(reinterpret_cast<const float*>(from) + i), 0));
-#endif
-  if (to_stride == 2 && from_stride == 4)
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 2 * i),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(reinterpret_cast<const float*>(from) + i), 0));
-  for (; i < n; ++i)
-    *reinterpret_cast<Half*>(to + i * to_stride) =
-        Half(*reinterpret_cast<const float*>(from + i * from_stride));
-}
-// Between half and other types: through floats, a few at a time.
+// Halves go through floats, a few at a time.
 template <class To, class From>
 void cast_by_float(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   constexpr int64_t kChunk = 256;
-  float buffer[kChunk];
+  alignas(64) float buffer[kChunk];
   auto* chunk = reinterpret_cast<char*>(buffer);
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
-    cast<float, From>(chunk, 4, from + i * from_stride, from_stride, count);
-    cast<To, float>(to + i * to_stride, to_stride, chunk, 4, count);
+    cast<float, From>(chunk, sizeof(float), from + i * from_stride, from_stride, count);
+    cast<To, float>(to + i * to_stride, to_stride, chunk, sizeof(float), count);
+  }
+}
+// Between adjacent elements and those at a distance: through adjacent halves.
+template <class F>
+void cast_gathered(const char* from, int64_t from_stride, int64_t n, F&& each) {
+  constexpr int64_t kChunk = 256;
+  Half buffer[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    cast<Half, Half>(reinterpret_cast<char*>(buffer), sizeof(Half), from + i * from_stride, from_stride,
+                     count);
+    each(buffer, i, count);
   }
 }
 template <>
-void cast<BFloat16, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  cast_by_float<BFloat16, Half>(to, to_stride, from, from_stride, n);
+void cast<float, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  auto* out = reinterpret_cast<float*>(to);
+  if (to_stride == sizeof(float) && from_stride == sizeof(Half)) {
+    widen(reinterpret_cast<const Half*>(from), out, n);
+  } else if (to_stride == sizeof(float)) {
+    cast_gathered(from, from_stride, n,
+                  [&](const Half* x, int64_t at, int64_t count) { widen(x, out + at, count); });
+  } else {
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<float*>(to + i * to_stride) = *reinterpret_cast<const Half*>(from + i * from_stride);
+  }
 }
 template <>
-void cast<Half, BFloat16>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  cast_by_float<Half, BFloat16>(to, to_stride, from, from_stride, n);
+void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  if (to_stride == sizeof(Half) && from_stride == sizeof(float))
+    return narrow(reinterpret_cast<const float*>(from), reinterpret_cast<Half*>(to), n);
+  float wide[kChunk];
+  Half narrowed[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    cast<float, float>(reinterpret_cast<char*>(wide), sizeof(float), from + i * from_stride, from_stride,
+                       count);
+    narrow(wide, narrowed, count);
+    cast<Half, Half>(to + i * to_stride, to_stride, reinterpret_cast<char*>(narrowed), sizeof(Half), count);
+  }
 }
-template <>
-void cast<double, Half>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  cast_by_float<double, Half>(to, to_stride, from, from_stride, n);
-}
-#endif
+#define RL_CAST_BY_FLOAT(To, From)                                                                     \
+  template <>                                                                                          \
+  void cast<To, From>(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) { \
+    cast_by_float<To, From>(to, to_stride, from, from_stride, n);                                      \
+  }
+RL_CAST_BY_FLOAT(BFloat16, Half)
+RL_CAST_BY_FLOAT(Half, BFloat16)
+RL_CAST_BY_FLOAT(double, Half)
+RL_CAST_BY_FLOAT(int64_t, Half)
+RL_CAST_BY_FLOAT(int32_t, Half)
+RL_CAST_BY_FLOAT(Half, int32_t)
+RL_CAST_BY_FLOAT(Half, uint8_t)
+#undef RL_CAST_BY_FLOAT
 
 template <class From, class... To>
 constexpr void fill_column(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
                            TypeList<To...>) {
   ((table[static_cast<int>(dtype_of<To>)][static_cast<int>(dtype_of<From>)] = &cast<To, From>), ...);
 }
+template <class... T>
+constexpr void fill_copies(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
+                           TypeList<T...>) {
+  ((table[static_cast<int>(dtype_of<T>)][static_cast<int>(dtype_of<T>)] = &cast<Bits<T>, Bits<T>>), ...);
+}
 template <class... From>
 constexpr auto make_table(TypeList<From...> types) {
   std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> table{};
   (fill_column<From>(table, types), ...);
+  fill_copies(table, StorageTypes{});
   return table;
 }
 
