@@ -300,7 +300,7 @@ def list_gpu_processes(device=None):
 
 # --- snapshots and history
 
-_places = {}  # what allocates: frames of the program, to numbers from 1 on
+_places: dict[tuple, int] = {}  # what allocates: frames of the program, to numbers from 1 on
 _frames = [()]
 
 
