@@ -35,6 +35,7 @@ if(CMAKE_CUDA_COMPILER)
   string(REPLACE ";" " " cuda_architectures "${cuda_architectures}")
   target_compile_definitions(rushlight_cuda PRIVATE "RL_CUDA_ARCHITECTURES=\"${cuda_architectures}\"")
   target_link_libraries(rushlight_cuda PRIVATE rushlight CUDA::cudart_static)
+  target_compile_definitions(rushlight_cuda PRIVATE RUSHLIGHT_CORE)
   set_target_properties(rushlight_cuda PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
   if(NOT cuda_in_all)

@@ -27,6 +27,34 @@ foreach(folder core dispatch ops)
     FILES_MATCHING PATTERN "*.h")
 endforeach()
 
+# What find_package(Rushlight) and pkg-config read comes with the Python package; elsewhere CMake looks for it under lib.
+if(NOT SKBUILD)
+  install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/rushlight/share" DESTINATION rushlight)
+  foreach(name Rushlight Torch)
+    set(forwarder "${CMAKE_CURRENT_BINARY_DIR}/forward/${name}Config.cmake")
+    file(WRITE "${forwarder}"
+      "include(\"\${CMAKE_CURRENT_LIST_DIR}/../../../rushlight/share/cmake/${name}/${name}Config.cmake\")\n")
+    install(FILES "${forwarder}" DESTINATION lib/cmake/${name})
+  endforeach()
+endif()
+
+# The same objects as an archive: `ninja rushlight_static`, or with everything where it is asked for.
+option(RUSHLIGHT_STATIC "Build and install librushlight_static.a too" OFF)
+set(static_objects $<TARGET_OBJECTS:rushlight> $<TARGET_OBJECTS:rushlight_frontend>)
+foreach(isa ${isas})
+  if(TARGET rushlight_${isa})
+    list(APPEND static_objects $<TARGET_OBJECTS:rushlight_${isa}>)
+  endif()
+endforeach()
+if(RUSHLIGHT_STATIC)
+  add_library(rushlight_static STATIC ${static_objects})
+  install(TARGETS rushlight_static ARCHIVE DESTINATION rushlight/lib)
+else()
+  add_library(rushlight_static STATIC EXCLUDE_FROM_ALL ${static_objects})
+endif()
+target_link_libraries(rushlight_static PUBLIC rushlight_deps)
+set_target_properties(rushlight_static PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib")
+
 # Wheels hold no links, so each library is installed once, under the name the loader asks for, without debug symbols.
 foreach(path ${bundled})
   cmake_path(GET path FILENAME name)

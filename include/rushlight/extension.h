@@ -14,7 +14,6 @@
 #include "ops/index.h"
 #include "ops/join.h"
 #include "ops/linalg.h"
-#include "ops/loss.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/operators.h"

@@ -1,13 +1,6 @@
-// The name under which programs for PyTorch include it. Operators are functions here, torch::sin(x); tensors
-// have few methods yet.
+// The name under which extensions for PyTorch include it: the front end, and TORCH_LIBRARY.
 #pragma once
 #include "rushlight/extension.h"
+#include "torch/names.h"
 
-namespace rushlight {
-using namespace ops;
-}
-namespace torch = rushlight;
-namespace at = rushlight;
-
-#define TORCH_CHECK RL_CHECK
 #define TORCH_LIBRARY RUSHLIGHT_LIBRARY

@@ -15,6 +15,9 @@ struct Device {
   DeviceType type = DeviceType::CPU;
   int8_t index = -1;  // -1: the current device of that type
 
+  Device() = default;
+  Device(DeviceType type, int index = -1) : type(type), index(static_cast<int8_t>(index)) {}
+  Device(const std::string& text) : Device(parse(text)) {}
   bool is_cpu() const { return type == DeviceType::CPU; }
   bool is_meta() const { return type == DeviceType::Meta; }
   bool is_cuda() const { return type == DeviceType::CUDA; }

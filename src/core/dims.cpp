@@ -1,6 +1,10 @@
 #include "core/dims.h"
 
+#include <ostream>
+
 namespace rushlight {
+
+std::ostream& operator<<(std::ostream& out, IntList list) { return out << to_string(list); }
 
 std::string to_string(IntList list) {
   std::string out = "[";

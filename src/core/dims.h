@@ -1,8 +1,10 @@
 // Dims: a small vector of int64 (sizes, strides); IntList: a borrowed view of one.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 #include <vector>
@@ -104,6 +106,8 @@ class Dims {
   };
 };
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"  // a list borrows, for the length of a call
 class IntList {
  public:
   constexpr IntList() = default;
@@ -112,13 +116,23 @@ class IntList {
   IntList(const Dims& d) : data_(d.data()), size_(d.size()) {}
   IntList(const std::vector<int64_t>& v) : data_(v.data()), size_(v.size()) {}
   IntList(std::span<const int64_t> s) : data_(s.data()), size_(s.size()) {}
+  template <size_t N>
+  IntList(const std::array<int64_t, N>& a) : data_(a.data()), size_(N) {}
+  constexpr IntList(const int64_t& one) : data_(&one), size_(1) {}  // f(3) for f({3})
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const int64_t* data() const { return data_; }
   const int64_t* begin() const { return data_; }
   const int64_t* end() const { return data_ + size_; }
   int64_t operator[](size_t i) const { return data_[i]; }
+  int64_t front() const { return data_[0]; }
   int64_t back() const { return data_[size_ - 1]; }
+  int64_t at(size_t i) const {
+    RL_CHECK_INDEX(i < size_, "ArrayRef: invalid index Index = ", i, "; Length = ", size_);
+    return data_[i];
+  }
+  bool equals(IntList o) const { return *this == o; }
+  std::vector<int64_t> vec() const { return {begin(), end()}; }
   Dims dims() const { return Dims(data_, size_); }
   IntList slice(size_t from, size_t n) const { return {data_ + from, n}; }
   IntList slice(size_t from) const { return {data_ + from, size_ - from}; }
@@ -128,7 +142,9 @@ class IntList {
   const int64_t* data_ = nullptr;
   size_t size_ = 0;
 };
+#pragma GCC diagnostic pop
 
+std::ostream& operator<<(std::ostream& out, IntList list);
 std::string to_string(IntList list);  // "[2, 3]"
 inline std::string to_string(const Dims& d) { return to_string(IntList(d)); }
 

@@ -13,6 +13,8 @@ class Scalar {
   Scalar(int v) : Scalar(static_cast<int64_t>(v)) {}
   Scalar(int64_t v) : kind_(Kind::Int) { value_.i = v; }
   Scalar(long long v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(unsigned v) : Scalar(static_cast<int64_t>(v)) {}
+  Scalar(unsigned long long v) : Scalar(static_cast<uint64_t>(v)) {}
   Scalar(uint64_t v) : kind_(v > INT64_MAX ? Kind::UInt : Kind::Int) { value_.i = static_cast<int64_t>(v); }
   Scalar(float v) : Scalar(static_cast<double>(v)) {}
   Scalar(double v) : kind_(Kind::Float) { value_.d = v; }
@@ -48,6 +50,16 @@ class Scalar {
   }
   double to_double() const { return to<double>(); }
   int64_t to_int() const { return to<int64_t>(); }
+  // As C++ programs for PyTorch call them.
+  bool toBool() const { return to<bool>(); }
+  int toInt() const { return to<int>(); }
+  int64_t toLong() const { return to<int64_t>(); }
+  float toFloat() const { return to<float>(); }
+  double toDouble() const { return to<double>(); }
+  bool isFloatingPoint() const { return is_floating(); }
+  bool isIntegral(bool include_bool) const { return is_integral() || (include_bool && is_bool()); }
+  bool isBoolean() const { return is_bool(); }
+  bool isComplex() const { return is_complex(); }
   Scalar operator-() const;
   // "value cannot be converted to type float without overflow" unless the number fits T's range.
   void check_fits(DType t) const;

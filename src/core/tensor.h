@@ -4,6 +4,9 @@
 #include "core/dtype.h"
 #include "core/scalar.h"
 #include "core/storage.h"
+#ifndef RUSHLIGHT_CORE
+#include "rushlight/types.h"
+#endif
 
 namespace rushlight {
 
@@ -24,7 +27,7 @@ enum TensorFlag : uint32_t {
   kForwardGrad = 1u << 3,     // carries a tangent
   kAutocast = 1u << 4,        // no tensor's: this thread is in a region of autocasting
   kLowered = 1u << 5,         // no tensor's: a call recorded at one level and now to be computed at the next
-  kSparse = 1u << 6,  // its elements are listed in sparse parts. Note [Sparse tensors] in core/sparse.h
+  kSparseTensor = 1u << 6,  // its elements are listed in sparse parts. Note [Sparse tensors] in core/sparse.h
   kNotCpu = 1u << 7,
   kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
   kInference = 1u << 9,      // made under inference_mode: no version, no autograd
@@ -112,6 +115,10 @@ struct WrappingHooks {
 };
 extern WrappingHooks wrapping_hooks;
 
+// Note [Methods]
+// The public operators are methods too, x.exp(), printed from the records into the class below. Files of the
+// core (RUSHLIGHT_CORE) write ops::exp(x) and don't see them: a new operator then compiles few files again.
+// Member functions that are not virtual are no part of an object, so both see the same class.
 class Tensor {
  public:
   Tensor() noexcept = default;
@@ -134,7 +141,7 @@ class Tensor {
   int64_t storage_offset() const { return impl_->offset; }
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->device; }
-  size_t itemsize() const { return element_size(impl_->dtype); }
+  size_t itemsize() const { return rushlight::element_size(impl_->dtype); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(); }
   bool is_contiguous() const { return impl_->flags & kContiguous; }
   bool is_contiguous(MemoryFormat format) const;
@@ -154,6 +161,11 @@ class Tensor {
   void bump_version(const std::string_view* writer = nullptr) const;
   // Refuses writes to read-only memory, naming the operator.
   void check_writable(std::string_view op) const;
+
+#ifndef RUSHLIGHT_CORE
+#include "rushlight/printed/tensor_methods.h"
+#include "rushlight/tensor_extra.h"
+#endif
 
  private:
   Ref<TensorImpl> impl_;

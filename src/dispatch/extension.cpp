@@ -25,7 +25,7 @@ Op& OperatorLibrary::define(const std::string& schema, Op::Trampoline trampoline
   op.is_function = op.is_method = false;
   if (composite) {
     op.family = Family::Composite;
-    op.intercepted &= ~(kAutograd | kForwardGrad | kWrapped | kLowered | kPythonDispatch | kSparse);
+    op.intercepted &= ~(kAutograd | kForwardGrad | kWrapped | kLowered | kPythonDispatch | kSparseTensor);
   }
   registered().push_back(&op);
   return op;

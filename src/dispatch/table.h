@@ -78,7 +78,7 @@ class Record {
 class Table {
   // What sees the calls that a composite makes, and so need not see the composite itself.
   static constexpr uint32_t kFollowed =
-      kAutograd | kForwardGrad | kWrapped | kLowered | kSparse | kPythonDispatch;
+      kAutograd | kForwardGrad | kWrapped | kLowered | kSparseTensor | kPythonDispatch;
 
  public:
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
@@ -117,7 +117,7 @@ class Table {
   void sparse(const Fn<R(A...)>& handle, std::type_identity_t<R (*)(const Call&, A...)> kernel) {
     Op& op = ops_[handle.op().id];
     op.sparse_kernel = reinterpret_cast<const void*>(kernel);
-    op.intercepted |= kSparse;
+    op.intercepted |= kSparseTensor;
   }
 
   // All records in registration order; overloads of one name keep that order when arguments are matched.

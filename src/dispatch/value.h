@@ -10,6 +10,8 @@ namespace rushlight {
 
 class Generator;
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
 // A borrowed list of tensors. The elements may be undefined (index lists, optional tensors).
 class TensorList {
  public:
@@ -17,6 +19,11 @@ class TensorList {
   TensorList(const Tensor* data, size_t n) : data_(data), size_(n) {}
   TensorList(const std::vector<Tensor>& v) : data_(v.data()), size_(v.size()) {}
   TensorList(std::initializer_list<Tensor> l) : data_(l.begin()), size_(l.size()) {}
+  template <size_t N>
+  TensorList(const std::array<Tensor, N>& a) : data_(a.data()), size_(N) {}
+  std::vector<Tensor> vec() const { return {begin(), end()}; }
+  const Tensor& front() const { return data_[0]; }
+  const Tensor& back() const { return data_[size_ - 1]; }
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const Tensor* data() const { return data_; }
@@ -28,6 +35,7 @@ class TensorList {
   const Tensor* data_ = nullptr;
   size_t size_ = 0;
 };
+#pragma GCC diagnostic pop
 
 using FloatList = std::span<const double>;
 using OptInt = std::optional<int64_t>;

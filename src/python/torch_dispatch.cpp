@@ -72,7 +72,7 @@ BelowAutograd::BelowAutograd()
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled) {
   dispatch_state.always &= kPythonDispatch | kProfiled;
-  dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparse;
+  dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparseTensor;
   dispatch_state.grad_enabled = false;
 }
 BelowAutograd::~BelowAutograd() {

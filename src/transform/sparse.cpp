@@ -39,6 +39,6 @@ void sparse_call(Frame& frame) {
 
 }  // namespace
 
-void install_sparse() { set_interceptor(kSparse, sparse_call); }
+void install_sparse() { set_interceptor(kSparseTensor, sparse_call); }
 
 }  // namespace rushlight

@@ -1,0 +1,121 @@
+/* The C interface: tensors by handle, operators by name. For other languages, and for extensions that shall
+ * outlive C++ interfaces. Functions give 0 on success; else rl_last_error() says what went wrong, on the same
+ * thread. */
+#ifndef RUSHLIGHT_C_H
+#define RUSHLIGHT_C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Functions are added to a version, never changed; what is incompatible raises it. */
+#define RL_C_VERSION 1
+int rl_c_version(void);
+
+/* As in rl_tensor_dtype; the numbers stay. */
+enum rl_dtype {
+  RL_BOOL = 0,
+  RL_UINT8 = 1,
+  RL_INT8 = 2,
+  RL_INT16 = 3,
+  RL_INT32 = 4,
+  RL_INT64 = 5,
+  RL_UINT16 = 6,
+  RL_UINT32 = 7,
+  RL_UINT64 = 8,
+  RL_FLOAT16 = 9,
+  RL_BFLOAT16 = 10,
+  RL_FLOAT32 = 11,
+  RL_FLOAT64 = 12,
+  RL_COMPLEX64 = 13,
+  RL_COMPLEX128 = 14
+};
+
+enum rl_error {
+  RL_OK = 0,
+  RL_ERROR_RUNTIME = 1,
+  RL_ERROR_VALUE = 2,
+  RL_ERROR_TYPE = 3,
+  RL_ERROR_INDEX = 4,
+  RL_ERROR_NOT_IMPLEMENTED = 5,
+  RL_ERROR_OUT_OF_MEMORY = 6,
+  RL_ERROR_OTHER = 7
+};
+
+typedef struct rl_tensor_s* rl_tensor;
+
+const char* rl_last_error(void);
+
+/* Every tensor that a function gives is the caller's, to be released once. Releasing NULL does nothing. */
+void rl_tensor_release(rl_tensor tensor);
+int rl_tensor_retain(rl_tensor tensor, rl_tensor* copy);
+int rl_tensor_empty(const int64_t* sizes, size_t dim, int dtype, rl_tensor* result);
+/* On the caller's memory, which must live until `release` is called with `context`. */
+int rl_tensor_from_memory(void* data, const int64_t* sizes, const int64_t* strides, size_t dim, int dtype,
+                          void (*release)(void* context), void* context, rl_tensor* result);
+int rl_tensor_dim(rl_tensor tensor, size_t* dim);
+int rl_tensor_sizes(rl_tensor tensor, const int64_t** sizes);
+int rl_tensor_strides(rl_tensor tensor, const int64_t** strides);
+int rl_tensor_numel(rl_tensor tensor, int64_t* numel);
+int rl_tensor_dtype(rl_tensor tensor, int* dtype);
+int rl_tensor_data(rl_tensor tensor, void** data);
+int rl_tensor_item(rl_tensor tensor, double* value);
+
+/* Gradients. rl_tensor_grad gives NULL where there is none. */
+int rl_tensor_set_requires_grad(rl_tensor tensor, int on);
+int rl_tensor_backward(rl_tensor tensor);
+int rl_tensor_grad(rl_tensor tensor, rl_tensor* grad);
+int rl_set_grad_enabled(int on);
+
+/* One argument or result of an operator. */
+enum rl_kind {
+  RL_NONE = 0,
+  RL_TENSOR = 1,
+  RL_TENSORS = 2,
+  RL_BOOLEAN = 3,
+  RL_INT = 4,
+  RL_FLOAT = 5,
+  RL_INTS = 6,
+  RL_FLOATS = 7,
+  RL_STRING = 8,
+  RL_DTYPE = 9
+};
+typedef struct rl_value {
+  int kind;
+  size_t length; /* of lists and strings */
+  union {
+    rl_tensor tensor;
+    const rl_tensor* tensors;
+    int boolean;
+    int64_t integer;
+    double number;
+    const int64_t* ints;
+    const double* floats;
+    const char* string;
+    int dtype;
+  } as;
+} rl_value;
+
+/* Calls "add.Tensor", "linalg::inv" or, without an overload's name, the first overload that takes the
+ * arguments. Arguments stand in the order of the schema; trailing ones may be left out where they have
+ * defaults. `result_count` goes in as the room in `results` and comes out as their number. Tensors among the
+ * results are the caller's; of a list of tensors, each becomes a result. */
+int rl_call(const char* name, const rl_value* arguments, size_t argument_count, rl_value* results,
+            size_t* result_count);
+/* The schema of an operator, or NULL. The text lives as long as the process. */
+const char* rl_schema(const char* name);
+
+int rl_manual_seed(uint64_t seed);
+/* A file of torch.save that holds a tensor; and safetensors by the file's name is read with names through
+ * rl_load_named. */
+int rl_save(rl_tensor tensor, const char* filename);
+int rl_load(const char* filename, rl_tensor* result);
+int rl_load_named(const char* filename, const char* name, rl_tensor* result);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,233 @@
+// nn::functional. Most of it is printed from the records, with plain arguments; here are the functions made
+// of others, and the forms that take a module's options, F::relu(x, F::ReLUFuncOptions().inplace(true)).
+#pragma once
+#include "rushlight/nn/activation.h"
+#include "rushlight/nn/conv.h"
+#include "rushlight/nn/linear.h"
+#include "rushlight/nn/loss.h"
+#include "rushlight/nn/norm.h"
+#include "rushlight/nn/pooling.h"
+
+namespace rushlight::nn::functional {
+
+// --- made of others
+Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias = {});
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
+                     bool scale_grad_by_freq = false, Mode mode = kMean, bool sparse = false,
+                     const Tensor& per_sample_weights = {}, bool include_last_offset = false);
+Tensor dropout(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
+Tensor dropout1d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
+Tensor dropout2d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
+Tensor dropout3d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
+Tensor alpha_dropout(Tensor input, double p = 0.5, bool training = false, bool inplace = false);
+Tensor feature_alpha_dropout(Tensor input, double p = 0.5, bool training = false, bool inplace = false);
+Tensor instance_norm(const Tensor& input, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                     double momentum = 0.1, double eps = 1e-5);
+Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                           double k = 1);
+struct NormalizeFuncOptions {
+  TORCH_ARG(double, p) = 2.0;
+  TORCH_ARG(int64_t, dim) = 1;
+  TORCH_ARG(double, eps) = 1e-12;
+};
+Tensor normalize(const Tensor& input, const NormalizeFuncOptions& options = {});
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilarityOptions& options = {});
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceOptions& options = {});
+inline Tensor pdist(const Tensor& input, double p = 2.0) {
+  const Tensor all = cdist(input, input, p);
+  const Tensor at = triu_indices(input.size(0), input.size(0), 1);
+  return all.index({at[0], at[1]});
+}
+struct GumbelSoftmaxFuncOptions {
+  TORCH_ARG(double, tau) = 1.0;
+  TORCH_ARG(bool, hard) = false;
+  TORCH_ARG(int64_t, dim) = -1;
+};
+Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& options = {});
+
+// --- pooling, padding, resampling
+#define RL_MAX_POOL(D)                                                                              \
+  Tensor max_pool##D##d(const Tensor& input, const MaxPool##D##dOptions& options);                  \
+  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input,                       \
+                                                         const MaxPool##D##dOptions& options);      \
+  Tensor avg_pool##D##d(const Tensor& input, const AvgPool##D##dOptions& options);                  \
+  Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dOptions& options); \
+  Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dOptions& options);
+RL_MAX_POOL(1)
+RL_MAX_POOL(2)
+RL_MAX_POOL(3)
+#undef RL_MAX_POOL
+Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options);
+Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options);
+struct PadFuncOptions {
+  PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}
+  TORCH_ARG(std::vector<int64_t>, pad);
+  TORCH_ARG(Mode, mode) = kConstant;
+  TORCH_ARG(double, value) = 0;
+};
+Tensor pad(const Tensor& input, const PadFuncOptions& options);
+struct InterpolateFuncOptions {
+  TORCH_ARG(std::optional<std::vector<int64_t>>, size) = std::nullopt;
+  TORCH_ARG(std::optional<std::vector<double>>, scale_factor) = std::nullopt;
+  TORCH_ARG(Mode, mode) = kNearest;
+  TORCH_ARG(std::optional<bool>, align_corners) = std::nullopt;
+  TORCH_ARG(std::optional<bool>, recompute_scale_factor) = std::nullopt;
+  TORCH_ARG(bool, antialias) = false;
+};
+Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& options = {});
+struct GridSampleFuncOptions {
+  TORCH_ARG(Mode, mode) = kBilinear;
+  TORCH_ARG(Mode, padding_mode) = kZeros;
+  TORCH_ARG(std::optional<bool>, align_corners) = std::nullopt;
+};
+Tensor grid_sample(const Tensor& input, const Tensor& grid, const GridSampleFuncOptions& options = {});
+Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners = false);
+inline Tensor pixel_shuffle(const Tensor& input, const PixelShuffleOptions& o) {
+  return rushlight::pixel_shuffle(input, o.upscale_factor());
+}
+inline Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleOptions& o) {
+  return rushlight::pixel_unshuffle(input, o.downscale_factor());
+}
+inline Tensor fold(const Tensor& input, const FoldOptions& o) {
+  return functional::fold(input, *o.output_size(), *o.kernel_size(), *o.dilation(), *o.padding(),
+                          *o.stride());
+}
+inline Tensor unfold(const Tensor& input, const UnfoldOptions& o) {
+  return functional::unfold(input, *o.kernel_size(), *o.dilation(), *o.padding(), *o.stride());
+}
+
+// --- losses
+#define RL_LOSS(name, Kind)                \
+  using Kind##FuncOptions = Kind##Options; \
+  Tensor name(const Tensor& input, const Tensor& target, const Kind##Options& options)
+RL_LOSS(l1_loss, L1Loss);
+RL_LOSS(mse_loss, MSELoss);
+RL_LOSS(binary_cross_entropy, BCELoss);
+RL_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss);
+RL_LOSS(cross_entropy, CrossEntropyLoss);
+RL_LOSS(nll_loss, NLLLoss);
+RL_LOSS(kl_div, KLDivLoss);
+RL_LOSS(smooth_l1_loss, SmoothL1Loss);
+RL_LOSS(huber_loss, HuberLoss);
+RL_LOSS(soft_margin_loss, SoftMarginLoss);
+RL_LOSS(multilabel_margin_loss, MultiLabelMarginLoss);
+RL_LOSS(hinge_embedding_loss, HingeEmbeddingLoss);
+RL_LOSS(multi_margin_loss, MultiMarginLoss);
+RL_LOSS(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss);
+RL_LOSS(poisson_nll_loss, PoissonNLLLoss);
+#undef RL_LOSS
+using CrossEntropyFuncOptions = CrossEntropyLossOptions;
+using BinaryCrossEntropyFuncOptions = BCELossOptions;
+using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
+using KLDivFuncOptions = KLDivLossOptions;
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                             const CosineEmbeddingLossOptions& options = {});
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
+                           const MarginRankingLossOptions& options = {});
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginLossOptions& options = {});
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossOptions& options = {});
+
+// --- activations with options
+#define RL_ACTIVATION(name, Kind)                                         \
+  using Kind##FuncOptions = Kind##Options;                                \
+  inline Tensor name(const Tensor& input, const Kind##Options& options) { \
+    return Kind##Impl(options).forward(input);                            \
+  }
+RL_ACTIVATION(relu, ReLU)
+RL_ACTIVATION(relu6, ReLU6)
+RL_ACTIVATION(selu, SELU)
+RL_ACTIVATION(elu, ELU)
+RL_ACTIVATION(celu, CELU)
+RL_ACTIVATION(gelu, GELU)
+RL_ACTIVATION(glu, GLU)
+RL_ACTIVATION(leaky_relu, LeakyReLU)
+RL_ACTIVATION(hardtanh, Hardtanh)
+RL_ACTIVATION(hardshrink, Hardshrink)
+RL_ACTIVATION(softshrink, Softshrink)
+RL_ACTIVATION(softplus, Softplus)
+RL_ACTIVATION(threshold, Threshold)
+#undef RL_ACTIVATION
+inline Tensor hardshrink(const Tensor& input, double lambda) {
+  return functional::hardshrink(input, Scalar(lambda));
+}
+inline Tensor softshrink(const Tensor& input, double lambda) {
+  return functional::softshrink(input, Scalar(lambda));
+}
+#define RL_OVER_DIM(name, Kind)                                                 \
+  struct Kind##FuncOptions {                                                    \
+    explicit Kind##FuncOptions(int64_t dim) : dim_(dim) {}                      \
+    TORCH_ARG(int64_t, dim);                                                    \
+    TORCH_ARG(std::optional<ScalarType>, dtype) = std::nullopt;                 \
+  };                                                                            \
+  inline Tensor name(const Tensor& input, const Kind##FuncOptions& o) {         \
+    return functional::name(input, std::optional<int64_t>(o.dim()), o.dtype()); \
+  }
+RL_OVER_DIM(softmax, Softmax)
+RL_OVER_DIM(softmin, Softmin)
+RL_OVER_DIM(log_softmax, LogSoftmax)
+#undef RL_OVER_DIM
+
+// --- the others with options
+struct DropoutFuncOptions {
+  TORCH_ARG(double, p) = 0.5;
+  TORCH_ARG(bool, training) = false;
+  TORCH_ARG(bool, inplace) = false;
+};
+inline Tensor dropout(Tensor input, const DropoutFuncOptions& o) {
+  return functional::dropout(std::move(input), o.p(), o.training(), o.inplace());
+}
+inline Tensor dropout2d(Tensor input, const DropoutFuncOptions& o) {
+  return functional::dropout2d(std::move(input), o.p(), o.training(), o.inplace());
+}
+struct BatchNormFuncOptions {
+  TORCH_ARG(Tensor, weight) = {};
+  TORCH_ARG(Tensor, bias) = {};
+  TORCH_ARG(bool, training) = false;
+  TORCH_ARG(std::optional<double>, momentum) = 0.1;
+  TORCH_ARG(double, eps) = 1e-5;
+};
+inline Tensor batch_norm(const Tensor& input, const Tensor& mean, const Tensor& var,
+                         const BatchNormFuncOptions& o) {
+  return functional::batch_norm(input, mean, var, o.weight(), o.bias(), o.training(),
+                                o.momentum().value_or(0.1), o.eps());
+}
+struct LayerNormFuncOptions {
+  LayerNormFuncOptions(std::vector<int64_t> normalized_shape)
+      : normalized_shape_(std::move(normalized_shape)) {}
+  TORCH_ARG(std::vector<int64_t>, normalized_shape);
+  TORCH_ARG(Tensor, weight) = {};
+  TORCH_ARG(Tensor, bias) = {};
+  TORCH_ARG(double, eps) = 1e-5;
+};
+inline Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
+  return functional::layer_norm(input, o.normalized_shape(), o.weight(), o.bias(), o.eps());
+}
+#define RL_CONV(D)                                                                                  \
+  struct Conv##D##dFuncOptions {                                                                    \
+    TORCH_ARG(Tensor, bias) = {};                                                                   \
+    TORCH_ARG(ExpandingArray<D>, stride) = 1;                                                       \
+    TORCH_ARG(ExpandingArray<D>, padding) = 0;                                                      \
+    TORCH_ARG(ExpandingArray<D>, dilation) = 1;                                                     \
+    TORCH_ARG(int64_t, groups) = 1;                                                                 \
+  };                                                                                                \
+  inline Tensor conv##D##d(const Tensor& x, const Tensor& weight, const Conv##D##dFuncOptions& o) { \
+    return functional::conv##D##d(x, weight, o.bias(), *o.stride(), *o.padding(), *o.dilation(),    \
+                                  o.groups());                                                      \
+  }
+RL_CONV(1)
+RL_CONV(2)
+RL_CONV(3)
+#undef RL_CONV
+using MaxPool1dFuncOptions = MaxPool1dOptions;
+using MaxPool2dFuncOptions = MaxPool2dOptions;
+using MaxPool3dFuncOptions = MaxPool3dOptions;
+using AvgPool1dFuncOptions = AvgPool1dOptions;
+using AvgPool2dFuncOptions = AvgPool2dOptions;
+using AvgPool3dFuncOptions = AvgPool3dOptions;
+using AdaptiveAvgPool2dFuncOptions = AdaptiveAvgPool2dOptions;
+using AdaptiveMaxPool2dFuncOptions = AdaptiveMaxPool2dOptions;
+
+}  // namespace rushlight::nn::functional

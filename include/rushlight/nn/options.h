@@ -1,0 +1,103 @@
+// What options structs are made of: fields with setters, lists that one number fills, named modes.
+#pragma once
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "rushlight/tensor.h"
+
+// TORCH_ARG(int64_t, stride) = 1; gives options.stride(2) and options.stride().
+#define TORCH_ARG(T, name)                                   \
+ public:                                                     \
+  inline auto name(const T& new_##name) -> decltype(*this) { \
+    this->name##_ = new_##name;                              \
+    return *this;                                            \
+  }                                                          \
+  inline auto name(T&& new_##name) -> decltype(*this) {      \
+    this->name##_ = std::move(new_##name);                   \
+    return *this;                                            \
+  }                                                          \
+  inline const T& name() const noexcept { return name##_; }  \
+  inline T& name() noexcept { return name##_; }              \
+                                                             \
+ private:                                                    \
+  T name##_ /* NOLINT */
+
+namespace rushlight {
+
+// A choice by name: torch::kMean, torch::kReflect.
+class Mode {
+ public:
+  constexpr Mode(const char* name) : name_(name) {}
+  constexpr std::string_view name() const { return name_; }
+  std::string text() const { return std::string(name_); }
+  friend constexpr bool operator==(Mode a, Mode b) { return a.name_ == b.name_; }
+
+ private:
+  std::string_view name_;
+};
+inline std::string to_string(Mode m) { return m.text(); }
+
+constexpr Mode kNone("none"), kMean("mean"), kSum("sum"), kBatchMean("batchmean"), kZeros("zeros"),
+    kConstant("constant"), kReflect("reflect"), kReplicate("replicate"), kCircular("circular"),
+    kBorder("border"), kReflection("reflection"), kNearest("nearest"), kNearestExact("nearest-exact"),
+    kBilinear("bilinear"), kBicubic("bicubic"), kTrilinear("trilinear"), kArea("area"), kLinear("linear"),
+    kConv1D("conv1d"), kConv2D("conv2d"), kConv3D("conv3d"), kConvTranspose1D("conv_transpose1d"),
+    kConvTranspose2D("conv_transpose2d"), kConvTranspose3D("conv_transpose3d"), kSigmoid("sigmoid"),
+    kTanh("tanh"), kReLU("relu"), kGELU("gelu"), kSiLU("silu"), kMish("mish"), kLeakyReLU("leaky_relu"),
+    kFanIn("fan_in"), kFanOut("fan_out"), kSame("same"), kValid("valid"), kMax("max"), kLSTM("lstm"),
+    kGRU("gru"), kRNN_TANH("rnn_tanh"), kRNN_RELU("rnn_relu"), kEuclidean("euclidean");
+// As libtorch names the types of these; one type serves them all.
+namespace enumtype {
+using kNone = Mode;
+using kMean = Mode;
+using kSum = Mode;
+}  // namespace enumtype
+
+// D numbers, or one for all.
+template <size_t D, class T = int64_t>
+class ExpandingArray {
+ public:
+  ExpandingArray(std::initializer_list<T> list) { assign(list.begin(), list.size()); }
+  ExpandingArray(const std::vector<T>& list) { assign(list.data(), list.size()); }
+  ExpandingArray(IntArrayRef list)
+    requires std::is_same_v<T, int64_t>
+  {
+    assign(list.data(), list.size());
+  }
+  ExpandingArray(T one) { values_.fill(one); }
+  ExpandingArray(const std::array<T, D>& values) : values_(values) {}
+  std::array<T, D>& operator*() { return values_; }
+  const std::array<T, D>& operator*() const { return values_; }
+  std::array<T, D>* operator->() { return &values_; }
+  const std::array<T, D>* operator->() const { return &values_; }
+  operator ArrayRef<T>() const
+    requires(!std::is_same_v<T, int64_t>)
+  {
+    return {values_.data(), D};
+  }
+  operator IntArrayRef() const
+    requires std::is_same_v<T, int64_t>
+  {
+    return {values_.data(), D};
+  }
+  size_t size() const { return D; }
+  friend std::ostream& operator<<(std::ostream& out, const ExpandingArray& a) {
+    if (D == 1) return out << a.values_[0];
+    out << "[";
+    for (size_t i = 0; i < D; ++i) out << (i ? ", " : "") << a.values_[i];
+    return out << "]";
+  }
+
+ private:
+  void assign(const T* data, size_t n) {
+    RL_CHECK(n == D, "Expected ", D, " values, but instead got ", n);
+    std::copy_n(data, n, values_.begin());
+  }
+  std::array<T, D> values_{};
+};
+// D numbers of which some may be left open.
+template <size_t D, class T = int64_t>
+using ExpandingArrayWithOptionalElem = ExpandingArray<D, std::optional<T>>;
+
+}  // namespace rushlight

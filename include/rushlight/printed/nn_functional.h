@@ -1,0 +1,116 @@
+// Printed from the operator table by `python tools/print_operators.py`; do not edit.
+// clang-format off
+
+#pragma once
+#include "rushlight/types.h"
+
+namespace rushlight::nn::functional {
+
+Tensor relu(const Tensor& input, bool inplace = false);
+Tensor& relu_(Tensor& input);
+Tensor relu6(const Tensor& input, bool inplace = false);
+Tensor leaky_relu(const Tensor& input, const Scalar& negative_slope = 0.01, bool inplace = false);
+Tensor& leaky_relu_(Tensor& input, const Scalar& negative_slope = 0.01);
+Tensor elu(const Tensor& input, const Scalar& alpha = 1.0, bool inplace = false);
+Tensor& elu_(Tensor& input, const Scalar& alpha = 1.0);
+Tensor selu(const Tensor& input, bool inplace = false);
+Tensor& selu_(Tensor& input);
+Tensor celu(const Tensor& input, const Scalar& alpha = 1.0, bool inplace = false);
+Tensor& celu_(Tensor& input, const Scalar& alpha = 1.0);
+Tensor gelu(const Tensor& input, std::string_view approximate = "none");
+Tensor& gelu_out(Tensor& out, const Tensor& input, std::string_view approximate);
+Tensor silu(const Tensor& input, bool inplace = false);
+Tensor mish(const Tensor& input, bool inplace = false);
+Tensor softplus(const Tensor& input, const Scalar& beta = 1, const Scalar& threshold = 20);
+Tensor& softplus_out(Tensor& out, const Tensor& input, const Scalar& beta, const Scalar& threshold);
+Tensor hardtanh(const Tensor& input, const Scalar& min_val = -1.0, const Scalar& max_val = 1.0, bool inplace = false);
+Tensor& hardtanh_(Tensor& input, const Scalar& min_val = -1.0, const Scalar& max_val = 1.0);
+Tensor hardsigmoid(const Tensor& input, bool inplace = false);
+Tensor hardswish(const Tensor& input, bool inplace = false);
+Tensor threshold(const Tensor& input, const Scalar& threshold, const Scalar& value, bool inplace = false);
+Tensor& threshold_(Tensor& input, const Scalar& threshold, const Scalar& value);
+Tensor softshrink(const Tensor& input, const Scalar& lambd = 0.5);
+Tensor& softshrink_out(Tensor& out, const Tensor& input, const Scalar& lambd);
+Tensor hardshrink(const Tensor& input, const Scalar& lambd = 0.5);
+Tensor& hardshrink_out(Tensor& out, const Tensor& input, const Scalar& lambd);
+Tensor logsigmoid(const Tensor& input);
+Tensor& logsigmoid_out(Tensor& out, const Tensor& input);
+Tensor glu(const Tensor& input, int64_t dim = -1);
+Tensor prelu(const Tensor& input, const Tensor& weight);
+Tensor sigmoid(const Tensor& input);
+Tensor tanh(const Tensor& input);
+Tensor rrelu(const Tensor& input, const Scalar& lower = 0.125, const Scalar& upper = 0.3333333333333333, bool training = false, bool inplace = false);
+Tensor softsign(const Tensor& input);
+Tensor tanhshrink(const Tensor& input);
+Tensor linear(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt);
+Tensor& linear_out(Tensor& out, const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias);
+Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv_transpose1d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0, int64_t groups = 1, IntArrayRef dilation = 1);
+Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv_transpose2d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0, int64_t groups = 1, IntArrayRef dilation = 1);
+Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias, IntArrayRef stride, std::string_view padding, IntArrayRef dilation = 1, int64_t groups = 1);
+Tensor conv_transpose3d(const Tensor& input, const Tensor& weight, const std::optional<Tensor>& bias = std::nullopt, IntArrayRef stride = 1, IntArrayRef padding = 0, IntArrayRef output_padding = 0, int64_t groups = 1, IntArrayRef dilation = 1);
+Tensor one_hot(const Tensor& tensor, int64_t num_classes = -1);
+Tensor softmax(const Tensor& input, std::optional<int64_t> dim = std::nullopt, std::optional<ScalarType> dtype = std::nullopt);
+Tensor log_softmax(const Tensor& input, std::optional<int64_t> dim = std::nullopt, std::optional<ScalarType> dtype = std::nullopt);
+Tensor softmin(const Tensor& input, std::optional<int64_t> dim = std::nullopt, std::optional<ScalarType> dtype = std::nullopt);
+std::tuple<Tensor, Tensor> max_pool1d_with_indices(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false, bool return_indices = false);
+std::tuple<Tensor, Tensor> max_pool2d_with_indices(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false, bool return_indices = false);
+std::tuple<Tensor, Tensor> max_pool3d_with_indices(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, IntArrayRef dilation = 1, bool ceil_mode = false, bool return_indices = false);
+std::tuple<Tensor, Tensor> adaptive_max_pool1d_with_indices(const Tensor& input, IntArrayRef output_size, bool return_indices = false);
+std::tuple<Tensor, Tensor> adaptive_max_pool2d_with_indices(const Tensor& input, IntArrayRef output_size, bool return_indices = false);
+std::tuple<Tensor, Tensor> adaptive_max_pool3d_with_indices(const Tensor& input, IntArrayRef output_size, bool return_indices = false);
+Tensor avg_pool1d(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true);
+Tensor avg_pool2d(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
+Tensor& avg_pool2d_out(Tensor& out, const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override);
+Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
+Tensor& avg_pool3d_out(Tensor& out, const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override);
+Tensor adaptive_avg_pool1d(const Tensor& input, IntArrayRef output_size);
+Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, double eps = 1e-05);
+Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = std::nullopt, std::optional<double> eps = std::nullopt);
+Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, bool training = false, double momentum = 0.1, double eps = 1e-05);
+Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, double eps = 1e-05);
+Tensor nll_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t ignore_index = -100, std::string_view reduction = "mean");
+Tensor cross_entropy(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t ignore_index = -100, std::string_view reduction = "mean", double label_smoothing = 0.0);
+Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", const std::optional<Tensor>& weight = std::nullopt);
+Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", const std::optional<Tensor>& weight = std::nullopt);
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", double beta = 1.0);
+Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", double delta = 1.0, const std::optional<Tensor>& weight = std::nullopt);
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean");
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean", const std::optional<Tensor>& pos_weight = std::nullopt);
+Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", bool log_target = false);
+Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = std::nullopt, std::optional<double> max_norm = std::nullopt, double norm_type = 2.0, bool scale_grad_by_freq = false, bool sparse = false);
+Tensor pad(const Tensor& input, IntArrayRef pad, std::string_view mode = "constant", std::optional<double> value = std::nullopt);
+Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask = std::nullopt, double dropout_p = 0.0, bool is_causal = false, std::optional<double> scale = std::nullopt, bool enable_gqa = false);
+Tensor upsample_nearest1d(const Tensor& input, IntArrayRef output_size, std::optional<double> scales = std::nullopt);
+Tensor& upsample_nearest1d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, std::optional<double> scales);
+Tensor upsample_nearest1d(const Tensor& input, OptionalIntArrayRef output_size, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_nearest2d(const Tensor& input, IntArrayRef output_size, std::optional<double> scales_h = std::nullopt, std::optional<double> scales_w = std::nullopt);
+Tensor& upsample_nearest2d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_nearest2d(const Tensor& input, OptionalIntArrayRef output_size, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_nearest3d(const Tensor& input, IntArrayRef output_size, std::optional<double> scales_d = std::nullopt, std::optional<double> scales_h = std::nullopt, std::optional<double> scales_w = std::nullopt);
+Tensor& upsample_nearest3d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_nearest3d(const Tensor& input, OptionalIntArrayRef output_size, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_linear1d(const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales = std::nullopt);
+Tensor& upsample_linear1d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales);
+Tensor upsample_linear1d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_bilinear2d(const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h = std::nullopt, std::optional<double> scales_w = std::nullopt);
+Tensor& upsample_bilinear2d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_bilinear2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_trilinear3d(const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_d = std::nullopt, std::optional<double> scales_h = std::nullopt, std::optional<double> scales_w = std::nullopt);
+Tensor& upsample_trilinear3d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_d, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_trilinear3d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, std::optional<ArrayRef<double>> scale_factors);
+Tensor upsample_bicubic2d(const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h = std::nullopt, std::optional<double> scales_w = std::nullopt);
+Tensor& upsample_bicubic2d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, bool align_corners, std::optional<double> scales_h, std::optional<double> scales_w);
+Tensor upsample_bicubic2d(const Tensor& input, OptionalIntArrayRef output_size, bool align_corners, std::optional<ArrayRef<double>> scale_factors);
+Tensor im2col(const Tensor& self, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
+Tensor& im2col_out(Tensor& out, const Tensor& self, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
+Tensor col2im(const Tensor& self, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
+Tensor& col2im_out(Tensor& out, const Tensor& self, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
+Tensor unfold(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation = 1, IntArrayRef padding = 0, IntArrayRef stride = 1);
+Tensor fold(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation = 1, IntArrayRef padding = 0, IntArrayRef stride = 1);
+
+}  // namespace rushlight::nn::functional

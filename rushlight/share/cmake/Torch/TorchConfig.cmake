@@ -1,0 +1,11 @@
+# For projects that say find_package(Torch) and link with ${TORCH_LIBRARIES}.
+include("${CMAKE_CURRENT_LIST_DIR}/../Rushlight/RushlightConfig.cmake")
+set(Torch_FOUND ${Rushlight_FOUND})
+set(TORCH_FOUND ${Rushlight_FOUND})
+set(TORCH_INCLUDE_DIRS ${Rushlight_INCLUDE_DIRS})
+set(TORCH_LIBRARIES Rushlight::rushlight)
+set(TORCH_CXX_FLAGS "")
+if(NOT TARGET torch)
+  add_library(torch INTERFACE IMPORTED)
+  set_target_properties(torch PROPERTIES INTERFACE_LINK_LIBRARIES Rushlight::rushlight)
+endif()

@@ -1,0 +1,217 @@
+// torch::tensor, from_blob, random state, and functions whose Python form is written in Python.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "core/device_backend.h"
+#include "core/generator.h"
+#include "core/parallel.h"
+#include "frontend/call.h"
+#include "rushlight/autograd.h"
+
+namespace rushlight {
+
+using frontend::call;
+using frontend::find_operator;
+
+// --- torch::tensor
+namespace detail {
+
+TensorData::TensorData(std::initializer_list<TensorData> list)
+    : items_(list), is_list_(true), dtype_(get_default_dtype()) {
+  take_items();
+}
+
+void TensorData::take_items() {
+  sizes_ = {static_cast<int64_t>(items_.size())};
+  if (items_.empty()) return;
+  dtype_ = items_[0].dtype_;
+  for (const TensorData& item : items_) {
+    RL_CHECK(item.sizes_ == items_[0].sizes_,
+             "Expected all sub-lists to have sizes: ", to_string(IntList(items_[0].sizes_)),
+             ", but got sub-list with sizes: ", to_string(IntList(item.sizes_)));
+    RL_CHECK(item.dtype_ == dtype_,
+             "Expected all elements of the tensor to have the same scalar type: ", legacy_name(dtype_),
+             ", but got element of scalar type: ", legacy_name(item.dtype_));
+  }
+  sizes_.insert(sizes_.end(), items_[0].sizes_.begin(), items_[0].sizes_.end());
+}
+
+namespace {
+
+template <class T>
+void fill(const TensorData& data, T*& to) {
+  if (data.sizes().empty())
+    *to++ = data.scalar().to<T>();
+  else
+    for (const TensorData& item : data.items()) fill(item, to);
+}
+
+}  // namespace
+
+Tensor TensorData::make(const TensorOptions& options) const {
+  const Tensor t = empty_tensor(sizes_, options.has_dtype() ? options.dtype() : dtype_);
+  visit_dtype(AllTypes{}, t.dtype(), "tensor", [&](auto tag) {
+    auto* to = t.data<decltype(tag)>();
+    if (t.numel()) fill(*this, to);
+  });
+  return frontend::made(options.has_device() ? t.to(options.device()) : t, options);
+}
+
+}  // namespace detail
+
+Tensor tensor(detail::TensorData data, const TensorOptions& options) { return data.make(options); }
+
+// --- memory of the caller's
+namespace {
+
+using BlobDeleter = std::function<void(void*)>;
+
+Tensor on_memory(void* data, IntArrayRef sizes, IntArrayRef strides, const BlobDeleter& deleter,
+                 const TensorOptions& options) {
+  RL_CHECK(sizes.size() == strides.size(), "from_blob: sizes ", to_string(sizes), " and strides ",
+           to_string(strides), " differ in length");
+  int64_t last = 0;
+  const bool none = checked_numel(sizes) == 0;
+  for (size_t i = 0; i < sizes.size() && !none; ++i) {
+    RL_CHECK(strides[i] >= 0, "from_blob: strides must not be negative, but got ", to_string(strides));
+    last += (sizes[i] - 1) * strides[i];
+  }
+  const size_t bytes = none ? 0 : static_cast<size_t>(last + 1) * element_size(options.dtype());
+  auto* const owner = deleter ? new BlobDeleter(deleter) : nullptr;
+  Storage storage = StorageImpl::wrap(
+      data, bytes, options.device(),
+      [](void* context, void* memory, size_t) {
+        std::unique_ptr<BlobDeleter> owned(static_cast<BlobDeleter*>(context));
+        if (owned) (*owned)(memory);
+      },
+      owner);
+  Ref<TensorImpl> impl =
+      Ref<TensorImpl>::adopt(new TensorImpl(std::move(storage), 0, options.dtype(), options.device()));
+  impl->set_layout(sizes, strides);
+  return frontend::made(Tensor(std::move(impl)), options);
+}
+
+}  // namespace
+
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const BlobDeleter& deleter,
+                 const TensorOptions& options) {
+  return on_memory(data, sizes, strides, deleter, options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const BlobDeleter& deleter, const TensorOptions& options) {
+  return on_memory(data, sizes, contiguous_strides(sizes), deleter, options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, const TensorOptions& options) {
+  return on_memory(data, sizes, strides, {}, options);
+}
+Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
+  return on_memory(data, sizes, contiguous_strides(sizes), {}, options);
+}
+
+// --- functions
+Tensor einsum(std::string_view equation, TensorList operands) {
+  static const Op& op = find_operator("_einsum");
+  const Value boxed[] = {Value(equation), Value(operands)};
+  return call<Tensor>(op, boxed);
+}
+Tensor tensordot(const Tensor& a, const Tensor& b, IntArrayRef dims_a, IntArrayRef dims_b) {
+  static const Op& op = find_operator("_tensordot");
+  const Value boxed[] = {Value(a), Value(b), Value(dims_a), Value(dims_b)};
+  return call<Tensor>(op, boxed);
+}
+Tensor chain_matmul(TensorList matrices) {
+  static const Op& op = find_operator("_chain_matmul");
+  const Value boxed[] = {Value(matrices)};
+  return call<Tensor>(op, boxed);
+}
+std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, bool return_inverse,
+                                            bool return_counts) {
+  static const Op& op = find_operator("_unique2");
+  const Value boxed[] = {Value(self), Value(sorted), Value(return_inverse), Value(return_counts)};
+  return call<std::tuple<Tensor, Tensor, Tensor>>(op, boxed);
+}
+Tensor where(const Tensor& condition) { return condition.nonzero(); }
+
+static Tensor cosine_window(int64_t length, bool periodic, double alpha, double beta, TensorOptions options) {
+  RL_CHECK(length >= 0, "window: the length must not be negative, but got ", length);
+  if (length == 1) return ones(1, options);
+  const int64_t n = periodic ? length + 1 : length;
+  const Tensor phase =
+      arange(n, options.dtype(options.dtype())) * (2 * 3.141592653589793 / static_cast<double>(n - 1));
+  return (phase.cos() * -beta + alpha).narrow(0, 0, length);
+}
+Tensor hann_window(int64_t length, bool periodic, TensorOptions options) {
+  return cosine_window(length, periodic, 0.5, 0.5, options);
+}
+Tensor hamming_window(int64_t length, bool periodic, double alpha, double beta, TensorOptions options) {
+  return cosine_window(length, periodic, alpha, beta, options);
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
+  static const Op& op = find_operator("nn::_adaptive_avg_pool2d");
+  const frontend::ListOf list(output_size, 2);
+  const Value boxed[] = {Value(self), list.value()};
+  return call<Tensor>(op, boxed);
+}
+Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {
+  static const Op& op = find_operator("nn::_adaptive_avg_pool3d");
+  const frontend::ListOf list(output_size, 3);
+  const Value boxed[] = {Value(self), list.value()};
+  return call<Tensor>(op, boxed);
+}
+Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size) {
+  return nn::functional::upsample_nearest2d(self, output_size, std::optional<double>());
+}
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  const Tensor a = linalg::vector_norm(x1, 2, dim, true).clamp_min(eps);
+  const Tensor b = linalg::vector_norm(x2, 2, dim, true).clamp_min(eps);
+  return ((x1 / a) * (x2 / b)).sum(dim);
+}
+
+static const char* reduction_name(int64_t reduction) {
+  RL_CHECK_VALUE(reduction >= 0 && reduction < reduction::END, reduction,
+                 " is not a valid value for reduction");
+  return reduction == reduction::None ? "none" : reduction == reduction::Mean ? "mean" : "sum";
+}
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                          int64_t reduction, int64_t ignore_index, double label_smoothing) {
+  return nn::functional::cross_entropy(self, target, weight, ignore_index, reduction_name(reduction),
+                                       label_smoothing);
+}
+Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
+  return nn::functional::l1_loss(self, target, reduction_name(reduction));
+}
+Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
+                int64_t reduction, int64_t ignore_index) {
+  return nn::functional::nll_loss(self, target, weight, ignore_index, reduction_name(reduction));
+}
+
+// --- random numbers, threads, devices
+void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+uint64_t initial_seed() { return default_generator().initial_seed(); }
+Tensor get_rng_state() {
+  const Tensor state = empty_tensor({static_cast<int64_t>(Generator::kStateBytes)}, DType::UInt8);
+  default_generator().get_state(
+      std::span<std::byte, Generator::kStateBytes>(state.data<std::byte>(), Generator::kStateBytes));
+  return state;
+}
+void set_rng_state(const Tensor& state) {
+  RL_CHECK(state.dtype() == DType::UInt8 && state.is_contiguous(), "RNG state must be a torch.ByteTensor");
+  default_generator().set_state({state.data<std::byte>(), static_cast<size_t>(state.numel())});
+}
+
+namespace cuda {
+size_t device_count() {
+  DeviceBackend* const backend = find_device_backend(DeviceType::CUDA);
+  return backend ? static_cast<size_t>(std::max(0, backend->device_count())) : 0;
+}
+bool is_available() { return device_count() > 0; }
+void manual_seed(uint64_t) {}
+void manual_seed_all(uint64_t) {}
+void synchronize(int64_t device) {
+  if (is_available())
+    device_backend(DeviceType::CUDA).synchronize(static_cast<int>(std::max<int64_t>(0, device)));
+}
+}  // namespace cuda
+
+}  // namespace rushlight

@@ -1,0 +1,315 @@
+#include "rushlight/nn/functional.h"
+
+#include <cmath>
+
+namespace rushlight::nn::functional {
+
+namespace {
+
+Tensor reduced(const Tensor& loss, Mode reduction) {
+  if (reduction == kMean) return loss.mean();
+  if (reduction == kSum) return loss.sum();
+  RL_CHECK_VALUE(reduction == kNone, reduction.name(), " is not a valid value for reduction");
+  return loss;
+}
+std::optional<Tensor> optional(const Tensor& t) {
+  return t.defined() ? std::optional<Tensor>(t) : std::nullopt;
+}
+void check_probability(double p) {
+  RL_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+}
+
+}  // namespace
+
+Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
+  const Tensor y = einsum("...i,oij,...j->...o", {a, weight, b});
+  return bias.defined() ? y + bias : y;
+}
+
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets,
+                     bool scale_grad_by_freq, Mode mode, bool sparse, const Tensor& per_sample_weights,
+                     bool include_last_offset) {
+  Tensor indices = input, starts = offsets, weights = per_sample_weights;
+  if (input.dim() == 2) {
+    RL_CHECK(
+        !offsets.defined(),
+        "If input is 2D, then offsets has to be null, as input is treated is a mini-batch of fixed length "
+        "sequences.");
+    starts = arange(0, input.numel(), std::max<int64_t>(1, input.size(1)), TensorOptions(kLong));
+    indices = input.reshape(-1);
+    if (weights.defined()) weights = weights.reshape(-1);
+  }
+  RL_CHECK(starts.defined() && starts.dim() == 1, "offsets has to be a 1D Tensor");
+  const int64_t number = mode == kSum ? 0 : mode == kMean ? 1 : 2;
+  return std::get<0>(rushlight::embedding_bag(weight, indices, starts, scale_grad_by_freq, number, sparse,
+                                              optional(weights), include_last_offset));
+}
+
+// --- dropout
+#define RL_DROPOUT(name, operation)                                  \
+  Tensor name(Tensor input, double p, bool training, bool inplace) { \
+    check_probability(p);                                            \
+    if (inplace) return rushlight::operation##_(input, p, training); \
+    return rushlight::operation(input, p, training);                 \
+  }
+RL_DROPOUT(dropout, dropout)
+RL_DROPOUT(dropout1d, feature_dropout)
+RL_DROPOUT(dropout2d, feature_dropout)
+RL_DROPOUT(dropout3d, feature_dropout)
+RL_DROPOUT(alpha_dropout, alpha_dropout)
+RL_DROPOUT(feature_alpha_dropout, feature_alpha_dropout)
+#undef RL_DROPOUT
+
+// --- normalisation
+Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
+                     const Tensor& bias, bool use_input_stats, double momentum, double eps) {
+  RL_CHECK(x.dim() >= 2, "instance_norm: expected at least 2 dimensions, but got ", x.sizes());
+  const int64_t n = x.size(0), c = x.size(1);
+  // Each example's channels are channels of one batch.
+  auto repeated = [&](const Tensor& t) {
+    return t.defined() ? std::optional<Tensor>(t.repeat(n)) : std::nullopt;
+  };
+  std::vector<int64_t> sizes = {1, n * c};
+  sizes.insert(sizes.end(), x.sizes().begin() + 2, x.sizes().end());
+  const auto own_mean = repeated(mean), own_var = repeated(var);
+  const Tensor y = functional::batch_norm(x.reshape(sizes), own_mean, own_var, repeated(weight),
+                                          repeated(bias), use_input_stats, momentum, eps);
+  if (use_input_stats && mean.defined()) {
+    NoGradGuard no_grad;
+    Tensor(mean).copy_(own_mean->view({n, c}).mean(0));
+    Tensor(var).copy_(own_var->view({n, c}).mean(0));
+  }
+  return y.view(x.sizes());
+}
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  RL_CHECK(x.dim() >= 3, "Expected 3D or higher dimensionality input (got ", x.dim(), " dimensions)");
+  if (x.numel() == 0) return x;
+  const Tensor squares = (x * x).flatten(2).unsqueeze(1);
+  const Tensor around = constant_pad_nd(squares, {0, 0, size / 2, (size - 1) / 2});
+  const Tensor mean = functional::avg_pool2d(around, {size, 1}, IntArrayRef(1)).squeeze(1).view(x.sizes());
+  return x / (mean * alpha + k).pow(beta);
+}
+Tensor normalize(const Tensor& x, const NormalizeFuncOptions& o) {
+  return x / linalg::vector_norm(x, o.p(), o.dim(), true).clamp_min(o.eps()).expand_as(x);
+}
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarityOptions& o) {
+  return rushlight::cosine_similarity(a, b, o.dim(), o.eps());
+}
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceOptions& o) {
+  return linalg::vector_norm(a - b + o.eps(), o.p(), -1, o.keepdim());
+}
+Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
+  const Tensor noise = -empty_like(logits).exponential_().log();
+  const Tensor soft = ((logits + noise) / o.tau()).softmax(o.dim());
+  if (!o.hard()) return soft;
+  const Tensor at = std::get<1>(soft.max(o.dim(), true));
+  return zeros_like(logits).scatter_(o.dim(), at, 1.0) - soft.detach() + soft;
+}
+
+// --- pooling
+#define RL_POOLS(D)                                                                                        \
+  Tensor max_pool##D##d(const Tensor& x, const MaxPool##D##dOptions& o) {                                  \
+    return rushlight::max_pool##D##d(x, *o.kernel_size(), *o.stride(), *o.padding(), *o.dilation(),        \
+                                     o.ceil_mode());                                                       \
+  }                                                                                                        \
+  std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& x, const MaxPool##D##dOptions& o) { \
+    return functional::max_pool##D##d_with_indices(x, *o.kernel_size(), *o.stride(), *o.padding(),         \
+                                                   *o.dilation(), o.ceil_mode());                          \
+  }                                                                                                        \
+  Tensor adaptive_max_pool##D##d(const Tensor& x, const AdaptiveMaxPool##D##dOptions& o) {                 \
+    return std::get<0>(functional::adaptive_max_pool##D##d_with_indices(x, *o.output_size()));             \
+  }
+RL_POOLS(1)
+RL_POOLS(2)
+RL_POOLS(3)
+#undef RL_POOLS
+Tensor avg_pool1d(const Tensor& x, const AvgPool1dOptions& o) {
+  return functional::avg_pool1d(x, *o.kernel_size(), *o.stride(), *o.padding(), o.ceil_mode(),
+                                o.count_include_pad());
+}
+Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& o) {
+  return functional::avg_pool2d(x, *o.kernel_size(), *o.stride(), *o.padding(), o.ceil_mode(),
+                                o.count_include_pad(), o.divisor_override());
+}
+Tensor avg_pool3d(const Tensor& x, const AvgPool3dOptions& o) {
+  return functional::avg_pool3d(x, *o.kernel_size(), *o.stride(), *o.padding(), o.ceil_mode(),
+                                o.count_include_pad(), o.divisor_override());
+}
+Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptiveAvgPool1dOptions& o) {
+  return rushlight::adaptive_avg_pool1d(x, *o.output_size());
+}
+Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptiveAvgPool2dOptions& o) {
+  return rushlight::adaptive_avg_pool2d(x, *o.output_size());
+}
+Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptiveAvgPool3dOptions& o) {
+  return rushlight::adaptive_avg_pool3d(x, *o.output_size());
+}
+static Tensor root_of_sum(const Tensor& mean, double norm, int64_t window) {
+  return (mean.sign() * mean.abs().relu() * static_cast<double>(window)).pow(1.0 / norm);
+}
+Tensor lp_pool1d(const Tensor& x, const LPPool1dOptions& o) {
+  const Tensor mean =
+      functional::avg_pool1d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());
+  return root_of_sum(mean, o.norm_type(), (*o.kernel_size())[0]);
+}
+Tensor lp_pool2d(const Tensor& x, const LPPool2dOptions& o) {
+  const Tensor mean =
+      functional::avg_pool2d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());
+  return root_of_sum(mean, o.norm_type(), (*o.kernel_size())[0] * (*o.kernel_size())[1]);
+}
+
+Tensor pad(const Tensor& x, const PadFuncOptions& o) {
+  return functional::pad(x, o.pad(), o.mode().name(),
+                         o.mode() == kConstant ? std::optional<double>(o.value()) : std::nullopt);
+}
+
+// --- resampling
+Tensor interpolate(const Tensor& x, const InterpolateFuncOptions& o) {
+  RL_CHECK(o.size().has_value() != o.scale_factor().has_value(),
+           "interpolate: only one of size or scale_factor should be defined");
+  RL_CHECK(x.dim() >= 3 && x.dim() <= 5, "interpolate: expected 3, 4 or 5 dimensions, but got ", x.sizes());
+  const size_t space = static_cast<size_t>(x.dim()) - 2;
+  OptionalIntArrayRef size = std::nullopt;
+  std::optional<ArrayRef<double>> scales;
+  std::vector<int64_t> sizes;
+  std::vector<double> factors;
+  if (o.size()) {
+    sizes = *o.size();
+    if (sizes.size() == 1) sizes.resize(space, sizes[0]);
+    RL_CHECK(sizes.size() == space, "interpolate: expected ", space, " sizes, but got ", sizes.size());
+    size = sizes;
+  } else {
+    factors = *o.scale_factor();
+    if (factors.size() == 1) factors.resize(space, factors[0]);
+    RL_CHECK(factors.size() == space, "interpolate: expected ", space, " factors, but got ", factors.size());
+    if (o.recompute_scale_factor().value_or(false)) {
+      for (size_t d = 0; d < space; ++d)
+        sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x.sizes()[d + 2]) * factors[d])));
+      size = sizes;
+    } else {
+      scales = factors;
+    }
+  }
+  const bool corners = o.align_corners().value_or(false);
+  if (o.mode() == kNearest)
+    return space == 1   ? functional::upsample_nearest1d(x, size, scales)
+           : space == 2 ? functional::upsample_nearest2d(x, size, scales)
+                        : functional::upsample_nearest3d(x, size, scales);
+  if (o.mode() == kLinear && space == 1) return functional::upsample_linear1d(x, size, corners, scales);
+  if (o.mode() == kBilinear && space == 2) return functional::upsample_bilinear2d(x, size, corners, scales);
+  if (o.mode() == kTrilinear && space == 3) return functional::upsample_trilinear3d(x, size, corners, scales);
+  if (o.mode() == kBicubic && space == 2) return functional::upsample_bicubic2d(x, size, corners, scales);
+  if (o.mode() == kArea) {
+    for (size_t d = sizes.size(); d < space; ++d)
+      sizes.push_back(static_cast<int64_t>(std::floor(static_cast<double>(x.sizes()[d + 2]) * factors[d])));
+    return space == 1   ? rushlight::adaptive_avg_pool1d(x, sizes)
+           : space == 2 ? rushlight::adaptive_avg_pool2d(x, sizes)
+                        : rushlight::adaptive_avg_pool3d(x, sizes);
+  }
+  RL_NOT_IMPLEMENTED("interpolate: mode ", o.mode().name(), " for an input of ", x.dim(), " dimensions");
+}
+Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleFuncOptions& o) {
+  const int64_t mode = o.mode() == kBilinear ? 0 : o.mode() == kNearest ? 1 : 2;
+  const int64_t padding = o.padding_mode() == kZeros ? 0 : o.padding_mode() == kBorder ? 1 : 2;
+  return grid_sampler(x, grid, mode, padding, o.align_corners().value_or(false));
+}
+Tensor affine_grid(const Tensor& theta, IntArrayRef size, bool align_corners) {
+  return affine_grid_generator(theta, size, align_corners);
+}
+
+// --- losses
+Tensor l1_loss(const Tensor& x, const Tensor& y, const L1LossOptions& o) {
+  return functional::l1_loss(x, y, o.reduction().name());
+}
+Tensor mse_loss(const Tensor& x, const Tensor& y, const MSELossOptions& o) {
+  return functional::mse_loss(x, y, o.reduction().name());
+}
+Tensor binary_cross_entropy(const Tensor& x, const Tensor& y, const BCELossOptions& o) {
+  return functional::binary_cross_entropy(x, y, optional(o.weight()), o.reduction().name());
+}
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& y, const BCEWithLogitsLossOptions& o) {
+  return functional::binary_cross_entropy_with_logits(x, y, optional(o.weight()), o.reduction().name(),
+                                                      optional(o.pos_weight()));
+}
+Tensor cross_entropy(const Tensor& x, const Tensor& y, const CrossEntropyLossOptions& o) {
+  return functional::cross_entropy(x, y, optional(o.weight()), o.ignore_index(), o.reduction().name(),
+                                   o.label_smoothing());
+}
+Tensor nll_loss(const Tensor& x, const Tensor& y, const NLLLossOptions& o) {
+  return functional::nll_loss(x, y, optional(o.weight()), o.ignore_index(), o.reduction().name());
+}
+Tensor kl_div(const Tensor& x, const Tensor& y, const KLDivLossOptions& o) {
+  return functional::kl_div(x, y, o.reduction().name(), o.log_target());
+}
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, const SmoothL1LossOptions& o) {
+  return functional::smooth_l1_loss(x, y, o.reduction().name(), o.beta());
+}
+Tensor huber_loss(const Tensor& x, const Tensor& y, const HuberLossOptions& o) {
+  return functional::huber_loss(x, y, o.reduction().name(), o.delta());
+}
+Tensor soft_margin_loss(const Tensor& x, const Tensor& y, const SoftMarginLossOptions& o) {
+  return reduced((-y * x).exp().log1p(), o.reduction());
+}
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, const HingeEmbeddingLossOptions& o) {
+  const Tensor zero = zeros_like(x);
+  const Tensor far = where(y != 1, (o.margin() - x).clamp_min(0), zero);
+  return reduced(far + where(y != -1, x, zero), o.reduction());
+}
+Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginLossOptions& o) {
+  const Tensor rows = x.dim() == 1 ? x.unsqueeze(0) : x, at = y.reshape({-1, 1});
+  Tensor loss = (o.margin() - rows.gather(1, at) + rows).clamp_min(0).pow(o.p());
+  if (o.weight().defined()) loss = loss * o.weight().index({at.squeeze(1)}).unsqueeze(1);
+  loss = loss.masked_fill(zeros_like(rows, kBool).scatter(1, at, 1), 0).sum(1) / rows.size(1);
+  return reduced(x.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+}
+Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, const MultiLabelMarginLossOptions& o) {
+  const Tensor rows = x.dim() == 1 ? x.unsqueeze(0) : x, labels = y.dim() == 1 ? y.unsqueeze(0) : y;
+  // Labels count up to the first negative one.
+  const Tensor valid = (labels < 0).cumsum(1) == 0, at = labels.clamp_min(0);
+  const Tensor is_label = zeros_like(rows).scatter_add(1, at, valid.to(rows.scalar_type())) > 0;
+  const Tensor margins = (1 - rows.gather(1, at).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0);
+  const Tensor counted = valid.unsqueeze(2) & ~is_label.unsqueeze(1);
+  const Tensor loss = (margins * counted).sum({1, 2}) / rows.size(1);
+  return reduced(x.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+}
+Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y,
+                                   const MultiLabelSoftMarginLossOptions& o) {
+  Tensor loss = -(y * functional::logsigmoid(x) + (1 - y) * functional::logsigmoid(-x));
+  if (o.weight().defined()) loss = loss * o.weight();
+  return reduced(loss.sum(-1) / x.size(-1), o.reduction());
+}
+Tensor poisson_nll_loss(const Tensor& x, const Tensor& y, const PoissonNLLLossOptions& o) {
+  Tensor loss = o.log_input() ? x.exp() - y * x : x - y * (x + o.eps()).log();
+  if (o.full()) {
+    const Tensor stirling = y * y.log() - y + 0.5 * (2 * 3.141592653589793 * y).log();
+    loss = loss + stirling.masked_fill(y <= 1, 0);
+  }
+  return reduced(loss, o.reduction());
+}
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& y,
+                             const CosineEmbeddingLossOptions& o) {
+  const Tensor cos = rushlight::cosine_similarity(a, b, a.dim() - 1), zero = zeros_like(cos);
+  const Tensor near = where(y == 1, 1 - cos, zero),
+               far = where(y == -1, (cos - o.margin()).clamp_min(0), zero);
+  return reduced(near + far, o.reduction());
+}
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y,
+                           const MarginRankingLossOptions& o) {
+  return reduced((-y * (a - b) + o.margin()).clamp_min(0), o.reduction());
+}
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginLossOptions& o) {
+  const auto distance = PairwiseDistanceOptions().p(o.p()).eps(o.eps());
+  const Tensor near = pairwise_distance(anchor, positive, distance);
+  Tensor far = pairwise_distance(anchor, negative, distance);
+  if (o.swap()) far = minimum(far, pairwise_distance(positive, negative, distance));
+  return reduced((near - far + o.margin()).clamp_min(0), o.reduction());
+}
+Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossOptions& o) {
+  const int64_t reduction = o.reduction() == kNone ? 0 : o.reduction() == kMean ? 1 : 2;
+  return rushlight::ctc_loss(log_probs, targets, input_lengths, target_lengths, o.blank(), reduction,
+                             o.zero_infinity());
+}
+
+}  // namespace rushlight::nn::functional
