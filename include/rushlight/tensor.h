@@ -15,9 +15,12 @@ using Variable = Tensor;
 
 namespace detail {
 
-// Before main of a program that includes this, when the library's own variables are there already.
+// Before main of a program that includes this, when the library's own variables are there already. Not in the
+// library itself, whose variables come to life in any order.
 void fill_operator_table();
+#ifndef RUSHLIGHT_FRONTEND
 inline const bool operators_loaded = (fill_operator_table(), true);
+#endif
 
 // The argument of torch::tensor: a number, or nested lists of them.
 class TensorData {
