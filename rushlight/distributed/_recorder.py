@@ -155,7 +155,7 @@ def dump_path(rank):
 
 def dump(path, rank):
     """Write all that is recorded to a file, at once: several threads of a process may do so."""
-    beside = f"{path}.{os.getpid()}.{threading.get_ident()}"
+    beside = f"{path}.{os.getpid()}.{threading.get_ident()}.part"
     with open(beside, "w") as file:
         json.dump(contents(rank), file)
     os.replace(beside, path)

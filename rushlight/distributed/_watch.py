@@ -52,6 +52,12 @@ def _own_state():
     return {"groups": by_group, "stack": _here()}
 
 
+def _answer(store, alarm, rank):
+    """What a rank said at an earlier alarm: it may have ended since, with an error of its own."""
+    key = f"alarm/{alarm}/rank/{rank}"
+    return json.loads(store.get(key)) if alarm >= 0 and store.check([key]) else None
+
+
 class Watch:
     """The thread of one process, and the reports of those who raise the alarm.
 
@@ -114,7 +120,8 @@ class Watch:
 
     def _states(self):
         """Raise the alarm and read the answers of all ranks, as far as they come in time."""
-        store, alarm = self._store.clone(), f"alarm/{self._next}"
+        store, number = self._store.clone(), self._next
+        alarm = f"alarm/{number}"
         store.set(alarm, b"1")
         deadline, states = time.monotonic() + _PATIENCE, {}
         for rank in range(self._size):
@@ -123,7 +130,7 @@ class Watch:
                 store._wait_seconds([key], max(deadline - time.monotonic(), 0.05))
                 states[rank] = json.loads(store.get(key))
             except DistError:
-                pass
+                states[rank] = _answer(store, number - 1, rank)
         getattr(store, "_disconnect", lambda: None)()
         return states
 

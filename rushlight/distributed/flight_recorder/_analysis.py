@@ -7,13 +7,13 @@ _BY_RANK = {"all_to_all", "gather", "scatter"}  # whose tensors may differ betwe
 
 
 def read_dumps(paths):
-    """The dumps by rank, from files and folders of files; raises ValueError for files that are none."""
+    """The dumps by rank, from files and folders of files; raises ValueError for files that are none.
+
+    What a process that was killed had begun to write (`.part`) is passed over."""
     files = []
     for path in paths:
-        inside = (
-            [os.path.join(path, name) for name in sorted(os.listdir(path))] if os.path.isdir(path) else [path]
-        )
-        files += inside
+        names = sorted(os.listdir(path)) if os.path.isdir(path) else [""]
+        files += [os.path.join(path, name) if name else path for name in names if not name.endswith(".part")]
     dumps = {}
     for path in files:
         try:
