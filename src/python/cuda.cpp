@@ -124,11 +124,19 @@ static PyObject* f_priority_range(PyObject*, PyObject*) {
     return check(Py_BuildValue("(ii)", least, greatest));
   });
 }
+// Calls f(driver, handle) while the stream's device is the current one.
+template <class F>
+static auto on_stream(StreamId id, F&& f) {
+  const StreamInfo info = cuda().stream(id);
+  const DeviceScope scope(cuda().driver(), info.device);
+  return f(cuda().driver(), info.handle);
+}
+
 static PyObject* f_stream_query(PyObject*, PyObject* o) {
   return guard([&] {
-    const StreamInfo info = cuda().stream(to_int(o));
-    const DeviceScope scope(cuda().driver(), info.device);
-    return PyBool_FromLong(cuda().driver().query_stream(info.handle));
+    return on_stream(to_int(o), [&](DeviceDriver& driver, auto handle) {
+      return PyBool_FromLong(driver.query_stream(handle));
+    });
   });
 }
 static PyObject* f_stream_synchronize(PyObject*, PyObject* o) {
@@ -163,9 +171,8 @@ static PyObject* f_record_event(PyObject*, PyObject* args) {
   long long stream = 0;
   if (!PyArg_ParseTuple(args, "OL", &event, &stream)) return nullptr;
   return done([&] {
-    const StreamInfo info = cuda().stream(stream);
-    const DeviceScope scope(cuda().driver(), info.device);
-    cuda().driver().record_event(event_of(event), info.handle);
+    on_stream(stream,
+              [&](DeviceDriver& driver, auto handle) { driver.record_event(event_of(event), handle); });
   });
 }
 static PyObject* f_wait_event(PyObject*, PyObject* args) {
@@ -173,9 +180,7 @@ static PyObject* f_wait_event(PyObject*, PyObject* args) {
   long long stream = 0;
   if (!PyArg_ParseTuple(args, "OL", &event, &stream)) return nullptr;
   return done([&] {
-    const StreamInfo info = cuda().stream(stream);
-    const DeviceScope scope(cuda().driver(), info.device);
-    cuda().driver().wait_event(info.handle, event_of(event));
+    on_stream(stream, [&](DeviceDriver& driver, auto handle) { driver.wait_event(handle, event_of(event)); });
   });
 }
 static PyObject* f_event_query(PyObject*, PyObject* o) {
@@ -223,23 +228,21 @@ static PyObject* f_begin_capture(PyObject*, PyObject* args) {
   int mode = 0;
   if (!PyArg_ParseTuple(args, "Li", &stream, &mode)) return nullptr;
   return done([&] {
-    const StreamInfo info = cuda().stream(stream);
-    const DeviceScope scope(cuda().driver(), info.device);
-    cuda().driver().begin_capture(info.handle, mode);
+    on_stream(stream, [&](DeviceDriver& driver, auto handle) { driver.begin_capture(handle, mode); });
   });
 }
 static PyObject* f_end_capture(PyObject*, PyObject* o) {
   return guard([&] {
-    const StreamInfo info = cuda().stream(to_int(o));
-    const DeviceScope scope(cuda().driver(), info.device);
-    return PyLong_FromVoidPtr(cuda().driver().end_capture(info.handle));
+    return on_stream(to_int(o), [&](DeviceDriver& driver, auto handle) {
+      return PyLong_FromVoidPtr(driver.end_capture(handle));
+    });
   });
 }
 static PyObject* f_is_capturing(PyObject*, PyObject* o) {
   return guard([&] {
-    const StreamInfo info = cuda().stream(to_int(o));
-    const DeviceScope scope(cuda().driver(), info.device);
-    return PyBool_FromLong(cuda().driver().is_capturing(info.handle));
+    return on_stream(to_int(o), [&](DeviceDriver& driver, auto handle) {
+      return PyBool_FromLong(driver.is_capturing(handle));
+    });
   });
 }
 static PyObject* f_launch_graph(PyObject*, PyObject* args) {

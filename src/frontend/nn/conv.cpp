@@ -15,6 +15,26 @@ bool all_equal(const ExpandingArray<D>& a, int64_t value) {
   return std::ranges::all_of(*a, [&](int64_t v) { return v == value; });
 }
 
+template <class Options>
+void check_channels(const Options& o) {
+  RL_CHECK(o.in_channels() > 0 && o.groups() > 0 && o.out_channels() > 0,
+           "in_channels, groups and out_channels must be a positive integer.");
+  RL_CHECK(o.in_channels() % o.groups() == 0, "in_channels must be divisible by groups");
+  RL_CHECK(o.out_channels() % o.groups() == 0, "out_channels must be divisible by groups");
+}
+
+// A weight of (first, second / groups, *kernel) and a bias for each channel that comes out.
+template <class Module>
+void register_parameters(Module& module, int64_t first, int64_t second) {
+  const auto& o = module.options;
+  std::vector<int64_t> sizes = {first, second / o.groups()};
+  sizes.insert(sizes.end(), o.kernel_size()->begin(), o.kernel_size()->end());
+  module.weight = module.register_parameter("weight", rushlight::empty(sizes));
+  module.bias =
+      module.register_parameter("bias", o.bias() ? rushlight::empty(o.out_channels()) : Tensor{}, o.bias());
+  module.reset_parameters();
+}
+
 // What both kinds print behind the channels.
 template <class Options, class Padding>
 void print_common(std::ostream& out, const char* name, const Options& o, const Padding& padding) {
@@ -52,16 +72,8 @@ ConvNdImpl<D, Derived>::ConvNdImpl(ConvOptions<D> o) : options(std::move(o)) {
 }
 template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset() {
-  RL_CHECK(options.in_channels() > 0 && options.groups() > 0 && options.out_channels() > 0,
-           "in_channels, groups and out_channels must be a positive integer.");
-  RL_CHECK(options.in_channels() % options.groups() == 0, "in_channels must be divisible by groups");
-  RL_CHECK(options.out_channels() % options.groups() == 0, "out_channels must be divisible by groups");
-  std::vector<int64_t> sizes = {options.out_channels(), options.in_channels() / options.groups()};
-  sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
-  weight = this->register_parameter("weight", rushlight::empty(sizes));
-  bias = options.bias() ? this->register_parameter("bias", rushlight::empty(options.out_channels()))
-                        : this->register_parameter("bias", {}, false);
-  reset_parameters();
+  check_channels(options);
+  register_parameters(*this, options.out_channels(), options.in_channels());
 }
 template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset_parameters() {
@@ -107,18 +119,10 @@ ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(ConvTransposeOptions<D> o) 
 }
 template <size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset() {
-  RL_CHECK(options.in_channels() > 0 && options.groups() > 0 && options.out_channels() > 0,
-           "in_channels, groups and out_channels must be a positive integer.");
-  RL_CHECK(options.in_channels() % options.groups() == 0, "in_channels must be divisible by groups");
-  RL_CHECK(options.out_channels() % options.groups() == 0, "out_channels must be divisible by groups");
+  check_channels(options);
   RL_CHECK(options.padding_mode() == kZeros, "Only \"zeros\" padding mode is supported for ConvTranspose", D,
            "d");
-  std::vector<int64_t> sizes = {options.in_channels(), options.out_channels() / options.groups()};
-  sizes.insert(sizes.end(), options.kernel_size()->begin(), options.kernel_size()->end());
-  weight = this->register_parameter("weight", rushlight::empty(sizes));
-  bias = options.bias() ? this->register_parameter("bias", rushlight::empty(options.out_channels()))
-                        : this->register_parameter("bias", {}, false);
-  reset_parameters();
+  register_parameters(*this, options.in_channels(), options.out_channels());
 }
 template <size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset_parameters() {
