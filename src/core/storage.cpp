@@ -5,8 +5,11 @@
 
 #include "core/cpu_allocator.h"
 #include "core/device_backend.h"
+#include "core/storage_source.h"
 
 namespace rushlight {
+
+__attribute__((tls_model("initial-exec"))) thread_local StorageSource* storage_source = nullptr;
 
 namespace {
 
@@ -22,8 +25,15 @@ std::byte* allocate_on(Device device, size_t nbytes) {
 bool StorageImpl::fits_inside(size_t nbytes) const { return device_.is_cpu() && nbytes <= kInlineBytes; }
 
 void StorageImpl::acquire(size_t nbytes) {
-  data_ = fits_inside(nbytes) ? inline_ : allocate_on(device_, nbytes);
   nbytes_ = nbytes;
+  if (storage_source && device_.is_cpu() && !fits_inside(nbytes)) [[unlikely]] {
+    const StorageBlock block = storage_source->take(nbytes);
+    data_ = static_cast<std::byte*>(block.data);
+    deleter_ = block.deleter;
+    context_ = block.context;
+    if (data_) return;
+  }
+  data_ = fits_inside(nbytes) ? inline_ : allocate_on(device_, nbytes);
 }
 
 void StorageImpl::free_data() {
@@ -34,6 +44,7 @@ void StorageImpl::free_data() {
   else if (data_ && data_ != inline_)
     find_device_backend(device_.type)->deallocate(data_, nbytes_, device_.index);
   data_ = nullptr;
+  deleter_ = nullptr;
 }
 
 Ref<StorageImpl> StorageImpl::allocate(size_t nbytes, Device device) {

@@ -19,6 +19,7 @@ void init_module_tree(PyObject* module);
 void init_overridable(PyObject* module);
 void init_grad_scopes(PyObject* module);
 void init_cuda(PyObject* module);
+void init_jit(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -66,6 +67,7 @@ static void init_all(PyObject* module) {
   init_module_attributes(module);
   init_profiler(module);
   init_cuda(module);
+  init_jit(module);
 }
 
 }  // namespace rushlight::python

@@ -1,0 +1,68 @@
+// Executor: runs a graph on tensors. Any number of threads may run one executor at a time.
+#pragma once
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+
+#include "jit/graph.h"
+#include "jit/memory_plan.h"
+
+namespace rushlight::jit {
+
+struct Step;  // jit/step.h
+struct Frame;
+
+struct ExecutorOptions {
+  bool plan_memory = true;  // serve runs after the first one of the same sizes from one block of memory
+};
+
+// What an executor has done, for tests and for those who wonder.
+struct ExecutorStatistics {
+  int64_t runs = 0, planned_runs = 0, reused_operands = 0;
+  size_t arena_bytes = 0;  // of the largest plan
+};
+
+class Executor {
+ public:
+  // Every constant of the graph must be there, of the type the graph says.
+  Executor(Graph graph, Constants constants, ExecutorOptions options = {});
+  ~Executor();
+  Executor(const Executor&) = delete;
+
+  // The outputs for these inputs, nothing recorded for autograd. Each value is freed after its last use.
+  std::vector<Tensor> run(std::span<const Tensor> inputs);
+
+  const Graph& graph() const { return graph_; }
+  ExecutorStatistics statistics() const;
+  // What the inputs must be, one line each: "x: float32[N, 3, 224, 224] where N in [1, inf]".
+  std::string expected_inputs() const;
+
+ private:
+  struct Planned {
+    std::vector<int64_t> sizes;  // of all inputs
+    std::shared_ptr<const MemoryPlan> plan;
+  };
+  using Sizes = std::vector<int64_t>;
+
+  void compile();
+  Sizes check_inputs(std::span<const Tensor> inputs) const;
+  [[noreturn]] void refuse_input(const std::string& what) const;
+  void execute(Frame& frame, std::span<const Tensor> inputs);
+  std::shared_ptr<const MemoryPlan> find_plan(const Sizes& sizes);
+  void add_plan(Sizes sizes, std::shared_ptr<const MemoryPlan> plan);
+  std::unique_ptr<Frame> take_frame();
+  void give_frame(std::unique_ptr<Frame> frame);
+
+  const Graph graph_;
+  const Constants constants_;
+  const ExecutorOptions options_;
+  std::vector<Step> steps_;
+  std::vector<ValueId> held_;  // what a frame still holds after a run
+  mutable std::mutex mutex_;   // of what follows
+  std::list<Planned> plans_;   // those used last come first
+  std::vector<std::unique_ptr<Frame>> idle_;
+  ExecutorStatistics statistics_;
+};
+
+}  // namespace rushlight::jit

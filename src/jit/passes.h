@@ -1,0 +1,25 @@
+// Passes: each takes a graph to one that computes the same. They know of aliases and of writes (jit/alias.h).
+#pragma once
+#include "jit/graph.h"
+
+namespace rushlight::jit {
+
+// Writes to memory that nobody else sees become new values: relu_ becomes relu.
+void functionalize(Graph& graph);
+// Leaves out what no output depends on.
+void eliminate_dead_code(Graph& graph);
+// Computes what is computed twice once.
+void eliminate_common_subexpressions(Graph& graph);
+// Computes now what depends on constants alone, unless that takes more memory than it saves. Results become
+// constants named after their values.
+void fold_constants(Graph& graph, Constants& constants);
+// Takes a normalisation by stored statistics into the convolution before it.
+void fold_batch_norm(Graph& graph, Constants& constants);
+// The types of all values, found by running the graph without data at the symbols' example sizes, and again
+// at others. Values whose sizes follow no rule, and those after an operator that needs data, stay unknown.
+void propagate_shapes(Graph& graph, const Constants& constants);
+
+// All of it for inference: afterwards `constants` holds what the graph still reads.
+void optimize(Graph& graph, Constants& constants);
+
+}  // namespace rushlight::jit
