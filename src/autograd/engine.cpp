@@ -77,6 +77,10 @@ class Pass {
     return s >= 0 &&
            ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
   }
+  bool wants(const Edge& edge) const {
+    const int64_t s = inputs_.empty() ? -1 : work_->find_known(edge.node.get());
+    return s < 0 || (*work_)[static_cast<uint32_t>(s)].reaches;
+  }
 
  private:
   struct Scope {
@@ -299,6 +303,10 @@ void queue_backward_callback(std::function<void()> callback) {
 bool pass_executes(const Node& node) {
   RL_CHECK(pass_state.running, "_get_should_execute_nodes should only be called during the backward pass");
   return pass_state.running->executes(node);
+}
+
+bool pass_wants(const Node& node, const Edge& edge) {
+  return pass_state.node != &node || pass_state.running->wants(edge);
 }
 
 Node* current_node() { return pass_state.node; }

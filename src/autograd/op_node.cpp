@@ -303,10 +303,10 @@ const Value* OpNode::attribute(int parameter) const {
   return attributes_ + std::popcount(bits & ((1ull << parameter) - 1));
 }
 
-bool OpNode::needs(int parameter, int element) const {
+const Edge* OpNode::edge(int parameter, int element) const {
   const Start* s = &start(parameter);
   const uint32_t i = s[0].edge + static_cast<uint32_t>(element);
-  return i < s[1].edge && edges_[i];
+  return i < s[1].edge && edges_[i] ? &edges_[i] : nullptr;
 }
 
 void OpNode::release_saved() {
@@ -342,7 +342,10 @@ class OpContext final : public BackwardContext {
     const OpNode::Start* s = &node_.start(parameter);
     return {node_.shapes_ + s[0].shape, node_.shapes_ + s[1].shape};
   }
-  bool needs(int parameter, int element) const override { return node_.needs(parameter, element); }
+  bool needs(int parameter, int element) const override {
+    const Edge* edge = node_.edge(parameter, element);
+    return edge && pass_wants(node_, *edge);
+  }
 
  private:
   OpNode& node_;

@@ -52,7 +52,8 @@ class OpNode final : public Node {
     return __builtin_popcountll(op_.tensor_parameters & ((1ull << parameter) - 1));
   }
   const Start& start(int parameter) const { return starts_[rank(parameter)]; }
-  bool needs(int parameter, int element) const;
+  const Edge* edge(int parameter, int element) const;  // null where no gradient is wanted
+  bool needs(int parameter, int element) const { return edge(parameter, element); }
 
   const Op& op_;
   uint32_t bytes_, saved_count_, shape_count_;
