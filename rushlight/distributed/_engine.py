@@ -59,6 +59,10 @@ class Engine:
     def close(self):
         self._worker.stop()
 
+    def submit(self, body):
+        """The Work of body(), which the group's thread runs between the calls before and after this one."""
+        return self._worker.submit(body)
+
     def _start(self, what, tensors, body, results, async_op, timeout=None):
         """Run body(transport, tag, milliseconds) now or, when asynchronous, on the group's thread."""
         for tensor in tensors:

@@ -99,6 +99,9 @@ class Reducer:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._state, self._hook = state, hook
 
+    def parameters_of_buckets(self):
+        return [[self.parameters[index] for index in bucket.indices] for bucket in self._buckets]
+
     # --- one iteration
 
     def prepare(self, outputs):

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import distributed_programs as programs
 import pytest
+import spread_programs
 
 import rushlight as torch
 from rushlight import distributed as dist
@@ -39,13 +40,17 @@ def _run(program, size, tmp_path):
         ("different_models", 2),
         ("checkpoints", 2),
         ("uneven_inputs", 2),
-        ("zero_redundancy", 2),
-        ("pipelines", 2),
         ("shrinks", 4),
     ],
 )
 def test_programs(program, size, tmp_path):
     _run(getattr(programs, program), size, tmp_path)
+
+
+@needs_gloo
+@pytest.mark.parametrize("program", ["zero_redundancy", "overlapped_steps", "pipelines"])
+def test_spread_programs(program, tmp_path):
+    _run(getattr(spread_programs, program), 2, tmp_path)
 
 
 @needs_gloo

@@ -21,8 +21,10 @@ pytestmark = [
 _PROGRAM = """
 import os, sys
 import distributed_programs as programs
+import spread_programs
 rank = int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("PMI_RANK")))
-getattr(programs, sys.argv[1])(rank, int(sys.argv[2]), sys.argv[3])
+program = getattr(programs, sys.argv[1], None) or getattr(spread_programs, sys.argv[1])
+program(rank, int(sys.argv[2]), sys.argv[3])
 if programs.dist.is_initialized():
     programs.dist.destroy_process_group()
 """

@@ -32,9 +32,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         optimizer_class: the class that steps.
         process_group: the processes; all of them if None.
         parameters_as_bucket_view: accepted; parameters keep their memory, and travel as one vector a process.
+        overlap_with_ddp: step within the backward pass of a DistributedDataParallel, whose communication
+            hook one of `algorithms.ddp_comm_hooks.ddp_zero_hook` makes; `step` does nothing then.
         **defaults: for `optimizer_class`.
 
-    Raises TypeError for what are no parameters, NotImplementedError for `overlap_with_ddp`.
+    Raises TypeError for what are no parameters, and RuntimeError for several groups with `overlap_with_ddp`.
     """
 
     def __init__(
@@ -46,8 +48,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp=False,
         **defaults,
     ):
-        if overlap_with_ddp:
-            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp is not supported")
         params = list(params)
         for p in params:
             if not isinstance(p, (torch.Tensor, dict)):
@@ -56,10 +56,15 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.world_size, self.rank = self.process_group.size(), self.process_group.rank()
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self._all_state_dicts: list = []
+        self._overlap_with_ddp, self._buckets = overlap_with_ddp, None
         self.optim = None
         Joinable.__init__(self)
         Optimizer.__init__(self, params, defaults)
-        self._make_local()
+        if not overlap_with_ddp:
+            self._shares = self._partition()
+            self._make_local()
+        elif len(self.param_groups) > 1:
+            self._refuse_groups()
 
     # --- who has what
 
@@ -75,7 +80,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return shares
 
     def _make_local(self):
-        self._shares = self._partition()
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": mine}
             for group, mine in zip(self.param_groups, self._shares[self.rank])
@@ -90,14 +94,92 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def add_param_group(self, param_group):
         """Add a group; every process must do so."""
+        if self._overlap_with_ddp and self.param_groups:
+            self._refuse_groups()
         super().add_param_group(param_group)
         if self.optim is not None:
             before = self.optim.state
+            self._shares = self._partition()
             self._make_local()
             if self.optim is not None:
                 for p in (q for g in self.optim.param_groups for q in g["params"]):
                     if p in before:
                         self.optim.state[p] = before[p]
+
+    # --- steps within a backward pass
+
+    def _refuse_groups(self):
+        raise RuntimeError(
+            "ZeroRedundancyOptimizer with `overlap_with_ddp=True` only supports a single parameter group"
+        )
+
+    def _share_buckets(self, buckets, several):
+        """Give each bucket to one rank, or its parameters to several."""
+        known = {id(p) for p in self.param_groups[0]["params"]}
+        load, self._buckets = [0] * self.world_size, []
+        for bucket in buckets:
+            owners: dict = {}
+            rank = load.index(min(load))
+            for p in bucket:
+                if id(p) not in known:
+                    raise ValueError(
+                        "ZeroRedundancyOptimizer: DistributedDataParallel has a parameter of shape "
+                        f"{tuple(p.shape)} that the optimizer lacks; overlap_with_ddp needs all of them"
+                    )
+                rank = load.index(min(load)) if several else rank
+                load[rank] += p.numel()
+                owners.setdefault(rank, []).append(p)
+            self._buckets.append(sorted(owners.items()))
+        self._shares = [
+            [[p for owners in self._buckets for r, own in owners if r == rank for p in own]]
+            for rank in range(self.world_size)
+        ]
+        self._make_local()
+
+    def _owners_of(self, bucket):
+        """[(rank, its parameters)] of a bucket."""
+        return self._buckets[bucket]
+
+    def _step_some(self, parameters, gradients):
+        """Step with those of the parameters that this rank owns."""
+        own = {id(p) for p in self._shares[self.rank][0]}
+        chosen = [(p, g) for p, g in zip(parameters, gradients) if id(p) in own]
+        if not chosen:
+            return
+        self._options_to_local()
+        (group,) = self.optim.param_groups
+        everything, before = group["params"], [p.grad for p, _ in chosen]
+        group["params"] = [p for p, _ in chosen]
+        try:
+            for p, g in chosen:
+                p.grad = g.detach()
+            self.optim.step()
+        finally:
+            group["params"] = everything
+            for (p, _), g in zip(chosen, before):
+                p.grad = g
+
+    def _send(self, parameters, root):
+        """The Work of sharing parameters out that `root` has stepped."""
+        engine = self.process_group.engine
+        sizes = [p.numel() for p in parameters]
+
+        def collect():
+            with torch.no_grad():
+                box.copy_(torch.cat([p.detach().reshape(-1) for p in parameters]))
+
+        def hand_out():
+            with torch.no_grad():
+                for p, part in zip(parameters, box.split(sizes)):
+                    p.copy_(part.view_as(p))
+            return [box]
+
+        box = torch.empty(sum(sizes), dtype=parameters[0].dtype)
+        if self.rank == root:
+            engine.submit(collect)
+            return engine.broadcast(box, root, True)
+        engine.broadcast(box, root, True)
+        return engine.submit(hand_out)
 
     # --- a step
 
@@ -110,6 +192,12 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def step(self, closure=None, **kwargs):
         """Step with this process's part, and share the new parameters out."""
         from rushlight.distributed.algorithms.join import Join
+
+        if self._overlap_with_ddp:
+            if closure is None:
+                return None
+            with torch.enable_grad():
+                return closure()
 
         Join.notify_join_context(self)
         loss = None
@@ -138,12 +226,20 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # --- states
 
+    def _check_shared(self):
+        if self._overlap_with_ddp and self._buckets is None:
+            raise RuntimeError(
+                "This method should not be called until this ZeroRedundancyOptimizer instance has been fully "
+                "initialized: make the hook of its DistributedDataParallel first"
+            )
+
     def _numbers(self):
         parameters = [p for group in self.param_groups for p in group["params"]]
         return {p: number for number, p in enumerate(parameters)}
 
     def consolidate_state_dict(self, to=0):
         """Collect the states of all processes on rank `to`, for `state_dict` there."""
+        self._check_shared()
         numbers = self._numbers()
         held = self.optim.state if self.optim is not None else {}
         mine = {numbers[p]: dict(state) for p, state in held.items()}
@@ -176,6 +272,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def load_state_dict(self, state_dict):
         """Take this process's part out of a whole state."""
+        self._check_shared()
         numbers = self._numbers()
         for group, saved in zip(self.param_groups, state_dict["param_groups"]):
             group.update({k: v for k, v in copy.deepcopy(saved).items() if k != "params"})

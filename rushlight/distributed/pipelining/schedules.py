@@ -3,9 +3,18 @@
 from abc import ABC, abstractmethod
 
 from rushlight import no_grad
+from rushlight.distributed.pipelining._zero_bubble import zero_bubble_orders
 from rushlight.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 
-__all__ = ["Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
+__all__ = [
+    "Schedule1F1B",
+    "ScheduleGPipe",
+    "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble",
+    "get_schedule_class",
+]
 
 
 class _Schedule(ABC):
@@ -42,7 +51,10 @@ class _Schedule(ABC):
 
     @abstractmethod
     def _order(self):
-        """[(whether backward, which of this process's stages, micro-batch)]."""
+        """[(kind, which of this process's stages, micro-batch)].
+
+        Kinds are F, forward, and B, back; or, in place of B, I, the gradients of the stage's inputs, and
+        later W, those of its parameters."""
 
     def step(self, *args, target=None, losses=None, **kwargs):
         """Run a batch forward and back; gradients are added to the parameters'.
@@ -73,18 +85,20 @@ class _Schedule(ABC):
             raise ValueError("step: the last stage needs a target for its loss")
         found: dict = {}
         remaining = {i: count for i in range(len(self._stages))}
-        for goes_back, which, microbatch in self._order():
+        for kind, which, microbatch in self._order():
             stage = self._stages[which]
-            if not goes_back:
+            if kind == "F":
                 output = stage.forward_one_chunk(
                     microbatch, split[0][microbatch], split[1][microbatch], backward
                 )
                 if stage.is_last and targets is not None:
                     found[microbatch] = self._loss_fn(output, targets[microbatch])
+            elif backward and kind == "W":
+                stage.backward_weight_one_chunk(microbatch)
             elif backward:
                 remaining[which] -= 1
                 loss = found.get(microbatch) if stage.is_last else None
-                stage.backward_one_chunk(microbatch, loss, last_backward=remaining[which] == 0)
+                stage.backward_one_chunk(microbatch, loss, kind == "B", last_backward=remaining[which] == 0)
         for stage in self._stages:
             stage.wait_for_sends()
             if backward and self.scale_grads:
@@ -110,7 +124,7 @@ class ScheduleGPipe(_Single):
 
     def _order(self):
         batches = range(self._n_microbatches)
-        return [(False, 0, i) for i in batches] + [(True, 0, i) for i in batches]
+        return [("F", 0, i) for i in batches] + [("B", 0, i) for i in batches]
 
 
 class Schedule1F1B(_Single):
@@ -121,8 +135,8 @@ class Schedule1F1B(_Single):
     def _order(self):
         ahead = min(self._n_microbatches, self._num_stages - self._stage.stage_index)
         return _alternating(
-            [(False, 0, i) for i in range(self._n_microbatches)],
-            [(True, 0, i) for i in range(self._n_microbatches)],
+            [("F", 0, i) for i in range(self._n_microbatches)],
+            [("B", 0, i) for i in range(self._n_microbatches)],
             ahead - 1,
         )
 
@@ -149,8 +163,8 @@ class ScheduleLoopedBFS(_Schedule):
 
     def _order(self):
         batches, stages = range(self._n_microbatches), range(len(self._stages))
-        forward = [(False, s, i) for s in stages for i in batches]
-        return forward + [(True, s, i) for s in reversed(stages) for i in batches]
+        forward = [("F", s, i) for s in stages for i in batches]
+        return forward + [("B", s, i) for s in reversed(stages) for i in batches]
 
 
 class ScheduleInterleaved1F1B(_Schedule):
@@ -163,25 +177,86 @@ class ScheduleInterleaved1F1B(_Schedule):
     def __init__(self, stages, n_microbatches, *args, **kwargs):
         super().__init__(stages, n_microbatches, *args, **kwargs)
         self._ranks, self._rank = self._stages[0].group_size, self._stages[0].group_rank
-        rounds = max(1, n_microbatches // self._ranks)
-        if n_microbatches % rounds:
-            raise ValueError(
-                "Interleaved 1F1B requires the number of microbatches to be a multiple of the number of "
-                "rounds "
-                f"({rounds}), but got {n_microbatches}."
-            )
-        self._per_round = n_microbatches // rounds
+        self._per_round = _per_round("Interleaved 1F1B", n_microbatches, self._ranks)
 
     def _order(self):
         stages, total = len(self._stages), len(self._stages) * self._n_microbatches
         seen: dict = {}
 
-        def steps(backward):
+        def steps(kind):
             for k in range(total):
                 which = (k // self._per_round) % stages
-                which = stages - 1 - which if backward else which
-                microbatch = seen[backward, which] = seen.get((backward, which), -1) + 1
-                yield backward, which, microbatch
+                which = stages - 1 - which if kind == "B" else which
+                microbatch = seen[kind, which] = seen.get((kind, which), -1) + 1
+                yield kind, which, microbatch
 
         ahead = min(total, (stages - 1) * self._per_round + 2 * (self._ranks - 1 - self._rank))
-        return _alternating(list(steps(False)), list(steps(True)), ahead)
+        return _alternating(list(steps("F")), list(steps("B")), ahead)
+
+
+def _per_round(name, microbatches, ranks):
+    rounds = max(1, microbatches // ranks)
+    if microbatches % rounds:
+        raise ValueError(
+            f"{name} requires the number of microbatches to be a multiple of the number of rounds "
+            f"({rounds}), but got {microbatches}."
+        )
+    return microbatches // rounds
+
+
+class _ZeroBubble(_Schedule):
+    """The gradients of parameters wait for turns in which the process would idle."""
+
+    def _plan(self, stages, limit):
+        rank = self._stages[0].group_rank
+        number = {stage.stage_index: which for which, stage in enumerate(self._stages)}
+        turns = zero_bubble_orders(stages, self._n_microbatches, limit)
+        self._turns = [(kind, number[stage], i) for kind, stage, i in filter(None, turns[rank])]
+
+    def _order(self):
+        return self._turns
+
+
+class ScheduleInterleavedZeroBubble(_ZeroBubble):
+    __doc__ = f"""As interleaved 1F1B, in as much memory, without most of its idle turns. {_Schedule.__doc__}
+    Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (ZB-H1).
+    """
+
+    def __init__(self, stages, n_microbatches, *args, **kwargs):
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        ranks, own = self._stages[0].group_size, len(self._stages)
+        _per_round("Zero bubble", n_microbatches, ranks)
+        everyones = [[rank + ranks * i for i in range(own)] for rank in range(ranks)]
+        self._plan(everyones, ranks if own == 1 else (own + 1) * ranks - 1)
+
+
+class ScheduleZBVZeroBubble(_ZeroBubble):
+    __doc__ = f"""Two stages a process, there and back again: the last stage is with the first.
+    {_Schedule.__doc__}
+    Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 6.
+    """
+
+    def __init__(self, stages, n_microbatches, *args, **kwargs):
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        if len(self._stages) != 2:
+            raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(self._stages)}.")
+        ranks, last = self._stages[0].group_size, self._stages[0].num_stages - 1
+        for stage in self._stages:
+            stage.stage_index_to_group_rank = {i: min(i, last - i) for i in range(last + 1)}
+        self._plan([[rank, last - rank] for rank in range(ranks)], 2 * ranks)
+
+
+def get_schedule_class(schedule_name):
+    """The schedule of a name, in any case: "1F1B", "GPipe", "InterleavedZeroBubble", ...
+
+    Raises ValueError for others."""
+    known = {
+        name.removeprefix("Schedule").lower(): kind
+        for name, kind in globals().items()
+        if name.startswith("Schedule")
+    }
+    found = known.get(schedule_name.lower().removeprefix("schedule"))
+    if found is None:
+        names = [kind.__name__.removeprefix("Schedule") for kind in known.values()]
+        raise ValueError(f"Unknown schedule name {schedule_name}. The valid options are {names}")
+    return found

@@ -8,6 +8,7 @@ import contextlib
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed._process_group import _group_or_default
+from rushlight.distributed.pipelining._backward import input_gradients
 
 __all__ = ["PipelineStage", "build_stage"]
 
@@ -20,7 +21,9 @@ class PipelineStage:
         stage_index, num_stages: which stage this is, and of how many.
         device: the CPU.
         input_args, output_args: accepted; shapes are told with the first micro-batch.
-        group: the processes; stage i runs in process i modulo their number.
+        group: the processes; stage i runs in process i modulo their number, but for schedules like a V.
+        dw_builder: for modules that put the gradients of their parameters off by themselves: called after
+            each backward pass, it gives the function that computes them.
     """
 
     def __init__(
@@ -39,16 +42,13 @@ class PipelineStage:
     ):
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
-        if dw_builder is not None:
-            raise NotImplementedError(
-                "PipelineStage: dw_builder serves zero-bubble schedules, which are not here"
-            )
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
         self.device, self.group = torch.device(device), _group_or_default(group)
         self.group_rank, self.group_size = self.group.rank(), self.group.size()
         if num_stages % self.group_size:
             raise ValueError(f"{num_stages} stages are not a multiple of the {self.group_size} processes")
         self.stage_index_to_group_rank = {i: i % self.group_size for i in range(num_stages)}
+        self._dw_builder = dw_builder
         self._sent_shapes: list | None = None
         self._incoming: list | None = None
         self._neighbours: dict = {}  # stages of this process, by index
@@ -68,6 +68,7 @@ class PipelineStage:
         self.output_chunks: list = []
         self._boxes: dict = {}  # what a stage of the same process left here
         self._sending: list = []
+        self._put_off: dict = {}  # micro-batch -> what adds its gradients to the parameters'
 
     # --- messages
 
@@ -143,24 +144,52 @@ class PipelineStage:
             self._kept[microbatch] = (inputs, outputs)
         return output
 
-    def backward_one_chunk(self, microbatch, loss=None, last_backward=False):
-        """The gradients of a micro-batch: of its loss in the last stage, of what it gave elsewhere."""
+    def backward_one_chunk(self, microbatch, loss=None, full_backward=True, last_backward=False):
+        """The gradients of a micro-batch: of its loss in the last stage, of what it gave elsewhere.
+
+        Without `full_backward` those of the parameters wait for `backward_weight_one_chunk`."""
         inputs, outputs = self._kept.pop(microbatch)
+        outputs, gradients = self._what_came_back(outputs, loss, microbatch)
+        sources = [t for t in inputs if t.is_floating_point()] if not self.is_first else []
         with self._synchronising(last_backward):
-            if self.is_last:
-                loss.backward()
+            if full_backward or self._dw_builder is not None or self._shares_gradients():
+                if outputs:
+                    torch.autograd.backward(outputs, gradients)
+                found = [t.grad for t in sources]
+                self._put_off[microbatch] = self._dw_builder() if self._dw_builder is not None else _nothing
+            elif self.is_first:
+                found, self._put_off[microbatch] = (
+                    [],
+                    lambda: torch.autograd.backward(outputs, gradients) if outputs else None,
+                )
             else:
-                floating = [t for t in outputs if t.is_floating_point()]
-                shapes = [(t.shape, t.dtype) for t in floating]
-                gradients = self._receive(shapes, self.stage_index + 1, microbatch, True)
-                pairs = [(t, g) for t, g in zip(floating, gradients) if t.requires_grad]
-                if pairs:
-                    torch.autograd.backward([t for t, _ in pairs], [g for _, g in pairs])
+                found, self._put_off[microbatch] = input_gradients(
+                    outputs, gradients, sources, list(self.submod.parameters())
+                )
+        if full_backward:
+            self.backward_weight_one_chunk(microbatch)
         if not self.is_first:
-            gradients = [
-                t.grad if t.grad is not None else torch.zeros_like(t) for t in inputs if t.is_floating_point()
-            ]
-            self._send(gradients, self.stage_index - 1, microbatch, True)
+            full = [torch.zeros_like(t) if g is None else g for t, g in zip(sources, found)]
+            self._send(full, self.stage_index - 1, microbatch, True)
+
+    def backward_weight_one_chunk(self, microbatch):
+        """The gradients of the parameters that a backward pass left for later."""
+        self._put_off.pop(microbatch)()
+
+    def _what_came_back(self, outputs, loss, microbatch):
+        """What to differentiate, and the gradients to begin with."""
+        if self.is_last:
+            return [loss], [torch.ones_like(loss)]
+        floating = [t for t in outputs if t.is_floating_point()]
+        shapes = [(t.shape, t.dtype) for t in floating]
+        gradients = self._receive(shapes, self.stage_index + 1, microbatch, True)
+        pairs = [(t, g) for t, g in zip(floating, gradients) if t.requires_grad]
+        return [t for t, _ in pairs], [g for _, g in pairs]
+
+    def _shares_gradients(self):
+        """Whether a wrapper sends gradients to other processes, once for each backward pass."""
+        wrapper = torch.nn.parallel.DistributedDataParallel
+        return hasattr(self.submod, "set_requires_gradient_sync") or isinstance(self.submod, wrapper)
 
     def _synchronising(self, last):
         """Wrappers that share gradients with other processes do so for the last micro-batch only."""
@@ -177,6 +206,10 @@ class PipelineStage:
         for p in self.submod.parameters():
             if p.grad is not None:
                 p.grad.div_(count)
+
+
+def _nothing():
+    pass
 
 
 def build_stage(stage_module, stage_index, pipe_info, device, group=None):
