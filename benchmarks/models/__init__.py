@@ -3,8 +3,8 @@
 A builder takes `sizes` and `precision`, which opens the context of forward passes, and gives a Workload.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import torch
@@ -18,8 +18,23 @@ class Workload(NamedTuple):
     infer: Callable[[], object]
 
 
+_wrappers: list[Callable] = []
+
+
+@contextmanager
+def wrapping(wrapper: Callable) -> Iterator[None]:
+    """Networks that are built in here train in a wrapper, as DistributedDataParallel is one."""
+    _wrappers.append(wrapper)
+    try:
+        yield
+    finally:
+        _wrappers.pop()
+
+
 def supervised(model, optimizer, inputs, loss, precision: Precision) -> Workload:
     """The usual loop; `loss` takes the model's output."""
+    for wrapper in _wrappers:
+        model = wrapper(model)
 
     def train():
         optimizer.zero_grad()

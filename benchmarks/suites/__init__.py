@@ -19,6 +19,7 @@ SUITES = {
     "kernels": SuiteInfo("Large operations"),
     "models": SuiteInfo("Models"),
     "loader": SuiteInfo("Data loading and exchange between processes", many_processes=True),
+    "distributed": SuiteInfo("Jobs of several processes", many_processes=True),
     "files": SuiteInfo("Saving and loading"),
     "startup": SuiteInfo("Start-up", sampled=True),
     "cpp": SuiteInfo("The core from C++", sampled=True, most_rounds=5),
