@@ -8,22 +8,56 @@
 // The rule: a two-dimensional convolution by oneDNN hides its result and the gradient of its input, unless
 // the channels come last to the user as well. Normalisation by channel, pooling, pointwise operators, sums
 // and concatenation keep what they find hidden. Writing forms that are given plain memory bring it to light.
+//
+// Note [Unfinished images]
+// What follows a convolution, normalisation, the sum with a residual, a bound from below, costs as much as
+// reading and writing the image each time. So these operators only note their step in an epilogue, and the
+// first reader of the image has all of them done in one pass: over the image itself where nobody else holds
+// it. Nothing that a program can write to is kept for later: factors are copies, and an image that an
+// epilogue holds is copied before it is written to. Steps are rounded as the operators alone round them.
 #pragma once
+#include <limits>
+#include <optional>
+
 #include "core/tensor.h"
 
 namespace rushlight {
 
+// clamp(image * scale + shift + residual), scale and shift by channel.
+struct Epilogue {
+  Tensor scale, shift;
+  Tensor residual;  // an image; undefined: none
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  bool bounded() const;
+};
+
 // Whether the elements of t, all of its storage, lie in an image.
 bool has_hidden_layout(const Tensor& t);
-// That image; t itself when nothing is hidden.
+// That image, finished, to read; t itself when nothing is hidden.
 Tensor image_of(const Tensor& t);
+// The same to write to: nobody else holds it.
+Tensor own_image_of(const Tensor& t);
 // A contiguous tensor of the elements of `image`, fresh memory in channels-last layout.
 Tensor hide_layout(const Tensor& image);
 // Puts the elements of a storage in order if they are hidden.
 void reveal_layout(StorageImpl& storage);
 
-// Filled in above: copies an image into plain memory.
+// An image and what is still to be done to its elements.
+struct UnfinishedImage {
+  Tensor image;
+  Epilogue epilogue;
+};
+std::optional<UnfinishedImage> unfinished_image_of(const Tensor& t);
+// A fresh tensor of such elements. `image` must be one that hide_layout would hide.
+Tensor hide_unfinished(UnfinishedImage unfinished);
+// Lets t, which hides an image, hide another one from now on: what an operator does in place.
+void replace_hidden(const Tensor& t, UnfinishedImage unfinished);
+bool can_hide(const Tensor& image);
+
+// Filled in above: copies an image into plain memory; computes an epilogue, `result` being the image itself
+// or another one.
 extern void (*put_in_order)(const Tensor& image, const Tensor& plain);
+extern void (*apply_epilogue)(const Tensor& image, const Epilogue& epilogue, const Tensor& result);
 // How many images have been put in order so far; for tests.
 int64_t revealed_layouts();
 

@@ -195,6 +195,13 @@ bool is_tiny(const ConvShape& s) {
   return s.batch * s.groups <= 4 && s.output_numel() * g.columns() <= (1 << 15);
 }
 
+// Filters of one pixel are a matrix and so, with channels last, are images: a product needs no other order of
+// the filters.
+bool is_product(const ConvShape& s) {
+  return s.channels_last && s.groups == 1 && volume(s.kernel) == 1 && s.padding == std::array<int64_t, 3>{} &&
+         s.input == s.output && conv_by_onednn(s);
+}
+
 using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 }  // namespace
@@ -204,6 +211,11 @@ bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
+  if (is_product(s)) {
+    const int64_t in = s.in_channels, out = s.out_channels;
+    return gemm_bias(s.dtype, s.batch * volume(s.output), out, in, {input, in, 1}, {weight, 1, in}, bias,
+                     output, out);
+  }
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output)) return;
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
@@ -224,6 +236,11 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   }
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
+  if (is_product(s)) {
+    const int64_t in = s.in_channels, out = s.out_channels;
+    return gemm(s.dtype, s.batch * volume(s.output), in, out, 1, {output_gradient, out, 1}, {weight, in, 1},
+                0, input_gradient, in);
+  }
   if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
   if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
@@ -243,6 +260,11 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     return;
   }
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
+  if (is_product(s)) {
+    const int64_t in = s.in_channels, out = s.out_channels;
+    return gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {output_gradient, 1, out}, {input, in, 1}, 0,
+                weight_gradient, in);
+  }
   if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);

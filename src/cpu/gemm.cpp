@@ -1,5 +1,6 @@
 #include "cpu/gemm.h"
 
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -216,6 +217,20 @@ void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, Mat
     else
       run();
   });
+}
+
+void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, const void* bias,
+               void* c, int64_t ldc) {
+  if (!bias) return gemm(dtype, m, n, k, 1, a, b, 0, c, ldc);
+  if (m == 0 || n == 0) return;
+  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0}; n > 1 && onednn_multiplies(shape))
+    return onednn_gemm(shape, 1, 0, c, bias);
+  const auto item = static_cast<int64_t>(element_size(dtype));
+  parallel_for(0, m, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(static_cast<char*>(c) + i * ldc * item, bias, static_cast<size_t>(n * item));
+  });
+  gemm(dtype, m, n, k, 1, a, b, 1, c, ldc);
 }
 
 void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,

@@ -22,7 +22,11 @@ bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
           const Scalar& beta, void* c, int64_t ldc);
 
-// The same for `batch` matrices a fixed number of elements apart.
+// C = A B + bias, one row of n elements for all rows of C; null: none.
+void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, const void* bias,
+               void* c, int64_t ldc);
+
+// As gemm, for `batch` matrices a fixed number of elements apart.
 void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
                 MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
                 int64_t ldc, int64_t c_step);

@@ -14,31 +14,37 @@ using dnnl::memory;
 
 struct Plan {
   dnnl::matmul primitive;
-  memory::desc a, b, c, scratch;
+  memory::desc a, b, bias, c, scratch;
 };
+
+memory::data_type data_type(DType t) {
+  return t == DType::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
 
 // Strides of dimensions of size 1 say nothing; oneDNN wants them as if dense.
 memory::desc matrices(DType dtype, int64_t batch, int64_t step, int64_t rows, int64_t columns,
                       const MatrixView& m) {
-  const auto type = dtype == DType::BFloat16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const auto type = data_type(dtype);
   const int64_t row = rows == 1 && m.column_stride == 1 ? columns : m.row_stride,
                 column = columns == 1 && m.row_stride == 1 ? rows : m.column_stride;
   if (batch == 1) return {{rows, columns}, type, {row, column}};
   return {{batch, rows, columns}, type, {step, row, column}};
 }
 
-Plan make_plan(const GemmShape& s, float alpha, float beta) {
+Plan make_plan(const GemmShape& s, float alpha, float beta, bool biased) {
   const memory::desc a = matrices(s.dtype, s.batch, s.a_step, s.m, s.k, s.a),
                      b = matrices(s.dtype, s.batch, s.b_step, s.k, s.n, s.b),
-                     c = matrices(s.dtype, s.batch, s.c_step, s.m, s.n, {nullptr, s.ldc, 1});
+                     c = matrices(s.dtype, s.batch, s.c_step, s.m, s.n, {nullptr, s.ldc, 1}),
+                     bias = biased ? memory::desc({1, s.n}, data_type(s.dtype), memory::format_tag::ab)
+                                   : memory::desc();
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   dnnl::post_ops after;
   if (alpha != 1) after.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0);
   if (beta != 0) after.append_sum(beta);
   attr.set_post_ops(after);
-  const dnnl::matmul::primitive_desc pd(onednn_engine(), a, b, c, attr);
-  return {dnnl::matmul(pd), a, b, c, pd.scratchpad_desc()};
+  const dnnl::matmul::primitive_desc pd(onednn_engine(), a, b, bias, c, attr);
+  return {dnnl::matmul(pd), a, b, bias, c, pd.scratchpad_desc()};
 }
 
 // A product with a vector, turned so that the vector is a row: oneDNN has only slow code for columns.
@@ -53,8 +59,8 @@ GemmShape by_rows(GemmShape s) {
   return s;
 }
 
-PlanCache<Plan, 17>& plans() {
-  static PlanCache<Plan, 17> cache;
+PlanCache<Plan, 18>& plans() {
+  static PlanCache<Plan, 18> cache;
   return cache;
 }
 
@@ -73,11 +79,11 @@ bool onednn_multiplies(const GemmShape& s) {
   return s.dtype == DType::BFloat16 && s.batch * s.m * s.n * s.k >= kLeastHalfWork;
 }
 
-void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c) {
+void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c, const void* bias) {
   const GemmShape s = by_rows(shape);
   run_in_pool([&] {
     try {
-      const std::array<int64_t, 17> key{s.batch,
+      const std::array<int64_t, 18> key{s.batch,
                                         s.m,
                                         s.n,
                                         s.k,
@@ -93,16 +99,19 @@ void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c) {
                                         std::bit_cast<int32_t>(beta),
                                         static_cast<int64_t>(s.dtype),
                                         get_num_threads(),
-                                        in_parallel_region()};
-      const auto plan = plans().get(key, [&] { return make_plan(s, alpha, beta); });
+                                        in_parallel_region(),
+                                        bias != nullptr};
+      const auto plan = plans().get(key, [&] { return make_plan(s, alpha, beta, bias != nullptr); });
       const Buffer scratch(static_cast<int64_t>(plan->scratch.get_size()));
       dnnl::engine& engine = onednn_engine();
       dnnl::stream stream(engine);
-      plan->primitive.execute(stream,
-                              {{DNNL_ARG_SRC, memory(plan->a, engine, const_cast<void*>(s.a.data))},
-                               {DNNL_ARG_WEIGHTS, memory(plan->b, engine, const_cast<void*>(s.b.data))},
-                               {DNNL_ARG_DST, memory(plan->c, engine, c)},
-                               {DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine, scratch.as<void>())}});
+      std::unordered_map<int, memory> arguments{
+          {DNNL_ARG_SRC, memory(plan->a, engine, const_cast<void*>(s.a.data))},
+          {DNNL_ARG_WEIGHTS, memory(plan->b, engine, const_cast<void*>(s.b.data))},
+          {DNNL_ARG_DST, memory(plan->c, engine, c)},
+          {DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine, scratch.as<void>())}};
+      if (bias) arguments.insert({DNNL_ARG_BIAS, memory(plan->bias, engine, const_cast<void*>(bias))});
+      plan->primitive.execute(stream, arguments);
       stream.wait();
     } catch (const dnnl::error& e) {
       RL_FAIL("matrix product: oneDNN failed: ", e.what());
@@ -116,7 +125,7 @@ void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c) {
 
 namespace rushlight::cpu {
 bool onednn_multiplies(const GemmShape&) { return false; }
-void onednn_gemm(const GemmShape&, float, float, void*) { RL_ASSERT(false); }
+void onednn_gemm(const GemmShape&, float, float, void*, const void*) { RL_ASSERT(false); }
 }  // namespace rushlight::cpu
 
 #endif

@@ -14,6 +14,7 @@ struct GemmShape {
 };
 
 bool onednn_multiplies(const GemmShape& s);
-void onednn_gemm(const GemmShape& s, float alpha, float beta, void* c);
+// `bias`: a row added to every row of A B, before alpha and beta apply; null: none.
+void onednn_gemm(const GemmShape& s, float alpha, float beta, void* c, const void* bias = nullptr);
 
 }  // namespace rushlight::cpu

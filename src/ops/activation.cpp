@@ -1,6 +1,7 @@
 #include "ops/activation.h"
 
 #include "cpu/pointwise.h"
+#include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise_family.h"
@@ -36,6 +37,9 @@ Tensor activate_backward(const Call& call, const Tensor& grad, const Tensor& sel
 Tensor relu_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_bool(self.dtype()), "Boolean inputs not supported for relu");
   if (is_complex(self.dtype())) RL_NOT_IMPLEMENTED("relu is not supported for complex inputs");
+  if (const Tensor later = clamp_later(call, self, 0, std::numeric_limits<double>::infinity());
+      later.defined())
+    return later;
   return activate<Formula::Relu>(call, self);
 }
 
@@ -70,6 +74,8 @@ Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, 
   RL_CHECK(low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
   RL_CHECK(is_signed(self.dtype()) || (low.to_int() >= 0 && high.to_int() >= 0),
            "cannot do hardtanh on an unsigned type with negative limits");
+  if (const Tensor later = clamp_later(call, self, low.to_double(), high.to_double()); later.defined())
+    return later;
   return activate<Formula::Clamp>(call, self, low, high);
 }
 Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {

@@ -67,12 +67,20 @@ Tensor started_with(const Tensor& bias, IntList sizes, const Scalar& beta, DType
   return result;
 }
 
+// A bias as linear layers have it.
+bool is_row(const Tensor& t, int64_t n) { return t.dim() == 1 && t->sizes[0] == n && t.is_contiguous(); }
+
 Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                     const Scalar& beta, const Scalar& alpha) {
   check_mm("addmm", mat1, mat2);
   RL_CHECK(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ",
            legacy_name(self.dtype()), " and ", legacy_name(mat2.dtype()));
   const int64_t m = mat1->sizes[0], k = mat1->sizes[1], n = mat2->sizes[1];
+  if (mat1.is_cpu() && is_row(self, n) && alpha == Scalar(1) && beta == Scalar(1)) {
+    const Tensor result = empty_tensor(IntList{m, n}, mat1.dtype()), a = readable(mat1), b = readable(mat2);
+    cpu::gemm_bias(mat1.dtype(), m, n, k, matrix(a), matrix(b), self.data_ptr(), result.data_ptr(), n);
+    return result;
+  }
   Tensor result = started_with(self, IntList{m, n}, beta, mat1.dtype());
   if (!result.is_cpu()) return product_on_device(result, mat1, mat2, alpha, beta);
   const Tensor a = readable(mat1), b = readable(mat2);

@@ -6,6 +6,7 @@
 
 #include "core/hidden_layout.h"
 #include "ops/copy.h"
+#include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/norm_common.h"
 #include "ops/operators.h"
@@ -283,14 +284,14 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   const auto& kernels = cpu::norm_kernels(input.dtype(), "batch_norm");
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input);
-  Tensor y = empty_in_format(input, c), mean = empty_tensor(IntList{channels}, compute, input.device());
-  Tensor rstd = empty_tensor(IntList{channels}, compute, input.device());
+  Tensor mean = empty_tensor(IntList{channels}, compute, input.device()),
+         rstd = empty_tensor(IntList{channels}, compute, input.device());
   // Evaluation keeps no statistics: the running ones are there.
   const DType type = statistics_dtype(input, {&weight, &bias, &running_mean, &running_var});
   const auto kept = [&](const Tensor& t) {
     return training ? to_dtype(t, type) : empty_tensor(IntList{0}, type, input.device());
   };
-  if (!y.is_cpu()) return {y, kept(mean), kept(rstd)};
+  if (!input.is_cpu()) return {empty_in_format(input, c), kept(mean), kept(rstd)};
   const auto count = static_cast<double>(c.shape.outer * c.shape.inner);
   if (training && input.numel()) {
     kernels.channel_statistics(c.shape, c.x.data_ptr(), mean.data_ptr(), rstd.data_ptr());
@@ -316,6 +317,9 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
     store_at(scale, i, s);
     store_at(shift, i, (b.defined() ? value_at(b, i) : 0) - value_at(mean, i) * s);
   }
+  if (c.hidden)
+    if (const Tensor y = affine_later(c.x, scale, shift); y.defined()) return {y, kept(mean), kept(rstd)};
+  const Tensor y = empty_in_format(input, c);
   if (input.numel())
     kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
   return {c.finished(y), kept(mean), kept(rstd)};

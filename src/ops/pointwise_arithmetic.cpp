@@ -1,5 +1,6 @@
 // + - * / and their relatives, minimum and maximum, clamping, interpolation.
 #include "cpu/pointwise.h"
+#include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -37,6 +38,8 @@ Tensor scaled_binary(const Call& call, const PointwiseSpec* plain, const Pointwi
 Tensor add_kernel(const Call& call, const Tensor& self, const Tensor& other, const Scalar& alpha) {
   static const PointwiseSpec *plain = make_spec(Formula::Add, Promote::Same),
                              *full = make_spec(Formula::AddScaled, Promote::Same);
+  if (!self.has_data() && !other.has_data() && alpha.kind() == Scalar::Kind::Int && alpha.to_int() == 1)
+    if (const Tensor later = add_later(call, self, other); later.defined()) return later;
   return scaled_binary(call, plain, full, self, other, alpha);
 }
 

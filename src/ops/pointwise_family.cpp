@@ -81,7 +81,7 @@ std::optional<ImageOperands> image_operands(const Call& call, Inputs inputs) {
   ImageOperands found;
   if (call.out) {
     if (!has_hidden_layout(*call.out) || call.out->sizes() != sizes) return std::nullopt;
-    found.out = image_of(*call.out);
+    found.out = own_image_of(*call.out);
   }
   for (const Tensor* t : inputs) {
     const bool whole = t->sizes() == sizes && !has_internal_overlap(*t);  // not expanded
