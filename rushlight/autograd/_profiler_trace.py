@@ -8,10 +8,14 @@ from rushlight.autograd._profiler_enums import RecordScope
 from rushlight.autograd._profiler_flops import count_flops
 from rushlight.autograd.profiler_util import EventList, FunctionEvent, StringTable
 
-__all__ = ["Trace", "make_events", "write_trace"]
+__all__ = ["Trace", "make_events", "open_text", "trace_content", "write_trace"]
 
-_OPERATOR, _NODE, _ENGINE, _RANGE = range(4)
-_SCOPES = {_NODE: RecordScope.BACKWARD_FUNCTION, _RANGE: RecordScope.USER_SCOPE}
+_OPERATOR, _NODE, _ENGINE, _RANGE, _MODULE = range(5)
+_SCOPES = {
+    _NODE: RecordScope.BACKWARD_FUNCTION,
+    _RANGE: RecordScope.USER_SCOPE,
+    _MODULE: RecordScope.USER_SCOPE,
+}
 _BASE = 10**15  # times in a trace are relative to a second that files of one day share, to keep digits
 
 
@@ -21,6 +25,13 @@ class Trace(NamedTuple):
     started: int  # the recorder's clock, in nanoseconds
     wall_offset: int  # what to add for nanoseconds since 1970
     options: dict
+    memory: list = []  # (time, thread, address, bytes); negative bytes were given back
+    allocated_before: int = 0
+    known: tuple = ({}, {})  # blocks whose use is known, at the beginning and at the end
+
+    def place(self, time):
+        """Where in a trace a time of the recorder's clock lies, in microseconds."""
+        return ((self.started + self.wall_offset) % _BASE + time - self.started) / 1000
 
 
 class _Record(NamedTuple):
@@ -188,32 +199,57 @@ def _trace_events(events, trace):
     for event in events:
         yield {
             "ph": "X",
-            "cat": "user_annotation" if event.is_user_annotation else "cpu_op",
+            "cat": _category(event),
             "name": event.trace_name,
             **place(event),
             "dur": event.cpu_time_total,
             "args": _arguments(event),
         }
     yield from _flows(events, place)
+    yield from _memory_events(trace, pid)
 
 
-def write_trace(path, events, trace, metadata):
+def _category(event):
+    """The categories of PyTorch's traces; a module is a Python function there."""
+    if event.is_user_annotation:
+        return "user_annotation"
+    return "python_function" if event.scope == RecordScope.USER_SCOPE else "cpu_op"
+
+
+def _memory_events(trace, pid):
+    """An instant for every block, as PyTorch's traces have it, and a counter, which Perfetto draws."""
+    total = trace.allocated_before
+    for time, thread, address, bytes in trace.memory:
+        total += bytes
+        at = {"pid": pid, "tid": thread, "ts": trace.place(time)}
+        args = {"Total Allocated": total, "Bytes": bytes, "Addr": address, "Device Id": -1, "Device Type": 0}
+        yield {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **at, "args": args}
+        yield {"ph": "C", "name": "CPU memory", "pid": pid, "ts": at["ts"], "args": {"allocated": total}}
+
+
+def trace_content(events, trace, metadata, name="profile"):
+    """A trace in Chrome's format."""
     wall = trace.started + trace.wall_offset
-    content = {
+    return {
         "schemaVersion": 1,
         "deviceProperties": [],
         **{name: int(on) for name, on in trace.options.items() if on},
         **metadata,
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": wall - wall % _BASE,
-        "traceName": str(path),
+        "traceName": name,
         "traceEvents": list(_trace_events(events, trace)),
     }
-    with _open(path) as file:
+
+
+def write_trace(path, events, trace, metadata):
+    content = trace_content(events, trace, metadata, str(path))
+    with open_text(path) as file:
         json.dump(content, file)
 
 
-def _open(path):
+def open_text(path):
+    """A file to write text to; compressed if the name ends with ``.gz``."""
     if str(path).endswith(".gz"):
         import gzip
 

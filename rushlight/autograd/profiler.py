@@ -6,7 +6,8 @@ from functools import wraps
 from rushlight import _C
 from rushlight.autograd import profiler_util
 from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity
-from rushlight.autograd._profiler_trace import Trace, make_events
+from rushlight.autograd._profiler_scopes import ModuleScopes, known_blocks
+from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (
     EventList,
     FunctionEvent,
@@ -49,6 +50,7 @@ class profile:
         with_flops: estimate floating-point operations of products and convolutions.
         profile_memory: keep how many bytes were allocated.
         with_stack: keep the Python frames that were running.
+        with_modules: the calls of modules are events too, named by their paths.
 
     Nothing but the CPU is observed: ``use_cuda`` and ``use_device`` warn.
     """
@@ -100,15 +102,21 @@ class profile:
 
     def _start_trace(self):
         self.entered = True
+        self._known = known_blocks() if self.profile_memory else {}
+        self._modules = ModuleScopes() if self.with_modules else None
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         if not self.enabled or not self.entered:
             return False
-        logs, started, offset = _C._profiler_stop()
+        logs, started, offset, memory, before = _C._profiler_stop()
+        if self._modules is not None:
+            self._modules.remove()
+        known = (self._known, known_blocks() if self.profile_memory else {})
         options = {"profile_memory": self.profile_memory, "record_shapes": self.record_shapes}
         options |= {"with_stack": self.with_stack, "with_flops": self.with_flops}
-        self._logs, self._trace, self._events = logs, Trace(started, offset, options), None
+        self._logs, self._events = logs, None
+        self._trace = Trace(started, offset, options, memory, before, known)
         self.entered = False
         if self.acc_events:
             self._accumulated += self.function_events
@@ -153,6 +161,26 @@ class profile:
         self.function_events.export_chrome_trace(path, metadata)
 
     export_chrome_trace.__doc__ = EventList.export_chrome_trace.__doc__
+
+    def export_html(self, path, title=None):
+        """Write an HTML file that shows the trace, sums by operator and the memory; it needs nothing else."""
+        from rushlight import viz
+
+        viz.trace(self, path, title=title)
+
+    def memory_timeline(self):
+        """The blocks of memory of the last recording, by what they were for."""
+        if not self.profile_memory:
+            raise AssertionError("memory timelines require profile_memory=True")
+        from rushlight.profiler._memory_profiler import MemoryTimeline
+
+        return MemoryTimeline(self.function_events, self._trace)
+
+    def _page_content(self, metadata=None):
+        """What `rushlight.viz.trace` shows."""
+        events = self.function_events
+        content = trace_content(events, self._trace._replace(memory=[]), metadata or {})
+        return content | ({"memory": self.memory_timeline().blocks_for_page()} if self.profile_memory else {})
 
     def export_stacks(self, path, metric="self_cpu_time_total"):
         if not self.with_stack:

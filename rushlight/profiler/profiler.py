@@ -83,6 +83,37 @@ class _KinetoProfile:
         """Write what chrome://tracing and Perfetto show; compressed if the path ends with ``.gz``."""
         self._started().profiler.export_chrome_trace(path, self._metadata)
 
+    def export_html(self, path, title=None):
+        """Write an HTML file that shows the trace, sums by operator and the memory; it needs nothing else.
+
+        Beyond PyTorch, as is the name.
+        """
+        from rushlight import viz
+
+        viz.trace(self, path, title=title)
+
+    def _page_content(self):
+        return self._started().profiler._page_content(self._metadata)
+
+    def export_memory_timeline(self, path, device=None):
+        """Write how much memory was in use for what, over time; needs ``profile_memory=True``.
+
+        Args:
+            path: ends in ``.html`` for a page that draws it, in ``.raw.json.gz`` for each event as ``[time in
+                nanoseconds, action, bytes, category]``, else (``.json``, ``.json.gz``) ``[times, sizes]``
+                with the bytes of each category at each time.
+            device: the CPU; there is no memory of other devices.
+        """
+        if device not in (None, "cpu", "cpu:0"):
+            raise ValueError(f"export_memory_timeline: only the CPU's memory is recorded, not {device}'s")
+        timeline = self._started().profiler.memory_timeline()
+        if str(path).endswith(".html"):
+            timeline.export_html(path)
+        elif str(path).endswith(".raw.json.gz"):
+            timeline.export_raw(path)
+        else:
+            timeline.export(path)
+
     def export_stacks(self, path, metric="self_cpu_time_total"):
         """Write stacks and their times, as flame graph tools read them."""
         return self._started().profiler.export_stacks(path, metric)
@@ -190,6 +221,7 @@ class profile(_KinetoProfile):
         schedule: what to do at which step, usually from `schedule`; by default all is recorded.
         on_trace_ready: called with this object each time a recording is complete.
         record_shapes, profile_memory, with_stack, with_flops: what to keep of every event.
+        with_modules: the calls of modules are events too, named by their paths.
 
     >>> with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=report) as prof:
     ...     for batch in loader:

@@ -10,9 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "core/allocation_observer.h"
 #include "core/host.h"
 
 namespace rushlight {
+
+constinit std::atomic<AllocationObserver> allocation_observer{nullptr};
 
 namespace {
 
@@ -203,10 +206,7 @@ void free_tiny_slowly(void* address, size_t index) {
   }
 }
 
-}  // namespace
-
-void* cpu_allocate(size_t bytes) {
-  if (bytes == 0) return nullptr;
+inline void* allocate_block(size_t bytes) {
   if (!kCaches) return allocate_aligned(bytes, bytes);
   if (bytes <= kTinyLimit) {
     const size_t index = tiny_class(bytes);
@@ -226,8 +226,7 @@ void* cpu_allocate(size_t bytes) {
   }
 }
 
-void cpu_deallocate(void* address, size_t bytes) noexcept {
-  if (!address) return;
+inline void free_block(void* address, size_t bytes) noexcept {
   if (!kCaches) return std::free(address);
   if (bytes > kTinyLimit) return CpuMemory::get().blocks.deallocate(address);
   const size_t index = tiny_class(bytes);
@@ -239,6 +238,27 @@ void cpu_deallocate(void* address, size_t bytes) noexcept {
   cache->cached_bytes.add(static_cast<int64_t>(size));
   cache->count[index]++;
   cache->head[index] = new (address) TinyCache::FreeBlock{cache->head[index]};
+}
+
+inline void tell(void* address, int64_t bytes) noexcept {
+  if (const AllocationObserver observer = allocation_observer.load(std::memory_order_relaxed); observer)
+      [[unlikely]]
+    observer(address, bytes);
+}
+
+}  // namespace
+
+void* cpu_allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* address = allocate_block(bytes);
+  tell(address, static_cast<int64_t>(bytes));
+  return address;
+}
+
+void cpu_deallocate(void* address, size_t bytes) noexcept {
+  if (!address) return;
+  tell(address, -static_cast<int64_t>(bytes));  // before another thread can be given the block
+  free_block(address, bytes);
 }
 
 CpuMemoryStats cpu_memory_stats() {

@@ -1,11 +1,13 @@
 #include "dispatch/profiler.h"
 
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 
+#include "core/allocation_observer.h"
 #include "core/cpu_allocator.h"
 
 namespace rushlight {
@@ -36,6 +38,33 @@ struct ThreadLog {
 };
 thread_local ThreadLog thread_log;
 
+int64_t thread_number() {
+  static thread_local const int64_t number = syscall(SYS_gettid);
+  return number;
+}
+
+// The session that hears of memory. A lock of its own: any thread may be allocating while a session ends.
+std::mutex memory_mutex;
+ProfilerSession* memory_listener = nullptr;
+
+void hear_of_memory(void* address, int64_t bytes) noexcept {
+  const std::lock_guard guard(memory_mutex);
+  if (memory_listener) memory_listener->record_memory(address, bytes);
+}
+
+void listen_to_memory(ProfilerSession* session) {
+  [[maybe_unused]] static const int once =
+      pthread_atfork([] { memory_mutex.lock(); }, [] { memory_mutex.unlock(); },
+                     [] {  // a child process is not recorded
+                       allocation_observer = nullptr;
+                       memory_listener = nullptr;
+                       memory_mutex.unlock();
+                     });
+  const std::lock_guard guard(memory_mutex);
+  memory_listener = session;
+  allocation_observer = session ? hear_of_memory : nullptr;
+}
+
 }  // namespace
 
 static ProfiledOperand::Shape shape_of(const Tensor& t) {
@@ -58,13 +87,15 @@ ProfilerSession::ProfilerSession(const ProfilerOptions& options)
     : options(options),
       number(++session_count),
       started(now()),
-      wall_offset(nanoseconds<std::chrono::system_clock>() - started) {}
+      wall_offset(nanoseconds<std::chrono::system_clock>() - started),
+      allocated_before(options.memory ? allocated_bytes() : 0),
+      allocated_(allocated_before) {}
 
 ProfilerSession::Log& ProfilerSession::log_of_this_thread() {
   if (thread_log.session == number) return *thread_log.log;
   const std::lock_guard guard(mutex_);
   Log& log = logs_.emplace_back();
-  log.thread = syscall(SYS_gettid);
+  log.thread = thread_number();
   thread_log = {number, &log};
   return log;
 }
@@ -74,10 +105,16 @@ std::string_view ProfilerSession::keep(std::string_view name) {
   return *names_.emplace(name).first;
 }
 
+void ProfilerSession::record_memory(void* address, int64_t bytes) {
+  allocated_.fetch_add(bytes, std::memory_order_relaxed);
+  memory_.push_back({now(), thread_number(), reinterpret_cast<uintptr_t>(address), bytes});
+}
+
 void start_profiler(const ProfilerOptions& options) {
   const std::lock_guard guard(running_mutex);
   RL_CHECK(!running, "profiler: another profiler is running in this process; stop it first");
   running = std::make_shared<ProfilerSession>(options);
+  if (options.memory) listen_to_memory(running.get());
   dispatch_state.always |= kProfiled;
 }
 
@@ -85,6 +122,7 @@ std::shared_ptr<ProfilerSession> stop_profiler() {
   const std::lock_guard guard(running_mutex);
   RL_CHECK(running, "profiler: no profiler is running");
   dispatch_state.always &= ~kProfiled;
+  if (running->options.memory) listen_to_memory(nullptr);
   return std::exchange(running, nullptr);
 }
 
@@ -108,7 +146,7 @@ ProfilerScope::ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bo
   event.forward_thread = log_->thread;
   log_->open = static_cast<int64_t>(log_->events.size()) - 1;
   if (session_->options.stack) read_python_stack(event.stack);
-  if (session_->options.memory) event.bytes = allocated_bytes();
+  if (session_->options.memory) event.bytes = session_->allocated();
   event_ = &event;
   event.start = now();
 }
@@ -119,7 +157,7 @@ ProfilerScope::ProfilerScope(ProfilerScope&& o) noexcept
 void ProfilerScope::close() noexcept {
   if (!event_) return;
   event_->end = now();
-  if (session_->options.memory) event_->bytes = allocated_bytes() - event_->bytes;
+  if (session_->options.memory) event_->bytes = session_->allocated() - event_->bytes;
   log_->open = event_->parent;
   event_ = nullptr;
 }

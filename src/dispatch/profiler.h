@@ -1,6 +1,7 @@
 // The profiler's recorder: what ran, on which thread, when, inside of what. Those who have something to tell
 // open an event and close it; src/python hands the events out.
 #pragma once
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -32,7 +33,7 @@ ProfiledOperand profiled_operand(const Tensor& t);
 ProfiledOperand profiled_operand(TensorList list);
 
 struct ProfilerEvent {
-  enum class Kind : uint8_t { Operator, Node, Engine, Range, Instant };
+  enum class Kind : uint8_t { Operator, Node, Engine, Range, Module };
   std::string_view name;  // lives as long as the session, or longer
   Kind kind = Kind::Operator;
   int64_t start = 0, end = -1;  // nanoseconds of the steady clock
@@ -43,6 +44,13 @@ struct ProfilerEvent {
   std::vector<ProfiledOperand> inputs;
   std::vector<ProfiledOperand> outputs;
   std::vector<std::string> stack;  // Python's, innermost first
+};
+
+// A block of CPU memory that some thread was given (bytes > 0) or gave back.
+struct MemoryEvent {
+  int64_t time, thread;
+  uintptr_t address;
+  int64_t bytes;
 };
 
 struct ProfilerOptions {
@@ -67,10 +75,17 @@ class ProfilerSession {
   // Only when no thread records any more.
   const std::deque<Log>& logs() const { return logs_; }
 
+  const int64_t allocated_before;  // bytes that were live when the session began
+  int64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
+  void record_memory(void* address, int64_t bytes);
+  const std::deque<MemoryEvent>& memory() const { return memory_; }
+
  private:
   std::mutex mutex_;
   std::deque<Log> logs_;
   std::unordered_set<std::string> names_;
+  std::atomic<int64_t> allocated_;
+  std::deque<MemoryEvent> memory_;  // of all threads, in the order of time
 };
 
 // One session at a time in a process. Starting makes this thread a recorded one.

@@ -42,6 +42,11 @@ PyRef event_object(const ProfilerEvent& e, int64_t thread) {
                              inputs.get(), outputs.get(), stack.get()));
 }
 
+PyRef memory_object(const MemoryEvent& e) {
+  return owned(Py_BuildValue("(LLKL)", static_cast<long long>(e.time), static_cast<long long>(e.thread),
+                             static_cast<unsigned long long>(e.address), static_cast<long long>(e.bytes)));
+}
+
 PyObject* start(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     int shapes = 0, memory = 0, stack = 0;
@@ -57,8 +62,10 @@ PyObject* stop(PyObject*, PyObject*) {
     PyRef logs = list_of(session->logs(), [](const ProfilerSession::Log& log) {
       return list_of(log.events, [&](const ProfilerEvent& e) { return event_object(e, log.thread); });
     });
-    return check(Py_BuildValue("(OLL)", logs.get(), static_cast<long long>(session->started),
-                               static_cast<long long>(session->wall_offset)));
+    PyRef memory = list_of(session->memory(), memory_object);
+    return check(Py_BuildValue("(OLLOL)", logs.get(), static_cast<long long>(session->started),
+                               static_cast<long long>(session->wall_offset), memory.get(),
+                               static_cast<long long>(session->allocated_before)));
   });
 }
 
@@ -76,11 +83,12 @@ void free_range(PyObject* capsule) {
 }
 
 // None when this thread is not recorded; such a range costs next to nothing.
+template <ProfilerEvent::Kind kind>
 PyObject* enter(PyObject*, PyObject* name) {
   return guard([&]() -> PyObject* {
     if (!is_profiled()) return Py_NewRef(Py_None);
     if (!PyUnicode_Check(name)) throw_python(PyExc_TypeError, "record_function: the name must be a string");
-    auto scope = std::make_unique<ProfilerScope>(ProfilerEvent::Kind::Range, string_view(name));
+    auto scope = std::make_unique<ProfilerScope>(kind, string_view(name));
     PyObject* capsule = check(PyCapsule_New(scope.get(), kRange, free_range));
     scope.release();
     return capsule;
@@ -115,10 +123,11 @@ void read_frames(std::vector<std::string>& frames) {
 PyMethodDef functions[] = {
     {"_profiler_start", start, METH_VARARGS, "_profiler_start(shapes, memory, stack): records this thread."},
     {"_profiler_stop", stop, METH_NOARGS,
-     "Ends the recording: (events by thread, start, wall clock offset)."},
+     "Ends the recording: (events by thread, start, wall clock offset, memory events, bytes before)."},
     {"_profiler_enabled", is_enabled, METH_NOARGS, "Whether this thread is recorded."},
     {"_profiler_set_thread", set_thread, METH_O, "Records this thread too, or no longer."},
-    {"_profiler_enter", enter, METH_O, "Opens a named range."},
+    {"_profiler_enter", enter<ProfilerEvent::Kind::Range>, METH_O, "Opens a named range."},
+    {"_profiler_enter_module", enter<ProfilerEvent::Kind::Module>, METH_O, "Opens a module's range."},
     {"_profiler_exit", leave, METH_O, "Closes a range."},
     {}};
 

@@ -1,0 +1,78 @@
+"""What a profile learns from Python while it records: calls of modules, and which memory is known by name."""
+
+import gc
+import threading
+import weakref
+
+from rushlight import _C
+
+__all__ = ["ModuleScopes", "known_blocks"]
+
+
+class ModuleScopes:
+    """Makes each call of a module an event, until it is removed."""
+
+    def __init__(self):
+        from rushlight.nn.modules import module
+
+        self._names = weakref.WeakKeyDictionary()
+        self._open = threading.local()
+        self._hooks = [
+            module.register_module_forward_pre_hook(self._before),
+            module.register_module_forward_hook(self._after, always_call=True),
+        ]
+
+    def remove(self):
+        for hook in self._hooks:
+            hook.remove()
+
+    def _name(self, module):
+        """The path below the first module that was called, and the class."""
+        if module not in self._names:
+            for path, child in module.named_modules():
+                kind = type(child).__name__
+                self._names.setdefault(child, f"nn.Module: {path} ({kind})" if path else f"nn.Module: {kind}")
+        return self._names[module]
+
+    def _ranges(self):
+        if not hasattr(self._open, "ranges"):
+            self._open.ranges = []
+        return self._open.ranges
+
+    def _before(self, module, args):
+        self._ranges().append(_C._profiler_enter_module(self._name(module)))
+
+    def _after(self, module, args, output):
+        ranges = self._ranges()
+        if ranges:  # empty for a module that was running when the recording began
+            _C._profiler_exit(ranges.pop())
+
+
+def known_blocks():
+    """{address: (category, bytes)} of the parameters, gradients and optimizers' states that are alive."""
+    from rushlight.nn import Parameter
+    from rushlight.optim import Optimizer
+
+    found = {}
+    things = [(type(thing), thing) for thing in gc.get_objects()]
+    for kind, thing in things:
+        if issubclass(kind, Optimizer):
+            for state in thing.state.values():
+                for tensor in state.values():
+                    _add(found, tensor, "optimizer_state")
+    for kind, thing in things:
+        if issubclass(kind, Parameter):
+            _add(found, thing, "parameter")
+            _add(found, thing.grad, "gradient")
+    return found
+
+
+def _add(found, tensor, category):
+    if not hasattr(tensor, "untyped_storage"):
+        return
+    try:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr():
+            found[storage.data_ptr()] = (category, storage.nbytes())
+    except (RuntimeError, NotImplementedError):
+        pass  # sparse tensors, fake ones: no block of memory is theirs
