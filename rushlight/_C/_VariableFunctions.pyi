@@ -6,8 +6,8 @@
 from builtins import bool as _bool, complex as _complex, float as _float
 from builtins import int as _int, str as _str, type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
-from typing_extensions import Self, TypeGuard
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing_extensions import ParamSpec, Self, TypeGuard
 
 
 from rushlight import return_types

@@ -6,8 +6,8 @@
 from builtins import bool as _bool, complex as _complex, float as _float
 from builtins import int as _int, str as _str, type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
-from typing_extensions import Self, TypeGuard
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing_extensions import ParamSpec, Self, TypeGuard
 
 from rushlight import return_types
 from rushlight._tensor import Tensor
@@ -25,6 +25,8 @@ _layout: TypeAlias = layout
 _memory_format: TypeAlias = memory_format
 _Device: TypeAlias = device | _str | _int | None
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_R_co = TypeVar("_R_co", covariant=True)
 
 class dtype:
     is_floating_point: _bool
@@ -92,6 +94,17 @@ class DisableTorchFunctionSubclass:
     def __exit__(self, *error: object) -> None: ...
 
 class _TensorMeta(type): ...
+
+# Calling a module is typed from its forward.
+class _HasForward(Protocol[_P, _R_co]):
+    def forward(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+
+class _Forward:
+    def __get__(self, module: _HasForward[_P, _R_co], owner: Any = None, /) -> Callable[_P, _R_co]: ...
+
+class _ModuleBase:
+    __call__: _Forward
+    def __getattr__(self, name: _str) -> Any: ...
 
 default_generator: Generator
 def tensor(data: Any, *, dtype: _dtype | None = None, device: _Device = None, requires_grad: _bool = False, pin_memory: _bool = False) -> Tensor: ...
@@ -1057,9 +1070,6 @@ class _JitExecutor:
     def __getattr__(self, name: _str) -> Any: ...
 class _JitGraph:
     def __getattr__(self, name: _str) -> Any: ...
-class _ModuleBase:
-    def __getattr__(self, name: _str) -> Any: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 class _NoGrad:
     def __getattr__(self, name: _str) -> Any: ...
 class _Node:

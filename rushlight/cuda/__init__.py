@@ -1,54 +1,56 @@
 """CUDA devices. Where there is none, questions are answered truthfully, the rest raises AssertionError."""
 
 from rushlight import _C
-from rushlight.cuda import graphs, memory, random, streams
+from rushlight.cuda import graphs as graphs
+from rushlight.cuda import memory as memory
+from rushlight.cuda import random as random
+from rushlight.cuda import streams as streams
 from rushlight.cuda._devices import (
     _CudaDeviceProperties,
     _get_device_index,
     _index,
     _is_in_bad_fork,
     _lazy_init,
-    can_device_access_peer,
-    current_device,
-    device,
-    device_count,
-    device_of,
-    get_arch_list,
-    get_device_capability,
-    get_device_name,
-    get_device_properties,
-    get_gencode_flags,
-    init,
-    is_available,
-    is_bf16_supported,
-    is_initialized,
-    is_tf32_supported,
-    set_device,
-    synchronize,
 )
-from rushlight.cuda._management import (
-    clock_rate,
-    device_memory_used,
-    memory_usage,
-    power_draw,
-    temperature,
-    utilization,
-)
-from rushlight.cuda.graphs import CUDAGraph, graph, graph_pool_handle, make_graphed_callables
+from rushlight.cuda._devices import can_device_access_peer as can_device_access_peer
+from rushlight.cuda._devices import current_device as current_device
+from rushlight.cuda._devices import device as device
+from rushlight.cuda._devices import device_count as device_count
+from rushlight.cuda._devices import device_of as device_of
+from rushlight.cuda._devices import get_arch_list as get_arch_list
+from rushlight.cuda._devices import get_device_capability as get_device_capability
+from rushlight.cuda._devices import get_device_name as get_device_name
+from rushlight.cuda._devices import get_device_properties as get_device_properties
+from rushlight.cuda._devices import get_gencode_flags as get_gencode_flags
+from rushlight.cuda._devices import init as init
+from rushlight.cuda._devices import is_available as is_available
+from rushlight.cuda._devices import is_bf16_supported as is_bf16_supported
+from rushlight.cuda._devices import is_initialized as is_initialized
+from rushlight.cuda._devices import is_tf32_supported as is_tf32_supported
+from rushlight.cuda._devices import set_device as set_device
+from rushlight.cuda._devices import synchronize as synchronize
+from rushlight.cuda._management import clock_rate as clock_rate
+from rushlight.cuda._management import device_memory_used as device_memory_used
+from rushlight.cuda._management import memory_usage as memory_usage
+from rushlight.cuda._management import power_draw as power_draw
+from rushlight.cuda._management import temperature as temperature
+from rushlight.cuda._management import utilization as utilization
+from rushlight.cuda.graphs import CUDAGraph as CUDAGraph
+from rushlight.cuda.graphs import graph as graph
+from rushlight.cuda.graphs import graph_pool_handle as graph_pool_handle
+from rushlight.cuda.graphs import make_graphed_callables as make_graphed_callables
 from rushlight.cuda.memory import *  # noqa: F403
 from rushlight.cuda.random import *  # noqa: F403
-from rushlight.cuda.streams import (
-    Event,
-    ExternalStream,
-    Stream,
-    StreamContext,
-    current_stream,
-    default_stream,
-    get_stream_from_external,
-    is_current_stream_capturing,
-    set_stream,
-    stream,
-)
+from rushlight.cuda.streams import Event as Event
+from rushlight.cuda.streams import ExternalStream as ExternalStream
+from rushlight.cuda.streams import Stream as Stream
+from rushlight.cuda.streams import StreamContext as StreamContext
+from rushlight.cuda.streams import current_stream as current_stream
+from rushlight.cuda.streams import default_stream as default_stream
+from rushlight.cuda.streams import get_stream_from_external as get_stream_from_external
+from rushlight.cuda.streams import is_current_stream_capturing as is_current_stream_capturing
+from rushlight.cuda.streams import set_stream as set_stream
+from rushlight.cuda.streams import stream as stream
 
 OutOfMemoryError = _C.OutOfMemoryError
 has_half, has_magma = True, False

@@ -7,7 +7,7 @@ build has no backend `is_available()` is False, and making a group says what to 
 import sys as _sys
 
 from . import distributed_c10d
-from ._initialize import is_available
+from ._initialize import is_available as is_available
 from .distributed_c10d import *  # noqa: F403
 from .distributed_c10d import (
     _all_gather_base,

@@ -1,9 +1,17 @@
 """Neural networks: modules, parameters, functions, initialization."""
 
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # isort: skip
-from . import functional, grad, init
+# isort: off
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
+
+# isort: on
+from . import functional as functional
+from . import grad as grad
+from . import init as init
 from .modules import *
-from .modules import Module  # noqa: F401
+from .modules import Module as Module
 
 functional.grad = grad  # type: ignore[attr-defined]  # a __getattr__ there would cost every look-up
 _LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")

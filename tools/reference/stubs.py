@@ -22,8 +22,8 @@ IMPORTS = """
 from builtins import bool as _bool, complex as _complex, float as _float
 from builtins import int as _int, str as _str, type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar, overload
-from typing_extensions import Self, TypeGuard
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing_extensions import ParamSpec, Self, TypeGuard
 """
 ALIASES = """
 _Number: TypeAlias = _bool | _int | _float | _complex
@@ -33,6 +33,8 @@ _layout: TypeAlias = layout
 _memory_format: TypeAlias = memory_format
 _Device: TypeAlias = device | _str | _int | None
 _T = TypeVar("_T")
+_P = ParamSpec("_P")
+_R_co = TypeVar("_R_co", covariant=True)
 """
 FROM_MODULE = """
 from rushlight import return_types
@@ -48,6 +50,7 @@ def stubs():
     """The text of every stub, by its path."""
     texts = {f"rushlight/_C/{name}.pyi": namespace(name) for name in NAMESPACES}
     texts["rushlight/_C/__init__.pyi"] = module()
+    texts["rushlight/array_api/_elementwise.pyi"] = array_api()
     texts["rushlight/return_types.pyi"] = named_tuples()
     texts["rushlight/__init__.pyi"] = package()
     return texts
@@ -201,6 +204,22 @@ def named_tuples():
         if len(fields) > 1 and f"class {record['name']}(NamedTuple):" not in "".join(lines):
             lines += ["", f"class {record['name']}(NamedTuple):", *(f"    {name}: Tensor" for name in fields)]
     return "\n".join(lines) + "\n"
+
+
+def array_api():
+    """Functions that are made in a loop, which no checker follows."""
+    from rushlight.array_api import _elementwise
+
+    lines = [HEAD, "from typing import Any", "", "from rushlight._tensor import Tensor", ""]
+    for name in _elementwise.__all__:
+        signature = inspect.signature(getattr(_elementwise, name))
+        typed = [
+            p.replace(annotation="Tensor" if p.default is p.empty else "Any")
+            for p in signature.parameters.values()
+        ]
+        parameters = parameters_text(signature.replace(parameters=typed), False)
+        lines.append(f"def {name}({parameters}) -> Tensor: ...")
+    return "\n".join([*lines, "", f"__all__ = {_elementwise.__all__!r}", ""])
 
 
 # --- the package --------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """What changes a whole tree of modules: devices and dtypes, modes, gradients."""
 
 import warnings
+from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import Tensor
@@ -8,6 +9,13 @@ from rushlight._C import _drop_gradients, _train_tree, _zero_gradients
 from rushlight.nn.parameter import Parameter
 
 from ._state_dict import future_switch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from .module import Module
 
 
 def _parse_to(device=None, dtype=None, non_blocking=False, *, tensor=None, copy=None, memory_format=None):
@@ -44,18 +52,25 @@ def _holds_tensors(applied):
 class ConversionMixin:
     """Methods that visit a module and all below it."""
 
-    def apply(self, fn):
+    if TYPE_CHECKING:  # what the module has that they are mixed into
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        children: Any
+        parameters: Any
+
+    def apply(self, fn: "Callable[[Module], object]") -> "Self":
         """Call fn on every module of the tree, children first."""
         for module in self.children():
             module.apply(fn)
-        fn(self)
+        fn(self)  # type: ignore[arg-type]  # what is mixed into is a Module
         return self
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn, recurse=True) -> "Self":
         """Replace each parameter, gradient and buffer by fn of it; parameters stay the same objects."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
+        new_grad: Any
         swap = self._parameters and future_switch("get_swap_module_params_on_conversion")
         for name, param in self._parameters.items():
             if param is None:
@@ -103,7 +118,7 @@ class ConversionMixin:
                 raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}.grad") from error
         param.grad = grad
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, **kwargs) -> "Self":
         """Move to a device, convert to a floating point dtype, or change the memory format; in place."""
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None:
@@ -140,58 +155,58 @@ class ConversionMixin:
 
         return self._apply(convert)
 
-    def to_empty(self, *, device, recurse=True):
+    def to_empty(self, *, device, recurse=True) -> "Self":
         """Move to device without copying: the memory is uninitialized."""
         return self._apply(lambda t: torch.empty_like(t, device=device), recurse=recurse)
 
-    def type(self, dst_type):
+    def type(self, dst_type) -> "Self":
         return self._apply(lambda t: t.type(dst_type))
 
-    def float(self):
+    def float(self) -> "Self":
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
-    def double(self):
+    def double(self) -> "Self":
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
-    def half(self):
+    def half(self) -> "Self":
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
-    def bfloat16(self):
+    def bfloat16(self) -> "Self":
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
-    def cpu(self):
+    def cpu(self) -> "Self":
         return self._apply(lambda t: t.cpu())
 
-    def cuda(self, device=None):
+    def cuda(self, device=None) -> "Self":
         return self._apply(lambda t: t.cuda(device))
 
-    def xpu(self, device=None):
+    def xpu(self, device=None) -> "Self":
         return self._apply(lambda t: t.xpu(device))
 
-    def mtia(self, device=None):
+    def mtia(self, device=None) -> "Self":
         return self._apply(lambda t: t.mtia(device))
 
-    def ipu(self, device=None):
+    def ipu(self, device=None) -> "Self":
         return self._apply(lambda t: t.ipu(device))
 
-    def share_memory(self):
+    def share_memory(self) -> "Self":
         return self._apply(lambda t: t.share_memory_())
 
-    def train(self, mode=True):
+    def train(self, mode: bool = True) -> "Self":
         """Set training mode (or with False, evaluation mode) in the whole tree."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         return _train_tree(self, mode)
 
-    def eval(self):
+    def eval(self) -> "Self":
         return self.train(False)
 
-    def requires_grad_(self, requires_grad=True):
+    def requires_grad_(self, requires_grad: bool = True) -> "Self":
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or with set_to_none=False fill them with zeros."""
         if self.__dict__.get("_is_replica"):
             warnings.warn(

@@ -4,6 +4,7 @@ import sys
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight._advice import advised
@@ -48,6 +49,11 @@ def _swap_in(tensor, value, given):
 class StateDictMixin:
     """`state_dict`, `load_state_dict`, and the two methods that a module overrides to change its own part."""
 
+    if TYPE_CHECKING:  # what the module has that they are mixed into
+        _modules: dict[str, Any]
+        _state_dict_hooks: dict[int, Any]
+        _state_dict_pre_hooks: dict[int, Any]
+
     _version = 1
 
     def get_extra_state(self):
@@ -80,7 +86,7 @@ class StateDictMixin:
         if self._overrides("get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
         """All parameters and persistent buffers by their dotted names."""
         if args:
             warnings.warn(
@@ -199,15 +205,19 @@ class StateDictMixin:
             )
         return None
 
-    def load_state_dict(self, state_dict, strict=True, assign=False):
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> "_IncompatibleKeys":
         """Copy (or with assign, put) the entries of state_dict into the module and its descendants."""
         if not isinstance(state_dict, Mapping):
             raise advised(TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."))
         metadata = getattr(state_dict, "_metadata", None)
         state_dict = OrderedDict(state_dict)
         if metadata is not None:
-            state_dict._metadata = metadata
-        missing_keys, unexpected_keys, error_msgs = [], [], []
+            state_dict._metadata = metadata  # type: ignore[attr-defined]
+        missing_keys: list[str] = []
+        unexpected_keys: list[str] = []
+        error_msgs: list[str] = []
 
         def load(load, module, entries, prefix):  # itself as an argument: a closure would be a cycle
             local_metadata = {} if metadata is None else metadata.get(prefix[:-1], {})

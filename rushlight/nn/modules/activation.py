@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter
 
@@ -40,7 +41,7 @@ class Threshold(Module):
         self.value = value
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self):
@@ -50,7 +51,7 @@ class Threshold(Module):
 class ReLU(_Inplace):
     """max(0, x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
 
 
@@ -65,7 +66,7 @@ class RReLU(Module):
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self):
@@ -92,7 +93,7 @@ class Hardtanh(Module):
         if self.max_val <= self.min_val:
             raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self):
@@ -112,14 +113,14 @@ class ReLU6(Hardtanh):
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return torch.sigmoid(input)
 
 
 class Hardsigmoid(_Inplace):
     """relu6(x + 3) / 6."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
     extra_repr = Module.extra_repr
@@ -128,28 +129,28 @@ class Hardsigmoid(_Inplace):
 class Tanh(Module):
     """tanh(x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return torch.tanh(input)
 
 
 class SiLU(_Inplace):
     """x sigmoid(x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
 
 class Mish(_Inplace):
     """x tanh(softplus(x))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
 
 
 class Hardswish(_Inplace):
     """x relu6(x + 3) / 6."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
     extra_repr = Module.extra_repr
@@ -165,7 +166,7 @@ class ELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
     def extra_repr(self):
@@ -182,7 +183,7 @@ class CELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
     extra_repr = ELU.extra_repr
@@ -191,7 +192,7 @@ class CELU(Module):
 class SELU(_Inplace):
     """ELU with the scale that keeps zero mean and unit variance through layers."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
@@ -204,7 +205,7 @@ class GLU(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
     def extra_repr(self):
@@ -220,7 +221,7 @@ class GELU(Module):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self):
@@ -236,7 +237,7 @@ class Hardshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
     def extra_repr(self):
@@ -253,7 +254,7 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
 
     def extra_repr(self):
@@ -263,7 +264,7 @@ class LeakyReLU(Module):
 class LogSigmoid(Module):
     """log(sigmoid(x))."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
@@ -277,7 +278,7 @@ class Softplus(Module):
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self):
@@ -293,7 +294,7 @@ class Softshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
     def extra_repr(self):
@@ -315,7 +316,7 @@ class PReLU(Module):
     def reset_parameters(self):
         torch.nn.init.constant_(self.weight, self.init)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
 
     def extra_repr(self):
@@ -325,14 +326,14 @@ class PReLU(Module):
 class Softsign(Module):
     """x / (1 + |x|)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
     """x - tanh(x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
@@ -356,21 +357,21 @@ class _AlongDim(Module):
 class Softmin(_AlongDim):
     """softmax(-x)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_AlongDim):
     """exp(x) / sum(exp(x)) along dim."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, _stacklevel=5)
@@ -379,7 +380,7 @@ class Softmax2d(Module):
 class LogSoftmax(_AlongDim):
     """log(softmax(x)) along dim."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 

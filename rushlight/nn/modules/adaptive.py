@@ -3,6 +3,7 @@
 from collections import namedtuple
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .container import ModuleList, Sequential
@@ -63,7 +64,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             project.reset_parameters()
             out.reset_parameters()
 
-    def forward(self, input_, target_):
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         if target_.dim() == 1:
             if input_.shape[0] != target_.shape[0]:
                 raise RuntimeError("Input and target should have the same size in the batch dimension.")

@@ -1,6 +1,7 @@
 """Multi-head attention as a module."""
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight._advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
@@ -86,15 +87,15 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query,
-        key,
-        value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
-    ):
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
         """The attended values, and the attention weights if need_weights (averaged over heads, or all)."""
         key_padding_mask = F._canonical_mask(
             mask=key_padding_mask,

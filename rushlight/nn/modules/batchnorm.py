@@ -1,6 +1,7 @@
 """Batch normalization and the state it shares with instance normalization."""
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
@@ -99,7 +100,7 @@ class _BatchNorm(_NormBase):
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
         return momentum, use_batch
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum, use_batch = self._batch_statistics()
         keep_running = not self.training or self.track_running_stats
@@ -239,7 +240,7 @@ class SyncBatchNorm(_BatchNorm):
             return 1
         return distributed.get_world_size(self.process_group)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
         if not self.training or self._world_size() == 1:

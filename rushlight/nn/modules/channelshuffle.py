@@ -1,5 +1,6 @@
 """Mixing groups of channels."""
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -16,7 +17,7 @@ class ChannelShuffle(Module):
         super().__init__()
         self.groups = groups
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self):

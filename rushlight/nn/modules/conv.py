@@ -1,8 +1,10 @@
 """Convolutions and transposed convolutions, in one to three dimensions."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight._advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -165,7 +167,7 @@ class Conv1d(_ConvNd):
     def _conv_forward(self, input, weight, bias):
         return self._convolve(F.conv1d, input, weight, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -205,7 +207,7 @@ class Conv2d(_ConvNd):
     def _conv_forward(self, input, weight, bias):
         return self._convolve(F.conv2d, input, weight, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -245,7 +247,7 @@ class Conv3d(_ConvNd):
     def _conv_forward(self, input, weight, bias):
         return self._convolve(F.conv3d, input, weight, bias)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -370,7 +372,7 @@ class ConvTranspose1d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._transpose(F.conv_transpose1d, input, output_size)
 
 
@@ -408,7 +410,7 @@ class ConvTranspose2d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._transpose(F.conv_transpose2d, input, output_size)
 
 
@@ -446,7 +448,7 @@ class ConvTranspose3d(_ConvTransposeNd):
             dtype,
         )
 
-    def forward(self, input, output_size=None):
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._transpose(F.conv_transpose3d, input, output_size)
 
 

@@ -1,5 +1,6 @@
 """Random zeroing of elements or whole channels in training."""
 
+from rushlight import Tensor
 from rushlight._advice import advised
 from rushlight.nn import functional as F
 
@@ -25,40 +26,40 @@ class _DropoutNd(Module):
 class Dropout(_DropoutNd):
     """Each element is zero with probability p; the others are scaled by 1 / (1 - p)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_DropoutNd):
     """Whole channels of (N, C, L) or (C, L)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_DropoutNd):
     """Whole channels of (N, C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_DropoutNd):
     """Whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_DropoutNd):
     """Dropout to SELU's saturation value, keeping mean and variance."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
 class FeatureAlphaDropout(_DropoutNd):
     """`AlphaDropout` of whole channels."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

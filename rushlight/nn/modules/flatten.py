@@ -1,5 +1,7 @@
 """Joining and splitting dimensions."""
 
+from rushlight import Tensor
+
 from .module import Module
 
 __all__ = ["Flatten", "Unflatten"]
@@ -15,7 +17,7 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self):
@@ -45,7 +47,7 @@ class Unflatten(Module):
                     f"{type(item).__name__} at pos {i}"
                 )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)
 
     def extra_repr(self):

@@ -2,6 +2,7 @@
 
 import warnings
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .batchnorm import _check_dims, _LazyNormBase, _NormBase
@@ -57,7 +58,7 @@ class _InstanceNorm(_NormBase):
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         n = self._get_no_batch_dim()
         channel_dim = input.dim() - n

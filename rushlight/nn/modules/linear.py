@@ -3,6 +3,7 @@
 import math
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter, UninitializedParameter
@@ -47,7 +48,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
@@ -87,7 +88,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1, input2):
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self):

@@ -2,6 +2,8 @@
 
 import sys
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import rushlight as torch
 from rushlight import Tensor
@@ -100,7 +102,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    forward = _forward_unimplemented
+    forward: Callable[..., Any] = _forward_unimplemented
 
     # -- calling: __call__ and __getattr__ come from the base
 
@@ -125,7 +127,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         if name not in table and hasattr(self, name):
             raise KeyError(f"attribute '{name}' already exists")
 
-    def register_parameter(self, name, param):
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None to keep the name free for one."""
         if "_parameters" not in self.__dict__:
             raise advised(AttributeError("cannot assign parameter before Module.__init__() call"))
@@ -151,7 +153,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
             param = registered(_global_parameter_registration_hooks, self, name, param)
         self._parameters[name] = param
 
-    def register_buffer(self, name, tensor, persistent=True):
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but no parameter; a non-persistent one stays out of the state_dict."""
         if "_buffers" not in self.__dict__:
             raise advised(AttributeError("cannot assign buffer before Module.__init__() call"))
@@ -169,7 +171,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         else:
             self._non_persistent_buffers_set.add(name)
 
-    def add_module(self, name, module):
+    def add_module(self, name: str, module: "Module | None") -> None:
         """Add a child module under name."""
         if not isinstance(module, Module) and module is not None:
             raise advised(TypeError(f"{_typename(module)} is not a Module subclass"))
@@ -180,7 +182,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         self._check_name("module", name, self._modules)
         self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
-    def register_module(self, name, module):
+    def register_module(self, name: str, module: "Module | None") -> None:
         """Another name for `add_module`."""
         self.add_module(name, module)
 
@@ -294,11 +296,11 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
-    def get_submodule(self, target):
+    def get_submodule(self, target: str) -> "Module":
         """The descendant with the dotted name target."""
         return self._resolve(target)
 
-    def get_parameter(self, target):
+    def get_parameter(self, target: str) -> Parameter:
         """The parameter with the dotted name target."""
         path, _, name = target.rpartition(".")
         module = self._resolve(path)
@@ -309,7 +311,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return param
 
-    def get_buffer(self, target):
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer with the dotted name target."""
         path, _, name = target.rpartition(".")
         module = self._resolve(path)
@@ -319,7 +321,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(module, name)
 
-    def set_submodule(self, target, module, strict=False):
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
         """Put module in the place named target; with strict, only where there already is one."""
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
@@ -335,7 +337,9 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
 
     # -- walking
 
-    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+    def named_modules(
+        self, memo=None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, "Module"]]:
         """All modules of the tree with their dotted names, the module itself first."""
         if memo is None:
             found = _collect_members(self, None, True, prefix, True, remove_duplicate)
@@ -354,7 +358,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                     memo, f"{prefix}.{name}" if prefix else name, remove_duplicate
                 )
 
-    def modules(self, remove_duplicate=True):
+    def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
         found = _collect_members(self, None, False, "", True, remove_duplicate)
         if found is not None:
             yield from found
@@ -362,14 +366,14 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self):
+    def named_children(self) -> Iterator[tuple[str, "Module"]]:
         memo = set()
         for name, module in self._modules.items():
             if module is not None and module not in memo:
                 memo.add(module)
                 yield name, module
 
-    def children(self):
+    def children(self) -> Iterator["Module"]:
         if type(self).named_children is not Module.named_children:
             for _, module in self.named_children():
                 yield module
@@ -395,25 +399,29 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
                     memo.add(id(member))
                 yield f"{module_prefix}.{name}" if module_prefix else name, member
 
-    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         found = _collect_members(self, "_parameters", True, prefix, recurse, remove_duplicate)
         if found is None:
             found = self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
         yield from found
 
-    def parameters(self, recurse=True):
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         found = _collect_members(self, "_parameters", False, "", recurse, True)
         if found is None:
             found = (param for _, param in self.named_parameters(recurse=recurse))
         yield from found
 
-    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
         found = _collect_members(self, "_buffers", True, prefix, recurse, remove_duplicate)
         if found is None:
             found = self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
         yield from found
 
-    def buffers(self, recurse=True):
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         found = _collect_members(self, "_buffers", False, "", recurse, True)
         if found is None:
             found = (buffer for _, buffer in self.named_buffers(recurse=recurse))
@@ -424,7 +432,7 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def _get_name(self):
         return type(self).__name__
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         """What stands between the parentheses of the module's own line."""
         return ""
 

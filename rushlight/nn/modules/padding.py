@@ -1,5 +1,6 @@
 """Padding in four ways, in one to three dimensions."""
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -31,13 +32,13 @@ class _Pad3d:
 
 class _PadNd(Module):
     __constants__ = ["padding"]
-    _mode: str | None = None
+    _mode: str
 
     def __init__(self, padding):
         super().__init__()
         self.padding = self._sides(padding)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self):
@@ -51,7 +52,7 @@ class _ConstantPadNd(_PadNd):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self):
@@ -67,7 +68,7 @@ class _CircularPadNd(_PadNd):
                 f"expected {self._dims[0]}D or {self._dims[1]}D input (got {input.dim()}D input)"
             )
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         return F.pad(input, self.padding, "circular")
 

@@ -1,7 +1,9 @@
 """Pooling: maximum, average and power mean, over windows or to a given size, and the way back."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -50,21 +52,21 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of (N, C, L) or (C, L)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool1d, input)
 
 
 class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool2d, input)
 
 
 class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool3d, input)
 
 
@@ -86,7 +88,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     _sides = staticmethod(_single)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -95,7 +97,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     _sides = staticmethod(_pair)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -104,7 +106,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     _sides = staticmethod(_triple)
 
-    def forward(self, input, indices, output_size=None):
+    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -126,7 +128,7 @@ class AvgPool1d(_AvgPoolNd):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
@@ -167,14 +169,14 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The mean of each window of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool2d, input)
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool3d, input)
 
     def __setstate__(self, state):
@@ -220,7 +222,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     _sides = staticmethod(_pair)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.fractional_max_pool2d, input)
 
 
@@ -229,7 +231,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     _sides = staticmethod(_triple)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.fractional_max_pool3d, input)
 
 
@@ -253,21 +255,21 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The p-norm of each window of (N, C, L) or (C, L)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
     """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
     """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
@@ -286,21 +288,21 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The maxima of output_size windows that cover the last dimension."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The maxima of output_size windows that cover the last two dimensions."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The maxima of output_size windows that cover the last three dimensions."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
@@ -318,19 +320,19 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The means of output_size windows that cover the last dimension."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The means of output_size windows that cover the last two dimensions."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The means of output_size windows that cover the last three dimensions."""
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)

@@ -3,8 +3,10 @@
 import math
 import numbers
 import warnings
+from typing import TYPE_CHECKING, overload
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
@@ -293,6 +295,16 @@ class RNNBase(Module):
 class RNN(RNNBase):
     """h' = tanh(W x + b + W h + b), layer on layer; or with ReLU."""
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: Tensor | None = None
+        ) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input, hx=None): ...
+
     def __init__(self, *args, **kwargs):
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
@@ -309,6 +321,16 @@ class RNN(RNNBase):
 class GRU(RNNBase):
     """Gated recurrent units, layer on layer."""
 
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(self, input: Tensor, hx: Tensor | None = None) -> tuple[Tensor, Tensor]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: Tensor | None = None
+        ) -> tuple[PackedSequence, Tensor]: ...
+        def __call__(self, input, hx=None): ...
+
     def __init__(self, *args, **kwargs):
         if "proj_size" in kwargs:
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
@@ -317,6 +339,18 @@ class GRU(RNNBase):
 
 class LSTM(RNNBase):
     """Long short-term memory, layer on layer; its state is a pair."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __call__(
+            self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[Tensor, tuple[Tensor, Tensor]]: ...
+        @overload
+        def __call__(
+            self, input: PackedSequence, hx: tuple[Tensor, Tensor] | None = None
+        ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
+        def __call__(self, input, hx=None): ...
 
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
@@ -445,7 +479,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         return self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
@@ -457,7 +491,7 @@ class LSTMCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         self._check_dim(input, "input")
         if hx is not None:
             for i, state in enumerate(hx):
@@ -481,5 +515,5 @@ class GRUCell(RNNCellBase):
     def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input, hx=None):
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._step("gru_cell", input, hx)

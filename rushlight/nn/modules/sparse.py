@@ -1,6 +1,7 @@
 """Tables of vectors looked up by index."""
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
@@ -72,7 +73,7 @@ class Embedding(_Table):
         self._make_weight(_weight, not _freeze, device, dtype)
         self.sparse = sparse
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input,
             self.weight,
@@ -160,7 +161,9 @@ class EmbeddingBag(_Table):
         self.sparse = sparse
         self.include_last_offset = include_last_offset
 
-    def forward(self, input, offsets=None, per_sample_weights=None):
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,

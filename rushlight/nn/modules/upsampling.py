@@ -1,5 +1,6 @@
 """Resizing of images by interpolation."""
 
+from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .module import Module
@@ -30,7 +31,7 @@ class Upsample(Module):
         state.setdefault("recompute_scale_factor", True)
         super().__setstate__(state)
 
-    def forward(self, input):
+    def forward(self, input: Tensor) -> Tensor:
         return F.interpolate(
             input,
             self.size,
