@@ -29,7 +29,8 @@ if(CMAKE_CUDA_COMPILER)
   add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources})
   # 20208: long double, of which formulas hold constants, is double on the device.
   target_compile_options(rushlight_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208>")
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror cross-execution-space-call>")
   target_include_directories(rushlight_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
   list(TRANSFORM RUSHLIGHT_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE cuda_architectures)
   string(REPLACE ";" " " cuda_architectures "${cuda_architectures}")

@@ -4,6 +4,7 @@
 
 #include "core/dims.h"
 #include "core/dtype.h"
+#include "formulas/pool_window.h"
 
 namespace rushlight::cpu {
 
@@ -11,7 +12,8 @@ namespace rushlight::cpu {
 struct PoolAxis {
   int64_t in = 1, out = 1, step = 1;
   Dims start{0}, end{1};
-  Dims count{1};  // what a mean divides by, as a product over the axes
+  Dims count{1};            // what a mean divides by, as a product over the axes
+  formulas::PoolRule rule;  // which the tables come from
 };
 
 // One layout for all: [batch, channels, axes...] contiguous, or channels last.

@@ -8,8 +8,10 @@
 #include "core/device_backend.h"
 #include "cuda/check.h"
 #include "cuda/kernels.h"
+#include "cuda/layers.h"
 #include "cuda/operands.h"
 #include "dispatch/device_kernels.h"
+#include "dispatch/device_layers.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -298,6 +300,8 @@ const bool registered = [] {
   all.formula = run_formula;
   all.product = product;
   register_device_kernels(DeviceType::CUDA, &all);
+  static const DeviceLayers all_layers = layers();
+  register_device_layers(DeviceType::CUDA, &all_layers);
   return true;
 }();
 

@@ -12,7 +12,7 @@ struct Range {
   DType dtype;
   T start, step;
   RL_BOTH void operator()(int64_t i) const {
-    store(dtype, out + i * static_cast<int64_t>(element_size(dtype)), start + static_cast<T>(i) * step);
+    store(dtype, out + i * stored_size(dtype), start + static_cast<T>(i) * step);
   }
 };
 

@@ -35,7 +35,8 @@ void on_stream(const Launch& at, F&& f) {
 
 // The threads of one block, which reduce values together.
 struct Block {
-  uint32_t index, thread, threads;
+  int64_t index;
+  uint32_t thread, threads;
 };
 
 constexpr uint32_t kIndexThreads = 256, kBlockThreads = 256;
@@ -122,7 +123,8 @@ __device__ T block_scan(const Block& block, T value, T start, Combine combine) {
 void enqueue_on_host(const Launch& at, std::function<void()> work);
 
 struct Block {
-  uint32_t index, thread, threads;
+  int64_t index;
+  uint32_t thread, threads;
 };
 
 template <class F>
@@ -135,7 +137,7 @@ void for_each_index(const Launch& at, int64_t n, const F& f) {
 template <class F>
 void for_each_block(const Launch& at, int64_t n, const F& f) {
   enqueue_on_host(at, [n, f] {
-    for (int64_t i = 0; i < n; ++i) f(Block{static_cast<uint32_t>(i), 0, 1});
+    for (int64_t i = 0; i < n; ++i) f(Block{i, 0, 1});
   });
 }
 template <class T, class Combine>
@@ -154,7 +156,7 @@ T block_scan(const Block&, T, T start, Combine) {
 template <class F>
 struct AloneInBlock {
   F f;
-  RL_BOTH void operator()(int64_t i) const { f(Block{static_cast<uint32_t>(i), 0, 1}); }
+  RL_BOTH void operator()(int64_t i) const { f(Block{i, 0, 1}); }
 };
 
 // Stops the kernel, and with it the device: the next wait reports it.

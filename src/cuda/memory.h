@@ -87,6 +87,13 @@ RL_BOTH inline void visit_stored(DType dtype, F&& f) {
   }
 }
 
+// element_size for the device, which has none of the host's tables.
+RL_BOTH inline int64_t stored_size(DType dtype) {
+  int64_t size = 0;
+  visit_stored(dtype, [&](auto tag) { size = sizeof(typename decltype(tag)::type); });
+  return size;
+}
+
 template <class T>
 RL_BOTH inline T load(DType dtype, const void* address) {
   T result{};

@@ -46,7 +46,7 @@ struct Fill {
     const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
     uint32_t x[4];
     Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn)).draw(x);
-    char* address = out + i * static_cast<int64_t>(element_size(dtype));
+    char* address = out + i * stored_size(dtype);
     if (kind == RandomKind::Integers) {
       const uint64_t drawn = width() == 2 ? uint64_t{x[2 * slot]} << 32 | x[2 * slot + 1] : x[slot];
       const uint64_t value = range ? drawn % range : drawn;

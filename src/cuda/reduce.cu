@@ -108,8 +108,7 @@ struct Reduce {
     const int64_t output = block.index / parts, part = block.index % parts;
     int64_t at[2];
     kept.locate(output, at);
-    const A c =
-        centre ? load<A>(in_dtype, centre + output * static_cast<int64_t>(element_size(in_dtype))) : A(0);
+    const A c = centre ? load<A>(in_dtype, centre + output * stored_size(in_dtype)) : A(0);
     const int64_t length = (count + parts - 1) / parts, begin = part * length;
     const int64_t end = begin + length < count ? begin + length : count;
     typename F::Combine combine;
@@ -240,7 +239,7 @@ struct ArgExtreme {
       best = order(best, Found<A>{load<A>(dtype, in + at + i * step), i});
     best = block_reduce(block, best, order);
     if (block.thread != 0) return;
-    store(dtype, values + block.index * static_cast<int64_t>(element_size(dtype)), best.value);
+    store(dtype, values + block.index * stored_size(dtype), best.value);
     positions[block.index] = best.position;
   }
 };

@@ -5,6 +5,7 @@
 #include "cpu/depthwise.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
+#include "ops/conv_device.h"
 #include "ops/copy.h"
 #include "ops/pointwise.h"
 #include "ops/reduction.h"
@@ -41,6 +42,16 @@ Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
                       : sizes.size() == 5 ? MemoryFormat::ChannelsLast3d
                                           : MemoryFormat::ChannelsLast);
 }
+
+// What f(plain result) computes on a device, in the layout that is wanted.
+template <class F>
+Tensor on_device(IntList sizes, const Tensor& like, bool channels_last, F&& f) {
+  if (like.device().is_meta()) return empty_image(sizes, like, channels_last);
+  const Tensor result = empty_tensor(sizes, like.dtype(), like.device());
+  f(result);
+  return channels_last ? contiguous(result, format_of(result)) : result;
+}
+Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t, MemoryFormat::Contiguous) : t; }
 
 // Hyperparameters for `n` spatial dimensions; one number stands for all.
 Dims spread(const char* name, IntList values, int64_t n) {
@@ -148,7 +159,10 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
         input_gradient(widened(grad), widened(weight), input_sizes, stride, padding, dilation, groups));
   cpu::ConvShape s = make_shape(grad.dtype(), input_sizes, weight.sizes(), grad.sizes(), stride, padding,
                                 dilation, groups, wants_channels_last(grad, weight));
-  if (!grad.is_cpu()) return empty_image(input_sizes, grad, s.channels_last);
+  if (!grad.is_cpu())
+    return on_device(input_sizes, grad, s.channels_last, [&](const Tensor& result) {
+      device_conv_input_gradient(s, plain(grad), plain(weight), result);
+    });
   const bool hidden = hide_layout_of(s, grad);
   const Tensor result = empty_image(input_sizes, grad, s.channels_last);
   const Tensor g = laid_out(grad, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
@@ -182,7 +196,10 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
                                        dilation, transposed, output_padding, groups));
   cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
                                 g.dilation, groups, wants_channels_last(input, weight));
-  if (!input.is_cpu()) return empty_image(sizes, input, s.channels_last);
+  if (!input.is_cpu())
+    return on_device(sizes, input, s.channels_last, [&](const Tensor& result) {
+      device_conv(s, plain(input), plain(weight), plain(bias), result);
+    });
   const bool hidden = hide_layout_of(s, input);
   const Tensor result = empty_image(sizes, input, s.channels_last);
   const Tensor x = laid_out(input, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
@@ -203,9 +220,13 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
     return narrowed(conv_weight_gradient_kernel(call, widened(grad), widened(input), weight_sizes, stride,
                                                 padding, dilation, groups));
   Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
-  if (!result.is_cpu()) return result;
+  if (result.device().is_meta()) return result;
   cpu::ConvShape s = make_shape(grad.dtype(), input.sizes(), weight_sizes, grad.sizes(), stride, padding,
                                 dilation, groups, wants_channels_last(input, grad));
+  if (!result.is_cpu()) {
+    device_conv_weight_gradient(s, plain(grad), plain(input), result);
+    return result;
+  }
   hide_layout_of(s, has_hidden_layout(input) ? input : grad);
   const Tensor g = laid_out(grad, s.channels_last), x = laid_out(input, s.channels_last);
   cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/register.h"
@@ -54,6 +55,17 @@ cpu::FoldPlan plan_of(IntList image, IntList kernel, IntList dilation, IntList p
   return f;
 }
 
+// What a device's kernels take: every plane is an image of one channel.
+DeviceColumns device_shape(const cpu::FoldPlan& p) {
+  DeviceColumns s;
+  s.batch = p.planes, s.channels = 1, s.batch_first = true;
+  s.input[1] = p.height, s.output[1] = p.rows, s.kernel[1] = p.kernel_h;
+  s.input[2] = p.width, s.output[2] = p.columns, s.kernel[2] = p.kernel_w;
+  s.stride[1] = p.stride_h, s.padding[1] = p.pad_h, s.dilation[1] = p.dilation_h;
+  s.stride[2] = p.stride_w, s.padding[2] = p.pad_w, s.dilation[2] = p.dilation_w;
+  return s;
+}
+
 Tensor im2col_kernel(const Call&, const Tensor& self, IntList kernel, IntList dilation, IntList padding,
                      IntList stride) {
   const int64_t n = self.dim();
@@ -75,6 +87,9 @@ Tensor im2col_kernel(const Call&, const Tensor& self, IntList kernel, IntList di
              checked_numel(IntList{p.rows, p.columns})};
   if (n == 4) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
+  if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
+    layers->image_to_columns(result.device().index, self.dtype(), device_shape(p), dense(self).data_ptr(),
+                             result.data_ptr());
   if (result.is_cpu() && result.numel())
     cpu::image_to_columns(self.dtype(), p, dense(self).data_ptr(), result.data_ptr());
   return result;
@@ -115,6 +130,9 @@ Tensor col2im_kernel(const Call&, const Tensor& self, IntList size, IntList kern
   Dims sizes{channels, image[0], image[1]};
   if (n == 3) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
+  if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
+    layers->columns_to_image(result.device().index, self.dtype(), device_shape(p), dense(self).data_ptr(),
+                             result.data_ptr());
   if (!result.is_cpu() || result.numel() == 0) return result;
   std::memset(result.data_ptr(), 0, result.nbytes());
   cpu::columns_to_image(self.dtype(), p, dense(self).data_ptr(), result.data_ptr());

@@ -2,8 +2,10 @@
 #include <cstring>
 
 #include "cpu/loss.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/index.h"
 #include "ops/loss.h"
 #include "ops/operators.h"
@@ -52,10 +54,22 @@ std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, con
     RL_NOT_IMPLEMENTED("\"nll_loss_out_frame\" not implemented for '", legacy_name(dtype), "'");
   Tensor total = empty_tensor(IntList{}, dtype, self.device());
   Tensor loss = empty_tensor(reduction == kNone ? target.sizes() : IntList{}, dtype, self.device());
-  if (!self.is_cpu()) return {loss, total};
+  const DeviceLayers* layers = device_layers(self);
+  if (!self.is_cpu() && !layers) return {loss, total};
   const Targets t = targets_of(self.sizes(), dtype, target, weight, ignored);
-  cpu::check_targets(t.plan);
   const Tensor x = dense(self);
+  if (layers) {
+    const int device = self.device().index;
+    if (reduction != kNone) {
+      layers->nll_sum(device, dtype, t.plan, x.data_ptr(), reduction == kMean, loss.data_ptr(),
+                      total.data_ptr());
+      return {loss, total};
+    }
+    layers->nll_each(device, dtype, t.plan, x.data_ptr(), loss.data_ptr());
+    loops::copy(total, scalar_tensor_of(0, dtype));
+    return {loss, total};
+  }
+  cpu::check_targets(t.plan);
   auto store = [&](const Tensor& to, double value) {
     visit_dtype(FloatTypes{}, dtype, "nll_loss",
                 [&](auto tag) { *to.data<decltype(tag)>() = convert<decltype(tag)>(value); });
@@ -95,9 +109,15 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
                                 int64_t reduction, int64_t ignored, const Tensor& total_weight,
                                 IntList input_sizes) {
   Tensor result = empty_tensor(input_sizes, grad.dtype(), grad.device());
-  if (!result.is_cpu() || result.numel() == 0) return result;
-  std::memset(result.data_ptr(), 0, result.nbytes());
+  if (result.device().is_meta() || result.numel() == 0) return result;
+  loops::copy(result, scalar_tensor_of(0, result.dtype()));
   const Targets t = targets_of(input_sizes, grad.dtype(), target, weight, ignored);
+  if (const DeviceLayers* layers = device_layers(grad)) {
+    const Tensor flow = dense(grad);
+    layers->nll_backward(grad.device().index, grad.dtype(), t.plan, flow.data_ptr(), reduction == kNone,
+                         reduction == kMean ? total_weight.data_ptr() : nullptr, result.data_ptr());
+    return result;
+  }
   cpu::check_targets(t.plan);
   const double scale = reduction == kMean ? 1 / read_scalar(total_weight, 0).to_double() : 1;
   const Tensor g = dense(grad);

@@ -6,6 +6,7 @@
 
 #include "core/hidden_layout.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/norm_common.h"
@@ -32,6 +33,10 @@ DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*>
   for (const Tensor* t : parameters)
     if (t->defined() && t->dtype() != input.dtype()) return compute_dtype(input.dtype());
   return input.dtype();
+}
+
+void clear(const Tensor& t) {
+  if (t.numel()) loops::copy(t, scalar_tensor_of(0, t.dtype()));
 }
 
 Tensor dense_or_contiguous(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
@@ -83,21 +88,29 @@ Tensor statistics_tensor(const Tensor& input, size_t row_dims, DType compute) {
   Dims sizes = input->sizes;
   for (size_t i = sizes.size() - row_dims; i < sizes.size(); ++i) sizes[i] = 1;
   Tensor t = empty_tensor(sizes, compute, input.device());
-  if (t.is_cpu() && input.numel() == 0 && t.numel()) std::memset(t.data_ptr(), 0, t.nbytes());
+  if (input.numel() == 0) clear(t);
   return t;
 }
 
 void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bias, double eps,
               const Tensor& y, const Tensor& mean, const Tensor& rstd, bool rms, const char* who) {
   const auto& kernels = cpu::norm_kernels(x.dtype(), who);
-  if (!y.is_cpu() || y.numel() == 0) return;
+  const DeviceLayers* layers = device_layers(y);
+  if ((!y.is_cpu() && !layers) || y.numel() == 0) return;
   const DType compute = compute_dtype(x.dtype());
   const Tensor dense = dense_or_contiguous(x), w = norm_parameter(weight, compute),
                b = norm_parameter(bias, compute);
-  kernels.rows(x.numel() / n, n,
-               {dense.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), pointer_or_null(mean),
-                pointer_or_null(rstd), eps},
-               rms);
+  const cpu::NormArguments arguments{dense.data_ptr(),
+                                     pointer_or_null(w),
+                                     pointer_or_null(b),
+                                     y.data_ptr(),
+                                     pointer_or_null(mean),
+                                     pointer_or_null(rstd),
+                                     eps};
+  if (layers)
+    layers->norm(y.device().index, x.dtype(), {x.numel() / n, n, 1}, 1, arguments, rms);
+  else
+    kernels.rows(x.numel() / n, n, arguments, rms);
 }
 
 ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
@@ -170,12 +183,17 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{n}, compute, input.device());
   if (wanted & 4) gb = empty_tensor(IntList{n}, compute, input.device());
-  if (!input.is_cpu()) return {gx, gw, gb};
-  const auto& kernels = cpu::norm_kernels(input.dtype(), "layer_norm_backward");
-  kernels.rows_backward(n ? input.numel() / n : 0, n,
-                        {g.data_ptr(), x.data_ptr(), pointer_or_null(w), pointer_or_null(mean),
-                         rstd.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)},
-                        !mean.defined());
+  const DeviceLayers* layers = device_layers(input);
+  if (!input.is_cpu() && !layers) return {gx, gw, gb};
+  const int64_t rows = n ? input.numel() / n : 0;
+  const cpu::NormGradients gradients{g.data_ptr(),          x.data_ptr(),       pointer_or_null(w),
+                                     pointer_or_null(mean), rstd.data_ptr(),    pointer_or_null(gx),
+                                     pointer_or_null(gw),   pointer_or_null(gb)};
+  if (layers)
+    layers->norm_backward(input.device().index, input.dtype(), {rows, n, 1}, 1, gradients, !mean.defined());
+  else
+    cpu::norm_kernels(input.dtype(), "layer_norm_backward")
+        .rows_backward(rows, n, gradients, !mean.defined());
   return {gx, gw, gb};
 }
 
@@ -269,6 +287,39 @@ void store_at(const Tensor& t, int64_t i, double value) {
     t.data<float>()[i] = static_cast<float>(value);
 }
 
+// The same on a device, where the constants of channels are computed too.
+void normalize_channels(const DeviceLayers& layers, const Channels& c, const Tensor& weight,
+                        const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
+                        bool training, double momentum, double eps, const Tensor& y, const Tensor& mean,
+                        const Tensor& rstd) {
+  const int device = y.device().index;
+  if (training && running_mean.defined()) running_mean.check_writable("batch_norm");
+  if (training && running_var.defined()) running_var.check_writable("batch_norm");
+  const Tensor scale = empty_like_tensor(mean, mean.dtype()), shift = empty_like_tensor(mean, mean.dtype());
+  if (c.shape.channels == 0) return;
+  if (training)
+    layers.channel_statistics(device, c.x.dtype(), c.shape, c.x.data_ptr(), mean.data_ptr(), rstd.data_ptr());
+  BatchNormConstants constants;
+  constants.channels = c.shape.channels;
+  constants.mean = mean.data_ptr(), constants.variance = rstd.data_ptr();
+  constants.weight = pointer_or_null(weight), constants.bias = pointer_or_null(bias);
+  constants.scale = scale.data_ptr(), constants.shift = shift.data_ptr();
+  constants.training = training, constants.momentum = momentum, constants.eps = eps;
+  constants.count = static_cast<double>(c.shape.outer * c.shape.inner);
+  if (running_mean.defined() && (!training || y.numel())) {
+    constants.running_mean = running_mean.data_ptr(), constants.mean_dtype = running_mean.dtype();
+    constants.mean_step = running_mean->strides[0];
+  }
+  if (running_var.defined() && (!training || y.numel())) {
+    constants.running_variance = running_var.data_ptr(), constants.variance_dtype = running_var.dtype();
+    constants.variance_step = running_var->strides[0];
+  }
+  layers.batch_norm_constants(device, mean.dtype(), constants);
+  if (y.numel())
+    layers.channel_affine(device, c.x.dtype(), c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(),
+                          y.data_ptr());
+}
+
 ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Tensor& weight,
                                       const Tensor& bias, const Tensor& running_mean,
                                       const Tensor& running_var, bool training, double momentum, double eps) {
@@ -291,7 +342,13 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   const auto kept = [&](const Tensor& t) {
     return training ? to_dtype(t, type) : empty_tensor(IntList{0}, type, input.device());
   };
-  if (!input.is_cpu()) return {empty_in_format(input, c), kept(mean), kept(rstd)};
+  const Tensor w = norm_parameter(weight, compute), b = norm_parameter(bias, compute);
+  if (!input.is_cpu()) {
+    const Tensor y = empty_in_format(input, c);
+    if (const DeviceLayers* layers = device_layers(y))
+      normalize_channels(*layers, c, w, b, running_mean, running_var, training, momentum, eps, y, mean, rstd);
+    return {y, kept(mean), kept(rstd)};
+  }
   const auto count = static_cast<double>(c.shape.outer * c.shape.inner);
   if (training && input.numel()) {
     kernels.channel_statistics(c.shape, c.x.data_ptr(), mean.data_ptr(), rstd.data_ptr());
@@ -307,7 +364,6 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
     copy_result(mean, running_mean, false);
     copy_result(rstd, running_var, false);
   }
-  const Tensor w = norm_parameter(weight, compute), b = norm_parameter(bias, compute);
   const Tensor scale = empty_tensor(IntList{channels}, compute),
                shift = empty_tensor(IntList{channels}, compute);
   for (int64_t i = 0; i < channels; ++i) {
@@ -335,12 +391,15 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   if (wanted & 1) gx = empty_in_format(input, c);
   if (wanted & 2) gw = empty_tensor(IntList{c.shape.channels}, compute, input.device());
   if (wanted & 4) gb = empty_tensor(IntList{c.shape.channels}, compute, input.device());
-  if (input.is_cpu())
-    cpu::norm_kernels(input.dtype(), "batch_norm_backward")
-        .channel_backward(c.shape,
-                          {g.x.data_ptr(), c.x.data_ptr(), pointer_or_null(w), mean.data_ptr(),
-                           rstd.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)},
-                          training);
+  const DeviceLayers* layers = device_layers(input);
+  if (!input.is_cpu() && !layers) return {c.finished(gx), gw, gb};
+  const cpu::NormGradients gradients{g.x.data_ptr(),      c.x.data_ptr(),     pointer_or_null(w),
+                                     mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
+                                     pointer_or_null(gw), pointer_or_null(gb)};
+  if (layers)
+    layers->channel_backward(input.device().index, input.dtype(), c.shape, gradients, training);
+  else
+    cpu::norm_kernels(input.dtype(), "batch_norm_backward").channel_backward(c.shape, gradients, training);
   return {c.finished(gx), gw, gb};
 }
 

@@ -1,6 +1,7 @@
 // What the files of the normalisation family share.
 #pragma once
 #include "cpu/norm.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 
 namespace rushlight {
@@ -11,6 +12,8 @@ int64_t wanted_gradients(const Needs& need, int weight, int bias);
 Tensor norm_parameter(const Tensor& t, DType compute);
 inline void* pointer_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
 Tensor dense_or_contiguous(const Tensor& t);
+// Zero, as the statistics of nothing are.
+void clear(const Tensor& t);
 // Of the mean and deviation that a normalisation returns: the input's, unless a parameter is wider.
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 // Whether a call on these tensors is recorded, traced or otherwise observed.

@@ -44,17 +44,21 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
          rstd = empty_tensor(IntList{n, groups}, compute, input.device());
   const auto& kernels = cpu::norm_kernels(input.dtype(), "GroupNormKernelImpl");
   const DType kept = statistics_dtype(input, {&weight, &bias});
-  if (!y.is_cpu()) return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
+  const DeviceLayers* layers = device_layers(y);
+  if (!y.is_cpu() && !layers) return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
   if (input.numel() == 0) {
-    std::memset(mean.data_ptr(), 0, mean.nbytes());
-    std::memset(rstd.data_ptr(), 0, rstd.nbytes());
+    clear(mean), clear(rstd);
     return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
   }
   const Tensor x = dense_or_contiguous(input), w = norm_parameter(weight, compute),
                b = norm_parameter(bias, compute);
-  kernels.groups({n, channels, inner}, groups,
-                 {x.data_ptr(), pointer_or_null(w), pointer_or_null(b), y.data_ptr(), mean.data_ptr(),
-                  rstd.data_ptr(), eps});
+  const cpu::NormArguments arguments{x.data_ptr(), pointer_or_null(w), pointer_or_null(b),
+                                     y.data_ptr(), mean.data_ptr(),    rstd.data_ptr(),
+                                     eps};
+  if (layers)
+    layers->norm(y.device().index, x.dtype(), {n, channels, inner}, groups, arguments, false);
+  else
+    kernels.groups({n, channels, inner}, groups, arguments);
   if (is_channels_last(input))
     y = contiguous(y, input.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d);
   return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
@@ -72,11 +76,17 @@ ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{channels}, compute, input.device());
   if (wanted & 4) gb = empty_tensor(IntList{channels}, compute, input.device());
-  if (input.is_cpu())
+  const DeviceLayers* layers = device_layers(input);
+  if (!input.is_cpu() && !layers) return {gx, gw, gb};
+  const cpu::NormGradients gradients{g.data_ptr(),        x.data_ptr(),       pointer_or_null(w),
+                                     mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
+                                     pointer_or_null(gw), pointer_or_null(gb)};
+  if (layers)
+    layers->norm_backward(input.device().index, input.dtype(), {n, channels, inner}, groups, gradients,
+                          false);
+  else
     cpu::norm_kernels(input.dtype(), "group_norm_backward")
-        .groups_backward({n, channels, inner}, groups,
-                         {g.data_ptr(), x.data_ptr(), pointer_or_null(w), mean.data_ptr(), rstd.data_ptr(),
-                          pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)});
+        .groups_backward({n, channels, inner}, groups, gradients);
   return {gx, gw, gb};
 }
 

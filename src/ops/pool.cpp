@@ -5,8 +5,10 @@
 
 #include "core/hidden_layout.h"
 #include "cpu/pool.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/index.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -71,23 +73,22 @@ int64_t output_length(int64_t in, const Window& w, size_t i) {
   return out;
 }
 
+void fill_tables(cpu::PoolAxis& axis) {
+  const size_t n = static_cast<size_t>(std::max<int64_t>(axis.out, 0));
+  axis.start = axis.end = axis.count = Dims(n);
+  for (size_t o = 0; o < n; ++o) {
+    const formulas::PoolSpan span = formulas::pool_window(axis.rule, static_cast<int64_t>(o));
+    axis.start[o] = span.start, axis.end[o] = span.end, axis.count[o] = span.count;
+  }
+}
+
 cpu::PoolAxis window_axis(int64_t in, const Window& w, size_t i, bool count_include_pad) {
   cpu::PoolAxis axis;
   axis.in = in;
   axis.out = output_length(in, w, i);
   axis.step = w.dilation[i];
-  const size_t n = static_cast<size_t>(std::max<int64_t>(axis.out, 0));
-  axis.start = axis.end = axis.count = Dims(n);
-  for (size_t o = 0; o < n; ++o) {
-    int64_t start = static_cast<int64_t>(o) * w.stride[i] - w.padding[i];
-    const int64_t padded_end = std::min(start + w.kernel[i], in + w.padding[i]);
-    const int64_t padded = padded_end - start;
-    const int64_t end = std::min(start + (w.kernel[i] - 1) * axis.step + 1, in);
-    if (start < 0) start += (-start + axis.step - 1) / axis.step * axis.step;
-    axis.start[o] = start;
-    axis.end[o] = end;
-    axis.count[o] = count_include_pad ? padded : end - start;
-  }
+  axis.rule = {in, axis.out, false, w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], count_include_pad};
+  fill_tables(axis);
   return axis;
 }
 
@@ -95,12 +96,8 @@ cpu::PoolAxis adaptive_axis(int64_t in, int64_t out) {
   cpu::PoolAxis axis;
   axis.in = in;
   axis.out = out;
-  axis.start = axis.end = axis.count = Dims(static_cast<size_t>(out));
-  for (int64_t o = 0; o < out; ++o) {
-    axis.start[o] = o * in / out;
-    axis.end[o] = ((o + 1) * in + out - 1) / out;
-    axis.count[o] = axis.end[o] - axis.start[o];
-  }
+  axis.rule.in = in, axis.rule.out = out, axis.rule.adaptive = true;
+  fill_tables(axis);
   return axis;
 }
 
@@ -203,11 +200,28 @@ std::tuple<Tensor, Tensor> laid_out_as(const Tensor& input, const std::tuple<Ten
   return {laid_out_as(input, std::get<0>(results)), laid_out_as(input, std::get<1>(results))};
 }
 
+// What kernels need of a plan: the axes' rules instead of their tables.
+DevicePool device_plan(const cpu::PoolPlan& p) {
+  DevicePool d;
+  d.planes = p.channels_last ? p.batch : p.batch * p.channels;
+  d.inner = p.channels_last ? p.channels : 1;
+  for (size_t i = 0; i < 3; ++i) {
+    d.axis[i] = p.axis[i].rule;
+    d.axis[i].in = p.axis[i].in, d.axis[i].out = p.axis[i].out;
+  }
+  d.divisor = p.divisor;
+  return d;
+}
+
 std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
   const Dims sizes = pooled_sizes(input.sizes(), n, p);
   Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last),
          indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
+  if (const DeviceLayers* layers = device_layers(values); layers && values.numel())
+    layers->max_pool(values.device().index, input.dtype(), device_plan(p),
+                     in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
+                     indices.data<int64_t>());
   if (values.is_cpu() && values.numel())
     kernels.max(p, in_format(input, p.channels_last).data_ptr(), values.data_ptr(), indices.data<int64_t>());
   return {values, indices};
@@ -243,6 +257,9 @@ Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::Pool
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
   if (!kernels.mean)
     RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
+  if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
+    layers->mean_pool(result.device().index, input.dtype(), device_plan(p),
+                      in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && result.numel())
     kernels.mean(p, in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   return result;
@@ -296,7 +313,7 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
 
 Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
   Tensor result = empty_pooled(sizes, like, like.dtype(), channels_last);
-  if (result.is_cpu() && result.numel()) std::memset(result.data_ptr(), 0, result.nbytes());
+  if (!result.device().is_meta() && result.numel()) loops::copy(result, scalar_tensor_of(0, result.dtype()));
   return result;
 }
 
@@ -329,6 +346,10 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
   Tensor result = zeros_pooled(input_sizes, grad, last);
   cpu::PoolPlan p = plan_of(input_sizes, n, last);
   set_axis_lengths(p, input_sizes, grad.sizes(), n);
+  if (const DeviceLayers* layers = device_layers(result); layers && grad.numel())
+    layers->max_pool_backward(result.device().index, grad.dtype(), device_plan(p),
+                              in_format(g, last).data_ptr(), in_format(where, last).data<int64_t>(),
+                              result.data_ptr());
   if (result.is_cpu() && grad.numel())
     cpu::pool_kernels(grad.dtype(), "max_pool_backward")
         .max_backward(p, in_format(g, last).data_ptr(), in_format(where, last).data<int64_t>(),
@@ -338,6 +359,9 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
 
 Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::PoolPlan& p) {
   Tensor result = zeros_pooled(input_sizes, grad, p.channels_last);
+  if (const DeviceLayers* layers = device_layers(result); layers && grad.numel())
+    layers->mean_pool_backward(result.device().index, grad.dtype(), device_plan(p),
+                               in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && grad.numel())
     cpu::pool_kernels(grad.dtype(), "avg_pool_backward")
         .mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());

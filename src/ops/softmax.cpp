@@ -1,6 +1,7 @@
 #include "ops/softmax.h"
 
 #include "cpu/softmax.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/index_common.h"
@@ -20,11 +21,11 @@ cpu::SoftmaxShape shape_around(const Tensor& t, int64_t dim) {
   return s;
 }
 
-// Half types compute in float throughout.
+// Half types compute in float throughout; on a device while they are read.
 Tensor computable(const Tensor& t, const char* who) {
   RL_CHECK_AS(NotImplemented, is_floating(t.dtype()) && !is_float8(t.dtype()), "\"", who,
               "_lastdim_kernel_impl\" not implemented for '", legacy_name(t.dtype()), "'");
-  return dense(is_reduced_float(t.dtype()) ? to_dtype(t, DType::Float32) : t);
+  return dense(is_reduced_float(t.dtype()) && !device_layers(t) ? to_dtype(t, DType::Float32) : t);
 }
 
 template <bool logarithm>
@@ -35,6 +36,9 @@ Tensor forward_kernel(const Call&, const Tensor& self, int64_t given_dim, bool h
   const Tensor out = empty_tensor(x.sizes(), x.dtype(), x.device());
   if (x.numel() > 0 && x.is_cpu())
     cpu::softmax(x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm, x.dtype());
+  if (const DeviceLayers* layers = device_layers(x); layers && x.numel() > 0)
+    layers->softmax(x.device().index, x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm,
+                    x.dtype());
   return to_dtype(out, self.dtype());
 }
 
@@ -49,6 +53,9 @@ Tensor backward_kernel(const Call&, const Tensor& grad, const Tensor& output, in
   if (y.numel() > 0 && y.is_cpu())
     cpu::softmax_backward(g.data_ptr(), y.data_ptr(), out.data_ptr(), shape_around(y, dim), logarithm,
                           y.dtype());
+  if (const DeviceLayers* layers = device_layers(y); layers && y.numel() > 0)
+    layers->softmax_backward(y.device().index, g.data_ptr(), y.data_ptr(), out.data_ptr(),
+                             shape_around(y, dim), logarithm, y.dtype());
   return to_dtype(out, input_dtype);
 }
 

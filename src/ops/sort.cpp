@@ -5,8 +5,10 @@
 #include <cmath>
 
 #include "cpu/sort.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -23,12 +25,34 @@ namespace {
 using namespace ops;
 using cpu::Select;
 
+// The positions that sort a dimension on a device.
+Tensor device_order(const DeviceLayers& layers, const Tensor& self, int64_t dim, bool descending) {
+  const Tensor lines = contiguous(self.dim() ? transpose(self, dim, -1) : self);
+  const Tensor order = empty_tensor(lines.sizes(), DType::Int64, self.device());
+  const int64_t n = self.dim() ? lines.size(-1) : 1;
+  layers.sort(self.device().index, self.dtype(), lines.data_ptr(), lines.numel() / n, n, descending,
+              order.data<int64_t>());
+  return self.dim() ? transpose(order, dim, -1) : order;
+}
+void device_pick(const Tensor& self, int64_t dim, const Tensor& order, const Tensor& values,
+                 const Tensor& indices) {
+  loops::copy(indices, order);
+  if (self.dim() == 0)
+    loops::copy(values, self);
+  else
+    loops::gather(self, dim, indices, values);
+}
+
 std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending, bool stable) {
   const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
   const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
   const int64_t d = wrap_dim(dim, self.dim());
   RL_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
-  if (self.numel() > 0) cpu::sort(self, d, descending, stable, values, indices);
+  if (self.numel() == 0) return {values, indices};
+  if (const DeviceLayers* layers = device_layers(self))
+    device_pick(self, d, device_order(*layers, self, d, descending), values, indices);
+  else
+    cpu::sort(self, d, descending, stable, values, indices);
   return {values, indices};
 }
 std::tuple<Tensor, Tensor> sort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
@@ -54,6 +78,11 @@ std::tuple<Tensor, Tensor> topk_kernel(const Call&, const Tensor& self, int64_t 
   if (!sizes.empty()) sizes[dim] = k;
   const Tensor values = empty_tensor(sizes, self.dtype(), self.device()),
                indices = empty_tensor(sizes, DType::Int64, self.device());
+  if (const DeviceLayers* layers = device_layers(self); layers && values.numel() > 0 && k > 0) {
+    const Tensor order = device_order(*layers, self, dim, largest);
+    device_pick(self, dim, self.dim() ? narrow(order, dim, 0, k) : order, values, indices);
+    return {values, indices};
+  }
   if (values.numel() > 0 && k > 0) cpu::topk(self, dim, k, largest, in_order, values, indices);
   return {values, indices};
 }

@@ -10,8 +10,10 @@
 #include "cpu/pointwise.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
+#include "cuda/layers.h"
 #include "cuda/operands.h"
 #include "dispatch/device_kernels.h"
+#include "dispatch/device_layers.h"
 #include "emulated_driver.h"
 
 namespace rushlight {
@@ -71,6 +73,8 @@ const bool registered = [] {
   kernels.product = product;
   register_device_driver(DeviceType::CUDA, &emulated::driver());
   register_device_kernels(DeviceType::CUDA, &kernels);
+  static const DeviceLayers layers = cuda::layers();
+  register_device_layers(DeviceType::CUDA, &layers);
   return true;
 }();
 

@@ -29,6 +29,16 @@ def late():
         raise SystemExit("a lost device went on")
 
 
+def target():
+    scores, classes = torch.randn(2, 3, device="cuda"), torch.tensor([1, 3], device="cuda")
+    try:
+        torch.nn.functional.cross_entropy(scores, classes).item()
+    except torch.AcceleratorError as error:
+        assert "device-side assert triggered" in str(error) and "nll_loss" in str(error), error
+    else:
+        raise SystemExit("a target that is no class")
+
+
 def at_once():
     a = torch.ones(3, device="cuda")
     emulated.emulated_fail_next_kernel()

@@ -46,5 +46,15 @@ def test_options_of_the_allocator():
 
 
 @needs_device
+def test_a_target_out_of_range_stops_the_device():
+    assert on_device("device_failures.py", "target").endswith("done\n")
+
+
+@needs_device
+def test_layers():
+    run("device_layers.py")
+
+
+@needs_device
 def test_work():
     run("device_work.py")

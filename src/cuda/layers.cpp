@@ -1,0 +1,30 @@
+#include "cuda/layers.h"
+
+#include "dispatch/device_layers.h"
+
+namespace rushlight::cuda {
+
+DeviceLayers layers() {
+  DeviceLayers all;
+  all.softmax = softmax;
+  all.softmax_backward = softmax_backward;
+  all.norm = norm;
+  all.norm_backward = norm_backward;
+  all.channel_statistics = channel_statistics;
+  all.batch_norm_constants = batch_norm_constants;
+  all.channel_affine = channel_affine;
+  all.channel_backward = channel_backward;
+  all.nll_each = nll_each;
+  all.nll_sum = nll_sum;
+  all.nll_backward = nll_backward;
+  all.max_pool = max_pool;
+  all.max_pool_backward = max_pool_backward;
+  all.mean_pool = mean_pool;
+  all.mean_pool_backward = mean_pool_backward;
+  all.image_to_columns = image_to_columns;
+  all.columns_to_image = columns_to_image;
+  all.sort = sort;
+  return all;
+}
+
+}  // namespace rushlight::cuda

@@ -1,0 +1,52 @@
+// The loops of layers in this library, as dispatch/device_layers.h names them.
+#pragma once
+#include "cpu/loss.h"
+#include "cpu/norm.h"
+#include "cpu/softmax.h"
+
+namespace rushlight {
+struct BatchNormConstants;
+struct DeviceColumns;
+struct DeviceLayers;
+struct DevicePool;
+}  // namespace rushlight
+
+namespace rushlight::cuda {
+
+// All of them.
+DeviceLayers layers();
+
+void softmax(int device, const void* in, void* out, cpu::SoftmaxShape shape, bool logarithm, DType dtype);
+void softmax_backward(int device, const void* grad, const void* out, void* result, cpu::SoftmaxShape shape,
+                      bool logarithm, DType dtype);
+
+void norm(int device, DType dtype, cpu::ChannelShape shape, int64_t groups, const cpu::NormArguments& a,
+          bool rms);
+void norm_backward(int device, DType dtype, cpu::ChannelShape shape, int64_t groups,
+                   const cpu::NormGradients& a, bool rms);
+void channel_statistics(int device, DType dtype, cpu::ChannelShape shape, const void* x, void* mean,
+                        void* variance);
+void batch_norm_constants(int device, DType compute, const BatchNormConstants& a);
+void channel_affine(int device, DType dtype, cpu::ChannelShape shape, const void* x, const void* scale,
+                    const void* shift, void* y);
+void channel_backward(int device, DType dtype, cpu::ChannelShape shape, const cpu::NormGradients& a,
+                      bool training);
+
+void nll_each(int device, DType dtype, const cpu::NllPlan& plan, const void* x, void* losses);
+void nll_sum(int device, DType dtype, const cpu::NllPlan& plan, const void* x, bool mean, void* loss,
+             void* total);
+void nll_backward(int device, DType dtype, const cpu::NllPlan& plan, const void* grad, bool grad_each,
+                  const void* divisor, void* grad_in);
+
+void max_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out, int64_t* indices);
+void max_pool_backward(int device, DType dtype, const DevicePool& pool, const void* grad,
+                       const int64_t* indices, void* grad_in);
+void mean_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out);
+void mean_pool_backward(int device, DType dtype, const DevicePool& pool, const void* grad, void* grad_in);
+
+void image_to_columns(int device, DType dtype, const DeviceColumns& shape, const void* image, void* columns);
+void columns_to_image(int device, DType dtype, const DeviceColumns& shape, const void* columns, void* image);
+
+void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
+
+}  // namespace rushlight::cuda

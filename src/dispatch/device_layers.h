@@ -1,0 +1,97 @@
+// The loops of layers that a device's library provides: as their twins in src/cpu, on contiguous memory of
+// `device`. Elements are floating; what a layer computes in is float for halves.
+#pragma once
+#include "core/device.h"
+#include "core/dtype.h"
+#include "cpu/loss.h"
+#include "cpu/norm.h"
+#include "cpu/softmax.h"
+#include "formulas/pool_window.h"
+
+namespace rushlight {
+
+class Tensor;
+
+// One channel's constants of batch norm. Statistics, weights, scale and shift: in the compute type.
+struct BatchNormConstants {
+  int64_t channels = 0;
+  void *mean = nullptr, *variance = nullptr;  // given in training, else read from the running ones
+  const void *weight = nullptr, *bias = nullptr;
+  void *scale = nullptr, *shift = nullptr;                    // y = x * scale + shift
+  void *running_mean = nullptr, *running_variance = nullptr;  // or null; of dtypes and steps of their own
+  DType mean_dtype = DType::Float32, variance_dtype = DType::Float32;
+  int64_t mean_step = 1, variance_step = 1;  // in elements
+  bool training = false;
+  double momentum = 0, eps = 0, count = 1;  // count: elements of a channel
+};
+
+// Planes of [axes..., inner], where inner are channels that come last.
+struct DevicePool {
+  int64_t planes = 0, inner = 1;
+  formulas::PoolRule axis[3];
+  double divisor = 0;  // replaces the counts unless 0
+};
+
+// Blocks of an image [batch, channels, input] as columns [channels, kernel, batch, output], all contiguous.
+struct DeviceColumns {
+  int64_t batch = 0, channels = 0;
+  int64_t input[3] = {1, 1, 1}, output[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, padding[3] = {}, dilation[3] = {1, 1, 1};
+  bool batch_first = false;  // [batch, channels, kernel, output] instead
+};
+
+struct DeviceLayers {
+  void (*softmax)(int device, const void* in, void* out, cpu::SoftmaxShape shape, bool logarithm,
+                  DType dtype) = nullptr;
+  void (*softmax_backward)(int device, const void* grad, const void* out, void* result,
+                           cpu::SoftmaxShape shape, bool logarithm, DType dtype) = nullptr;
+
+  // Rows are groups of channels, `groups` for each of the outer indices: one group without inner dimension is
+  // layer norm.
+  void (*norm)(int device, DType dtype, cpu::ChannelShape shape, int64_t groups,
+               const cpu::NormArguments& arguments, bool rms) = nullptr;
+  void (*norm_backward)(int device, DType dtype, cpu::ChannelShape shape, int64_t groups,
+                        const cpu::NormGradients& gradients, bool rms) = nullptr;
+  void (*channel_statistics)(int device, DType dtype, cpu::ChannelShape shape, const void* x, void* mean,
+                             void* variance) = nullptr;
+  // Leaves 1 / deviation in `variance`.
+  void (*batch_norm_constants)(int device, DType compute, const BatchNormConstants& constants) = nullptr;
+  void (*channel_affine)(int device, DType dtype, cpu::ChannelShape shape, const void* x, const void* scale,
+                         const void* shift, void* y) = nullptr;
+  void (*channel_backward)(int device, DType dtype, cpu::ChannelShape shape,
+                           const cpu::NormGradients& gradients, bool training) = nullptr;
+
+  // losses[batch, inner]; or, reduced, one loss and the total weight. Targets out of range stop the kernel.
+  void (*nll_each)(int device, DType dtype, const cpu::NllPlan& plan, const void* log_probabilities,
+                   void* losses) = nullptr;
+  void (*nll_sum)(int device, DType dtype, const cpu::NllPlan& plan, const void* log_probabilities, bool mean,
+                  void* loss, void* total_weight) = nullptr;
+  // `divisor`: one element on the device, or null.
+  void (*nll_backward)(int device, DType dtype, const cpu::NllPlan& plan, const void* grad, bool grad_each,
+                       const void* divisor, void* grad_in) = nullptr;
+
+  // Of any real dtype for maxima, else floating or int64. max_pool_backward adds to what is there.
+  void (*max_pool)(int device, DType dtype, const DevicePool& pool, const void* in, void* out,
+                   int64_t* indices) = nullptr;
+  void (*max_pool_backward)(int device, DType dtype, const DevicePool& pool, const void* grad,
+                            const int64_t* indices, void* grad_in) = nullptr;
+  void (*mean_pool)(int device, DType dtype, const DevicePool& pool, const void* in, void* out) = nullptr;
+  void (*mean_pool_backward)(int device, DType dtype, const DevicePool& pool, const void* grad,
+                             void* grad_in) = nullptr;
+
+  // Any dtype; back, what overlaps is added up.
+  void (*image_to_columns)(int device, DType dtype, const DeviceColumns& shape, const void* image,
+                           void* columns) = nullptr;
+  void (*columns_to_image)(int device, DType dtype, const DeviceColumns& shape, const void* columns,
+                           void* image) = nullptr;
+
+  // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
+  void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,
+               int64_t* order) = nullptr;
+};
+void register_device_layers(DeviceType type, const DeviceLayers* layers);
+
+// Those of the device a tensor is on, or null on the CPU and the meta device.
+const DeviceLayers* device_layers(const Tensor& t);
+
+}  // namespace rushlight
