@@ -117,11 +117,35 @@ _OPERATIONS = [_set, _append, _get, _wait, _add, _check, _compare_set, _delete, 
 _OPERATIONS += [_queue_length]
 
 
+class _ServedTable(Table):
+    """The table of a server: waits of a client end when the client is gone."""
+
+    def __init__(self):
+        super().__init__()
+        self._served = threading.local()
+
+    def serve(self, connection):
+        """From now on this thread works for the client at the other end."""
+        self._served.connection = connection
+
+    def _still_wanted(self):
+        connection = getattr(self._served, "connection", None)
+        if connection is None:
+            return True
+        try:
+            return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
+        except BlockingIOError:  # nothing to read: a client that waits
+            return True
+        except OSError:
+            return False
+
+
 class _Handler(socketserver.BaseRequestHandler):
     """One client's connection."""
 
     def handle(self):
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.server.table.serve(self.request)
         while True:
             try:
                 kind, strings = _receive(self.request)
@@ -147,7 +171,7 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 4096
 
     def __init__(self, host, port, listening=None):
-        self.table, self.users = Table(), 0
+        self.table, self.users = _ServedTable(), 0
         family, address = _bind_address(host, port)
         self.address_family = family
         super().__init__(address, _Handler, bind_and_activate=False)

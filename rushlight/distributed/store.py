@@ -52,6 +52,9 @@ class Store:
         return self
 
 
+_LOOK_EVERY = 2.0  # seconds after which a wait looks whether it is still wanted
+
+
 class Table:
     """The contents of a store inside one process, safe for threads."""
 
@@ -89,9 +92,21 @@ class Table:
                 self.changed.notify_all()
             return self.values.get(key, expected)
 
+    def _still_wanted(self):
+        """Whether somebody still waits for what this thread waits for."""
+        return True
+
+    def _wait_for(self, condition, seconds):
+        """Whether it comes true in time; `changed` must be held."""
+        deadline = time.monotonic() + seconds
+        while not self.changed.wait_for(condition, min(_LOOK_EVERY, deadline - time.monotonic())):
+            if time.monotonic() >= deadline or not self._still_wanted():
+                return False
+        return True
+
     def wait(self, keys, seconds):
         with self.changed:
-            if not self.changed.wait_for(lambda: all(k in self.values for k in keys), seconds):
+            if not self._wait_for(lambda: all(k in self.values for k in keys), seconds):
                 raise timed_out(keys, seconds)
 
     def get(self, key, seconds):
@@ -113,7 +128,7 @@ class Table:
 
     def pop(self, key, seconds):
         with self.changed:
-            if not self.changed.wait_for(lambda: self.queues.get(key), seconds):
+            if not self._wait_for(lambda: self.queues.get(key), seconds):
                 raise QueueEmptyError(f"queue {key!r} is empty")
             return self.queues[key].popleft()
 
