@@ -2,7 +2,7 @@
 include(CheckLinkerFlag)
 
 add_library(rushlight_flags INTERFACE)
-target_compile_options(rushlight_flags INTERFACE -Wall -Wextra -Wno-init-list-lifetime -fno-semantic-interposition -ffunction-sections
+target_compile_options(rushlight_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wno-init-list-lifetime> -fno-semantic-interposition -ffunction-sections
                                                  -fdata-sections)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)

@@ -52,6 +52,14 @@ class mode(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class fractional_max_pool2d(NamedTuple):
+    output: Tensor
+    indices: Tensor
+
+class fractional_max_pool3d(NamedTuple):
+    output: Tensor
+    indices: Tensor
+
 class _scaled_dot_product_flash_attention_for_cpu(NamedTuple):
     output: Tensor
     logsumexp: Tensor

@@ -1,6 +1,8 @@
 // Neural networks.
 #pragma once
 #include "rushlight/nn/activation.h"
+#include "rushlight/nn/adaptive.h"
+#include "rushlight/nn/attention.h"
 #include "rushlight/nn/container.h"
 #include "rushlight/nn/conv.h"
 #include "rushlight/nn/functional.h"
@@ -11,4 +13,5 @@
 #include "rushlight/nn/norm.h"
 #include "rushlight/nn/pooling.h"
 #include "rushlight/nn/rnn.h"
+#include "rushlight/nn/transformer.h"
 #include "rushlight/nn/utils.h"

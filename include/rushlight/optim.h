@@ -136,39 +136,46 @@ struct LBFGSOptions : CloneableOptions<LBFGSOptions> {
   TORCH_ARG(double, tolerance_grad) = 1e-7;
   TORCH_ARG(double, tolerance_change) = 1e-9;
   TORCH_ARG(int64_t, history_size) = 100;
+  TORCH_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;  // or "strong_wolfe"
 };
 
-#define RL_OPTIMIZER(Name)                                                                             \
-  class Name : public Optimizer {                                                                      \
-   public:                                                                                             \
-    explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults RL_DEFAULT_OPTIONS); \
-    explicit Name(std::vector<Tensor> params, Name##Options defaults RL_DEFAULT_OPTIONS)               \
-        : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},               \
-               std::move(defaults)) {}                                                                 \
-    Tensor step(LossClosure closure = nullptr) override;                                               \
-    RL_OPTIMIZER_EXTRA                                                                                 \
+#define RL_OPTIMIZER(Name, ...)                                                                \
+  class Name : public Optimizer {                                                              \
+   public:                                                                                     \
+    explicit Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults __VA_ARGS__) \
+        : Optimizer(std::move(groups), std::make_unique<Name##Options>(defaults)) {}           \
+    explicit Name(std::vector<Tensor> params, Name##Options defaults __VA_ARGS__)              \
+        : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},       \
+               std::move(defaults)) {}                                                         \
+    Tensor step(LossClosure closure = nullptr) override;                                       \
   }
-#define RL_OPTIMIZER_EXTRA
-#define RL_DEFAULT_OPTIONS
 RL_OPTIMIZER(SGD);
-#undef RL_DEFAULT_OPTIONS
-#define RL_DEFAULT_OPTIONS = {}
-RL_OPTIMIZER(Adam);
-RL_OPTIMIZER(AdamW);
-RL_OPTIMIZER(Adagrad);
-RL_OPTIMIZER(RMSprop);
-#undef RL_OPTIMIZER_EXTRA
-#define RL_OPTIMIZER_EXTRA                 \
- private:                                  \
-  std::vector<Tensor> directions_, steps_; \
-  std::vector<Tensor> curvatures_;         \
-  Tensor direction_, previous_gradient_;   \
-  double scale_ = 1, length_ = 1;          \
-  int64_t iterations_ = 0;
-RL_OPTIMIZER(LBFGS);
-#undef RL_OPTIMIZER_EXTRA
-#undef RL_DEFAULT_OPTIONS
+RL_OPTIMIZER(Adam, = {});
+RL_OPTIMIZER(AdamW, = {});
+RL_OPTIMIZER(Adagrad, = {});
+RL_OPTIMIZER(RMSprop, = {});
 #undef RL_OPTIMIZER
+
+// All parameters are one vector; a step takes a closure that evaluates the model again.
+class LBFGS : public Optimizer {
+ public:
+  explicit LBFGS(std::vector<OptimizerParamGroup> groups, LBFGSOptions defaults = {});
+  explicit LBFGS(std::vector<Tensor> params, LBFGSOptions defaults = {});
+  Tensor step(LossClosure closure) override;
+
+ private:
+  Tensor gradient() const;
+  void move(double distance, const Tensor& direction);
+  void remember(const Tensor& change, const Tensor& step);
+  Tensor next_direction(const Tensor& gradient);
+  double search(const LossClosure& closure, double distance, double& loss, Tensor& gradient, int64_t& calls);
+
+  // The last changes of gradient and position, and one over their products: the inverse Hessian.
+  std::vector<Tensor> changes_, steps_, inverse_products_;
+  Tensor direction_, previous_gradient_;
+  double scale_ = 1, distance_ = 1;
+  int64_t iterations_ = 0;
+};
 
 class LRScheduler {
  public:

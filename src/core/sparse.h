@@ -15,10 +15,10 @@ namespace rushlight {
 // (transform/sparse.cpp): an operator without a rule for sparse operands refuses them.
 struct SparseParts {
   Layout layout = Layout::SparseCoo;
-  Tensor indices;     // COO
-  Tensor compressed;  // others: crow or ccol indices
-  Tensor plain;       // others: col or row indices
-  Tensor values;
+  Tensor indices = {};     // COO
+  Tensor compressed = {};  // others: crow or ccol indices
+  Tensor plain = {};       // others: col or row indices
+  Tensor values = {};
   bool coalesced = false;  // COO
 };
 

@@ -28,7 +28,8 @@ void each_option(O& o, F f) {
         f("momentum", o.momentum()), f("centered", o.centered());
   if constexpr (std::is_same_v<T, LBFGSOptions>)
     f("max_iter", o.max_iter()), f("max_eval", o.max_eval()), f("tolerance_grad", o.tolerance_grad()),
-        f("tolerance_change", o.tolerance_change()), f("history_size", o.history_size());
+        f("tolerance_change", o.tolerance_change()), f("history_size", o.history_size()),
+        f("line_search_fn", o.line_search_fn());
 }
 
 IValue shown(const std::tuple<double, double>& t) {
@@ -43,6 +44,9 @@ void take(bool& to, const IValue& v) { to = v.toBool(); }
 void take(int64_t& to, const IValue& v) { to = v.toInt(); }
 void take(std::optional<int64_t>& to, const IValue& v) {
   to = v.isNone() ? std::nullopt : std::optional<int64_t>(v.toInt());
+}
+void take(std::optional<std::string>& to, const IValue& v) {
+  to = v.isNone() ? std::nullopt : std::optional<std::string>(v.toStringRef());
 }
 void take(std::tuple<double, double>& to, const IValue& v) {
   const IValue::List& list = v.isTuple() ? v.toTupleRef() : v.toListRef();
@@ -204,17 +208,6 @@ void each_batch(Groups& groups, F f) {
 
 }  // namespace
 
-#define RL_CONSTRUCT(Name)                                                    \
-  Name::Name(std::vector<OptimizerParamGroup> groups, Name##Options defaults) \
-      : Optimizer(std::move(groups), std::make_unique<Name##Options>(defaults)) {}
-RL_CONSTRUCT(SGD)
-RL_CONSTRUCT(Adam)
-RL_CONSTRUCT(AdamW)
-RL_CONSTRUCT(Adagrad)
-RL_CONSTRUCT(RMSprop)
-RL_CONSTRUCT(LBFGS)
-#undef RL_CONSTRUCT
-
 Tensor SGD::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
@@ -336,78 +329,6 @@ Tensor RMSprop::step(LossClosure closure) {
     }
   }
   return loss;
-}
-
-// Two-loop recursion over the last steps; the step length is the learning rate.
-Tensor LBFGS::step(LossClosure closure) {
-  RL_CHECK(closure, "LBFGS requires a closure function");
-  RL_CHECK(groups_.size() == 1, "LBFGS doesn't support per-parameter options (parameter groups)");
-  NoGradGuard no_grad;
-  auto& o = static_cast<LBFGSOptions&>(groups_[0].options());
-  std::vector<Tensor>& params = groups_[0].params();
-  auto gradient = [&] {
-    std::vector<Tensor> flat;
-    for (const Tensor& p : params)
-      flat.push_back((p.grad().defined() ? p.grad() : zeros_like(p)).reshape(-1));
-    return cat(flat);
-  };
-  const Tensor first_loss = run(closure);
-  double loss = first_loss.item<double>();
-  Tensor g = gradient();
-  const int64_t most = o.max_eval().value_or(o.max_iter() * 5 / 4);
-  int64_t evaluations = 1;
-  if (g.abs().max().item<double>() <= o.tolerance_grad()) return first_loss;
-  for (int64_t i = 0; i < o.max_iter(); ++i) {
-    // 1. The direction, from the curvature seen so far.
-    if (++iterations_ == 1) {
-      direction_ = g.neg();
-      directions_.clear(), steps_.clear(), curvatures_.clear();
-      scale_ = 1;
-    } else {
-      const Tensor y = g - previous_gradient_, s = direction_ * length_;
-      const double ys = y.dot(s).item<double>();
-      if (ys > 1e-10) {
-        if (static_cast<int64_t>(directions_.size()) == o.history_size()) {
-          directions_.erase(directions_.begin());
-          steps_.erase(steps_.begin());
-          curvatures_.erase(curvatures_.begin());
-        }
-        directions_.push_back(y);
-        steps_.push_back(s);
-        curvatures_.push_back(tensor(1.0 / ys, g.options()));
-        scale_ = ys / y.dot(y).item<double>();
-      }
-      const size_t n = directions_.size();
-      std::vector<Tensor> alpha(n);
-      Tensor q = g.neg();
-      for (size_t k = n; k-- > 0;) {
-        alpha[k] = steps_[k].dot(q) * curvatures_[k];
-        q = q - directions_[k] * alpha[k];
-      }
-      direction_ = q * scale_;
-      for (size_t k = 0; k < n; ++k)
-        direction_ = direction_ + steps_[k] * (alpha[k] - directions_[k].dot(direction_) * curvatures_[k]);
-    }
-    previous_gradient_ = g.clone();
-    const double previous_loss = loss;
-    // 2. The step.
-    length_ = iterations_ == 1 ? std::min(1.0, 1.0 / g.abs().sum().item<double>()) * o.lr() : o.lr();
-    const double slope = g.dot(direction_).item<double>();
-    if (slope > -o.tolerance_change()) break;
-    int64_t at = 0;
-    for (Tensor& p : params) {
-      p.add_(direction_.narrow(0, at, p.numel()).view_as(p), length_);
-      at += p.numel();
-    }
-    // 3. Whether to go on.
-    if (i + 1 == o.max_iter()) break;
-    loss = run(closure).item<double>();
-    g = gradient();
-    if (++evaluations >= most || g.abs().max().item<double>() <= o.tolerance_grad()) break;
-    if ((direction_ * length_).abs().max().item<double>() <= o.tolerance_change()) break;
-    if (std::fabs(loss - previous_loss) < o.tolerance_change()) break;
-  }
-  return first_loss;
 }
 
 // --- schedulers

@@ -21,6 +21,13 @@ inline Fn<Tensor(const Tensor& input, IntList output_size)> adaptive_avg_pool1d,
     adaptive_avg_pool3d;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, IntList output_size, bool return_indices)>
     adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices;
+inline Fn<Tensor(const Tensor& self, const Tensor& indices, IntList output_size)> max_unpool2d;
+inline Fn<Tensor(const Tensor& self, const Tensor& indices, IntList output_size, IntList stride,
+                 IntList padding)>
+    max_unpool3d;
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, IntList kernel_size, IntList output_size,
+                                     const Tensor& random_samples)>
+    fractional_max_pool2d, fractional_max_pool3d;
 
 // The gradient goes to where the maximum stood; the same for every kind of max pooling over `n` dimensions.
 inline Fn<Tensor(const Tensor& grad_output, const Tensor& indices, IntList input_sizes, int64_t n)>

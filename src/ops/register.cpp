@@ -10,6 +10,7 @@
 
 namespace rushlight {
 
+void register_random_pool_operators(Table& t);
 void register_rearranging_operators(Table& t);
 
 void register_older_forms(Table& t);
@@ -65,6 +66,7 @@ Table& mutable_operator_table() {
     register_random_gradient_operators(*t);
     register_dropout_operators(*t);
     register_pool_operators(*t);
+    register_random_pool_operators(*t);
     register_norm_operators(*t);
     register_loss_operators(*t);
     register_embedding_operators(*t);

@@ -158,29 +158,4 @@ class PReLUImpl : public Cloneable<PReLUImpl> {
 };
 TORCH_MODULE(PReLU);
 
-struct MultiheadAttentionOptions {
-  MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
-      : embed_dim_(embed_dim), num_heads_(num_heads) {}
-  TORCH_ARG(int64_t, embed_dim);
-  TORCH_ARG(int64_t, num_heads);
-  TORCH_ARG(double, dropout) = 0.0;
-  TORCH_ARG(bool, bias) = true;
-};
-// Inputs are [length, batch, features], as in libtorch.
-class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
- public:
-  MultiheadAttentionImpl(int64_t embed_dim, int64_t num_heads)
-      : MultiheadAttentionImpl(MultiheadAttentionOptions(embed_dim, num_heads)) {}
-  explicit MultiheadAttentionImpl(const MultiheadAttentionOptions& o) : options(o) {
-    MultiheadAttentionImpl::reset();
-  }
-  void reset() override;
-  std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
-                                     const Tensor& key_padding_mask = {}, bool need_weights = true,
-                                     const Tensor& attn_mask = {}, bool average_attn_weights = true);
-  MultiheadAttentionOptions options;
-  Tensor in_proj_weight, in_proj_bias, out_proj_weight, out_proj_bias;
-};
-TORCH_MODULE(MultiheadAttention);
-
 }  // namespace rushlight::nn

@@ -60,6 +60,32 @@ RL_MAX_POOL(3)
 #undef RL_MAX_POOL
 Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options);
 Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options);
+template <size_t D>
+struct MaxUnpoolFuncOptions {
+  MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
+  TORCH_ARG(ExpandingArray<D>, kernel_size);
+  TORCH_ARG(ExpandingArray<D>, stride);
+  TORCH_ARG(ExpandingArray<D>, padding) = 0;
+  TORCH_ARG(std::optional<std::vector<int64_t>>, output_size) = std::nullopt;
+};
+#define RL_UNPOOL(D)                                                  \
+  using MaxUnpool##D##dFuncOptions = MaxUnpoolFuncOptions<D>;         \
+  Tensor max_unpool##D##d(const Tensor& input, const Tensor& indices, \
+                          const MaxUnpool##D##dFuncOptions& options);
+RL_UNPOOL(1)
+RL_UNPOOL(2)
+RL_UNPOOL(3)
+#undef RL_UNPOOL
+#define RL_FRACTIONAL(D)                                                                              \
+  using FractionalMaxPool##D##dFuncOptions = FractionalMaxPool##D##dOptions;                          \
+  std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(                                  \
+      const Tensor& input, const FractionalMaxPool##D##dOptions& options);                            \
+  inline Tensor fractional_max_pool##D##d(const Tensor& x, const FractionalMaxPool##D##dOptions& o) { \
+    return std::get<0>(fractional_max_pool##D##d_with_indices(x, o));                                 \
+  }
+RL_FRACTIONAL(2)
+RL_FRACTIONAL(3)
+#undef RL_FRACTIONAL
 struct PadFuncOptions {
   PadFuncOptions(std::vector<int64_t> pad) : pad_(std::move(pad)) {}
   TORCH_ARG(std::vector<int64_t>, pad);

@@ -152,33 +152,23 @@ class UpsampleImpl : public Cloneable<UpsampleImpl> {
 };
 TORCH_MODULE(Upsample);
 
-struct PixelShuffleOptions {
-  PixelShuffleOptions(int64_t upscale_factor) : upscale_factor_(upscale_factor) {}
-  TORCH_ARG(int64_t, upscale_factor);
-};
-class PixelShuffleImpl : public Cloneable<PixelShuffleImpl> {
- public:
-  explicit PixelShuffleImpl(const PixelShuffleOptions& o) : options(o) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return pixel_shuffle(input, options.upscale_factor()); }
-  PixelShuffleOptions options;
-};
-TORCH_MODULE(PixelShuffle);
-
-struct PixelUnshuffleOptions {
-  PixelUnshuffleOptions(int64_t downscale_factor) : downscale_factor_(downscale_factor) {}
-  TORCH_ARG(int64_t, downscale_factor);
-};
-class PixelUnshuffleImpl : public Cloneable<PixelUnshuffleImpl> {
- public:
-  explicit PixelUnshuffleImpl(const PixelUnshuffleOptions& o) : options(o) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input) { return pixel_unshuffle(input, options.downscale_factor()); }
-  PixelUnshuffleOptions options;
-};
-TORCH_MODULE(PixelUnshuffle);
+#define RL_PIXELS(Name, factor, function)                                             \
+  struct Name##Options {                                                              \
+    Name##Options(int64_t factor) : factor##_(factor) {}                              \
+    TORCH_ARG(int64_t, factor);                                                       \
+  };                                                                                  \
+  class Name##Impl : public Cloneable<Name##Impl> {                                   \
+   public:                                                                            \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                       \
+    void reset() override {}                                                          \
+    void pretty_print(std::ostream& stream) const override;                           \
+    Tensor forward(const Tensor& input) { return function(input, options.factor()); } \
+    Name##Options options;                                                            \
+  };                                                                                  \
+  TORCH_MODULE(Name)
+RL_PIXELS(PixelShuffle, upscale_factor, pixel_shuffle);
+RL_PIXELS(PixelUnshuffle, downscale_factor, pixel_unshuffle);
+#undef RL_PIXELS
 
 struct FoldOptions {
   FoldOptions(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
@@ -189,18 +179,6 @@ struct FoldOptions {
   TORCH_ARG(ExpandingArray<2>, padding) = 0;
   TORCH_ARG(ExpandingArray<2>, stride) = 1;
 };
-class FoldImpl : public Cloneable<FoldImpl> {
- public:
-  FoldImpl(ExpandingArray<2> output_size, ExpandingArray<2> kernel_size)
-      : FoldImpl(FoldOptions(output_size, kernel_size)) {}
-  explicit FoldImpl(const FoldOptions& o) : options(o) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  FoldOptions options;
-};
-TORCH_MODULE(Fold);
-
 struct UnfoldOptions {
   UnfoldOptions(ExpandingArray<2> kernel_size) : kernel_size_(kernel_size) {}
   TORCH_ARG(ExpandingArray<2>, kernel_size);
@@ -208,15 +186,73 @@ struct UnfoldOptions {
   TORCH_ARG(ExpandingArray<2>, padding) = 0;
   TORCH_ARG(ExpandingArray<2>, stride) = 1;
 };
-class UnfoldImpl : public Cloneable<UnfoldImpl> {
- public:
-  UnfoldImpl(ExpandingArray<2> kernel_size) : UnfoldImpl(UnfoldOptions(kernel_size)) {}
-  explicit UnfoldImpl(const UnfoldOptions& o) : options(o) {}
-  void reset() override {}
-  void pretty_print(std::ostream& stream) const override;
-  Tensor forward(const Tensor& input);
-  UnfoldOptions options;
+#define RL_BLOCKS(Name)                                         \
+  class Name##Impl : public Cloneable<Name##Impl> {             \
+   public:                                                      \
+    template <class... Sizes>                                   \
+      requires std::is_constructible_v<Name##Options, Sizes...> \
+    Name##Impl(Sizes... sizes) : options(sizes...) {}           \
+    void reset() override {}                                    \
+    void pretty_print(std::ostream& stream) const override;     \
+    Tensor forward(const Tensor& input);                        \
+    Name##Options options;                                      \
+  };                                                            \
+  TORCH_MODULE(Name)
+RL_BLOCKS(Fold);
+RL_BLOCKS(Unfold);
+#undef RL_BLOCKS
+
+// Max pooling undone: values go back to where the indices say they stood, zero elsewhere.
+template <size_t D>
+struct MaxUnpoolOptions {
+  MaxUnpoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
+  TORCH_ARG(ExpandingArray<D>, kernel_size);
+  TORCH_ARG(ExpandingArray<D>, stride);
+  TORCH_ARG(ExpandingArray<D>, padding) = 0;
 };
-TORCH_MODULE(Unfold);
+#define RL_UNPOOL(Name, D)                                                                 \
+  using Name##Options = MaxUnpoolOptions<D>;                                               \
+  class Name##Impl : public Cloneable<Name##Impl> {                                        \
+   public:                                                                                 \
+    Name##Impl(ExpandingArray<D> kernel_size) : Name##Impl(Name##Options(kernel_size)) {}  \
+    explicit Name##Impl(const Name##Options& o) : options(o) {}                            \
+    void reset() override {}                                                               \
+    void pretty_print(std::ostream& stream) const override;                                \
+    Tensor forward(const Tensor& input, const Tensor& indices,                             \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt); \
+    Name##Options options;                                                                 \
+  };                                                                                       \
+  TORCH_MODULE(Name)
+RL_UNPOOL(MaxUnpool1d, 1);
+RL_UNPOOL(MaxUnpool2d, 2);
+RL_UNPOOL(MaxUnpool3d, 3);
+#undef RL_UNPOOL
+
+// Maxima over windows spaced at random (Graham, 2014); the size is given, or as a ratio of the input's.
+template <size_t D>
+struct FractionalMaxPoolOptions {
+  using ExpandingArrayDouble = ExpandingArray<D, double>;
+  FractionalMaxPoolOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size) {}
+  TORCH_ARG(ExpandingArray<D>, kernel_size);
+  TORCH_ARG(std::optional<ExpandingArray<D>>, output_size) = std::nullopt;
+  TORCH_ARG(std::optional<ExpandingArrayDouble>, output_ratio) = std::nullopt;
+  TORCH_ARG(Tensor, _random_samples) = Tensor();
+};
+#define RL_FRACTIONAL(Name, D)                                                            \
+  using Name##Options = FractionalMaxPoolOptions<D>;                                      \
+  class Name##Impl : public Cloneable<Name##Impl> {                                       \
+   public:                                                                                \
+    Name##Impl(ExpandingArray<D> kernel_size) : Name##Impl(Name##Options(kernel_size)) {} \
+    explicit Name##Impl(Name##Options o) : options(std::move(o)) { Name##Impl::reset(); } \
+    void reset() override;                                                                \
+    void pretty_print(std::ostream& stream) const override;                               \
+    Tensor forward(const Tensor& input);                                                  \
+    std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);                 \
+    Name##Options options;                                                                \
+  };                                                                                      \
+  TORCH_MODULE(Name)
+RL_FRACTIONAL(FractionalMaxPool2d, 2);
+RL_FRACTIONAL(FractionalMaxPool3d, 3);
+#undef RL_FRACTIONAL
 
 }  // namespace rushlight::nn

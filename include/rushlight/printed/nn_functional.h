@@ -69,6 +69,10 @@ Tensor& avg_pool2d_out(Tensor& out, const Tensor& input, IntArrayRef kernel_size
 Tensor avg_pool3d(const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, IntArrayRef padding = 0, bool ceil_mode = false, bool count_include_pad = true, std::optional<int64_t> divisor_override = std::nullopt);
 Tensor& avg_pool3d_out(Tensor& out, const Tensor& input, IntArrayRef kernel_size, OptionalIntArrayRef stride, IntArrayRef padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor_override);
 Tensor adaptive_avg_pool1d(const Tensor& input, IntArrayRef output_size);
+Tensor max_unpool2d(const Tensor& self, const Tensor& indices, IntArrayRef output_size);
+Tensor max_unpool3d(const Tensor& self, const Tensor& indices, IntArrayRef output_size, IntArrayRef stride, IntArrayRef padding);
+std::tuple<Tensor, Tensor> fractional_max_pool2d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size, const Tensor& random_samples);
+std::tuple<Tensor, Tensor> fractional_max_pool3d(const Tensor& self, IntArrayRef kernel_size, IntArrayRef output_size, const Tensor& random_samples);
 Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, double eps = 1e-05);
 Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = std::nullopt, std::optional<double> eps = std::nullopt);
 Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, bool training = false, double momentum = 0.1, double eps = 1e-05);

@@ -1,7 +1,7 @@
 """The functions behind the layers.
 
 Most are operators of the core and come from `_C._nn`. What is a composition of public operators is written
-here, one file per family; the core's version wins where both exist.
+here, one file per family; what stands here wins where both exist.
 """
 
 from rushlight import _C
@@ -12,11 +12,7 @@ from rushlight.nn._broadcasting import BroadcastingList2 as BroadcastingList2
 from rushlight.nn._broadcasting import BroadcastingList3 as BroadcastingList3
 
 from ._activation import gumbel_softmax as gumbel_softmax
-from ._activation import rrelu as rrelu
 from ._activation import rrelu_ as rrelu_
-from ._activation import softmin as softmin
-from ._activation import softsign as softsign
-from ._activation import tanhshrink as tanhshrink
 from ._attention import _canonical_mask, _none_or_dtype
 from ._attention import multi_head_attention_forward as multi_head_attention_forward
 from ._conv import bilinear as bilinear
@@ -55,7 +51,6 @@ from ._loss import triplet_margin_loss as triplet_margin_loss
 from ._loss import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
 from ._norm import instance_norm as instance_norm
 from ._norm import local_response_norm as local_response_norm
-from ._norm import rms_norm as rms_norm
 from ._pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
 from ._pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
 from ._pooling import adaptive_max_pool1d as adaptive_max_pool1d
@@ -88,7 +83,14 @@ has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function_variadic = _C._has_torch_function_variadic
 
-globals().update({name: getattr(_C._nn, name) for name in dir(_C._nn) if not name.startswith("_")})
+_COMPOSED = set(globals())
+globals().update(
+    {
+        name: getattr(_C._nn, name)
+        for name in dir(_C._nn)
+        if not name.startswith("_") and name not in _COMPOSED
+    }
+)
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names, for type checkers
     from rushlight._C._nn import *

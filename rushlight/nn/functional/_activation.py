@@ -3,22 +3,6 @@
 import warnings
 
 import rushlight as torch
-from rushlight.nn import functional as F
-
-
-def softmin(input, dim=None, _stacklevel=3, dtype=None):
-    """softmax(-input)."""
-    return F.softmax(-input, dim, _stacklevel + 1, dtype)
-
-
-def softsign(input):
-    """input / (1 + |input|)."""
-    return input / (input.abs() + 1)
-
-
-def tanhshrink(input):
-    """input - tanh(input)."""
-    return input - input.tanh()
 
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
@@ -32,11 +16,6 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     index = soft.max(dim, keepdim=True)[1]
     one_hot = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft
-
-
-def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
-    """Leaky ReLU with a slope drawn from U(lower, upper) in training, their mean otherwise."""
-    return (torch.rrelu_ if inplace else torch.rrelu)(input, lower, upper, training)
 
 
 def rrelu_(input, lower=1.0 / 8, upper=1.0 / 3, training=False):

@@ -26,36 +26,6 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     return input / mean.mul(alpha).add(k).pow(beta)
 
 
-def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """input divided by its root mean square over the last dimensions, times weight."""
-    shape = tuple(normalized_shape)
-    n = len(shape)
-    if n < 1:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
-            "but got "
-            f"normalized_shape = {list(shape)}"
-        )
-    if weight is not None and tuple(weight.shape) != shape:
-        raise RuntimeError(
-            "Expected weight to be of same shape as normalized_shape, but got weight of shape "
-            f"{list(weight.shape)} and normalized_shape = {list(shape)}"
-        )
-    if tuple(input.shape[-n:]) != shape:
-        raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape "
-            f"[{', '.join(['*', *map(str, shape)])}], but got input of size{list(input.shape)}"
-        )
-    half = input.dtype in (torch.float16, torch.bfloat16)
-    x = input.float() if half else input
-    if eps is None:
-        eps = torch.finfo(x.dtype).eps
-    out = x * torch.rsqrt(x.pow(2).mean(tuple(range(-n, 0)), keepdim=True) + eps)
-    if weight is not None:
-        out = out * weight
-    return out.to(input.dtype) if half else out
-
-
 def instance_norm(
     input,
     running_mean=None,

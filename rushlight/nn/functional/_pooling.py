@@ -1,7 +1,5 @@
 """Pooling composed of other operators: power means, fractional windows, and the inverse of max pooling."""
 
-import math
-
 import rushlight as torch
 from rushlight.nn import functional as F
 from rushlight.nn._ntuple import _pair, _single, _triple
@@ -119,34 +117,15 @@ def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size
     n = len(sides(0))
     if len(kernel) != n:
         raise RuntimeError(f"max_unpool{n}d: kernel_size must be one int, or {n} ints, but got {kernel}")
-    if indices.dtype != torch.int64:
-        raise RuntimeError(f"elements in indices should be type int64 but got: {indices.dtype}")
-    if input.shape != indices.shape:
-        raise RuntimeError(
-            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
-            f"but got indices tensor with shape: {list(indices.shape)}"
-        )
-    size = _unpool_output_size(
-        input, kernel, sides(kernel_size if stride is None else stride), sides(padding), output_size
-    )
-    if stride is not None and any(step <= 0 for step in sides(stride)):
-        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(sides(stride))}")
-    lead = input.shape[:-n]
-    total = math.prod(size)
-    flat = indices.flatten(-n)
-    if flat.numel() and not flat.is_meta and (flat.min() < 0 or flat.max() >= total):
-        bad = int(flat.max() if flat.max() >= total else flat.min())
-        raise RuntimeError(
-            f"Found an invalid max index: {bad} (output volumes are of size {'x'.join(map(str, size))}"
-        )
-    out = input.new_zeros((*lead, total)).scatter(-1, flat, input.flatten(-n))
-    out = out.view(*lead, *size)
-    last = input.dim() == 4 and not input.is_contiguous() and _is_channels_last(input)
-    return out.contiguous(memory_format=torch.channels_last) if last else out
-
-
-def _is_channels_last(input):
-    return input.is_contiguous(memory_format=torch.channels_last)
+    step = sides(kernel_size if stride is None else stride)
+    size = _unpool_output_size(input, kernel, step, sides(padding), output_size)
+    if stride is not None and any(s <= 0 for s in step):
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(step)}")
+    if n == 3:
+        return torch._C._nn.max_unpool3d(input, indices, size, step, sides(padding))
+    if n == 2:
+        return torch._C._nn.max_unpool2d(input, indices, size)
+    return torch._C._nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
@@ -164,72 +143,21 @@ def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_siz
     return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
 
 
-def _window_starts(sample, size, out, kernel):
-    """Where the out windows begin: pseudo-random steps that end at the border (Graham, 2014)."""
-    last = size - kernel
-    if out == 0:
-        return torch.empty((*sample.shape, 0), dtype=torch.long, device=sample.device)
-    if out == 1:
-        return torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)
-    alpha = last / (out - 1)
-    steps = torch.arange(out - 1, device=sample.device, dtype=sample.dtype)
-    offset = (sample * alpha).floor().unsqueeze(-1)
-    starts = ((steps + sample.unsqueeze(-1)) * alpha).floor() - offset
-    return torch.cat([starts.long(), torch.full_like(sample, last, dtype=torch.long).unsqueeze(-1)], dim=-1)
-
-
-def _check_samples(samples, batch, channels, n):
-    if samples.dim() != 3:
-        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.dim()}")
-    if samples.size(0) < batch:
-        raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
-    if samples.size(1) != channels:
-        raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
-    if samples.size(2) != n:
-        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.size(2)}.")
-
-
 def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, samples, name):
     n = len(sides(1))
     for what, given in ("kernel_size", kernel_size), ("output_size", output_size):
         if isinstance(given, (tuple, list)) and len(given) != n:
             raise RuntimeError(f"{name}: {what} must either be a single Int or tuple of Ints")
-    kernel = sides(kernel_size)
     if output_size is None and output_ratio is None:
         raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
     if output_size is None:
         if len(sides(output_ratio)) > n:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
         output_size = [int(size * ratio) for size, ratio in zip(input.shape[-n:], sides(output_ratio))]
-    output_size = sides(output_size)
-    batched = input.dim() == n + 2
-    x = input if batched else input.unsqueeze(0)
-    batch, channels, *sizes = x.shape
-    if input.dim() not in (n + 1, n + 2) or 0 in x.shape[1:]:
-        raise RuntimeError(
-            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got"
-            f"{list(input.shape)}."
-        )
-    for side, size, out, k in zip(("time", "height", "width")[-n:], sizes, output_size, kernel):
-        if out + k - 1 > size:
-            raise RuntimeError(f"{name}(): pool {side} {k} too large relative to input {side} {size}")
     if samples is None:
-        samples = torch.rand(batch, channels, n, dtype=x.dtype, device=x.device)
-    _check_samples(samples, batch, channels, n)
-    samples = samples[:batch]
-    # The samples of images come with the last dimension first, those of volumes in order.
-    index = torch.zeros((batch, channels) + (1,) * (2 * n), dtype=torch.long, device=x.device)
-    for d in range(n):
-        starts = _window_starts(samples[..., 1 - d if n == 2 else d], sizes[d], output_size[d], kernel[d])
-        at = starts.unsqueeze(-1) + torch.arange(kernel[d], device=x.device)
-        shape = [batch, channels] + [1] * (2 * n)
-        shape[2 + d], shape[2 + n + d] = output_size[d], kernel[d]
-        index = index * sizes[d] + at.view(shape)
-    index = index.flatten(2 + n)
-    windows = x.flatten(2).gather(-1, index.flatten(2)).view(index.shape)
-    values, best = windows.max(-1)
-    indices = index.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-    return (values, indices) if batched else (values.squeeze(0), indices.squeeze(0))
+        batch = input.size(0) if input.dim() == n + 2 else 1
+        samples = torch.rand(batch, input.size(-n - 1), n, dtype=input.dtype, device=input.device)
+    return getattr(torch._C._nn, name)(input, sides(kernel_size), sides(output_size), samples)
 
 
 def fractional_max_pool2d_with_indices(

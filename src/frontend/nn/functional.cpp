@@ -147,6 +147,68 @@ Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptiveAvgPool3dOptions& o) {
 static Tensor root_of_sum(const Tensor& mean, double norm, int64_t window) {
   return (mean.sign() * mean.abs().relu() * static_cast<double>(window)).pow(1.0 / norm);
 }
+namespace {
+
+// The given size if it is within one stride of the default, which inverts pooling's formula.
+template <size_t D>
+std::vector<int64_t> unpooled_size(const Tensor& x, const MaxUnpoolFuncOptions<D>& o) {
+  std::vector<int64_t> natural;
+  const auto kernel = *o.kernel_size(), stride = *o.stride(), padding = *o.padding();
+  for (size_t d = 0; d < D; ++d)
+    natural.push_back((x.size(static_cast<int64_t>(d) - static_cast<int64_t>(D)) - 1) * stride[d] +
+                      kernel[d] - 2 * padding[d]);
+  if (!o.output_size()) return natural;
+  std::vector<int64_t> wanted = *o.output_size();
+  if (wanted.size() == D + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);
+  RL_CHECK(wanted.size() == D, "output_size should be a sequence containing ", D, " or ", D + 2,
+           " elements, but it has a length of '", wanted.size(), "'");
+  for (size_t d = 0; d < D; ++d) {
+    const int64_t low = natural[d] - stride[d], high = natural[d] + stride[d];
+    RL_CHECK(low < wanted[d] && wanted[d] < high, "invalid output_size ", IntArrayRef(wanted), " (dim ", d,
+             " must be between ", low, " and ", high, ")");
+  }
+  return wanted;
+}
+
+// What fractional pooling is told, or derives and draws.
+template <size_t D>
+struct Drawn {
+  Drawn(const Tensor& x, const FractionalMaxPoolOptions<D>& o) : samples(o._random_samples()) {
+    const auto n = static_cast<int64_t>(D);
+    RL_CHECK(o.output_size() || o.output_ratio(), "fractional_max_pool", D,
+             "d requires specifying either an output_size or an output_ratio");
+    for (int64_t d = 0; d < n; ++d)
+      size.push_back(o.output_size() ? (**o.output_size())[d]
+                                     : static_cast<int64_t>(static_cast<double>(x.size(d - n)) *
+                                                            (**o.output_ratio())[d]));
+    if (!samples.defined())
+      samples = rand({x.dim() == n + 2 ? x.size(0) : 1, x.size(-n - 1), n}, x.options());
+  }
+  std::vector<int64_t> size;
+  Tensor samples;
+};
+
+}  // namespace
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const MaxUnpool1dFuncOptions& o) {
+  std::vector<int64_t> size = unpooled_size(x, o);
+  size.push_back(1);
+  return max_unpool2d(x.unsqueeze(-1), indices.unsqueeze(-1), size).squeeze(-1);
+}
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const MaxUnpool2dFuncOptions& o) {
+  return max_unpool2d(x, indices, unpooled_size(x, o));
+}
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const MaxUnpool3dFuncOptions& o) {
+  return max_unpool3d(x, indices, unpooled_size(x, o), *o.stride(), *o.padding());
+}
+#define RL_FRACTIONAL(D)                                                              \
+  std::tuple<Tensor, Tensor> fractional_max_pool##D##d_with_indices(                  \
+      const Tensor& x, const FractionalMaxPool##D##dOptions& o) {                     \
+    const Drawn<D> drawn(x, o);                                                       \
+    return fractional_max_pool##D##d(x, *o.kernel_size(), drawn.size, drawn.samples); \
+  }
+RL_FRACTIONAL(2)
+RL_FRACTIONAL(3)
+#undef RL_FRACTIONAL
 Tensor lp_pool1d(const Tensor& x, const LPPool1dOptions& o) {
   const Tensor mean =
       functional::avg_pool1d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());

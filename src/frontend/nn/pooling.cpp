@@ -110,4 +110,37 @@ void UnfoldImpl::pretty_print(std::ostream& out) const {
 }
 Tensor UnfoldImpl::forward(const Tensor& x) { return F::unfold(x, options); }
 
+#define RL_UNPOOL(Name, function)                                                                          \
+  void Name##Impl::pretty_print(std::ostream& out) const {                                                 \
+    out << "torch::nn::" #Name "(kernel_size=" << options.kernel_size() << ", stride=" << options.stride() \
+        << ", padding=" << options.padding() << ")";                                                       \
+  }                                                                                                        \
+  Tensor Name##Impl::forward(const Tensor& x, const Tensor& indices,                                       \
+                             const std::optional<std::vector<int64_t>>& output_size) {                     \
+    return F::function(x, indices,                                                                         \
+                       F::Name##FuncOptions(options.kernel_size())                                         \
+                           .stride(options.stride())                                                       \
+                           .padding(options.padding())                                                     \
+                           .output_size(output_size));                                                     \
+  }
+RL_UNPOOL(MaxUnpool1d, max_unpool1d)
+RL_UNPOOL(MaxUnpool2d, max_unpool2d)
+RL_UNPOOL(MaxUnpool3d, max_unpool3d)
+#undef RL_UNPOOL
+
+#define RL_FRACTIONAL(Name, function)                                                                       \
+  void Name##Impl::reset() {                                                                                \
+    RL_CHECK(options.output_size().has_value() != options.output_ratio().has_value(),                       \
+             #Name ": give one of output_size and output_ratio");                                           \
+    if (options._random_samples().defined()) register_buffer("_random_samples", options._random_samples()); \
+  }                                                                                                         \
+  void Name##Impl::pretty_print(std::ostream& out) const { out << "torch::nn::" #Name "()"; }               \
+  Tensor Name##Impl::forward(const Tensor& x) { return std::get<0>(forward_with_indices(x)); }              \
+  std::tuple<Tensor, Tensor> Name##Impl::forward_with_indices(const Tensor& x) {                            \
+    return F::function##_with_indices(x, options);                                                          \
+  }
+RL_FRACTIONAL(FractionalMaxPool2d, fractional_max_pool2d)
+RL_FRACTIONAL(FractionalMaxPool3d, fractional_max_pool3d)
+#undef RL_FRACTIONAL
+
 }  // namespace rushlight::nn

@@ -174,7 +174,7 @@ TEST(ApiModule, AttentionAgreesWithTheFusedOperator) {
           .permute({2, 0, 1, 3})
           .reshape({5, 3, 8});
   EXPECT_TRUE(
-      torch::allclose(y, F::linear(fused, attention->out_proj_weight, attention->out_proj_bias), 1e-4, 1e-5));
+      torch::allclose(y, F::linear(fused, attention->out_proj->weight, attention->out_proj->bias), 1e-4, 1e-5));
 }
 
 TEST(ApiFunctional, LossesAndOptions) {

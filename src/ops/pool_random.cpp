@@ -1,0 +1,173 @@
+// Max pooling over windows spaced at random (Graham, "Fractional Max-Pooling", 2014), and max pooling undone:
+// compositions of gathers and scatters.
+#include "dispatch/table.h"
+#include "ops/arithmetic.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/join.h"
+#include "ops/pointwise.h"
+#include "ops/pool.h"
+#include "ops/reduction.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+Dims joined(IntList lead, IntList rest) {
+  Dims all = lead.dims();
+  for (int64_t n : rest) all.push_back(n);
+  return all;
+}
+
+// --- max pooling undone
+
+std::string by_x(IntList sizes) {
+  std::string text;
+  for (int64_t n : sizes) text += (text.empty() ? "" : "x") + std::to_string(n);
+  return text;
+}
+
+void check_unpool(const char* who, const Tensor& self, const Tensor& indices, IntList size, int64_t n) {
+  RL_CHECK(indices.dtype() == DType::Int64,
+           "elements in indices should be type int64 but got: ", indices.dtype());
+  RL_CHECK(static_cast<int64_t>(size.size()) == n, "There should be exactly ", n,
+           " elements in output_size, but got ", size.size(), " elements.");
+  RL_CHECK(self.dim() == n + 1 || self.dim() == n + 2, who, ": Expected input to have ", n + 1, " or ", n + 2,
+           " dimensions, but got a tensor of shape ", self.sizes());
+  RL_CHECK(self.sizes() == indices.sizes(),
+           "Expected shape of indices to be same as that of the input tensor (", self.sizes(),
+           ") but got indices tensor with shape: ", indices.sizes());
+  for (int64_t extent : size) RL_CHECK(extent >= 0, who, ": output_size must not be negative, got ", size);
+  if (indices.device().is_meta() || indices.numel() == 0) return;
+  const auto [low, high] = aminmax(indices, std::nullopt, false);
+  const auto least = read_scalar(low).to<int64_t>(), most = read_scalar(high).to<int64_t>();
+  const bool beyond = most >= checked_numel(size);
+  RL_CHECK(!beyond && least >= 0, "Found an invalid max index: ", beyond ? most : least,
+           " (output volumes are of size ", by_x(size));
+}
+
+Tensor unpooled(const char* who, const Tensor& self, const Tensor& indices, IntList size, int64_t n) {
+  check_unpool(who, self, indices, size, n);
+  const IntList lead = self.sizes().slice(0, self.dim() - n);
+  const Tensor zeros = new_zeros(self, joined(lead, IntList{checked_numel(size)}), {}, {}, {}, {});
+  const Tensor flat = scatter_src(zeros, -1, flatten(indices, -n, -1), flatten(self, -n, -1));
+  const Tensor result = view(flat, joined(lead, size));
+  const bool channels_last =
+      self.dim() == 4 && !self.is_contiguous() && self.is_contiguous(MemoryFormat::ChannelsLast);
+  return channels_last ? contiguous(result, MemoryFormat::ChannelsLast) : result;
+}
+
+Tensor max_unpool2d_body(const Call&, const Tensor& self, const Tensor& indices, IntList output_size) {
+  return unpooled("max_unpool2d", self, indices, output_size, 2);
+}
+Tensor max_unpool3d_body(const Call&, const Tensor& self, const Tensor& indices, IntList output_size,
+                         IntList stride, IntList) {
+  for (int64_t step : stride)
+    RL_CHECK(step > 0, "strides should be greater than zero, but got stride: ", stride);
+  return unpooled("max_unpool3d", self, indices, output_size, 3);
+}
+
+// --- windows spaced at random
+
+// Where the windows begin along one dimension, [batch, channels, out]: steps that end at the border.
+Tensor window_starts(const Tensor& sample, int64_t size, int64_t out, int64_t kernel) {
+  const auto last = size - kernel;
+  const Tensor border = unsqueeze(full_like(sample, Scalar(last), DType::Int64, {}, {}, {}, {}), -1);
+  if (out <= 1) return narrow(border, -1, 0, out);
+  const Scalar alpha(static_cast<double>(last) / static_cast<double>(out - 1));
+  const Tensor steps = arange(Scalar(int64_t{0}), Scalar(out - 1), Scalar(int64_t{1}), sample.dtype(), {},
+                              sample.device(), {});
+  const Tensor shift = unsqueeze(floor(sample * alpha), -1);
+  const Tensor starts = floor((steps + unsqueeze(sample, -1)) * alpha) - shift;
+  return cat({to_dtype(starts, DType::Int64), border}, -1);
+}
+
+void check_windows(const std::string& who, const Tensor& self, IntList kernel, IntList output,
+                   const Tensor& samples, int64_t n) {
+  constexpr const char* kSides[] = {"time", "height", "width"};
+  RL_CHECK(static_cast<int64_t>(kernel.size()) == n, who,
+           ": kernel_size must either be a single Int or tuple of Ints");
+  RL_CHECK(static_cast<int64_t>(output.size()) == n, who,
+           ": output_size must either be a single Int or tuple of Ints");
+  bool full = self.dim() == n + 1 || self.dim() == n + 2;
+  for (int64_t d = self.dim() - n - 1; full && d < self.dim(); ++d) full = self.size(d) > 0;
+  RL_CHECK(full, who, "(): Expected input to have non-zero size for non-batch dimensions, but got",
+           self.sizes(), ".");
+  for (int64_t d = 0; d < n; ++d) {
+    const int64_t k = kernel[d], size = self.size(d - n);
+    RL_CHECK(k > 0 && output[d] >= 0, who, "(): kernel_size and output_size must be positive, got ", kernel,
+             " and ", output);
+    RL_CHECK(output[d] <= size && k - 1 <= size - output[d], who, "(): pool ", kSides[3 - n + d], " ", k,
+             " too large relative to input ", kSides[3 - n + d], " ", size);
+  }
+  RL_CHECK(samples.dim() == 3, "Expect _random_samples to have 3 dimensions, got ", samples.dim());
+  const int64_t batch = self.dim() == n + 2 ? self.size(0) : 1;
+  RL_CHECK(samples.size(0) >= batch, "Expect _random_samples.size(0) no less then input batch size.");
+  RL_CHECK(samples.size(1) == self.size(-n - 1),
+           "Expect _random_samples.size(1) equals to input channel size.");
+  RL_CHECK(samples.size(2) == n, "Expect _random_samples.size(2) equals to ", n, "; got ", samples.size(2),
+           ".");
+}
+
+// The flat positions of all windows' elements: [batch, channels, *out, elements of a window].
+Tensor window_positions(const Tensor& x, IntList kernel, IntList output, const Tensor& samples) {
+  const auto n = static_cast<int64_t>(kernel.size());
+  Dims shape(static_cast<size_t>(2 + 2 * n), 1);
+  shape[0] = x.size(0), shape[1] = x.size(1);
+  Tensor at;
+  for (int64_t d = 0; d < n; ++d) {
+    // The samples of images come with the last dimension first, those of volumes in order.
+    const Tensor starts =
+        window_starts(select(samples, -1, n == 2 ? 1 - d : d), x.size(2 + d), output[d], kernel[d]);
+    const Tensor inside =
+        arange(Scalar(int64_t{0}), Scalar(kernel[d]), Scalar(int64_t{1}), DType::Int64, {}, x.device(), {});
+    Dims along = shape;
+    along[static_cast<size_t>(2 + d)] = output[d], along[static_cast<size_t>(2 + n + d)] = kernel[d];
+    const Tensor here = view(unsqueeze(starts, -1) + inside, along);
+    at = at.defined() ? at * Scalar(x.size(2 + d)) + here : here;
+  }
+  return flatten(at, 2 + n, -1);
+}
+
+template <int N>
+std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntList kernel, IntList output,
+                                           const Tensor& samples) {
+  check_windows("fractional_max_pool" + std::to_string(N) + "d", self, kernel, output, samples, N);
+  const bool batched = self.dim() == N + 2;
+  const Tensor x = batched ? self : unsqueeze(self, 0);
+  const Tensor at = window_positions(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
+  const Tensor windows = view(gather(flatten(x, 2, -1), -1, flatten(at, 2, -1), false), at.sizes());
+  const auto [values, best] = max_dim(windows, -1, false);
+  const Tensor indices = squeeze_dim(gather(at, -1, unsqueeze(best, -1), false), -1);
+  if (batched) return {values, indices};
+  return {squeeze_dim(values, 0), squeeze_dim(indices, 0)};
+}
+
+}  // namespace
+
+void register_random_pool_operators(Table& t) {
+  t.composite(max_unpool2d, "nn::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
+              max_unpool2d_body)
+      .doc("The values of max_pool2d put back at their indices, zero elsewhere.");
+  t.composite(max_unpool3d,
+              "nn::max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] "
+              "padding) -> Tensor",
+              max_unpool3d_body)
+      .doc("The values of max_pool3d put back at their indices, zero elsewhere.");
+  t.composite(fractional_max_pool2d,
+              "nn::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor "
+              "random_samples) -> (Tensor output, Tensor indices)",
+              fractional_body<2>)
+      .doc("Maxima over windows of images spaced at random, and where they stood.");
+  t.composite(fractional_max_pool3d,
+              "nn::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "
+              "random_samples) -> (Tensor output, Tensor indices)",
+              fractional_body<3>)
+      .doc("Maxima over windows of volumes spaced at random, and where they stood.");
+}
+
+}  // namespace rushlight
