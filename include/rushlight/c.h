@@ -115,6 +115,26 @@ int rl_save(rl_tensor tensor, const char* filename);
 int rl_load(const char* filename, rl_tensor* result);
 int rl_load_named(const char* filename, const char* name, rl_tensor* result);
 
+/* Models in one file, as rushlight.export.save writes them. Threads may share a model. */
+typedef struct rl_model_s* rl_model;
+typedef struct rl_model_tensor {
+  const char* name; /* lives as long as the model, like all below */
+  const char* type; /* "float32[N, 3, 224, 224]", for messages */
+  int dtype;
+  int has_sizes; /* else any shape will do, or the shape is not known */
+  size_t dim;
+  const int64_t* sizes; /* -1 where the caller chooses */
+} rl_model_tensor;
+int rl_model_load(const char* filename, rl_model* model);
+void rl_model_release(rl_model model);
+int rl_model_input_count(rl_model model, size_t* count);
+int rl_model_output_count(rl_model model, size_t* count);
+int rl_model_input(rl_model model, size_t i, rl_model_tensor* result);
+int rl_model_output(rl_model model, size_t i, rl_model_tensor* result);
+/* `outputs` has room for as many tensors as the model has outputs; they are the caller's. */
+int rl_model_run(rl_model model, const rl_tensor* inputs, size_t input_count, rl_tensor* outputs,
+                 size_t output_count);
+
 #ifdef __cplusplus
 }
 #endif

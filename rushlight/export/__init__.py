@@ -11,6 +11,8 @@ from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
 from ._files import load, save
+from ._lower import UnsupportedError
+from ._one_file import FileModel, load_file, save_file
 from ._sizes import _Specialized, apply, ends, plan, sizes_to_try, verify
 from ._trace import input_names, trace_module
 from .dynamic_shapes import Constraint, Dim, UserError, ValueRanges, dims
@@ -29,14 +31,18 @@ __all__ = [
     "ExportBackwardSignature",
     "ExportGraphSignature",
     "ExportedProgram",
+    "FileModel",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "UnsupportedError",
     "default_decompositions",
     "dims",
     "export",
     "load",
+    "load_file",
     "register_dataclass",
     "save",
+    "save_file",
 ]
 
 

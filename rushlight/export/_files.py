@@ -13,6 +13,7 @@ from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
 
+from ._one_file import SUFFIX, save_file
 from .dynamic_shapes import Place, Symbol, ValueRanges
 from .exported_program import CallSpec, ExportedProgram, InputGuard, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
@@ -241,11 +242,18 @@ def _decode_program(record, state, constants):
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
-    """Write an exported program to a path or file; ``extra_files`` are names and texts to keep with it."""
+    """Write an exported program to a path or file; ``extra_files`` are names and texts to keep with it.
+
+    A path that ends in ``.rl`` becomes a model that runs without Python, as `save_file` writes it.
+    """
     if not isinstance(ep, ExportedProgram):
         raise TypeError(
             f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
         )
+    if isinstance(f, (str, os.PathLike)) and os.fspath(f).endswith(SUFFIX):
+        if extra_files:
+            raise ValueError("torch.export.save: a file that runs without Python holds no extra_files")
+        return save_file(ep, f)
     tensors = io.BytesIO()
     torch.save({"state_dict": dict(ep.state_dict), "constants": dict(ep.constants)}, tensors)
     content = io.BytesIO()
@@ -270,6 +278,10 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
 
 def load(f, *, extra_files=None, expected_opset_version=None):
     """Read what `save` wrote. ``extra_files`` is a dict whose values are set to the texts of those names."""
+    if isinstance(f, (str, os.PathLike)) and os.fspath(f).endswith(SUFFIX):
+        raise RuntimeError(
+            "torch.export.load: a file that runs without Python holds no exported program; use load_file"
+        )
     try:
         with zipfile.ZipFile(f) as archive:
             if _GRAPH not in archive.namelist():

@@ -1,5 +1,6 @@
 """Running a module on fake tensors, and keeping the operators with all tensors as inputs of the graph."""
 
+import contextlib
 import re
 from dataclasses import dataclass, field
 
@@ -104,12 +105,49 @@ def input_names(names, args, kwargs):
     return result
 
 
+_whole_attention = False
+
+
+@contextlib.contextmanager
+def keeping_attention():
+    """Traces hold attention as one operator, where the kernel of the CPU serves it."""
+    global _whole_attention
+    before, _whole_attention = _whole_attention, True
+    try:
+        yield
+    finally:
+        _whole_attention = before
+
+
+def _attention(composite):
+    def attention(
+        query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+    ):
+        given = query, key, value
+        heads = {t.shape[:-2] for t in given}
+        fits = query.dim() == 4 and query.is_floating_point() and all(t.numel() for t in given)
+        if not fits or len(heads) > 1 or dropout_p or (is_causal and attn_mask is not None):
+            return composite(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+        whole = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        return whole(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
+
+    return attention
+
+
 def fake_inputs(fakes, leaves, places, sizes):
     """Fakes of the inputs, some at other sizes."""
     changed = {}
     for place in places:
         changed.setdefault(place.leaf, {})[place.dim] = place.factor * sizes[place.symbol] + place.offset
-    return [_fake(fakes, leaf, changed.get(i)) for i, leaf in enumerate(leaves)]
+    seen, made = set(), []
+    for i, leaf in enumerate(leaves):
+        if (
+            isinstance(leaf, torch.Tensor) and id(leaf) in seen
+        ):  # one example for two inputs, which differ later
+            leaf = leaf.detach().requires_grad_(leaf.requires_grad)
+        seen.add(id(leaf))
+        made.append(_fake(fakes, leaf, changed.get(i)))
+    return made
 
 
 def _fake(fakes, leaf, changed):
@@ -163,6 +201,10 @@ def _patch_calls(patcher, tracer):
         return tracer.call_module(mod, lambda *a, **k: module_call(mod, *a, **k), args, kwargs)
 
     patcher.patch_method(torch.nn.Module, "__call__", call, deduplicate=False)
+    if _whole_attention:
+        functional = torch.nn.functional
+        composite = functional.scaled_dot_product_attention
+        patcher.patch_method(functional, "scaled_dot_product_attention", _attention(composite))
 
 
 def _lift_constants(trace, tracer, plain, names):

@@ -4,13 +4,14 @@
 #include <cstring>
 
 #include "dispatch/table.h"
+#include "frontend/c_common.h"
 #include "frontend/call.h"
 #include "rushlight/autograd.h"
 #include "rushlight/serialize.h"
 
 using namespace rushlight;
 
-namespace {
+namespace rushlight::c {
 
 thread_local std::string last_error;
 
@@ -33,30 +34,17 @@ int error_number(ErrorKind kind) {
   }
 }
 
-template <class F>
-int guarded(F f) {
-  try {
-    f();
-    return RL_OK;
-  } catch (const Error& e) {
-    last_error = e.what();
-    return error_number(e.kind());
-  } catch (const std::exception& e) {
-    last_error = e.what();
-    return RL_ERROR_OTHER;
-  }
-}
-
 Tensor tensor_at(rl_tensor t) {
   RL_CHECK_VALUE(t, "the tensor is NULL");
   return Tensor(Ref<TensorImpl>::share(reinterpret_cast<TensorImpl*>(t)));
 }
-rl_tensor given(Tensor t) { return reinterpret_cast<rl_tensor>(t.detach_impl()); }
-template <class T>
-T* checked(T* out, const char* what) {
-  RL_CHECK_VALUE(out, what, " is NULL");
-  return out;
-}
+
+}  // namespace rushlight::c
+
+using namespace rushlight::c;
+
+namespace {
+
 DType dtype_at(int dtype) {
   RL_CHECK_VALUE(dtype >= 0 && dtype <= RL_COMPLEX128, "there is no dtype number ", dtype);
   return static_cast<DType>(dtype);

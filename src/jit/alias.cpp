@@ -54,7 +54,9 @@ Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()), written_(gr
       if (first == kNoValue) first = id;
       join(first, id);
     };
-    for (const Argument& a : node.arguments) each_use(a, [&](const Use& use) { add(use.id); });
+    for (size_t i = 0; i < node.arguments.size(); ++i)  // a write gives back what it wrote to
+      if (!writes(node) || writes_to(node, i))
+        each_use(node.arguments[i], [&](const Use& use) { add(use.id); });
     for (const ValueId id : node.results) add(id);
   }
   for (const Node& node : graph.nodes)
@@ -74,6 +76,25 @@ bool Aliases::touches_written(const Node& node) {
   for (const Argument& a : node.arguments) each_use(a, [&](const Use& use) { touches |= written(use.id); });
   for (const ValueId id : node.results) touches |= id != kNoValue && written(id);
   return touches;
+}
+
+std::vector<std::pair<std::string, std::string>> written_constants(const Graph& graph) {
+  Aliases aliases(graph);
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const Node& constant : graph.nodes) {
+    if (!constant.is_constant() || constant.results.empty() || constant.results[0] == kNoValue) continue;
+    const ValueId own = constant.results[0];
+    for (const Node& node : graph.nodes) {
+      bool hit = false;
+      for (size_t i = 0; i < node.arguments.size() && aliases.written(own); ++i)
+        if (writes_to(node, i))
+          each_use(node.arguments[i], [&](const Use& use) { hit |= aliases.same(use.id, own); });
+      if (!hit) continue;
+      found.emplace_back(constant.constant, node.source);
+      break;
+    }
+  }
+  return found;
 }
 
 }  // namespace rushlight::jit

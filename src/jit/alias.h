@@ -22,6 +22,9 @@ class Aliases {
   std::vector<bool> written_;
 };
 
+// Names of the constants whose memory some node writes to, and where in the user's program it does.
+std::vector<std::pair<std::string, std::string>> written_constants(const Graph& graph);
+
 // Whether results may share memory with operands.
 bool may_alias(const Node& node);
 // Whether the node writes to the operand of this parameter.

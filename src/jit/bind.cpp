@@ -103,6 +103,8 @@ Argument ArgumentBinder::bind(const Parameter& p, Literal literal) const {
     good = is_number(literal);
   } else if (p.type == Tag::Float && std::holds_alternative<int64_t>(literal)) {
     return {static_cast<double>(std::get<int64_t>(literal))};
+  } else if (p.type == Tag::Int && std::holds_alternative<bool>(literal)) {
+    return {static_cast<int64_t>(std::get<bool>(literal))};
   } else if (p.type == Tag::Device && std::holds_alternative<std::string>(literal)) {
     return {Device::parse(std::get<std::string>(literal))};
   } else {

@@ -134,31 +134,33 @@ class Printer {
     }
     out_ += ']';
   }
-  void text(std::string_view s) {
-    static constexpr char digits[] = "0123456789abcdef";
-    out_ += '"';
-    for (const char c : s) {
-      if (c == '"' || c == '\\') {
-        out_ += '\\';
-        out_ += c;
-      } else if (c == '\n') {
-        out_ += "\\n";
-      } else if (static_cast<unsigned char>(c) < 0x20) {
-        out_ += "\\x";
-        out_ += digits[static_cast<unsigned char>(c) >> 4];
-        out_ += digits[static_cast<unsigned char>(c) & 15];
-      } else {
-        out_ += c;
-      }
-    }
-    out_ += '"';
-  }
+  void text(std::string_view s) { out_ += quoted(s); }
 
   const Graph& g_;
   std::string out_;
 };
 
 }  // namespace
+
+std::string quoted(std::string_view s) {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += "\\x";
+      out += digits[static_cast<unsigned char>(c) >> 4];
+      out += digits[static_cast<unsigned char>(c) & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
 
 std::string print_graph(const Graph& graph) { return Printer(graph).run(); }
 

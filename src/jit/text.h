@@ -29,4 +29,7 @@ Graph parse_graph(std::string_view text);
 // Text from which parse_graph makes the same graph.
 std::string print_graph(const Graph& graph);
 
+// A string as the text writes it.
+std::string quoted(std::string_view s);
+
 }  // namespace rushlight::jit

@@ -1,4 +1,6 @@
 // Graphs and executors: what rushlight.export writes into files, and torch.compile runs.
+#include "io/model_file.h"
+#include "jit/alias.h"
 #include "jit/executor.h"
 #include "jit/passes.h"
 #include "jit/text.h"
@@ -111,6 +113,17 @@ PyObject* graph_constants(PyObject* self, void*) {
   });
 }
 
+PyObject* graph_written_constants(PyObject* self, PyObject*) {
+  return guard([&] {
+    PyRef list(check(PyList_New(0)));
+    for (const auto& [constant, source] : jit::written_constants(object_of<Graph>(self))) {
+      const PyRef pair(check(Py_BuildValue("(ss)", constant.c_str(), source.c_str())));
+      check(PyList_Append(list.get(), pair.get()));
+    }
+    return list.release();
+  });
+}
+
 PyObject* graph_optimize(PyObject* self, PyObject* constants) {
   return guard([&] {
     auto graph = std::make_unique<Graph>(object_of<Graph>(self));
@@ -132,6 +145,8 @@ PyObject* graph_propagate(PyObject* self, PyObject* constants) {
 
 PyMethodDef graph_methods[] = {
     {"text", graph_text, METH_NOARGS, "The text from which the same graph is made."},
+    {"written_constants", graph_written_constants, METH_NOARGS,
+     "[(name, source)] of the constants that nodes write to, and where."},
     {"optimize", graph_optimize, METH_O,
      "optimize(constants): a graph that computes the same with less, and its constants."},
     {"propagate_shapes", graph_propagate, METH_O,
@@ -155,6 +170,32 @@ PyTypeObject GraphType = {
     .tp_getset = graph_properties,
     .tp_new = graph_new,
 };
+
+// --- files ---
+
+PyObject* write_model(PyObject*, PyObject* args) {
+  PyObject *path = nullptr, *graph = nullptr, *constants = nullptr;
+  if (!PyArg_ParseTuple(args, "UOO", &path, &graph, &constants)) return nullptr;
+  return guard([&] {
+    io::write_model(std::string(string_view(path)), graph_from(graph), constants_from(constants));
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyObject* read_model(PyObject*, PyObject* path) {
+  return guard([&] {
+    if (!PyUnicode_Check(path)) throw_python(PyExc_TypeError, "_read_model expects a path as str");
+    io::ModelFile file = io::read_model(std::string(string_view(path)));
+    const PyRef dict(to_dict(file.constants));
+    const PyRef graph(own(&GraphType, std::make_unique<Graph>(std::move(file.graph))));
+    return check(PyTuple_Pack(2, graph.get(), dict.get()));
+  });
+}
+
+PyMethodDef functions[] = {
+    {"_write_model", write_model, METH_VARARGS, "_write_model(path, graph, constants)"},
+    {"_read_model", read_model, METH_O, "_read_model(path): (graph, constants), whose memory is the file."},
+    {}};
 
 // --- _JitExecutor ---
 
@@ -224,6 +265,7 @@ void init_jit(PyObject* module) {
     check(PyType_Ready(type));
     check(PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type)));
   }
+  add_functions(module, functions);
 }
 
 }  // namespace rushlight::python

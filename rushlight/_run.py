@@ -1,0 +1,13 @@
+"""The command `rushlight-run` of the wheel: gives way to the program that comes with the package."""
+
+import os
+import sys
+
+
+def main():
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "rushlight-run")
+    os.execv(program, [program, *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

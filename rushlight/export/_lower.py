@@ -1,0 +1,218 @@
+"""Exported programs as text of the graph that runs without Python (`src/jit/text.h` has the grammar)."""
+
+import math
+import operator
+import os
+import re
+
+import rushlight as torch
+from rushlight import _C, fx
+from rushlight._ops import _INPLACE, _OUT, OpOverload
+from rushlight.utils import _pytree as pytree
+
+from .graph_signature import InputKind
+
+_ARITHMETIC = {
+    operator.add: "sym::add",
+    operator.sub: "sym::sub",
+    operator.mul: "sym::mul",
+    operator.floordiv: "sym::floordiv",
+}
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class UnsupportedError(RuntimeError):
+    """The program does what files cannot hold; the text says where, and what to do."""
+
+
+def _place(node):
+    """`file, line` of the user's code that made a node: the innermost frame outside of this package."""
+    frames = re.findall(r'File "(.*)", line (\d+)', node.stack_trace or "")
+    own = [frame for frame in frames if not frame[0].startswith(_PACKAGE)] or frames
+    return own[-1] if own else None
+
+
+def _refuse(node, what):
+    place = _place(node)
+    where = f"{place[0]}, line {place[1]}: " if place else ""
+    raise UnsupportedError(f"rushlight.export.save: {where}{what}")
+
+
+class _Lowering:
+    def __init__(self, program):
+        self.program, self.lines = program, []
+        self.names = {}  # node -> name of its value
+        self.constants = {}
+        self.records = _C._operator_records()
+
+    def run(self):
+        inputs = self._placeholders()
+        for node in self.program.graph.nodes:
+            if node.op in ("call_function", "call_method"):
+                self._call(node)
+            elif node.op not in ("placeholder", "output"):
+                _refuse(node, f"`{node.format_node()}` cannot be part of a file")
+        returned = ", ".join(self._outputs())
+        head = ["rushlight graph 1", *self._symbols(), f"graph({', '.join(inputs)}) {{"]
+        return "\n".join([*head, *self.lines, f"  return ({returned})", "}", ""]), self.constants
+
+    # --- inputs and outputs ---
+
+    def _symbols(self):
+        for symbol in self.program.symbols.values():
+            upper = "inf" if symbol.upper == math.inf else int(symbol.upper)
+            yield f"symbol {symbol.name} = {symbol.value} in [{symbol.lower}, {upper}]"
+
+    def _placeholders(self):
+        program, inputs = self.program, []
+        guards = iter(program.guards)
+        placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+        for node, spec in zip(placeholders, program.graph_signature.input_specs):
+            self.names[node] = node.name
+            if spec.kind != InputKind.USER_INPUT:
+                self._constant(node, spec.target)
+                continue
+            guard = next(guards)
+            if guard.sizes is None:  # a plain value, which the trace holds
+                continue
+            sizes = ", ".join(_size_text(size) for size in guard.sizes)
+            inputs.append(f"%{node.name}: {_dtype_name(node.meta['val'].dtype)}[{sizes}]")
+        return inputs
+
+    def _constant(self, node, target):
+        if not node.users:
+            return
+        held = self.program.state_dict.get(target)
+        held = self.program.constants.get(target) if held is None else held
+        tensor = held.detach()
+        self.constants[target] = tensor
+        sizes = ", ".join(map(str, tensor.shape))
+        self.lines.append(
+            f"  %{node.name}: {_dtype_name(tensor.dtype)}[{sizes}] = constant({_quoted(target)})"
+        )
+
+    def _outputs(self):
+        node = self.program.graph.output_node()
+        values = node.args[0]
+        positions = pytree.tree_unflatten(list(range(len(values))), self.program.call_spec.out_spec)
+        paths = pytree.tree_leaves_with_path(positions)
+        for path, i in paths:
+            value = values[i]
+            if value is None:
+                continue
+            if not isinstance(value, fx.Node) or not isinstance(
+                value.meta.get("val"), (torch.Tensor, type(None))
+            ):
+                _refuse(node, f"the model returns {value!r}, but files return tensors: return a tensor")
+            yield f"{_output_name(path, i, len(values))}: {self._value(value)}"
+
+    # --- nodes ---
+
+    def _call(self, node):
+        if node.target is operator.getitem:
+            return  # names a result of the node before
+        if node.op == "call_method" and node.target == "size":
+            self._line(node, f"%{node.name}: int", f"sym::size({self._value(node.args[0])}, {node.args[1]})")
+        elif node.target in _ARITHMETIC:
+            a, b = (self._value(v) for v in node.args)
+            self._line(node, f"%{node.name}: int", f"{_ARITHMETIC[node.target]}({a}, {b})")
+        elif isinstance(node.target, OpOverload):
+            arguments = [self._value(v) for v in node.args]
+            arguments += [f"{name}={self._value(v)}" for name, v in node.kwargs.items()]
+            self._line(node, self._results(node), f"{self._record(node)}({', '.join(arguments)})")
+        else:
+            _refuse(node, f"`{node.target}` is no operator that files can hold")
+
+    def _line(self, node, results, call):
+        self.names[node] = node.name
+        place = _place(node)
+        comment = f"  # {os.path.basename(place[0])}, line {place[1]}" if place else ""
+        self.lines.append(f"  {results} = {call}{comment}" if results else f"  {call}{comment}")
+
+    def _record(self, node):
+        """The operator's name in the table of records."""
+        entry = node.target._entry
+        if entry.namespace != "aten":
+            _refuse(
+                node,
+                f"the operator {node.target.name()} was defined in Python and cannot run without it: "
+                "write it with built-in operators",
+            )
+        if entry.form == _OUT:
+            _refuse(node, f"{node.target.name()} writes to out=, which files cannot hold: use its result")
+        record = self.records[entry.index]
+        name = f"{record['space']}::{record['name']}" if record["space"] else record["name"]
+        name += "_" * (entry.form == _INPLACE)
+        return f"{name}.{record['overload']}" if record["overload"] else name
+
+    def _results(self, node):
+        value = node.meta.get("val")
+        if not isinstance(value, (list, tuple)):
+            if isinstance(value, (bool, int, float)):
+                return f"%{node.name}: {type(value).__name__}"
+            return f"%{node.name}"
+        names = ["_"] * len(value)
+        for user in node.users:
+            if user.target is not operator.getitem:
+                _refuse(node, f"{node.target.name()} gives a list that is passed on as a whole")
+            names[user.args[1]] = f"%{user.name}"
+            self.names[user] = user.name
+        return ", ".join(self._unique(names, node))
+
+    def _unique(self, names, node):
+        """Several users may take the same result; the last one's name stands for all."""
+        for user in node.users:
+            self.names[user] = names[user.args[1]][1:]
+        return names
+
+    # --- values ---
+
+    def _value(self, value):
+        if isinstance(value, fx.Node):
+            return f"%{self.names[value]}"
+        if value is None or isinstance(value, (bool, int)):
+            return str(value)
+        if isinstance(value, float):
+            return repr(value)
+        if isinstance(value, complex):
+            return f"({value.real!r}{value.imag:+}j)"
+        if isinstance(value, str):
+            return _quoted(value)
+        if isinstance(value, torch.device):
+            return _quoted(str(value))
+        if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+            return _dtype_name(value)
+        if isinstance(value, (list, tuple)):
+            return f"[{', '.join(map(self._value, value))}]"
+        raise UnsupportedError(
+            f"rushlight.export.save: a value of type {type(value).__name__} in the program"
+        )
+
+
+def _dtype_name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def _size_text(size):
+    if isinstance(size, int):
+        return str(size)
+    text = size.symbol if size.factor == 1 else f"{size.factor}*{size.symbol}"
+    return text if size.offset == 0 else f"{text}{size.offset:+}"
+
+
+def _quoted(text):
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _output_name(path, i, count):
+    parts = [str(getattr(key, "idx", getattr(key, "key", getattr(key, "name", "")))) for key in path]
+    name = "_".join(re.sub("[^0-9a-zA-Z_]", "_", part) for part in parts)
+    if not name:
+        return "output" if count == 1 else f"output_{i}"
+    return name if name[0].isalpha() or name[0] == "_" else f"output_{name}"
+
+
+def lower(program):
+    """(text, constants by name) of an exported program."""
+    return _Lowering(program).run()

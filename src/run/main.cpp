@@ -1,0 +1,132 @@
+// rushlight-run: runs a model of one file on arrays in .npy files.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+#include "io/npy.h"
+#include "rushlight/runtime.h"
+
+using namespace rushlight;
+
+namespace {
+
+constexpr std::string_view kUsage =
+    "usage: rushlight-run MODEL [--input [NAME=]FILE.npy]... [--output [NAME=]FILE.npy]... [options]\n"
+    "\n"
+    "Runs a model that rushlight.export.save wrote. Files without a name are taken in the model's order.\n"
+    "Without inputs it tells what the model expects.\n"
+    "\n"
+    "  --repeat N     run N times and print the median time of a run\n"
+    "  --help         this text\n";
+
+struct Named {
+  std::string name, path;  // the name may be empty
+};
+struct Request {
+  std::string model;
+  std::vector<Named> inputs, outputs;
+  int repeat = 1;
+};
+
+Named named_file(const std::string& text) {
+  const size_t at = text.find('=');
+  if (at == std::string::npos) return {"", text};
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+Request parse(int argc, char** argv) {
+  Request request;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    auto value = [&] {
+      if (const size_t at = word.find('='); word.starts_with("--") && at != std::string::npos)
+        return word.substr(at + 1);
+      RL_CHECK_VALUE(i + 1 < argc, word, " needs a value; see rushlight-run --help");
+      return std::string(argv[++i]);
+    };
+    if (word.starts_with("--input")) {
+      request.inputs.push_back(named_file(value()));
+    } else if (word.starts_with("--output")) {
+      request.outputs.push_back(named_file(value()));
+    } else if (word.starts_with("--repeat")) {
+      request.repeat = std::atoi(value().c_str());
+      RL_CHECK_VALUE(request.repeat > 0, "--repeat needs a number above zero");
+    } else {
+      RL_CHECK_VALUE(!word.starts_with("-") && request.model.empty(), "unexpected argument '", word,
+                     "'; see rushlight-run --help");
+      request.model = std::move(word);
+    }
+  }
+  RL_CHECK_VALUE(!request.model.empty(), "no model is given; see rushlight-run --help");
+  return request;
+}
+
+void describe(const runtime::Model& model) {
+  for (const auto& [title, list] : {std::pair{"inputs", &model.inputs()}, {"outputs", &model.outputs()}}) {
+    std::printf("%s\n", title);
+    for (const runtime::TensorInfo& info : *list)
+      std::printf("  %s: %s\n", info.name.c_str(), info.type.empty() ? "tensor" : info.type.c_str());
+  }
+}
+
+// The place of a file without a name is the first that is not taken.
+size_t place_of(const Named& file, const std::vector<runtime::TensorInfo>& infos,
+                const std::vector<std::string>& taken, const char* what) {
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (file.name.empty() ? taken[i].empty() : infos[i].name == file.name) return i;
+  std::string known;
+  for (const runtime::TensorInfo& info : infos) known += str(known.empty() ? "" : ", ", info.name);
+  RL_FAIL("there is no ", what, " for '", file.name.empty() ? file.path : file.name, "'; the model has ",
+          known);
+}
+std::vector<std::string> assign(const std::vector<Named>& files,
+                                const std::vector<runtime::TensorInfo>& infos, const char* what) {
+  std::vector<std::string> paths(infos.size());
+  for (const Named& file : files) paths[place_of(file, infos, paths, what)] = file.path;
+  return paths;
+}
+
+int run(const Request& request) {
+  const runtime::Model model = runtime::Model::load(request.model);
+  if (request.inputs.empty() && request.outputs.empty() && !model.inputs().empty()) {
+    describe(model);
+    return 0;
+  }
+  std::unordered_map<std::string, Tensor> inputs;
+  const std::vector<std::string> paths = assign(request.inputs, model.inputs(), "input");
+  for (size_t i = 0; i < paths.size(); ++i)
+    if (!paths[i].empty()) inputs.emplace(model.inputs()[i].name, io::read_npy(paths[i]));
+  std::unordered_map<std::string, Tensor> outputs;
+  std::vector<double> milliseconds;
+  for (int i = 0; i < request.repeat; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    outputs.clear();
+    outputs = model.run(inputs);
+    milliseconds.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+  }
+  const std::vector<std::string> targets = assign(request.outputs, model.outputs(), "output");
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!targets[i].empty()) io::write_npy(targets[i], outputs.at(model.outputs()[i].name));
+  if (request.repeat > 1) {
+    std::ranges::sort(milliseconds);
+    std::printf("median of %d runs: %.3f ms\n", request.repeat, milliseconds[milliseconds.size() / 2]);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--help" || std::string_view(argv[i]) == "-h") {
+      std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+      return 0;
+    }
+  try {
+    return run(parse(argc, argv));
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "rushlight-run: %s\n", e.what());
+    return 1;
+  }
+}
