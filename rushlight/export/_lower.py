@@ -65,7 +65,7 @@ class _Lowering:
 
     def _placeholders(self):
         program, inputs = self.program, []
-        guards = iter(program.guards)
+        guards, taken = iter(program.guards), {n.name for n in program.graph.nodes}
         placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
         for node, spec in zip(placeholders, program.graph_signature.input_specs):
             self.names[node] = node.name
@@ -76,7 +76,9 @@ class _Lowering:
             if guard.sizes is None:  # a plain value, which the trace holds
                 continue
             sizes = ", ".join(_size_text(size) for size in guard.sizes)
-            inputs.append(f"%{node.name}: {_dtype_name(node.meta['val'].dtype)}[{sizes}]")
+            if guard.text not in taken:  # nodes avoid names of Python's, such as `input`
+                self.names[node] = guard.text
+            inputs.append(f"%{self.names[node]}: {_dtype_name(node.meta['val'].dtype)}[{sizes}]")
         return inputs
 
     def _constant(self, node, target):
