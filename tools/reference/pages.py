@@ -32,7 +32,8 @@ def pages(records):
     families = {}
     for record in records:
         families.setdefault(record["space"] or record["family"], []).append(record)
-    return {f"docs/operators/{family}.md": page(family, found) for family, found in families.items()}
+    files = {"index": "indexing"}  # "index" is what servers call the page of a folder
+    return {f"docs/operators/{files.get(f, f)}.md": page(f, found) for f, found in families.items()}
 
 
 def page(family, records):

@@ -1,0 +1,163 @@
+"""The documentation: its programs say what the pages promise, its links lead somewhere, its site builds."""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import rushlight
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+# Pages whose programs run here, in their order, one after the other; others have tests of their own or none.
+PAGES = [
+    "index",
+    "from_pytorch",
+    "pictures",
+    *sorted(f"tutorials/{p.stem}" for p in DOCS.glob("tutorials/*.md")),
+]
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', re.M | re.S)
+
+
+def blocks(page):
+    """(language, title, text, what it is said to print) of the page's programs and commands."""
+    found = [match.groups() for match in BLOCK.finditer((DOCS / f"{page}.md").read_text())]
+    for i, (language, title, text) in enumerate(found):
+        says = found[i + 1][2] if found[i + 1 : i + 2] and found[i + 1][0] == "text" else None
+        if language in ("python", "sh"):
+            yield language, title, text, says
+
+
+def run_python(code, program):
+    """What a program prints, warns of, and fails with."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            exec(compile(code, "program.py", "exec"), program.__dict__)
+        except Exception as error:
+            said.write("".join(traceback.format_exception_only(error)))
+    return "".join(f"{w.category.__name__}: {w.message}\n" for w in warned) + said.getvalue()
+
+
+def run_command(line, folder, monkeypatch):
+    words = line.split()
+    assert words[0] == "python"
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    done = subprocess.run(
+        [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=200
+    )
+    return done.stdout if done.returncode == 0 else done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_programs_of_pages(page, tmp_path, monkeypatch):
+    if page == "tutorials/distributed" and not rushlight.distributed.is_gloo_available():
+        pytest.skip("this build has no Gloo")
+    monkeypatch.chdir(tmp_path)
+    program = types.ModuleType("program")
+    monkeypatch.setitem(sys.modules, "program", program)
+    for language, title, text, says in blocks(page):
+        if title:
+            (tmp_path / title).write_text(text)
+            continue
+        got = run_python(text, program) if language == "python" else run_command(text, tmp_path, monkeypatch)
+        assert doctest.OutputChecker().check_output(says or "", got, doctest.ELLIPSIS), f"{text}\n{got}"
+
+
+def test_the_program_in_cpp(tmp_path):
+    from test_cpp_frontend import CMAKE, build, run
+
+    if CMAKE is None or shutil.which("c++") is None:
+        pytest.skip("no CMake or C++ compiler: programs cannot be built")
+    found = [match.groups() for match in BLOCK.finditer((DOCS / "tutorials/cpp.md").read_text())]
+    for _, title, text in found:
+        if title:
+            (tmp_path / title).write_text(text)
+    says = next(text for language, _, text in found if language == "text")
+    assert run(build(tmp_path, tmp_path / "build") / "train", cwd=tmp_path) == says
+    assert sorted(rushlight.load(tmp_path / "net.pt")) == [
+        "hidden.bias",
+        "hidden.weight",
+        "out.bias",
+        "out.weight",
+    ]
+
+
+# --- links
+
+PROSE = [
+    p for p in ROOT.rglob("*.md") if not {"build", "third_party", ".venv"} & set(p.relative_to(ROOT).parts)
+]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(path):
+    """The anchors that headings of a page make, as sites and GitHub spell them."""
+    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    plain = [re.sub(r"[`*]", "", heading).lower() for heading in re.findall(r"^#+ (.*)$", text, re.M)]
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
+
+
+def test_links_lead_somewhere():
+    dead = []
+    for page in PROSE:
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+        for link in LINK.findall(text):
+            if re.match(r"\w+:", link):
+                continue
+            target, _, anchor = link.partition("#")
+            path = (page.parent / target).resolve() if target else page
+            if not path.exists() or (anchor and anchor not in anchors(path)):
+                dead.append(f"{page.relative_to(ROOT)}: {link}")
+    assert len(PROSE) > 40 and not dead
+
+
+def test_every_page_is_in_the_navigation():
+    shown = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    pages = {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
+    assert pages <= shown
+    assert shown - pages == {"architecture.md", "contributing.md", "examples.md", "measuring.md"}
+
+
+# --- pictures and the site
+
+
+def test_drawings_are_complete():
+    for path in DOCS.rglob("*.svg"):
+        ElementTree.parse(path)
+    for name in ("architecture", "gate", "engine", "allocator"):
+        root = ElementTree.parse(DOCS / f"pictures/{name}.svg").getroot()
+        _, _, width, height = map(float, root.get("viewBox").split())
+        for box in root.iter("{http://www.w3.org/2000/svg}rect"):
+            assert float(box.get("x")) + float(box.get("width")) <= width
+            assert float(box.get("y")) + float(box.get("height")) <= height
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("material")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr[-3000:]
+    pages = {p.relative_to(tmp_path / "site").as_posix() for p in (tmp_path / "site").rglob("*.html")}
+    assert {"index.html", "architecture.html", "operators/pointwise/abs.html"} <= pages
+    family = (tmp_path / "site/operators/pointwise.html").read_text()
+    assert 'href="pointwise/abs.html"' in family
