@@ -4,8 +4,9 @@ memory."""
 import io
 import os
 import struct
-import zlib
 from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from rushlight._C import _crc32
 
 ALIGNMENT = 64
 _LOCAL_HEADER = 30  # bytes of a local file header before the name
@@ -31,7 +32,7 @@ class RecordWriter:
     def write(self, name, data):
         info = ZipInfo(f"{self._folder}/{name}")
         info.file_size = info.compress_size = size = memoryview(data).nbytes
-        info.CRC = zlib.crc32(data)
+        info.CRC = _crc32(data)
         info.external_attr = 0o600 << 16
         info.header_offset = self._position
         start = self._position + _LOCAL_HEADER + len(info.filename.encode())
@@ -124,7 +125,7 @@ class RecordReader:
             if not n:
                 raise self._damaged(f"record {info.filename} ends early")
             done += n
-        if done == info.file_size and zlib.crc32(view) != info.CRC:
+        if done == info.file_size and _crc32(view) != info.CRC:
             raise self._damaged(f"record {info.filename} fails its checksum")
 
     def _read_some(self, view):

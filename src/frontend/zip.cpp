@@ -1,6 +1,6 @@
-#include <array>
 #include <cstring>
 
+#include "core/crc32.h"
 #include "frontend/archive.h"
 
 namespace rushlight::frontend {
@@ -10,20 +10,7 @@ namespace {
 constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50;
 constexpr size_t kAlignment = 64;
 
-uint32_t crc32(std::string_view bytes) {
-  static const auto table = [] {
-    std::array<uint32_t, 256> t{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t c = i;
-      for (int k = 0; k < 8; ++k) c = c & 1 ? 0xedb88320u ^ (c >> 1) : c >> 1;
-      t[i] = c;
-    }
-    return t;
-  }();
-  uint32_t c = ~0u;
-  for (const char b : bytes) c = table[(c ^ static_cast<uint8_t>(b)) & 0xff] ^ (c >> 8);
-  return ~c;
-}
+uint32_t checksum(std::string_view bytes) { return crc32(bytes.data(), bytes.size()); }
 
 template <class T>
 void put(std::string& out, T v) {
@@ -51,7 +38,7 @@ void put_common(std::string& out, uint32_t crc, size_t size, size_t name_size, s
 std::string write_zip(const std::vector<std::pair<std::string, std::string>>& records) {
   std::string out, directory;
   for (const auto& [name, data] : records) {
-    const uint32_t crc = crc32(data);
+    const uint32_t crc = checksum(data);
     const size_t start = out.size(), head = start + 30 + name.size() + 4;
     const size_t padding = (kAlignment - head % kAlignment) % kAlignment;
     RL_CHECK(head + padding + data.size() < UINT32_MAX,
@@ -124,7 +111,7 @@ Records read_zip(std::string_view bytes) {
     const size_t data = offset + 30 + get<uint16_t>(bytes, offset + 26) + get<uint16_t>(bytes, offset + 28);
     RL_CHECK(data <= bytes.size() && size <= bytes.size() - data, "load: the record ", name, " is truncated");
     const std::string_view content = bytes.substr(data, size);
-    RL_CHECK(crc32(content) == crc, "load: the record ", name, " is damaged: its checksum differs");
+    RL_CHECK(checksum(content) == crc, "load: the record ", name, " is damaged: its checksum differs");
     const size_t slash = name.find('/');
     records[slash == std::string::npos ? name : name.substr(slash + 1)] = content;
   }
