@@ -1,10 +1,12 @@
 #include "cpu/conv.h"
 
 #include <cstring>
+#include <optional>
 
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
 #include "cpu/conv_onednn.h"
+#include "cpu/copy.h"
 #include "cpu/depthwise.h"
 #include "cpu/gemm.h"
 #include "cpu/winograd.h"
@@ -199,7 +201,60 @@ bool is_tiny(const ConvShape& s) {
 // the filters.
 bool is_product(const ConvShape& s) {
   return s.channels_last && s.groups == 1 && volume(s.kernel) == 1 && s.padding == std::array<int64_t, 3>{} &&
-         s.input == s.output && conv_by_onednn(s);
+         conv_by_onednn(s);
+}
+
+// Calls f(position in the input, position in the output) for the pixels that the strides leave.
+template <class F>
+void for_strided_pixels(const ConvShape& s, F&& f) {
+  const int64_t area = volume(s.output);
+  parallel_for(0, s.batch * area, std::max<int64_t>(1, kGrainSize / s.in_channels),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t n = i / area, z = i % area / (s.output[1] * s.output[2]),
+                                 y = i / s.output[2] % s.output[1], x = i % s.output[2];
+                   const int64_t row = (n * s.input[0] + z * s.stride[0]) * s.input[1] + y * s.stride[1];
+                   f(row * s.input[2] + x * s.stride[2], i);
+                 }
+               });
+}
+// The pixels that a filter of one pixel sees, without gaps: the image itself or a copy in `space`.
+const void* pixels_seen(const ConvShape& s, const void* input, std::optional<Scratch>& space) {
+  if (s.input == s.output) return input;
+  const size_t pixel = static_cast<size_t>(s.in_channels) * element_size(s.dtype);
+  auto* to = space.emplace(pixel * static_cast<size_t>(s.batch * volume(s.output))).as<char>();
+  for_strided_pixels(s, [&](int64_t from, int64_t i) {
+    std::memcpy(to + i * pixel, static_cast<const char*>(input) + from * pixel, pixel);
+  });
+  return to;
+}
+
+void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                     void* output) {
+  std::optional<Scratch> space;
+  const int64_t in = s.in_channels, out = s.out_channels;
+  gemm_bias(s.dtype, s.batch * volume(s.output), out, in, {pixels_seen(s, input, space), in, 1},
+            {weight, 1, in}, bias, output, out);
+}
+void product_input_gradient(const ConvShape& s, const void* gradient, const void* weight, void* result) {
+  const int64_t in = s.in_channels, out = s.out_channels, pixels = s.batch * volume(s.output);
+  const auto product = [&](void* to) {
+    gemm(s.dtype, pixels, in, out, 1, {gradient, out, 1}, {weight, in, 1}, 0, to, in);
+  };
+  if (s.input == s.output) return product(result);
+  const size_t pixel = static_cast<size_t>(in) * element_size(s.dtype);
+  const Scratch space(pixel * static_cast<size_t>(pixels));
+  product(space.as<void>());
+  clear(result, static_cast<size_t>(s.input_numel()) * element_size(s.dtype));
+  for_strided_pixels(s, [&](int64_t to, int64_t i) {
+    std::memcpy(static_cast<char*>(result) + to * pixel, space.as<char>() + i * pixel, pixel);
+  });
+}
+void product_weight_gradient(const ConvShape& s, const void* gradient, const void* input, void* result) {
+  std::optional<Scratch> space;
+  const int64_t in = s.in_channels, out = s.out_channels;
+  gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {gradient, 1, out},
+       {pixels_seen(s, input, space), in, 1}, 0, result, in);
 }
 
 using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
@@ -211,11 +266,7 @@ bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
-  if (is_product(s)) {
-    const int64_t in = s.in_channels, out = s.out_channels;
-    return gemm_bias(s.dtype, s.batch * volume(s.output), out, in, {input, in, 1}, {weight, 1, in}, bias,
-                     output, out);
-  }
+  if (is_product(s)) return product_forward(s, input, weight, bias, output);
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output)) return;
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
@@ -236,11 +287,7 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
   }
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
-  if (is_product(s)) {
-    const int64_t in = s.in_channels, out = s.out_channels;
-    return gemm(s.dtype, s.batch * volume(s.output), in, out, 1, {output_gradient, out, 1}, {weight, in, 1},
-                0, input_gradient, in);
-  }
+  if (is_product(s)) return product_input_gradient(s, output_gradient, weight, input_gradient);
   if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
   if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
@@ -260,11 +307,7 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     return;
   }
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
-  if (is_product(s)) {
-    const int64_t in = s.in_channels, out = s.out_channels;
-    return gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {output_gradient, 1, out}, {input, in, 1}, 0,
-                weight_gradient, in);
-  }
+  if (is_product(s)) return product_weight_gradient(s, output_gradient, input, weight_gradient);
   if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);

@@ -143,6 +143,34 @@ void max_windows(const PoolPlan& p, const Regular& regular, const T* x, int64_t 
       }
 }
 
+// One output in channels-last, by blocks of channels. Places are as narrow as the values, so that both fit
+// the same lanes.
+template <class Place, class T>
+void max_of_pixels(const PoolPlan& p, const T* in, int64_t d, int64_t h, int64_t w, T* out,
+                   int64_t* indices) {
+  using C = compute_type<T>;
+  constexpr int64_t kBlock = 64;
+  const auto first = static_cast<Place>(first_position(p, d, h, w));
+  for (int64_t from = 0; from < p.channels; from += kBlock) {
+    const int64_t count = std::min(kBlock, p.channels - from);
+    C best[kBlock];
+    Place place[kBlock];
+    std::fill_n(best, kBlock, static_cast<C>(lowest<T>()));
+    std::fill_n(place, kBlock, first);
+    for_window(p, d, h, w, [&](int64_t k) {
+      const T* x = in + k * p.channels + from;
+      for (int64_t c = 0; c < count; ++c) {
+        const C value = static_cast<C>(x[c]);
+        const bool better = (value > best[c]) | (value != value);
+        best[c] = better ? value : best[c];
+        place[c] = better ? static_cast<Place>(k) : place[c];
+      }
+    });
+    for (int64_t c = 0; c < count; ++c) out[from + c] = T(best[c]);
+    for (int64_t c = 0; c < count; ++c) indices[from + c] = place[c];
+  }
+}
+
 template <class T>
 void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* indices) {
   using C = compute_type<T>;
@@ -179,18 +207,12 @@ void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* i
     return;
   }
   for_pixels(p, [&](int64_t n, int64_t d, int64_t h, int64_t w, int64_t i) {
-    T* y = out + (n * out_plane + i) * p.channels;
-    int64_t* at = indices + (n * out_plane + i) * p.channels;
-    const int64_t first = first_position(p, d, h, w);
-    for (int64_t c = 0; c < p.channels; ++c) y[c] = lowest<T>(), at[c] = first;
-    for_window(p, d, h, w, [&](int64_t k) {
-      const T* x = in + (n * in_plane + k) * p.channels;
-      for (int64_t c = 0; c < p.channels; ++c) {
-        const bool better = beats(static_cast<C>(x[c]), static_cast<C>(y[c]));
-        y[c] = better ? x[c] : y[c];
-        at[c] = better ? k : at[c];
-      }
-    });
+    const T* image = in + n * in_plane * p.channels;
+    const int64_t pixel = (n * out_plane + i) * p.channels;
+    if (in_plane <= std::numeric_limits<int32_t>::max())
+      max_of_pixels<int32_t>(p, image, d, h, w, out + pixel, indices + pixel);
+    else
+      max_of_pixels<int64_t>(p, image, d, h, w, out + pixel, indices + pixel);
   });
 }
 

@@ -21,7 +21,7 @@ using dnnl::memory;
 
 constexpr int64_t kPoints = 16;
 // Below these the transforms cost what the products save.
-constexpr int64_t kLeastChannels = 32, kLeastFilters = 64 * 48, kLeastTiles = 192;
+constexpr int64_t kLeastChannels = 32, kLeastFilters = 64 * 48, kLeastTiles = 96;
 // Of transformed tiles. The same for any number of threads, so that results are.
 constexpr int64_t kCacheBytes = 2 << 20;
 
@@ -62,7 +62,8 @@ std::shared_ptr<const Plan> plan_for(int64_t lines, const WinogradTiles& t) {
 
 int64_t lines_at_once(const WinogradTiles& t, int64_t tiles) {
   const int64_t line = kPoints * (t.channels + t.out_channels) * static_cast<int64_t>(sizeof(float));
-  return std::min(tiles, std::max<int64_t>(64, kCacheBytes / line));
+  const int64_t most = std::max<int64_t>(64, kCacheBytes / line), rounds = (tiles + most - 1) / most;
+  return (tiles + rounds - 1) / rounds;
 }
 
 class Convolution {

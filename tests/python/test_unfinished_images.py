@@ -165,24 +165,3 @@ def test_readers_on_many_threads_agree():
         for t in threads:
             t.join()
         assert not wrong
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("bias", [False, True])
-def test_filters_of_one_pixel_are_products(dtype, bias):
-    rl.manual_seed(0)
-    x, w = rl.randn(2, 40, 13, 11, dtype=dtype), rl.randn(48, 40, 1, 1, dtype=dtype)
-    b = rl.randn(48, dtype=dtype) if bias else None
-    leaves = [x, w] + ([b] if bias else [])
-    for t in leaves:
-        t.requires_grad_(True)
-    g = rl.randn(2, 48, 13, 11, dtype=dtype)
-    y = F.conv2d(x, w, b)
-    ours = [y, *rl.autograd.grad(y, leaves, g)]
-    wide = [t.detach().double().requires_grad_(True) for t in leaves]
-    z = F.conv2d(*wide)
-    expected = [z, *rl.autograd.grad(z, wide, g.double())]
-    tolerance = 1e-5 if dtype == rl.float32 else 1e-2
-    for a, e in zip(ours, expected, strict=True):
-        assert a.dtype == dtype and a.shape == e.shape
-        assert (a.double() - e).abs().max() <= tolerance * e.abs().max()

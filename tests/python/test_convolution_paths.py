@@ -1,0 +1,60 @@
+"""The ways in which convolutions and pooling of hidden images are computed."""
+
+import pytest
+
+import rushlight as rl
+from rushlight.nn import functional as F
+
+DTYPES = [rl.float32, rl.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("size", "stride"),
+    [((13, 11), 1), ((13, 11), 2), ((12, 10), (3, 1)), ((1, 9), (2, 2)), ((5, 9, 7), (2, 1, 3))],
+)
+def test_filters_of_one_pixel_are_products(dtype, bias, size, stride):
+    rl.manual_seed(0)
+    convolve = F.conv2d if len(size) == 2 else F.conv3d
+    layout = rl.contiguous_format if len(size) == 2 else rl.channels_last_3d  # planes hide theirs
+    x = rl.randn(5, 40, *size, dtype=dtype).contiguous(memory_format=layout)
+    w = rl.randn(48, 40, *[1] * len(size), dtype=dtype)
+    b = rl.randn(48, dtype=dtype) if bias else None
+    leaves = [x, w] + ([b] if bias else [])
+    for t in leaves:
+        t.requires_grad_(True)
+    y = convolve(x, w, b, stride=stride)
+    g = rl.randn(y.shape, dtype=dtype)
+    ours = [y, *rl.autograd.grad(y, leaves, g)]
+    wide = [t.detach().double().contiguous().requires_grad_(True) for t in leaves]
+    z = convolve(*wide, stride=stride)
+    expected = [z, *rl.autograd.grad(z, wide, g.double())]
+    tolerance = 1e-5 if dtype == rl.float32 else 1e-2
+    for a, e in zip(ours, expected, strict=True):
+        assert a.dtype == dtype and a.shape == e.shape
+        assert (a.double() - e).abs().max() <= tolerance * e.abs().max()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("channels", [3, 64, 70])
+def test_greatest_pixels_and_their_places(dtype, channels):
+    rl.manual_seed(0)
+    x = rl.randint(-3, 3, (2, channels, 9, 8)).to(dtype)  # with ties
+    x[0, 0, 4, 4], x[1, 1, 2, 2], x[1, 2] = float("nan"), float("inf"), -float("inf")
+    last = x.contiguous(memory_format=rl.channels_last)
+    for pool in ({"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 2, "dilation": 3}):
+        values, places = F.max_pool2d(last, return_indices=True, **pool)
+        plain_values, plain_places = F.max_pool2d(x, return_indices=True, **pool)
+        assert values.is_contiguous(memory_format=rl.channels_last)
+        assert rl.equal(places, plain_places)
+        assert rl.equal(values.isnan(), plain_values.isnan())
+        assert rl.equal(values.nan_to_num(), plain_values.nan_to_num())
+
+
+@pytest.mark.parametrize("size", [14, 15, 27])
+def test_few_tiles_go_through_the_transforms_too(size):
+    rl.manual_seed(0)
+    x, w = rl.randn(2, 64, size, size), rl.randn(64, 64, 3, 3)
+    y, wide = F.conv2d(x, w, padding=1), F.conv2d(x.double(), w.double(), padding=1)
+    assert (y.double() - wide).abs().max() <= 3e-6 * wide.abs().max()
