@@ -95,6 +95,21 @@ def test_the_program_in_cpp(tmp_path):
     ]
 
 
+def test_every_operator_has_an_example(monkeypatch):
+    """That the examples give what the pages say, the test for drift of printed files finds out."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    from reference import examples
+
+    records = rushlight._C._operator_records()
+    public = {
+        examples.key(r["name"], r["space"])
+        for r in records
+        if (r["function"] or r["method"]) and not r["name"].startswith("_")
+    }
+    assert public - examples.programs().keys() == set(), "add them to tools/reference/examples.txt"
+    assert examples.programs().keys() <= public
+
+
 # --- links
 
 PROSE = [

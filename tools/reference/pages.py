@@ -1,9 +1,16 @@
-"""docs/operators/<family>.md: every operator with the calls it takes, its documentation and its gradient."""
+"""docs/operators/<family>.md: every operator with the calls it takes, what is known of it, and an example."""
+
+import functools
+import re
+from pathlib import Path
 
 import rushlight
 from rushlight import _C, _signatures
 
+from . import examples
 from .overview import rule
+
+ACCURACY = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
 
 TITLES = {
     "pointwise": "Pointwise operators",
@@ -72,13 +79,43 @@ def entry(name, records):
     """One operator: its calls, what it does, and its rule once or by overload."""
     lines = [f"## {name}", "", "```python", *calls(name, records), "```", ""]
     lines += dict.fromkeys(r["doc"] for r in records if r["doc"])
-    lines += ["", *(f"- {note}" for note in _signatures.notes(records))]
+    program = examples.programs().get(examples.key(name, records[0]["space"]))
+    lines += ["", *(f"- {note}" for note in notes(name, records, program))]
     rules = {r["overload"]: rule(r) for r in records}
     if len(set(rules.values())) == 1:
         lines.append(f"- gradient: {rule(records[0])}")
     else:
         lines += [f"- gradient of `{name}.{overload}`: {text}" for overload, text in rules.items()]
+    if program:
+        lines += ["", "```python", *program.split("; "), "```", "```text", examples.result(program), "```"]
     return [*lines, ""]
+
+
+def notes(name, records, program):
+    """What is known of an operator besides its gradient."""
+    found = list(_signatures.notes(records))
+    if program and not any("Computed for" in note for note in found):
+        dtypes = examples.dtypes(program)
+        found += [f"dtypes in which the example runs: {', '.join(dtypes)}"] if dtypes else []
+    composite = all(r["family"] == "composite" for r in records)
+    if composite:
+        found.append("devices: those of the operators that it calls")
+    else:
+        own = any(r["on_device"] for r in records)
+        found.append(
+            "devices: CPU and CUDA" if own else "devices: CPU; tensors on CUDA are copied there and back"
+        )
+    error = errors().get(examples.key(name, records[0]["space"]))
+    if error:
+        found.append(f"largest error: {error[0]} units in the last place in float32, {error[1]} in float64")
+    return found
+
+
+@functools.cache
+def errors():
+    """{operator: its largest errors in float32 and float64} of docs/accuracy.md."""
+    text = ACCURACY.read_text(encoding="utf-8")
+    return {m[1]: (m[2], m[3]) for m in re.finditer(r"^\| ([\w.]+) \| (\S+) \| \S+ \| (\S+) \|", text, re.M)}
 
 
 def calls(name, records):
