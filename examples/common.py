@@ -21,7 +21,7 @@ def arguments(description, steps, **more):
     return given
 
 
-def figure(width=6, height=4, columns=1):
+def figure(width: float = 6, height: float = 4, columns=1):
     """A figure and its axes, which `figure.savefig` writes without a display."""
     made = Figure(figsize=(width, height), layout="constrained")
     return made, made.subplots(1, columns)

@@ -38,6 +38,7 @@ def main():
     x = torch.linspace(-3, 3, 200, requires_grad=True)
     y = x + ripple(x, 2.0)
     y.sum().backward()
+    assert x.grad is not None
     exact = 1 + (4 * x).sin()
     print(f"largest error of the derivative {(x.grad - exact).abs().max():.1e}")
     made, axes = figure()

@@ -132,7 +132,7 @@ def make_app(model):
 def main():
     import uvicorn
 
-    given = arguments(__doc__.splitlines()[0], steps=300, port=8000)
+    given = arguments((__doc__ or "").splitlines()[0], steps=300, port=8000)
     torch.manual_seed(0)
     model = make_model()
     train(model, DataLoader(digits.split()[0], batch_size=64, shuffle=True), given.steps)

@@ -51,7 +51,6 @@ from rushlight import multiprocessing as multiprocessing
 from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import onnx as onnx
-from rushlight import ops as ops
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
@@ -1007,6 +1006,7 @@ from rushlight._C._VariableFunctions import coalesce as coalesce
 from rushlight._C._VariableFunctions import _sparse_sampled_addmm as _sparse_sampled_addmm
 from rushlight._C._VariableFunctions import _sparse_mm_reduce_impl as _sparse_mm_reduce_impl
 from rushlight import _C as _C, _tensor as _tensor
+from rushlight._ops import ops as ops
 from rushlight._tensor import Tensor as Tensor
 from rushlight.version import __version__ as __version__
 

@@ -185,12 +185,18 @@ def turn_on():
     path = _pth_file()
     with open(path, "w", encoding="utf-8") as file:
         file.write(TORCH_PATH + "\n")
+    from rushlight import _alias_stubs
+
+    _alias_stubs.write(os.path.dirname(path))
     return path
 
 
 def turn_off():
     """Undo turn_on; returns the removed file, or None if the alias was not on."""
     path = _pth_file()
+    from rushlight import _alias_stubs
+
+    _alias_stubs.remove(os.path.dirname(path))
     try:
         os.remove(path)
     except FileNotFoundError:

@@ -10,8 +10,17 @@ from rushlight._utils import _rebuild_from_type_v2  # noqa: F401 (files and pack
 
 __all__ = ["Tensor"]
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
-def _overridable(method):
+    from typing_extensions import Self
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _overridable(method: "_F") -> "_F":
     """A method written in Python that asks ``__torch_function__`` first, as those written in C do."""
     return _C._overridable(method, False)
 
@@ -137,7 +146,7 @@ class Tensor(_C.TensorBase):
         self.__dict__.update(state)
 
     @_overridable
-    def storage(self):
+    def storage(self) -> "Any":
         from rushlight.storage import TypedStorage
 
         return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
@@ -145,16 +154,16 @@ class Tensor(_C.TensorBase):
     def _typed_storage(self):
         return self.storage()
 
-    def storage_type(self):
+    def storage_type(self) -> "Any":
         return type(self.storage())
 
     @_overridable
-    def is_shared(self):
+    def is_shared(self) -> bool:
         """Whether other processes see the memory."""
         return self.untyped_storage().is_shared()
 
     @_overridable
-    def share_memory_(self):
+    def share_memory_(self) -> "Self":
         """Move the memory to where other processes can see it."""
         self.untyped_storage().share_memory_()
         return self
@@ -176,59 +185,59 @@ class Tensor(_C.TensorBase):
     # --- autograd --------------------------------------------------------------------------------
 
     @_overridable
-    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None) -> None:
         """Compute the gradients of the graph's leaves, summed into their ``.grad``."""
         rushlight.autograd.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     # --- forms that differ from the function's ---------------------------------------------------
 
     @_overridable
-    def split(self, split_size, dim=0):
+    def split(self, split_size, dim=0) -> "tuple[Tensor, ...]":
         """Consecutive pieces of ``split_size``, or of the sizes in the list."""
         return rushlight.functional.split(self, split_size, dim)
 
     @_overridable
-    def norm(self, p="fro", dim=None, keepdim=False, dtype=None):
+    def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> "Tensor":
         """The matrix or vector norm; see ``torch.norm``."""
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
     @_overridable
-    def to_padded_tensor(self, padding, output_size=None):
+    def to_padded_tensor(self, padding, output_size=None) -> "Tensor":
         """The components of a nested tensor in a dense one; see ``torch.nested.to_padded_tensor``."""
         raise RuntimeError("to_padded_tensor: expected a nested tensor")
 
     @_overridable
-    def smm(self, mat):
+    def smm(self, mat) -> "Tensor":
         """A sparse matrix times a dense one, as a sparse tensor."""
         return rushlight.smm(self, mat)
 
     @_overridable
-    def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1):
+    def sspaddmm(self, mat1, mat2, *, beta=1, alpha=1) -> "Tensor":
         """``beta * self + alpha * (mat1 @ mat2)`` with sparse `self` and `mat1`, as a sparse tensor."""
         return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
     @_overridable
-    def lu(self, pivot=True, get_infos=False):
+    def lu(self, pivot=True, get_infos=False) -> "tuple[Tensor, ...]":
         """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
         return rushlight.functional.lu(self, pivot, get_infos)
 
     @_overridable
-    def nonzero(self, *, as_tuple=False):
+    def nonzero(self, *, as_tuple=False) -> "Any":
         """Indices of the elements that are not zero; see ``torch.nonzero``."""
         return rushlight.functional.nonzero(self, as_tuple=as_tuple)
 
     @_overridable
-    def unflatten(self, dim, sizes):
+    def unflatten(self, dim, sizes) -> "Tensor":
         """Splits a dimension into several."""
         return rushlight.unflatten(self, dim, tuple(sizes))
 
     @_overridable
-    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> "Any":
         """The distinct elements; see ``torch.unique``."""
         return rushlight.functional.unique(self, sorted, return_inverse, return_counts, dim)
 
     @_overridable
-    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None) -> "Any":
         """The elements without consecutive repetitions; see ``torch.unique_consecutive``."""
         return rushlight.functional.unique_consecutive(self, return_inverse, return_counts, dim)
 
@@ -251,12 +260,12 @@ class Tensor(_C.TensorBase):
         return self.to(device)
 
     @_overridable
-    def new(self, *args, **kwargs):
+    def new(self, *args, **kwargs) -> "Tensor":
         """A tensor of this dtype, made as the legacy constructors make theirs."""
         return _C._legacy_tensor(self.dtype, args, kwargs or None)
 
     @_overridable
-    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
+    def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False) -> "Tensor":
         """A copy of the data in this tensor's dtype and device."""
         if isinstance(data, Tensor):
             data = data.detach()
@@ -265,23 +274,23 @@ class Tensor(_C.TensorBase):
         return (result.clone() if shared else result).requires_grad_(requires_grad)
 
     @_overridable
-    def type_as(self, other):
+    def type_as(self, other) -> "Tensor":
         """This tensor in the other's dtype and device."""
         return self.to(device=other.device, dtype=other.dtype)
 
     @_overridable
-    def apply_(self, function):
+    def apply_(self, function) -> "Tensor":
         """Replace every element by ``function(element)``; slow, one Python call each."""
         return self.copy_(_tensor_of_numbers([function(v) for v in self.flatten().tolist()], self))
 
     @_overridable
-    def map_(self, other, callable):
+    def map_(self, other, callable) -> "Tensor":
         """Replace every element by ``callable(element, other's element)``; slow."""
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
         return self.copy_(_tensor_of_numbers([callable(a, b) for a, b in pairs], self))
 
     @_overridable
-    def map2_(self, x, y, callable):
+    def map2_(self, x, y, callable) -> "Tensor":
         """Replace every element by ``callable(element, x's element, y's element)``; slow."""
         triples = zip(*(t.expand_as(self).flatten().tolist() for t in (self, x, y)), strict=True)
         return self.copy_(_tensor_of_numbers([callable(*t) for t in triples], self))
@@ -293,19 +302,19 @@ class Tensor(_C.TensorBase):
         """See :func:`torch.histogram`."""
         return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
 
-    def hash_tensor(self, dim=None, *, keepdim=False, mode=0):
+    def hash_tensor(self, dim=None, *, keepdim=False, mode=0) -> "Tensor":
         """See :func:`torch.hash_tensor`."""
         return rushlight.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
 
-    def slice_inverse(self, src, dim=0, start=None, end=None, step=1):
+    def slice_inverse(self, src, dim=0, start=None, end=None, step=1) -> "Tensor":
         """See :func:`torch.slice_inverse`."""
         return rushlight.slice_inverse(self, src, dim, start, end, step)
 
-    def resize(self, *sizes):
+    def resize(self, *sizes) -> "Tensor":
         """The same elements in another shape, of as many elements."""
         return self.reshape(*sizes)
 
-    def resize_as(self, tensor):
+    def resize_as(self, tensor) -> "Tensor":
         """The same elements in the shape of `tensor`."""
         return self.reshape(tensor.shape)
 
@@ -319,25 +328,25 @@ class Tensor(_C.TensorBase):
         return self.data_ptr()
 
     @_overridable
-    def is_nonzero(self):
+    def is_nonzero(self) -> bool:
         return bool(self)
 
     @_overridable
-    def pin_memory(self, device=None):
+    def pin_memory(self, device=None) -> "Tensor":
         """A copy in page-locked memory, from which an accelerator copies while the program goes on."""
         from rushlight.cuda import memory as _memory
 
         return _memory.pinned(self)
 
     @_overridable
-    def record_stream(self, stream):
+    def record_stream(self, stream) -> None:
         """Keep the memory, once this tensor is gone, until what the stream was given by then is done."""
         from rushlight.cuda import memory as _memory
 
         _memory.record_stream(self, stream)
 
     @_overridable
-    def dim_order(self, *, ambiguity_check=False):
+    def dim_order(self, *, ambiguity_check=False) -> tuple[int, ...]:
         """The dimensions from the outermost to the innermost in memory.
 
         With `ambiguity_check` an order that dimensions of size 1 leave open is a RuntimeError; a list of

@@ -2,7 +2,7 @@
 
 import sys
 
-from rushlight._ops import ops
+from rushlight._ops import ops as ops
 
 ops.__spec__ = __spec__
 sys.modules[__name__] = ops

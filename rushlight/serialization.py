@@ -6,6 +6,7 @@ import pickle
 import sys
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import rushlight
 from rushlight import _utils
@@ -327,7 +328,9 @@ class _FullUnpickler(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+def load(
+    f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args
+) -> "Any":
     """Load what ``save`` (ours or PyTorch's) wrote, from a path or a seekable file object.
 
     Args:

@@ -52,6 +52,29 @@ _MODULES = frozenset(
 )
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.autograd import anomaly_mode as anomaly_mode
+    from rushlight.autograd import forward_ad as forward_ad
+    from rushlight.autograd import function as function
+    from rushlight.autograd import functional as functional
+    from rushlight.autograd import grad_mode as grad_mode
+    from rushlight.autograd import graph as graph
+    from rushlight.autograd import profiler as profiler
+    from rushlight.autograd import profiler_legacy as profiler_legacy
+    from rushlight.autograd import profiler_util as profiler_util
+    from rushlight.autograd import variable as variable
+    from rushlight.autograd._profiler_enums import DeviceType as DeviceType
+    from rushlight.autograd._profiler_enums import ProfilerActivity as ProfilerActivity
+    from rushlight.autograd.anomaly_mode import detect_anomaly as detect_anomaly
+    from rushlight.autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
+    from rushlight.autograd.function import Function as Function
+    from rushlight.autograd.gradcheck import gradcheck as gradcheck
+    from rushlight.autograd.gradcheck import gradgradcheck as gradgradcheck
+    from rushlight.autograd.profiler import kineto_available as kineto_available
+    from rushlight.autograd.variable import Variable as Variable
+
+
 def __getattr__(name):
     if name in _HOME:
         value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
@@ -190,7 +213,7 @@ def grad(
     allow_unused=None,
     is_grads_batched=False,
     materialize_grads=False,
-):
+) -> "tuple[rushlight.Tensor, ...]":
     """The gradients of outputs with respect to inputs, as a tuple (or a dict, where inputs are one).
 
     Args:
@@ -230,7 +253,7 @@ def grad(
     if materialize_grads:
         results = tuple(rushlight.zeros_like(i, requires_grad=create_graph) if r is None else r
                         for r, i in zip(results, inputs))  # fmt: skip
-    return tuple(results) if names is None else dict(zip(names, results))
+    return tuple(results) if names is None else dict(zip(names, results))  # type: ignore[return-value]
 
 
 def _batched_grad(outputs, inputs, batches, keep, create_graph, allow_unused):

@@ -5,6 +5,11 @@ from functools import wraps
 import rushlight
 from rushlight import _C
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 __all__ = [
     "BackwardCFunction",
     "Function",
@@ -163,6 +168,14 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
     def _apply_here(cls, *args):
         """``apply`` at the present level of function transforms."""
         return super().apply(*args)
+
+    if TYPE_CHECKING:  # subclasses name the inputs and gradients that they take
+        backward: Callable[..., Any]  # type: ignore[no-redef]
+        forward: Callable[..., Any]  # type: ignore[no-redef]
+        jvp: Callable[..., Any]  # type: ignore[no-redef]
+        setup_context: Callable[..., Any]  # type: ignore[no-redef]
+        vjp: Callable[..., Any]  # type: ignore[no-redef]
+        vmap: Callable[..., Any]  # type: ignore[no-redef]
 
 
 def _bind(cls, args, kwargs):

@@ -108,6 +108,16 @@ for _name in ("BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "In
     globals()[f"{_name}Tensor"] = _TypeMeta(f"{_name}Tensor", (), {"__module__": __name__})
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.cuda import amp as amp
+    from rushlight.cuda import comm as comm
+    from rushlight.cuda import nccl as nccl
+    from rushlight.cuda import nvtx as nvtx
+
+    default_generators: tuple[_C.Generator, ...]
+
+
 def __getattr__(name):
     from importlib import import_module
 

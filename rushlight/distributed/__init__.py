@@ -40,6 +40,26 @@ _LAZY = {
 }
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.distributed import algorithms as algorithms
+    from rushlight.distributed import autograd as autograd
+    from rushlight.distributed import checkpoint as checkpoint
+    from rushlight.distributed import device_mesh as device_mesh
+    from rushlight.distributed import elastic as elastic
+    from rushlight.distributed import flight_recorder as flight_recorder
+    from rushlight.distributed import fsdp as fsdp
+    from rushlight.distributed import nn as nn
+    from rushlight.distributed import optim as optim
+    from rushlight.distributed import pipelining as pipelining
+    from rushlight.distributed import rpc as rpc
+    from rushlight.distributed import run as run
+    from rushlight.distributed import simulate as simulate
+    from rushlight.distributed import tensor as tensor
+    from rushlight.distributed.device_mesh import DeviceMesh as DeviceMesh
+    from rushlight.distributed.device_mesh import init_device_mesh as init_device_mesh
+
+
 def __getattr__(name):
     if name not in _LAZY:
         raise AttributeError(f"module 'torch.distributed' has no attribute {name!r}")

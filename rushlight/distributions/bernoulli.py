@@ -1,5 +1,7 @@
 """The Bernoulli distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import nan
 from rushlight.distributions import constraints
@@ -35,7 +37,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
     def variance(self):
         return self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.bernoulli(self.probs.expand(shape))

@@ -1,5 +1,6 @@
 """The beta distribution."""
 
+from collections.abc import Sequence
 from numbers import Real
 
 import rushlight as torch
@@ -56,7 +57,7 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()):
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
     def log_prob(self, value):

@@ -1,5 +1,7 @@
 """The binomial distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions._probs import BinaryParameters
@@ -38,7 +40,7 @@ class Binomial(BinaryParameters):
     def variance(self):
         return self.total_count * self.probs * (1 - self.probs)
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             return torch.binomial(self.total_count.expand(shape), self.probs.expand(shape))

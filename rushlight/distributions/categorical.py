@@ -1,5 +1,7 @@
 """The categorical distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import nan
 from rushlight.distributions import constraints
@@ -71,7 +73,7 @@ class Categorical(Distribution):
     def variance(self):
         return self._undefined()
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         if not isinstance(sample_shape, torch.Size):
             sample_shape = torch.Size(sample_shape)
         rows = self.probs.reshape(-1, self._num_events)

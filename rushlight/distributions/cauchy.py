@@ -1,6 +1,7 @@
 """The Cauchy distribution."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -39,7 +40,7 @@ class Cauchy(Distribution):
     def variance(self):
         return self._constant(math.inf)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         return self.loc + self.loc.new_empty(shape).cauchy_() * self.scale
 

@@ -1,6 +1,7 @@
 """The continuous Bernoulli distribution."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -83,11 +84,11 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         taylor = 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x
         return torch.where(self._is_regular(), regular, taylor)
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         return self.icdf(torch.rand(shape, dtype=self.probs.dtype, device=self.probs.device))
 

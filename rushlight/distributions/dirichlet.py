@@ -1,5 +1,7 @@
 """The Dirichlet distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
@@ -23,7 +25,7 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    def rsample(self, sample_shape=()):
+    def rsample(self, sample_shape: Sequence[int] = ()):
         shape = self._extended_shape(sample_shape)
         return torch._sample_dirichlet(self.concentration.expand(shape))
 

@@ -1,6 +1,7 @@
 """The base of all distributions."""
 
 import warnings
+from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight as torch
@@ -124,12 +125,12 @@ class Distribution:
         """The standard deviation, of shape ``batch_shape + event_shape``."""
         return self.variance.sqrt()
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         """Draws without a gradient: a tensor of shape ``sample_shape + batch_shape + event_shape``."""
         with torch.no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         """Draws so that gradients flow to the parameters (the reparameterisation trick)."""
         raise NotImplementedError(f"{type(self).__name__} does not implement rsample")
 
@@ -162,7 +163,7 @@ class Distribution:
         """``exp(entropy())``."""
         return torch.exp(self.entropy())
 
-    def _extended_shape(self, sample_shape=torch.Size()):
+    def _extended_shape(self, sample_shape: Sequence[int] = torch.Size()):
         return torch.Size(sample_shape) + torch.Size(self._batch_shape) + torch.Size(self._event_shape)
 
     def _validate_sample(self, value):

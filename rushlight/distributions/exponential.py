@@ -1,5 +1,7 @@
 """The exponential distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
@@ -38,7 +40,7 @@ class Exponential(ExponentialFamily):
     def variance(self):
         return self.rate.pow(-2)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         return self.rate.new_empty(self._extended_shape(sample_shape)).exponential_() / self.rate
 
     def log_prob(self, value):

@@ -1,5 +1,7 @@
 """The F distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import nan
 from rushlight.distributions import constraints
@@ -43,7 +45,7 @@ class FisherSnedecor(Distribution):
         df2 = self.df2.masked_fill(self.df2 <= 4, nan)
         return 2 * df2.pow(2) * (self.df1 + df2 - 2) / (self.df1 * (df2 - 2).pow(2) * (df2 - 4))
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         x1 = self._gamma1.rsample(sample_shape).view(shape)
         x2 = self._gamma2.rsample(sample_shape).view(shape)

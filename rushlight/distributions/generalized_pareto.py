@@ -1,5 +1,7 @@
 """The generalised Pareto distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import inf
 from rushlight.distributions import constraints
@@ -56,7 +58,7 @@ class GeneralizedPareto(Distribution):
     def mode(self):
         return self.loc
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         return self.icdf(torch.rand(shape, dtype=self.loc.dtype, device=self.loc.device))
 

@@ -1,5 +1,7 @@
 """The geometric distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions._probs import BinaryParameters
@@ -41,7 +43,7 @@ class Geometric(BinaryParameters):
     def variance(self):
         return (1.0 / self.probs - 1.0) / self.probs
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         with torch.no_grad():
             u = self.probs.new_empty(shape).uniform_(torch.finfo(self.probs.dtype).tiny, 1)

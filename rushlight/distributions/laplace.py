@@ -1,5 +1,7 @@
 """The Laplace distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -37,7 +39,7 @@ class Laplace(Distribution):
     def stddev(self):
         return (2**0.5) * self.scale
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         # Above -1, where the logarithm would be infinite.
         u = self.loc.new_empty(shape).uniform_(torch.finfo(self.loc.dtype).eps - 1, 1)

@@ -1,6 +1,7 @@
 """The LKJ distribution of correlation matrices."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -39,7 +40,7 @@ class LKJCholesky(Distribution):
         new.dim = self.dim
         new._beta = self._beta.expand(batch_shape + (self.dim,))
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         squared_radius = self._beta.sample(sample_shape).unsqueeze(-1)
         normals = torch.randn(
             self._extended_shape(sample_shape), dtype=squared_radius.dtype, device=squared_radius.device

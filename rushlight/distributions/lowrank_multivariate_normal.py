@@ -1,6 +1,7 @@
 """The multivariate normal distribution with a low-rank covariance."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -124,7 +125,7 @@ class LowRankMultivariateNormal(Distribution):
         diagonal = torch.diag_embed(self._unbroadcasted_cov_diag.reciprocal())
         return self._expand_event(diagonal - torch.matmul(a.mT, a), 2)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         low_shape = shape[:-1] + self.cov_factor.shape[-1:]
         low = _standard_normal(low_shape, dtype=self.loc.dtype, device=self.loc.device)

@@ -1,5 +1,7 @@
 """Mixtures of distributions of one family."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
@@ -98,7 +100,7 @@ class MixtureSameFamily(Distribution):
         log_weights = torch.log_softmax(self.mixture_distribution.logits, dim=-1)
         return torch.logsumexp(log_prob_x + log_weights, dim=-1)
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         with torch.no_grad():
             gather_dim = len(sample_shape) + len(self.batch_shape)
             event_shape = self.event_shape

@@ -1,5 +1,7 @@
 """The multinomial distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import inf
 from rushlight.distributions import constraints
@@ -60,7 +62,7 @@ class Multinomial(Distribution):
     def param_shape(self):
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         sample_shape = torch.Size(sample_shape)
         drawn = self._categorical.sample(torch.Size((self.total_count,)) + sample_shape)
         drawn = drawn.permute(*range(1, drawn.dim()), 0)

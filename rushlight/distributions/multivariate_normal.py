@@ -1,6 +1,7 @@
 """The multivariate normal distribution."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -146,7 +147,7 @@ class MultivariateNormal(MatrixParameters):
         variance = self._unbroadcasted_scale_tril.pow(2).sum(-1)
         return variance.expand(self._batch_shape + self._event_shape)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         noise = _standard_normal(shape, dtype=self.loc.dtype, device=self.loc.device)
         return self.loc + _batch_mv(self._unbroadcasted_scale_tril, noise)

@@ -1,5 +1,7 @@
 """The negative binomial distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 import rushlight.nn.functional as F  # noqa: N812
 from rushlight.distributions import constraints
@@ -42,7 +44,7 @@ class NegativeBinomial(BinaryParameters):
         # A mixture of Poisson distributions; the parameters were checked already.
         return Gamma(concentration=self.total_count, rate=torch.exp(-self.logits), validate_args=False)
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         with torch.no_grad():
             return torch.poisson(self._gamma.sample(sample_shape=sample_shape))
 

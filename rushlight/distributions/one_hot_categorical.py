@@ -1,5 +1,7 @@
 """The categorical distribution over one-hot vectors."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
@@ -57,7 +59,7 @@ class OneHotCategorical(Distribution):
     def param_shape(self):
         return self._categorical.param_shape
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         sample_shape = torch.Size(sample_shape)
         indices = self._categorical.sample(sample_shape)
         return torch.nn.functional.one_hot(indices, self._categorical._num_events).to(self._categorical.probs)
@@ -83,7 +85,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     has_rsample = True
     _expanded = {}
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         samples = self.sample(sample_shape)
         probs = self._categorical.probs  # cached by the categorical distribution
         return samples + (probs - probs.detach())

@@ -1,5 +1,7 @@
 """The relaxed Bernoulli distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions._probs import BinaryParameters
@@ -24,7 +26,7 @@ class LogitRelaxedBernoulli(BinaryParameters):
         super()._copy_expanded(new, batch_shape)
         new.temperature = self.temperature
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         probs = clamp_probs(self.probs.expand(shape))
         u = clamp_probs(torch.rand(shape, dtype=probs.dtype, device=probs.device))

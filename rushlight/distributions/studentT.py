@@ -1,6 +1,7 @@
 """Student's t distribution."""
 
 import math
+from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight import inf, nan
@@ -41,7 +42,7 @@ class StudentT(Distribution):
         finite = self.scale.pow(2) * self.df / (self.df - 2)
         return finite.masked_fill((self.df <= 2) & (self.df > 1), inf).masked_fill(self.df <= 1, nan)
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         x = _standard_normal(shape, dtype=self.df.dtype, device=self.df.device)
         z = self._chi2.rsample(sample_shape)

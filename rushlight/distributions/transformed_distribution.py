@@ -1,5 +1,7 @@
 """Distributions of transformed random variables."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
@@ -82,11 +84,11 @@ class TransformedDistribution(Distribution):
             x = transform(x)
         return x
 
-    def sample(self, sample_shape=torch.Size()):
+    def sample(self, sample_shape: Sequence[int] = torch.Size()):
         with torch.no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         return self._forward(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value):

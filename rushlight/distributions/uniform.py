@@ -1,5 +1,7 @@
 """The uniform distribution."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import nan
 from rushlight.distributions import constraints
@@ -44,7 +46,7 @@ class Uniform(Distribution):
     def variance(self):
         return (self.high - self.low).pow(2) / 12
 
-    def rsample(self, sample_shape=torch.Size()):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size()):
         shape = self._extended_shape(sample_shape)
         u = torch.rand(shape, dtype=self.low.dtype, device=self.low.device)
         return self.low + u * (self.high - self.low)

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Sequence
 from numbers import Number
 
 import rushlight as torch
@@ -108,7 +109,7 @@ class Wishart(MatrixParameters, ExponentialFamily):
         products = diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2)
         return self.df.view(self._batch_shape + (1, 1)) * (v.pow(2) + products)
 
-    def _bartlett_sampling(self, sample_shape=torch.Size()):
+    def _bartlett_sampling(self, sample_shape: Sequence[int] = torch.Size()):
         n = self._event_shape[-1]
         noise = self._dist_chi2.rsample(sample_shape)
         noise = _clamp_above_eps(noise).sqrt().diag_embed(dim1=-2, dim2=-1)
@@ -121,7 +122,7 @@ class Wishart(MatrixParameters, ExponentialFamily):
         chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
-    def rsample(self, sample_shape=torch.Size(), max_try_correction=10):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size(), max_try_correction=10):
         """As in the base class. Samples that are singular in floating point are drawn again up to
         `max_try_correction` times."""
         sample_shape = torch.Size(sample_shape)

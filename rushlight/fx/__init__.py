@@ -29,6 +29,23 @@ __all__ = [
 ]
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.fx import annotate as annotate
+    from rushlight.fx import config as config
+    from rushlight.fx import experimental as experimental
+    from rushlight.fx import graph as graph
+    from rushlight.fx import graph_module as graph_module
+    from rushlight.fx import immutable_collections as immutable_collections
+    from rushlight.fx import interpreter as interpreter
+    from rushlight.fx import node as node
+    from rushlight.fx import operator_schemas as operator_schemas
+    from rushlight.fx import passes as passes
+    from rushlight.fx import proxy as proxy
+    from rushlight.fx import subgraph_rewriter as subgraph_rewriter
+    from rushlight.fx import traceback as traceback
+
+
 def __getattr__(name):
     import importlib
 

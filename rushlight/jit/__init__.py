@@ -72,6 +72,26 @@ _HOMES = {
 }
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.jit._archive import load as load
+    from rushlight.jit._archive import save as save
+    from rushlight.jit._compilation_unit import CompilationUnit as CompilationUnit
+    from rushlight.jit._freeze import freeze as freeze
+    from rushlight.jit._freeze import optimize_for_inference as optimize_for_inference
+    from rushlight.jit._freeze import run_frozen_optimizations as run_frozen_optimizations
+    from rushlight.jit._script import RecursiveScriptModule as RecursiveScriptModule
+    from rushlight.jit._script import ScriptFunction as ScriptFunction
+    from rushlight.jit._script import ScriptModule as ScriptModule
+    from rushlight.jit._script import script as script
+    from rushlight.jit._script import script_method as script_method
+    from rushlight.jit._trace import TopLevelTracedModule as TopLevelTracedModule
+    from rushlight.jit._trace import TracerWarning as TracerWarning
+    from rushlight.jit._trace import TracingCheckError as TracingCheckError
+    from rushlight.jit._trace import trace as trace
+    from rushlight.jit._trace import trace_module as trace_module
+
+
 def __getattr__(name):
     for home, names in _HOMES.items():
         if name in names.split():

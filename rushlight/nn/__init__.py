@@ -17,6 +17,16 @@ functional.grad = grad  # type: ignore[attr-defined]  # a __getattr__ there woul
 _LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.nn import attention as attention
+    from rushlight.nn import common_types as common_types
+    from rushlight.nn import parallel as parallel
+    from rushlight.nn import quantized as quantized
+    from rushlight.nn import utils as utils
+    from rushlight.nn.parallel import DataParallel as DataParallel
+
+
 def __getattr__(name):
     if name in _LAZY:
         import importlib

@@ -23,7 +23,7 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that becomes a parameter of the module it is assigned to."""
 
-    def __new__(cls, data=None, requires_grad=True):
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
             data = torch.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
@@ -38,8 +38,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
                 "implementation."
             )
-        param._is_param = True
-        return param
+        param._is_param = True  # type: ignore[attr-defined]
+        return param  # type: ignore[return-value]
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:

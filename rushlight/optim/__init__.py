@@ -44,6 +44,15 @@ __all__ = [
 _MODULES = ("_functional", "lr_scheduler", "swa_utils")
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.optim import lr_scheduler as lr_scheduler
+    from rushlight.optim import swa_utils as swa_utils
+    from rushlight.optim._stateless import (
+        swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state,
+    )
+
+
 def __getattr__(name):
     if name == "swap_in_optimizer_params_and_state":
         from rushlight.optim._stateless import swap_in_optimizer_params_and_state as value

@@ -2,10 +2,12 @@
 step."""
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import wraps
 from itertools import chain
+from typing import Any, TypeVar
 
 import rushlight
 from rushlight._advice import advised
@@ -40,6 +42,9 @@ __all__ = [
     "register_optimizer_step_post_hook",
     "required",
 ]
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _RequiredParameter:
@@ -93,7 +98,7 @@ def _profiled(name):
         rushlight._C._profiler_exit(range)
 
 
-def _use_grad_for_differentiable(step):
+def _use_grad_for_differentiable(step: "_F") -> "_F":
     """Run a step with gradients off, unless the optimizer was built with ``differentiable=True``."""
 
     @wraps(step)
@@ -105,7 +110,7 @@ def _use_grad_for_differentiable(step):
         finally:
             rushlight._C._set_grad_enabled(before)
 
-    return run
+    return run  # type: ignore[return-value]
 
 
 def _zero_in_place(grad):
@@ -303,12 +308,13 @@ class Optimizer:
             return type(value)(self._adopt(param, group, v) for v in value)
         return value
 
-    def zero_grad(self, set_to_none=True):
+    def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros when ``set_to_none`` is false."""
         if rushlight._C._profiler_enabled():
             with _profiled(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"):
-                return self._clear_gradients(set_to_none)
-        return self._clear_gradients(set_to_none)
+                self._clear_gradients(set_to_none)
+        else:
+            self._clear_gradients(set_to_none)
 
     def _clear_gradients(self, set_to_none):
         for group in self.param_groups:
@@ -318,7 +324,7 @@ class Optimizer:
             for grad in rushlight._C._zero_gradients(group["params"]):
                 _zero_in_place(grad)
 
-    def step(self, closure=None):
+    def step(self, closure: "Callable[[], Any] | None" = None) -> "Any":
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
         raise NotImplementedError
 
@@ -426,7 +432,7 @@ class _PerParameter(Optimizer):
                     values[name] = _new_step().fill_(values[name])
 
     @_use_grad_for_differentiable
-    def step(self, closure=None):
+    def step(self, closure: "Callable[[], Any] | None" = None) -> "Any":
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
         loss = None
         if closure is not None:

@@ -4,6 +4,23 @@ import os
 from importlib import import_module
 from importlib.util import find_spec
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.utils import benchmark as benchmark
+    from rushlight.utils import checkpoint as checkpoint
+    from rushlight.utils import collect_env as collect_env
+    from rushlight.utils import cpp_extension as cpp_extension
+    from rushlight.utils import data as data
+    from rushlight.utils import dlpack as dlpack
+    from rushlight.utils import flop_counter as flop_counter
+    from rushlight.utils import hooks as hooks
+    from rushlight.utils import model_zoo as model_zoo
+    from rushlight.utils import module_tracker as module_tracker
+    from rushlight.utils import summary as summary
+    from rushlight.utils import tensorboard as tensorboard
+    from rushlight.utils import weak as weak
+    from rushlight.utils._swap import swap_tensors as swap_tensors
+
 
 def __getattr__(name):
     if name == "swap_tensors":

@@ -2,6 +2,15 @@
 
 from functools import wraps
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, overload
+
+    from typing_extensions import Self
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
 _GENERATOR = 0x20 | 0x200  # code flags of generator and asynchronous generator functions
 
 
@@ -72,7 +81,7 @@ def _wrap_generator(make, func):
 class _DecoratorContextManager:
     """Base of context managers that may be used as ``@cm(...)``."""
 
-    def __call__(self, orig_func):
+    def __call__(self, orig_func: "_F") -> "_F":
         return context_decorator(self.clone, orig_func)
 
     def __enter__(self):
@@ -88,6 +97,17 @@ class _DecoratorContextManager:
 class _NoParamDecoratorContextManager(_DecoratorContextManager):
     """As above, and as ``@cm`` without parentheses."""
 
-    def __new__(cls, orig_func=None):
-        self = super().__new__(cls)
-        return self if orig_func is None else self(orig_func)
+    if TYPE_CHECKING:
+
+        @overload
+        def __new__(cls, orig_func: "_F") -> "_F": ...  # type: ignore[misc]
+        @overload
+        def __new__(cls, orig_func: None = None) -> "Self": ...
+        def __new__(cls, orig_func=None) -> "Any": ...
+        def __enter__(self) -> "Any": ...
+        def __exit__(self, exc_type, exc_value, traceback) -> None: ...
+    else:
+
+        def __new__(cls, orig_func=None):
+            self = super().__new__(cls)
+            return self if orig_func is None else self(orig_func)

@@ -230,7 +230,9 @@ def package():
     lines = [HEAD, CHECKS, *(f"from math import {name} as {name}" for name in ("e", "inf", "nan", "pi"))]
     homes = rushlight._HOME_OF
     modules = [
-        name for name in sorted(rushlight._SUBMODULES) if importlib.util.find_spec(f"rushlight.{name}")
+        name
+        for name in sorted(rushlight._SUBMODULES - {"ops"})  # an object, of which checkers are told below
+        if importlib.util.find_spec(f"rushlight.{name}")
     ]
     lines += [f"from rushlight import {name} as {name}" for name in modules]
     lines += [f"from rushlight.{home} import {name} as {name}" for name, home in homes.items()]
@@ -239,6 +241,7 @@ def package():
         lines += [f"from rushlight.{source} import {name} as {name}" for name in names]
     lines += [
         "from rushlight import _C as _C, _tensor as _tensor",
+        "from rushlight._ops import ops as ops",
         "from rushlight._tensor import Tensor as Tensor",
     ]
     lines += ["from rushlight.version import __version__ as __version__", "", "newaxis: None"]

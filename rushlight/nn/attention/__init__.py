@@ -65,6 +65,12 @@ def sdpa_kernel(backends, set_priority=False):
         _allowed = before
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.nn.attention import bias as bias
+    from rushlight.nn.attention import flex_attention as flex_attention
+
+
 def __getattr__(name):
     if name in ("bias", "flex_attention"):
         from importlib import import_module

@@ -34,6 +34,34 @@ __all__ = [
 ]  # fmt: skip
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.nn.utils import clip_grad as clip_grad
+    from rushlight.nn.utils import convert_parameters as convert_parameters
+    from rushlight.nn.utils import fusion as fusion
+    from rushlight.nn.utils import init as init
+    from rushlight.nn.utils import memory_format as memory_format
+    from rushlight.nn.utils import parametrizations as parametrizations
+    from rushlight.nn.utils import parametrize as parametrize
+    from rushlight.nn.utils import prune as prune
+    from rushlight.nn.utils import rnn as rnn
+    from rushlight.nn.utils import stateless as stateless
+    from rushlight.nn.utils._spectral_norm import remove_spectral_norm as remove_spectral_norm
+    from rushlight.nn.utils._spectral_norm import spectral_norm as spectral_norm
+    from rushlight.nn.utils._weight_norm import remove_weight_norm as remove_weight_norm
+    from rushlight.nn.utils._weight_norm import weight_norm as weight_norm
+    from rushlight.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
+    from rushlight.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
+    from rushlight.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
+    from rushlight.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
+    from rushlight.nn.utils.memory_format import (
+        convert_conv2d_weight_memory_format as convert_conv2d_weight_memory_format,
+    )
+    from rushlight.nn.utils.memory_format import (
+        convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format,
+    )
+
+
 def __getattr__(name):
     import importlib
 

@@ -37,6 +37,30 @@ _PIPES = {
 }
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `__getattr__` finds
+    from rushlight.utils.data import datapipes as datapipes
+    from rushlight.utils.data import graph as graph
+    from rushlight.utils.data import graph_settings as graph_settings
+    from rushlight.utils.data._packing import PackedDict as PackedDict
+    from rushlight.utils.data._packing import PackedList as PackedList
+    from rushlight.utils.data._packing import pack as pack
+    from rushlight.utils.data.datapipes._decorator import argument_validation as argument_validation
+    from rushlight.utils.data.datapipes._decorator import functional_datapipe as functional_datapipe
+    from rushlight.utils.data.datapipes._decorator import (
+        guaranteed_datapipes_determinism as guaranteed_datapipes_determinism,
+    )
+    from rushlight.utils.data.datapipes._decorator import non_deterministic as non_deterministic
+    from rushlight.utils.data.datapipes._decorator import runtime_validation as runtime_validation
+    from rushlight.utils.data.datapipes._decorator import (
+        runtime_validation_disabled as runtime_validation_disabled,
+    )
+    from rushlight.utils.data.datapipes.datapipe import DataChunk as DataChunk
+    from rushlight.utils.data.datapipes.datapipe import DFIterDataPipe as DFIterDataPipe
+    from rushlight.utils.data.datapipes.datapipe import IterDataPipe as IterDataPipe
+    from rushlight.utils.data.datapipes.datapipe import MapDataPipe as MapDataPipe
+
+
 def __getattr__(name):
     import importlib
 

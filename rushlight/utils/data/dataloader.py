@@ -1,7 +1,7 @@
 """The loader: a dataset, an order, and a collation, as an iterable of batches."""
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import GenericAlias
 from typing import Any
 
@@ -198,7 +198,7 @@ class DataLoader:
     def __getstate__(self):
         return {**self.__dict__, "_current": None, "_packing": None}
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         state, self._loaded_state = self._loaded_state, None
         if state is None or state["iterator"] is None:
             iterator = self._new_epoch(None)
