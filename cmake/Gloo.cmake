@@ -36,3 +36,15 @@ target_link_options(_gloo PRIVATE -Wl,--disable-new-dtags -Wl,--allow-shlib-unde
 set_target_properties(_gloo PROPERTIES
   LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}" BUILD_RPATH "${gloo_path}" INSTALL_RPATH "${gloo_path}")
 install(TARGETS _gloo LIBRARY DESTINATION rushlight)
+
+# A wheel that is repaired holds copies of these libraries, and so their licences.
+foreach(doc "${unpacked}/share/doc" /usr/share/doc)
+  file(GLOB packages "${doc}/libgloo[0-9]*" "${doc}/libhiredis[0-9]*" "${doc}/libibverbs[0-9]*"
+                     "${doc}/libnl-[0-9]*" "${doc}/libnl-route-[0-9]*")
+  foreach(package ${packages})
+    if(EXISTS "${package}/copyright")
+      cmake_path(GET package FILENAME name)
+      install(FILES "${package}/copyright" DESTINATION rushlight/lib/licenses RENAME "${name}.txt")
+    endif()
+  endforeach()
+endforeach()

@@ -1,10 +1,15 @@
 # Finds files that PyPI wheels installed: Intel's packages put them under <prefix>/lib and <prefix>/include, which
-# differs between a virtual environment and pip's isolated build environment, so Python is asked where each one lies.
+# differs between a virtual environment and pip's isolated build environment, so Python is asked where each one lies:
+# the interpreter that is built for, unless RUSHLIGHT_WHEELS_PYTHON names another one.
+set(RUSHLIGHT_WHEELS_PYTHON "" CACHE FILEPATH "The interpreter whose packages hold the libraries to link")
+if(NOT RUSHLIGHT_WHEELS_PYTHON)
+  set(RUSHLIGHT_WHEELS_PYTHON "${Python_EXECUTABLE}")
+endif()
 
 # wheel_file(<out> <distribution> <name>): absolute path of the file of <distribution> whose path ends in /<name>.
 function(wheel_file out distribution name)
   execute_process(
-    COMMAND "${Python_EXECUTABLE}" -c "
+    COMMAND "${RUSHLIGHT_WHEELS_PYTHON}" -c "
 import importlib.metadata as metadata, sys
 try:
     files = metadata.files(sys.argv[1]) or []
@@ -19,7 +24,7 @@ else:
     OUTPUT_VARIABLE path ERROR_VARIABLE problem RESULT_VARIABLE status OUTPUT_STRIP_TRAILING_WHITESPACE
     ERROR_STRIP_TRAILING_WHITESPACE)
   if(status)
-    message(FATAL_ERROR "${problem}. `${Python_EXECUTABLE} -m pip install --group build` installs what the build needs; "
+    message(FATAL_ERROR "${problem}. `${RUSHLIGHT_WHEELS_PYTHON} -m pip install --group build` installs what the build needs; "
                         "-DRUSHLIGHT_BLAS=none -DRUSHLIGHT_ONEDNN=off -DRUSHLIGHT_TBB=off builds without it.")
   endif()
   set(${out} "${path}" PARENT_SCOPE)

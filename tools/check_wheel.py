@@ -1,0 +1,114 @@
+"""Checks a wheel: ``python tools/check_wheel.py WHEEL``, by the interpreter that the wheel is for.
+
+It holds what it should, with the licences of all that it bundles, in at most 45 MB; and installed without a
+network in an environment that has nothing else, it trains a network.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+MEGABYTES = 45
+# One file of each kind that programs need; libraries are in contents() by what they are.
+NEEDED = """
+    rushlight/py.typed rushlight/__init__.pyi rushlight/_C/__init__.pyi rushlight/return_types.pyi
+    rushlight/include/rushlight/rushlight.h rushlight/include/torch/torch.h rushlight/include/core/tensor.h
+    rushlight/share/cmake/Torch/TorchConfig.cmake rushlight/_torch_path/torch/__init__.py
+    rushlight/lib/librushlight.so
+""".split()
+# How the name of the licence begins that goes with a bundled library; None is our own.
+LICENCES = {
+    "librushlight": None,
+    "libtbb": "tbb",
+    "libdnnl": "onednn-cpu-tbb",
+    "libimf": "intel-cmplr-lib-rt",
+    "libintlc": "intel-cmplr-lib-rt",
+    "libscipy_openblas": "scipy-openblas32",
+    "libgloo": "libgloo",
+    "libhiredis": "libhiredis",
+    "libibverbs": "libibverbs",
+    "libnl": "libnl-",
+}
+TRAINS = """
+import importlib.util, sys
+import rushlight as torch
+from rushlight import nn
+if importlib.util.find_spec("rushlight._gloo"):
+    import rushlight._gloo
+assert "site-packages" in torch.__file__, torch.__file__
+torch.manual_seed(0)
+model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+x, y = torch.randn(16, 1, 8, 8), torch.arange(16) % 2
+losses = []
+for _ in range(30):
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+assert losses[-1] < 0.3 * losses[0], losses
+torch.save(model.state_dict(), sys.argv[1])
+model.load_state_dict(torch.load(sys.argv[1]))
+torch.linalg.solve(torch.eye(3), torch.ones(3))
+torch.fft.fft(torch.ones(8))
+torch.randn(64, 64) @ torch.ones(64, 64)
+print(f"trained: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
+"""
+
+
+def contents(names):
+    """What is wrong with a package of these files, as sentences."""
+    files = set(names)
+    wrong = [f"{name} is missing" for name in NEEDED if name not in files]
+    if not any(re.fullmatch(r"rushlight/_C\.[\w-]+\.so", name) for name in files):
+        wrong.append("the extension module is missing")
+    texts = {Path(name).stem for name in files if "/licenses/" in name}
+    for name in sorted(files):
+        if not re.search(r"\.so(\.\d+)*$", name) or "/lib" not in name:
+            continue
+        stem = re.match(r"lib[a-z]+(_[a-z]+)?", Path(name).name)
+        stem = stem.group() if stem else Path(name).name
+        if stem not in LICENCES:
+            wrong.append(f"nobody says under which licence {name} comes (LICENCES in tools/check_wheel.py)")
+        elif LICENCES[stem] and not any(text.startswith(LICENCES[stem]) for text in texts):
+            wrong.append(f"{name} comes without the licence of {LICENCES[stem]}")
+    strangers = {name.split("/")[0] for name in files} - {"rushlight", "rushlight.libs"}
+    strangers = {name for name in strangers if not re.fullmatch(r"rushlight-[\w.]+\.dist-info", name)}
+    return wrong + [f"{name} would be installed beside the package" for name in sorted(strangers)]
+
+
+def train(wheel):
+    """Install the wheel where nothing else is, without a network, and train."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        python = Path(folder, "bin", "python")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--no-index", wheel], check=True)
+        alone = {"PATH": os.defpath, "HOME": folder}
+        saved = Path(folder, "model.pt")
+        subprocess.run([python, "-I", "-c", TRAINS, saved], check=True, env=alone, cwd=folder)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheel", type=Path)
+    wheel = parser.parse_args().wheel.resolve()
+    with zipfile.ZipFile(wheel) as archive:
+        wrong = contents(archive.namelist())
+    size = wheel.stat().st_size / 1e6
+    if size > MEGABYTES:
+        wrong.append(f"{size:.1f} MB are more than {MEGABYTES}")
+    if wrong:
+        sys.exit("\n".join(f"{wheel.name}: {text}" for text in wrong))
+    train(wheel)
+    print(f"{wheel.name}: {size:.1f} MB, checked")
+
+
+if __name__ == "__main__":
+    main()

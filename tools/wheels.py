@@ -1,0 +1,101 @@
+"""Builds what is published: ``./dev wheel [--dist FOLDER] [PYTHON ...]`` runs this (docs/releasing.md).
+
+The source distribution comes first and every wheel is built from it, so that what is published can be built
+from what is published. A wheel is repaired by auditwheel, which copies in libraries of the system and names
+the oldest system that it runs on; then it is checked (tools/check_wheel.py).
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "wheel"
+CHECK = ROOT / "tools" / "check_wheel.py"
+
+
+def run(*command, **variables):
+    print("wheel:", *command, flush=True)
+    subprocess.run([str(word) for word in command], check=True, env={**os.environ, **variables})
+
+
+def only(folder, pattern):
+    (found,) = folder.glob(pattern)
+    return found
+
+
+def make_sdist(dist):
+    """The source distribution, and a folder with what it holds."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    made = WORK / "sdist"
+    run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", made, ROOT)
+    archive = shutil.copy2(only(made, "*.tar.gz"), dist)
+    with tarfile.open(archive) as tar:
+        tar.extractall(made, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    return archive, only(made, "*/pyproject.toml").parent
+
+
+def make_wheel(source, interpreter, defines):
+    """A wheel for one interpreter. Its environment needs the build backend alone: the libraries to link, some
+    gigabytes, are those of the environment that runs this file."""
+    version = "import sys, sysconfig; print(f'{sys.version_info[0]}{sys.version_info[1]}', end='');"
+    version += "print('t' if sysconfig.get_config_var('Py_GIL_DISABLED') else '')"
+    tag = subprocess.run(
+        [interpreter, "-c", version], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    folder = WORK / f"cp{tag}"
+    run(interpreter, "-m", "venv", folder / "venv")
+    python = folder / "venv" / "bin" / "python"
+    pip = [python, "-m", "pip", "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "scikit-build-core>=1.0")
+    options = [f"-Ccmake.define.{name}={value}" for name, value in defines.items()]
+    options.append(f"-Cbuild-dir={source / f'build-{tag}'}")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder / "raw", *options, source)
+    shutil.rmtree(source / f"build-{tag}")
+    return only(folder / "raw", "*.whl")
+
+
+def repair(wheel, dist, debian_root):
+    """Let auditwheel finish the wheel; what it copies into it is found in debian_root or on the system."""
+    folders = [debian_root / "usr/lib", *(debian_root / "usr/lib").glob("*-linux-gnu")] if debian_root else []
+    paths = os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])])
+    variables = {"LD_LIBRARY_PATH": paths} if paths else {}
+    out = wheel.parent.parent / "repaired"
+    run(sys.executable, "-m", "auditwheel", "show", wheel, **variables)
+    run(sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", out, wheel, **variables)
+    return Path(shutil.copy2(only(out, "*.whl"), dist))
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("interpreters", nargs="*", default=[sys.executable], metavar="PYTHON")
+    parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the results go (dist/)")
+    parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a CMake option")
+    options = parser.parse_args(arguments)
+    options.dist.mkdir(parents=True, exist_ok=True)
+    debian_root = os.environ.get("RUSHLIGHT_DEBIAN_ROOT")
+    # The CUDA backend would be in the wheel wherever the building machine has a compiler for it.
+    defines = {"RUSHLIGHT_WHEELS_PYTHON": sys.executable, "RUSHLIGHT_CUDA": "off"}
+    defines |= {"RUSHLIGHT_DEBIAN_ROOT": debian_root} if debian_root else {}
+    defines |= dict(text.split("=", 1) for text in options.define)
+
+    archive, source = make_sdist(options.dist)
+    made = []
+    for interpreter in options.interpreters:
+        raw = make_wheel(source, shutil.which(interpreter) or interpreter, defines)
+        made.append(repair(raw, options.dist, Path(debian_root) if debian_root else None))
+        run(raw.parent.parent / "venv" / "bin" / "python", CHECK, made[-1])
+    for path in (Path(archive), *made):
+        print(f"{path.stat().st_size / 1e6:6.1f} MB  {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"wheel: {' '.join(map(str, error.cmd))} failed with status {error.returncode}")
