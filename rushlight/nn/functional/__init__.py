@@ -93,4 +93,4 @@ globals().update(
 )
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names, for type checkers
-    from rushlight._C._nn import *
+    from rushlight._C._nn import *  # type: ignore[assignment]  # the core's version wins
