@@ -1,6 +1,8 @@
 #include "cpu/conv_onednn.h"
 
 #ifdef RUSHLIGHT_WITH_ONEDNN
+#include <atomic>
+#include <string_view>
 #include <vector>
 
 #include "core/cpu_allocator.h"
@@ -95,6 +97,22 @@ struct Geometry {
   }
 };
 
+// oneDNN frees the code of its brgemm kernels only when the process ends. Once so many convolutions had such
+// code, others take a kernel whose code goes with the plan; those are as fast within a few percent.
+constexpr int kMostKeptCodes = 256;
+template <class Make>
+auto choose_kernel(Make&& make) {
+  static std::atomic<int> kept{0};
+  const auto is_a = [](const auto& pd, std::string_view kind) {
+    return std::string_view(pd.impl_info_str()).starts_with(kind);
+  };
+  auto first = make();
+  if (!is_a(first, "brg") || kept++ < kMostKeptCodes) return first;
+  for (auto other = make(); other.next_impl();)
+    if (is_a(other, "jit")) return other;
+  return first;
+}
+
 Plan make_plan(const ConvShape& s, Kind kind) {
   const Geometry g(s);
   const auto source = free_layout(s, user_image(s, s.in_channels, s.input), true);
@@ -104,25 +122,34 @@ Plan make_plan(const ConvShape& s, Kind kind) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   using Forward = dnnl::convolution_forward::primitive_desc;
+  using InputGradient = dnnl::convolution_backward_data::primitive_desc;
+  using WeightGradient = dnnl::convolution_backward_weights::primitive_desc;
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const auto prop = kind == Kind::Forward || kind == Kind::ForwardBias ? dnnl::prop_kind::forward_inference
                                                                        : dnnl::prop_kind::forward_training;
-  const Forward forward(onednn_engine(), prop, algorithm, source, weight, bias, destination, g.stride,
-                        g.dilation, g.padding_before, g.padding_after, attr);
+  const auto make_forward = [&] {
+    return Forward(onednn_engine(), prop, algorithm, source, weight, bias, destination, g.stride, g.dilation,
+                   g.padding_before, g.padding_after, attr);
+  };
   if (kind == Kind::InputGradient) {
-    const dnnl::convolution_backward_data::primitive_desc pd(
-        onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
-        g.padding_after, forward, attr);
+    const Forward hint = make_forward();
+    const InputGradient pd = choose_kernel([&] {
+      return InputGradient(onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation,
+                           g.padding_before, g.padding_after, hint, attr);
+    });
     return {dnnl::convolution_backward_data(pd), pd.diff_src_desc(), pd.weights_desc(), pd.diff_dst_desc(),
             pd.scratchpad_desc()};
   }
   if (kind == Kind::WeightGradient) {
-    const dnnl::convolution_backward_weights::primitive_desc pd(
-        onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation, g.padding_before,
-        g.padding_after, forward, attr);
+    const Forward hint = make_forward();
+    const WeightGradient pd = choose_kernel([&] {
+      return WeightGradient(onednn_engine(), algorithm, source, weight, destination, g.stride, g.dilation,
+                            g.padding_before, g.padding_after, hint, attr);
+    });
     return {dnnl::convolution_backward_weights(pd), pd.src_desc(), pd.diff_weights_desc(), pd.diff_dst_desc(),
             pd.scratchpad_desc()};
   }
+  const Forward forward = choose_kernel(make_forward);
   return {dnnl::convolution_forward(forward), forward.src_desc(), forward.weights_desc(), forward.dst_desc(),
           forward.scratchpad_desc()};
 }

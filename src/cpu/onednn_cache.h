@@ -44,7 +44,7 @@ class PlanCache {
   }
 
  private:
-  static constexpr size_t kLimit = 512;  // one large network has some 300
+  static constexpr size_t kLimit = 256;  // a large network has some 100; a product's code takes 100 KB
   struct Hash {
     size_t operator()(const Key& key) const {
       uint64_t h = 0xcbf29ce484222325;

@@ -84,6 +84,37 @@ def test_a_gradient_is_taken_over_rather_than_copied():
     assert leaf.grad[0].item() == 5 and len(seen) == 3
 
 
+NEW_SHAPES = """
+import json, random
+import rushlight as torch
+
+def resident():
+    with open("/proc/self/statm") as sizes:
+        return int(sizes.read().split()[1]) * 4096
+
+def step():
+    pick, size = random.randint, random.choice([1, 2, 3, 5])
+    images = torch.randn(pick(1, 4), pick(3, 48), pick(5, 40), pick(5, 40))
+    filters = torch.randn(pick(3, 48), images.shape[1], size, size)
+    torch.nn.functional.conv2d(images, filters, stride=pick(1, 2), padding=size // 2)
+
+torch.set_num_threads(1)
+random.seed(0)
+for _ in range(500):
+    step()
+before = resident()
+for _ in range(1000):
+    step()
+print(json.dumps((resident() - before) / 2**20))
+"""
+
+
+@linux
+def test_shapes_that_do_not_return_leave_little_behind():
+    grown = run(NEW_SHAPES)
+    assert grown < 12, f"{grown:.1f} MB for 1000 shapes of convolutions"
+
+
 WEIGHT_GRADIENT = """
 import json
 import rushlight as torch
