@@ -72,7 +72,10 @@ class Reader {
     if (file_->size() < sizeof header) fail("it is no model, or was cut short: export it again");
     std::memcpy(&header, file_->data(), sizeof header);
     if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0)
-      fail("it is not a file that rushlight.export.save wrote");
+      fail(std::memcmp(header.magic, "PK", 2) == 0
+               ? "it is an archive of torch.save or torch.jit.save: load the model in Python and export it "
+                 "with rushlight.export.save_file(model, path, example_inputs)"
+               : "it is not a file that rushlight.export.save_file wrote");
     if (header.version != kModelVersion)
       fail(str("it has version ", header.version, " of the format, but this program reads version ",
                kModelVersion, ": export the model again"));
