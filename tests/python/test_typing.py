@@ -4,6 +4,7 @@ import importlib.util
 import inspect
 import os
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,3 +101,20 @@ def test_help_and_kind():
 def test_signatures_cost_nothing_at_import():
     ran = run(sys.executable, "-c", "import sys, rushlight; print('inspect' in sys.modules)")
     assert ran.stdout.strip() == "False", ran.stderr
+
+
+def test_shapes_are_checked_at_run_time_by_jaxtyping():
+    pytest.importorskip("jaxtyping")
+    pytest.importorskip("beartype")
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/types.md").read_text(), re.M | re.S)
+    program: dict = {"__name__": "shapes"}
+    exec(blocks[0], program)
+    assert program["y"].shape == (4, 2)
+    definitions, _, mistake = blocks[1].rstrip().rpartition("\n")
+    exec(definitions, program)
+    right = program["project"](rushlight.ones(2, 3), rushlight.ones(3, 5))
+    assert right.shape == (2, 5)
+    with pytest.raises(Exception, match="parameter 'w'"):
+        exec(mistake, program)
+    with pytest.raises(Exception, match="parameter 'x'"):
+        program["project"](rushlight.ones(2, 3, dtype=rushlight.int64), rushlight.ones(3, 5))
