@@ -34,7 +34,7 @@ def make_discriminator(width=32):
 
 
 def main():
-    given = arguments(__doc__, steps=1500)
+    given = arguments(__doc__, steps=4000)
     torch.manual_seed(0)
     images = digits.load().tensors[0]
     generator, discriminator = make_generator(), make_discriminator()
@@ -56,7 +56,7 @@ def main():
         optimizers[0].zero_grad()
         fooled.backward()
         optimizers[0].step()
-        if step % 250 == 0 or step == given.steps:
+        if step % 500 == 0 or step == given.steps:
             print(f"step {step}: discriminator {judged.item():.3f}, generator {fooled.item():.3f}")
     generator.eval()
     with torch.no_grad():

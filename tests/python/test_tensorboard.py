@@ -149,3 +149,47 @@ def test_appending_after_close(tmp_path):
     writer.close()
     writer.close()
     assert [e.value for e in read(tmp_path).Scalars("a")] == [1, 2]
+
+
+def test_tensorboard_serves_it(tmp_path):
+    import json
+    from urllib.request import urlopen
+
+    from tensorboard import program
+
+    model = rushlight.nn.Sequential(rushlight.nn.Linear(3, 4), rushlight.nn.ReLU())
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_scalar("loss", 0.5, 3)
+        writer.add_histogram("weights", rushlight.randn(50), 0)
+        writer.add_image("picture", rushlight.rand(3, 4, 5))
+        writer.add_graph(model, rushlight.ones(1, 3))
+        writer.add_embedding(rushlight.eye(3), metadata=["x", "y", "z"], tag="points")
+    board = program.TensorBoard()
+    board.configure(argv=[None, "--logdir", str(tmp_path), "--port", "0", "--host", "127.0.0.1"])
+    board.flags.load_fast = "false"
+    data = board.launch() + "data/plugin/"
+
+    def ask(path):
+        with urlopen(data + path, timeout=30) as answer:
+            return answer.read().decode()
+
+    for plugin, tag in (("scalars", "loss"), ("histograms", "weights"), ("images", "picture")):
+        wait_for(lambda path=f"{plugin}/tags", tag=tag: tag in json.loads(ask(path)).get(".", {}))
+    assert json.loads(ask("scalars/scalars?run=.&tag=loss"))[0][1:] == [3, 0.5]
+    assert json.loads(ask("histograms/histograms?run=.&tag=weights"))[0][1] == 0
+    assert json.loads(ask("images/images?run=.&tag=picture&sample=0"))[0]["step"] == 0
+    assert "Sequential/0" in ask("graphs/graph?run=.")
+    (points,) = json.loads(ask("projector/info?run=."))["embeddings"]
+    assert points["tensorShape"] == [3, 3]
+    assert ask(f"projector/metadata?run=.&name={points['tensorName']}").split() == ["x", "y", "z"]
+
+
+def wait_for(condition):
+    """TensorBoard reads its files on a thread of its own."""
+    import time
+
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError("TensorBoard did not find what was written")
