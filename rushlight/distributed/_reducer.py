@@ -6,7 +6,7 @@ A bucket whose gradients are all there is averaged on the group's thread; bucket
 every rank.
 """
 
-from .. import Tensor, empty, int32, zeros
+from .. import Tensor, empty, int32, mul, zeros
 from .._C import _engine_queue_callback
 
 _FIRST_BUCKET_BYTES = 1 << 20
@@ -165,6 +165,8 @@ class Reducer:
         view, gradient = bucket.views[position], parameter.grad
         if index not in self._used or gradient is None:
             view.zero_()
+        elif self._hook is None:  # copied and divided in one pass
+            mul(gradient.detach(), 1 / (self.divisor or self.group.size()), out=view)
         elif gradient.data_ptr() != view.data_ptr():
             view.copy_(gradient.detach())
         bucket.pending -= 1
@@ -175,7 +177,6 @@ class Reducer:
     def _start(self, number):
         bucket = self._buckets[number]
         if self._hook is None:
-            bucket.buffer.div_(self.divisor or self.group.size())
             bucket.future = self.group.engine.all_reduce([bucket.buffer], 0, True)
             return
         last = number == len(self._buckets) - 1

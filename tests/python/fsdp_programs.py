@@ -192,6 +192,41 @@ def _tied_and_frozen(rank, size):
             torch.testing.assert_close(p.grad.full_tensor(), q.grad, rtol=1e-4, atol=1e-6)
 
 
+def own_collectives(rank, size, file):
+    """Collectives of the program's, synchronous and with memory that is kept, give the same model."""
+    join(rank, size, file)
+    from rushlight.distributed.fsdp._fully_shard._fsdp_api import AllGather, ReduceScatter
+
+    class Kept:
+        made, calls = 0, 0
+
+        def allocate(self, size, *, dtype, device):
+            self.made += 1
+            return torch.zeros(size, dtype=dtype, device=device)
+
+    class Gather(Kept, AllGather):
+        def __call__(self, output_tensor, input_tensor, group, async_op=False):
+            self.calls += 1
+            parts = list(output_tensor.chunk(group.size()))
+            dist.all_gather(parts, input_tensor, group)
+
+    class Scatter(Kept, ReduceScatter):
+        def __call__(self, output_tensor, input_tensor, group, op, async_op=False):
+            self.calls += 1
+            whole = input_tensor.clone()
+            dist.all_reduce(whole, op, group)
+            output_tensor.copy_(whole.chunk(group.size())[group.rank()])
+
+    model, gather, scatter = _sharded(), Gather(), Scatter()
+    for module in (model, *model.blocks):
+        module.set_custom_all_gather(gather)
+        module.set_custom_reduce_scatter(scatter)
+    train(model, _shares(rank, size), _adam(model), clip=0.5)
+    assert_same(whole(model.state_dict()), _reference().state_dict())
+    assert gather.calls == gather.made > len(model.blocks) and scatter.calls == scatter.made > 0
+    dist.destroy_process_group()
+
+
 def two_dimensions(rank, size, file):
     """Copies of shards, and shards of tensor-parallel parameters."""
     join(rank, size, file)

@@ -32,7 +32,13 @@ def _spawn(program, size, tmp_path, *args):
 
 @pytest.mark.parametrize(
     "program, size",
-    [("per_parameter", 2), ("two_dimensions", 4), ("wrapped", 2), ("spread_over_neighbours", 4)],
+    [
+        ("per_parameter", 2),
+        ("two_dimensions", 4),
+        ("wrapped", 2),
+        ("own_collectives", 2),
+        ("spread_over_neighbours", 4),
+    ],
 )
 def test_programs(program, size, tmp_path):
     _spawn(getattr(programs, program), size, tmp_path)

@@ -72,6 +72,19 @@ def test_averages_are_hidden_behind_the_backward_pass():
     assert busy.step_time > slow.step_time + 2 * one
 
 
+def test_waits_are_for_the_slowest():
+    """The longer ranks computed apart, the further apart they are."""
+    once = simulate.predict(_cost(), simulate.Plan(data=2, bucket=1e12), _network(waiting=0.01))
+    steady = simulate.predict(_cost(), simulate.Plan(data=2, bucket=1e12), _network())
+    assert once.step_time - steady.step_time == pytest.approx(0.01 * math.sqrt(4 * 0.03))
+    often = simulate.predict(_cost(), simulate.Plan(tensor=2, sums=1), _network(per_host=2, waiting=0.01))
+    steady = simulate.predict(_cost(), simulate.Plan(tensor=2, sums=1), _network(per_host=2))
+    waits = 0.01 * 4 * (math.sqrt(0.01 / 2) + math.sqrt(0.02 / 2))
+    assert often.step_time - steady.step_time == pytest.approx(waits)
+    with pytest.raises(ValueError, match="impossible network"):
+        simulate.Network(waiting=-1.0)
+
+
 def test_sharding_trades_memory_for_messages():
     plans = [simulate.Plan(data=8, sharding=s) for s in ("none", "optimizer", "full")]
     none, optimizer, full = (simulate.predict(_cost(), plan, _network()) for plan in plans)

@@ -3,6 +3,7 @@
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed._reduce_op import ReduceOp
+from rushlight.distributed.fsdp._communication import DefaultAllGather, DefaultReduceScatter
 
 __all__ = ["FSDPParamGroup"]
 
@@ -29,6 +30,7 @@ class FSDPParamGroup:
         self._partial = None  # reduced over the parts but not over the copies
         self._reducing = None
         self.async_unshard = False
+        self.all_gather, self.reduce_scatter = DefaultAllGather(), DefaultReduceScatter()
 
     def _by_dtype(self):
         chosen: dict = {}
@@ -50,8 +52,9 @@ class FSDPParamGroup:
                     part, group = kept[number], self.near
                 else:
                     part, group = torch.cat([p.padded_part() for p in together]), self.group
-                whole = part.new_empty(group.size() * part.numel())
-                work = distributed.all_gather_into_tensor(whole, part, group, async_op=async_op)
+                size = (group.size() * part.numel(),)
+                whole = self.all_gather.allocate(size, dtype=part.dtype, device=part.device)
+                work = self.all_gather(whole, part, group, async_op)
                 started.append((together, part, whole, work))
         self._gathering, self._kept = started, {}
 
@@ -114,10 +117,8 @@ class FSDPParamGroup:
         with torch.no_grad():
             rows = torch.cat([p.padded_gradient(g, dtype) for p, g in found], 1)
             self._scale(rows, self.group.size() * (self.copies.size() if self.copies else 1))
-            part = rows.new_empty(rows.shape[1])
-            work = distributed.reduce_scatter_tensor(
-                part, rows.reshape(-1), ReduceOp.SUM, self.group, async_op=True
-            )
+            part = self.reduce_scatter.allocate((rows.shape[1],), dtype=rows.dtype, device=rows.device)
+            work = self.reduce_scatter(part, rows.reshape(-1), self.group, ReduceOp.SUM, True)
         self._reducing = ([p for p, _ in found], rows, part, work)
 
     def _scale(self, gradients, processes):
@@ -130,7 +131,8 @@ class FSDPParamGroup:
             return
         parameters, _, part, work = self._reducing
         self._reducing = None
-        work.wait()
+        if work is not None:
+            work.wait()
         with torch.no_grad():
             if self._partial is not None:
                 part = part.add_(self._partial)

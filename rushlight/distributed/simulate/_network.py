@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass, field, replace
-from math import ceil, log2
+from math import ceil, log2, sqrt
 from statistics import median
 
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "send")
@@ -21,6 +21,8 @@ class Network:
         trees: whether collectives may run along trees, which many ranks need; Gloo has rings only.
         processor_share: how much of the time of a transfer the processor is busy with it, and computes
             nothing: 0 for network cards, 1 for the loopback interface of a busy machine.
+        waiting: ranks that share processors are not equally fast, and each wait is for the slowest: seconds
+            that a wait takes longer, for each square root of a second that was computed before it.
         dispatch: seconds that sharing a block among `tensor` ranks takes besides, in each pass.
         step_dispatch: seconds that the optimizer takes besides for each parameter that is spread over ranks.
         factors: kind of call -> (for its delay, for its bytes): how much worse than by the formula it is.
@@ -37,6 +39,7 @@ class Network:
     dimensions: int = 3
     trees: bool = True
     processor_share: float = 0.0
+    waiting: float = 0.0
     dispatch: float = 0.0
     step_dispatch: float = 0.0
     factors: dict = field(default_factory=dict)
@@ -45,7 +48,7 @@ class Network:
         if self.topology not in ("switch", "fat-tree", "torus"):
             raise ValueError(f"topology is one of switch, fat-tree and torus, not {self.topology!r}")
         if (
-            min(self.latency, self.per_host - 1) < 0
+            min(self.latency, self.waiting, self.per_host - 1) < 0
             or self.bandwidth <= 0
             or not 0 <= self.processor_share <= 1
         ):
@@ -134,22 +137,26 @@ def _collectives(dist, torch, group):
     return dict(zip(KINDS, (all_reduce, all_gather, reduce_scatter, send)))
 
 
-def _median_time(dist, torch, group, run, repeats):
+def _median_time(dist, torch, group, run, repeats, turns=1):
+    """Seconds of a call, the mean of `turns` in a row; the median of `repeats`, averaged over the ranks."""
     times = []
     for _ in range(repeats):
         dist.barrier(group)
         start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    slowest = torch.tensor([median(times)], dtype=torch.float64)
-    dist.all_reduce(slowest, dist.ReduceOp.AVG, group)
-    return slowest.item()
+        for _ in range(turns):
+            run()
+        times.append((time.perf_counter() - start) / turns)
+    return _mean(dist, torch, group, [median(times)])[0]
 
 
-def calibrate(group=None, sizes=(1 << 10, 1 << 22), repeats=15):
+_ROW = 10
+
+
+def calibrate(group=None, sizes=(1 << 10, 1 << 24), repeats=15):
     """The Network that joins the processes of a group, as one host; every one of them makes this call.
 
-    All kinds of calls are timed for a small and a large tensor (bytes), alone and beside computing.
+    All kinds of calls are timed for a small and a large tensor (bytes), and what they cost the processor; all
+    ranks do so at once, and share the processors as they would in a step.
     """
     import rushlight as torch
     from rushlight import distributed as dist
@@ -160,7 +167,9 @@ def calibrate(group=None, sizes=(1 << 10, 1 << 22), repeats=15):
     ideal = Network(latency=1.0, bandwidth=1.0, per_host=ranks, trees=False)
     fits = {}
     for kind, make in _collectives(dist, torch, group).items():
-        small, large = (_median_time(dist, torch, group, make(size // 4), repeats) for size in sizes)
+        # Short calls come in rows: what one of them costs on a busy machine is luck.
+        small = _median_time(dist, torch, group, make(sizes[0] // 4), repeats, _ROW)
+        large = _median_time(dist, torch, group, make(sizes[1] // 4), repeats)
         per_byte = max((large - small) / (sizes[1] - sizes[0]), 1e-13)
         delay = max(small - per_byte * sizes[0], 1e-7)
         unit_delay = ideal.time(kind, 1e-9, ranks)
@@ -170,9 +179,10 @@ def calibrate(group=None, sizes=(1 << 10, 1 << 22), repeats=15):
     factors = {kind: (delay / latency, size / seconds_per_byte) for kind, (delay, size) in fits.items()}
     network = Network(latency, 1 / seconds_per_byte, ranks, trees=False, factors=factors)
     share = _share(dist, torch, group, sizes[1] // 4, repeats)
+    waiting = _waiting(dist, torch, group, network.time("all_reduce", 4, ranks), repeats)
     passes, step = _dispatch(dist, torch, group, repeats)
     dispatch = max(0.0, passes / 2 - network.time("all_reduce", 64, ranks))
-    return replace(network, processor_share=share, dispatch=dispatch, step_dispatch=step)
+    return replace(network, processor_share=share, waiting=waiting, dispatch=dispatch, step_dispatch=step)
 
 
 def _dispatch(dist, torch, group, repeats):
@@ -188,28 +198,56 @@ def _dispatch(dist, torch, group, repeats):
     block = torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.GELU(), torch.nn.Linear(width, 4))
     parallelize_module(block, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     x = torch.ones(4, 4, requires_grad=True)
-    passes = _median_time(dist, torch, group, lambda: block(x).sum().backward(), repeats)
+    passes = _median_time(dist, torch, group, lambda: block(x).sum().backward(), repeats, _ROW)
     optimizer = torch.optim.AdamW(block.parameters())
     return passes, _median_time(dist, torch, group, optimizer.step, repeats) / len(list(block.parameters()))
 
 
-def _share(dist, torch, group, count, repeats):
-    """How much longer computing takes for a transfer that goes on beside it, of the transfer's own time."""
-    t, a = torch.ones(count), torch.rand(256, 256)
+def _mean(dist, torch, group, values):
+    """Means over the ranks."""
+    t = torch.tensor(values, dtype=torch.float64)
+    dist.all_reduce(t, dist.ReduceOp.AVG, group)
+    return t.tolist()
+
+
+def _computing(torch, turns):
+    a = torch.rand(256, 256)
 
     def compute():
         for _ in range(turns):
             torch.mm(a, a)
 
-    def both():
-        work = dist.all_reduce(t, group=group, async_op=True)
-        compute()
-        work.wait()
+    return compute
 
-    transfer = _median_time(dist, torch, group, lambda: dist.all_reduce(t, group=group), repeats)
-    turns = 4
-    alone = _median_time(dist, torch, group, compute, repeats)
-    turns = max(4, round(4 * transfer / alone))
-    alone = _median_time(dist, torch, group, compute, repeats)
-    together = _median_time(dist, torch, group, both, repeats)
-    return min(1.0, max(0.0, (together - max(alone, transfer)) / min(alone, transfer)))
+
+def _share(dist, torch, group, count, repeats):
+    """How long the processor is busy with a transfer, all threads together, of the transfer's own time; on
+    processors that several share, its seconds take as much longer as those of computing."""
+    t, compute = torch.ones(count), _computing(torch, 20)
+    found = []
+    for run in (compute, lambda: dist.all_reduce(t, group=group)):
+        walls, busy = [], []
+        for _ in range(repeats):
+            dist.barrier(group)
+            wall, own = time.perf_counter(), time.process_time()
+            run()
+            walls.append(time.perf_counter() - wall)
+            busy.append(time.process_time() - own)
+        found += [median(walls), median(busy)]
+    wall, busy, transfer, busy_with_it = _mean(dist, torch, group, found)
+    return min(1.0, busy_with_it / transfer * max(1.0, wall / busy))
+
+
+def _waiting(dist, torch, group, delay, repeats, seconds=0.01):
+    """By how much a turn of computing and a small all_reduce takes longer than the two apart."""
+    t, one = torch.ones(1), _computing(torch, 1)
+    turns = max(1, round(seconds / _median_time(dist, torch, group, one, repeats, _ROW)))
+    compute = _computing(torch, turns)
+    alone = _median_time(dist, torch, group, compute, repeats, _ROW)
+
+    def together():
+        compute()
+        dist.all_reduce(t, group=group)
+
+    both = _median_time(dist, torch, group, together, repeats, _ROW)
+    return max(0.0, both - alone - delay) / sqrt(alone)

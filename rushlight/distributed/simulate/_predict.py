@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import log, sqrt
+from typing import NamedTuple
 
 from ._plan import Plan, cut
 
@@ -42,11 +43,20 @@ class Prediction:
         return self.plan.data / self.step_time
 
 
+class _Call(NamedTuple):
+    """A collective or message: its seconds, a rank's bytes, and the seconds that keep its processor busy."""
+
+    seconds: float
+    sent: float
+    busy: float
+
+
 class _Rank:
     """One process: when its processor and its network are free, and what they did."""
 
-    def __init__(self, stage, share):
-        self.stage, self._share = stage, share
+    def __init__(self, stage, network):
+        self.stage, self._waiting = stage, network.waiting
+        self._waited = 0.0  # seconds that had been computed at the last wait for other ranks
         self.processor = self.network = self.computed = self.transferred = self.sent = 0.0
         self.timeline = []
 
@@ -57,17 +67,27 @@ class _Rank:
         self._note("compute", name, start, self.processor)
         return self.processor
 
-    def transfer(self, name, seconds, size, after=0.0, wait=False):
+    def transfer(self, name, call, after=0.0, wait=False):
         """When it is over; with `wait` the processor stands still meanwhile."""
+        seconds = call.seconds
         if seconds == 0:
             return max(after, self.processor if wait else after)
         start = max(self.network, after, self.processor if wait else 0.0)
         self.network = start + seconds
         self.transferred += seconds
-        self.sent += size
-        self.processor = self.network if wait else self.processor + seconds * self._share
+        self.sent += call.sent
         self._note("network", name, start, self.network)
+        if wait:
+            self.wait(self.network)
+        else:
+            self.processor += call.busy
         return self.network
+
+    def wait(self, until):
+        """The processor stands still until others are as far."""
+        if until > self.processor:
+            self.processor = until + self._waiting * sqrt(self.computed - self._waited)
+            self._waited = self.computed
 
     def _note(self, what, name, start, end):
         if end > start:
@@ -91,13 +111,17 @@ class _Stage:
             )
             for b in blocks
         ]
-        self.rank = _Rank(number, network.processor_share)
+        self.rank = _Rank(number, network)
         self._outside = plan.tensor * plan.data  # how far the next stage is
 
     def _collective(self, kind, size, ranks, stride):
-        """Seconds and bytes sent of a collective."""
         turns = 2 if kind == "all_reduce" else 1
-        return self.network.time(kind, size, ranks, stride), turns * size * (ranks - 1) / ranks
+        return self._call(kind, size, ranks, stride, turns * size * (ranks - 1) / ranks)
+
+    def _call(self, kind, size, ranks, stride, sent):
+        seconds = self.network.time(kind, size, ranks, stride)
+        delay = self.network.time(kind, min(size, 1.0), ranks, stride)  # in which nobody is busy
+        return _Call(seconds, sent, self.network.processor_share * (seconds - delay))
 
     def _handle(self, block):
         """Parameters or gradients are copied together or apart."""
@@ -108,21 +132,21 @@ class _Stage:
         if self.plan.tensor > 1 and block.parameters:
             for _ in range(self.plan.sums):
                 self.rank.compute("dispatch", self.network.dispatch)
-                seconds, size = self._collective("all_reduce", block.output, self.plan.tensor, 1)
-                self.rank.transfer(f"sum {block.name}", seconds, size, wait=True)
+                call = self._collective("all_reduce", block.output, self.plan.tensor, 1)
+                self.rank.transfer(f"sum {block.name}", call, wait=True)
 
     def _gather(self, block, after):
         """Whole parameters of a block; when they are there."""
         if self.plan.sharding != "full" or self.plan.data == 1:
             return 0.0
         self._handle(block)
-        seconds, size = self._collective("all_gather", block.parameters, self.plan.data, self.plan.tensor)
-        return self.rank.transfer(f"gather {block.name}", seconds, size, max(after, self.rank.processor))
+        call = self._collective("all_gather", block.parameters, self.plan.data, self.plan.tensor)
+        return self.rank.transfer(f"gather {block.name}", call, max(after, self.rank.processor))
 
     def _pass_through(self, blocks, prefetch, run):
         there = self._gather(blocks[0], self.rank.processor)
         for i, block in enumerate(blocks):
-            self.rank.processor = max(self.rank.processor, there)
+            self.rank.wait(there)
             ahead = prefetch and i + 1 < len(blocks)
             if ahead:
                 there = self._gather(blocks[i + 1], self.rank.processor)
@@ -160,8 +184,7 @@ class _Stage:
     def _hand_on(self, what, size, send):
         if not send:
             return self.rank.processor
-        seconds = self.network.time("send", size, 2, self._outside)
-        return self.rank.transfer(what, seconds, size, self.rank.processor)
+        return self.rank.transfer(what, self._call("send", size, 2, self._outside, size), self.rank.processor)
 
     def _share_gradients(self, block, first):
         plan, size = self.plan, block.parameters
@@ -169,19 +192,19 @@ class _Stage:
             return
         self._handle(block)
         if plan.sharding == "full":
-            seconds, sent = self._collective("reduce_scatter", size, plan.data, plan.tensor)
-            self._averaged = self.rank.transfer(f"reduce {block.name}", seconds, sent, self.rank.processor)
+            call = self._collective("reduce_scatter", size, plan.data, plan.tensor)
+            self._averaged = self.rank.transfer(f"reduce {block.name}", call, self.rank.processor)
             return
         self._bucket += size
         if self._bucket >= plan.bucket or first:
-            seconds, sent = self._collective("all_reduce", self._bucket, plan.data, plan.tensor)
-            self._averaged = self.rank.transfer("average", seconds, sent, self.rank.processor)
+            call = self._collective("all_reduce", self._bucket, plan.data, plan.tensor)
+            self._averaged = self.rank.transfer("average", call, self.rank.processor)
             self._bucket = 0.0
 
     def finish(self):
         """The optimizer's step."""
         rank, plan, size = self.rank, self.plan, sum(b.parameters for b in self.blocks)
-        rank.processor = max(rank.processor, self._averaged)
+        rank.wait(self._averaged)
         if plan.data > 1 and plan.sharding != "full":
             rank.compute("hand out", size / self.cost.copy)
         part = 1 if plan.sharding == "none" else plan.data
@@ -190,8 +213,8 @@ class _Stage:
         if plan.tensor > 1 or (plan.sharding == "full" and plan.data > 1):
             rank.compute("dispatch", self.network.step_dispatch * sum(b.tensors for b in self.blocks))
         if plan.sharding == "optimizer" and plan.data > 1:
-            seconds, sent = self._collective("all_gather", size, plan.data, plan.tensor)
-            rank.transfer("new parameters", seconds, sent, wait=True)
+            call = self._collective("all_gather", size, plan.data, plan.tensor)
+            rank.transfer("new parameters", call, wait=True)
         return rank.processor
 
     def memory(self):

@@ -104,6 +104,14 @@ class FSDPModule:
         """A function that gets each reduced part of gradients, and may change it."""
         self._set(False, all_reduce_hook=hook)
 
+    def set_custom_all_gather(self, comm):
+        """Gather this module's parameters with an `AllGather` of one's own."""
+        self._set(False, all_gather=comm)
+
+    def set_custom_reduce_scatter(self, comm):
+        """Reduce this module's gradients with a `ReduceScatter` of one's own."""
+        self._set(False, reduce_scatter=comm)
+
     def set_gradient_divide_factor(self, factor):
         """What gradients are divided by instead of the number of processes."""
         self._set(False, divide_factor=factor)
