@@ -41,6 +41,7 @@ install(TARGETS _gloo LIBRARY DESTINATION rushlight)
 foreach(doc "${unpacked}/share/doc" /usr/share/doc)
   file(GLOB packages "${doc}/libgloo[0-9]*" "${doc}/libhiredis[0-9]*" "${doc}/libibverbs[0-9]*"
                      "${doc}/libnl-[0-9]*" "${doc}/libnl-route-[0-9]*")
+  list(FILTER packages EXCLUDE REGEX "-dev$")
   foreach(package ${packages})
     if(EXISTS "${package}/copyright")
       cmake_path(GET package FILENAME name)
