@@ -66,7 +66,7 @@ class FileModel:
 
     def __init__(self, path):
         graph, constants = _C._read_model(os.fspath(path))
-        self._executor = _C._JitExecutor(graph, constants)
+        self._executor = _C._JitExecutor(graph, constants, mapped_constants=True)
         self._graph = graph
         self.inputs = dict(graph.inputs)
         self.outputs = {name or f"output_{i}": type for i, (name, type) in enumerate(graph.outputs)}

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/constant_memory.h"
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
 #include "cpu/onednn_cache.h"
@@ -154,6 +155,26 @@ Plan make_plan(const ConvShape& s, Kind kind) {
           forward.scratchpad_desc()};
 }
 
+// A constant weight in the layout that a plan wants.
+struct PackedWeight final : ConstantMemory::Made {
+  PackedWeight(const memory::desc& layout, void* data) : layout(layout), data(data) {}
+  ~PackedWeight() override { cpu_deallocate(data, layout.get_size()); }
+  const memory::desc layout;
+  void* const data;
+};
+
+std::shared_ptr<const PackedWeight> packed_constant(dnnl::stream& stream, const memory::desc& user,
+                                                    const memory::desc& wanted, const void* data) {
+  if (user == wanted || !ConstantMemory::contains(data)) return nullptr;
+  const auto same = [&](const PackedWeight& w) { return w.layout == wanted; };
+  if (auto found = ConstantMemory::find<PackedWeight>(data, same)) return found;
+  auto packed = std::make_shared<const PackedWeight>(wanted, cpu_allocate(wanted.get_size()));
+  memory from(user, onednn_engine(), const_cast<void*>(data)), to(wanted, onednn_engine(), packed->data);
+  dnnl::reorder(from, to).execute(stream, from, to);
+  ConstantMemory::keep(data, packed);
+  return packed;
+}
+
 // One operand while a convolution runs: the caller's memory, or a buffer in the layout that the plan wants.
 class Operand {
  public:
@@ -195,7 +216,11 @@ void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
       dnnl::stream stream(onednn_engine());
       Operand source(stream, user_image(s, s.in_channels, s.input), plan->source, arrays.source,
                      kind == Kind::InputGradient);
-      Operand weight(stream, user_weight(s), plan->weight, arrays.weight, kind == Kind::WeightGradient);
+      const auto packed = kind == Kind::WeightGradient
+                              ? nullptr
+                              : packed_constant(stream, user_weight(s), plan->weight, arrays.weight);
+      Operand weight(stream, packed ? plan->weight : user_weight(s), plan->weight,
+                     packed ? packed->data : arrays.weight, kind == Kind::WeightGradient);
       Operand destination(stream, user_image(s, s.out_channels, s.output), plan->destination,
                           arrays.destination, kind == Kind::Forward || kind == Kind::ForwardBias);
       const size_t scratch_bytes = plan->scratch.get_size();

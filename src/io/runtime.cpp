@@ -6,7 +6,8 @@
 namespace rushlight::runtime {
 
 struct Model::State {
-  explicit State(io::ModelFile file) : executor(std::move(file.graph), std::move(file.constants)) {}
+  explicit State(io::ModelFile file)
+      : executor(std::move(file.graph), std::move(file.constants), {.mapped_constants = true}) {}
   jit::Executor executor;
   std::vector<TensorInfo> inputs, outputs;
 };

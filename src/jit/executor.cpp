@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "core/constant_memory.h"
 #include "jit/step.h"
 
 namespace rushlight::jit {
@@ -23,8 +24,15 @@ bool is_size(const Size& size, int64_t n) { return !size.known || (size.symbol <
 Executor::Executor(Graph graph, Constants constants, ExecutorOptions options)
     : graph_(std::move(graph)), constants_(std::move(constants)), options_(options) {
   compile();
+  for (const auto& [name, tensor] : constants_)
+    if (options_.mapped_constants && tensor.nbytes() && tensor->storage->read_only())
+      pinned_.push_back(tensor);
+  for (const Tensor& t : pinned_) ConstantMemory::add(t.data_ptr(), t.nbytes(), true);
 }
-Executor::~Executor() = default;
+
+Executor::~Executor() {
+  for (const Tensor& t : pinned_) ConstantMemory::remove(t.data_ptr());
+}
 
 // --- preparation -------------------------------------------------------------------------------------
 

@@ -15,6 +15,9 @@ struct Frame;
 
 struct ExecutorOptions {
   bool plan_memory = true;  // serve runs after the first one of the same sizes from one block of memory
+  // The constants lie in a mapped file that does not change: kernels may keep what they make of them, and
+  // their pages may leave memory. Never for constants of another origin.
+  bool mapped_constants = false;
 };
 
 // What an executor has done, for tests and for those who wonder.
@@ -58,9 +61,10 @@ class Executor {
   const Constants constants_;
   const ExecutorOptions options_;
   std::vector<Step> steps_;
-  std::vector<ValueId> held_;  // what a frame still holds after a run
-  mutable std::mutex mutex_;   // of what follows
-  std::list<Planned> plans_;   // those used last come first
+  std::vector<Tensor> pinned_;  // constants of which kernels keep what they make
+  std::vector<ValueId> held_;   // what a frame still holds after a run
+  mutable std::mutex mutex_;    // of what follows
+  std::list<Planned> plans_;    // those used last come first
   std::vector<std::unique_ptr<Frame>> idle_;
   ExecutorStatistics statistics_;
 };

@@ -1,4 +1,5 @@
 // Graphs and executors: what rushlight.export writes into files, and torch.compile runs.
+#include "io/checksum.h"
 #include "io/model_file.h"
 #include "jit/alias.h"
 #include "jit/executor.h"
@@ -192,7 +193,17 @@ PyObject* read_model(PyObject*, PyObject* path) {
   });
 }
 
+PyObject* model_checksum(PyObject*, PyObject* bytes) {
+  return guard([&] {
+    char* data = nullptr;
+    Py_ssize_t size = 0;
+    check(PyBytes_AsStringAndSize(bytes, &data, &size));
+    return check(PyLong_FromUnsignedLongLong(io::xxh64(data, static_cast<size_t>(size))));
+  });
+}
+
 PyMethodDef functions[] = {
+    {"_model_checksum", model_checksum, METH_O, "The checksum of model files, of bytes."},
     {"_write_model", write_model, METH_VARARGS, "_write_model(path, graph, constants)"},
     {"_read_model", read_model, METH_O, "_read_model(path): (graph, constants), whose memory is the file."},
     {}};
@@ -200,15 +211,16 @@ PyMethodDef functions[] = {
 // --- _JitExecutor ---
 
 PyObject* executor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"graph", "constants", "plan_memory", nullptr};
+  static const char* names[] = {"graph", "constants", "plan_memory", "mapped_constants", nullptr};
   PyObject *graph = nullptr, *constants = nullptr;
-  int plan_memory = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Op", const_cast<char**>(names), &graph, &constants,
-                                   &plan_memory))
+  int plan_memory = 1, mapped = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|Opp", const_cast<char**>(names), &graph, &constants,
+                                   &plan_memory, &mapped))
     return nullptr;
   return guard([&] {
     jit::ExecutorOptions options;
     options.plan_memory = plan_memory != 0;
+    options.mapped_constants = mapped != 0;
     return own(type, std::make_unique<Executor>(graph_from(graph), constants_from(constants), options));
   });
 }
@@ -253,7 +265,9 @@ PyTypeObject ExecutorType = {
     .tp_basicsize = sizeof(PyOwner<Executor>),
     .tp_dealloc = dealloc<Executor>,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "_JitExecutor(graph, constants={}, plan_memory=True): runs a graph; threads may share it.",
+    .tp_doc =
+        "_JitExecutor(graph, constants={}, plan_memory=True, mapped_constants=False): runs a graph; threads "
+        "may share it. mapped_constants: they are what _read_model gave.",
     .tp_methods = executor_methods,
     .tp_new = executor_new,
 };

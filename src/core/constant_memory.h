@@ -1,0 +1,44 @@
+// Constants: memory that does not change while it is registered, so that kernels may keep what they make of
+// it, such as weights in a layout of their own.
+#pragma once
+#include <cstddef>
+#include <memory>
+
+namespace rushlight {
+
+class ConstantMemory {
+ public:
+  // What a kernel made; kinds tell apart those of different kernels.
+  struct Made {
+    virtual ~Made() = default;
+  };
+
+  // Registrations count. `in_file`: mapped from a file, from which the system can read it again.
+  static void add(const void* data, size_t nbytes, bool in_file);
+  static void remove(const void* data);
+
+  // The first thing made of this memory that `matches`; null if there is none.
+  template <class T, class Matches>
+  static std::shared_ptr<const T> find(const void* data, Matches&& matches);
+  // Keeps it until the memory's registration ends, unless that has many already. What lies in a file leaves
+  // memory: kernels read what was made of it from now on.
+  static void keep(const void* data, std::shared_ptr<const Made> made);
+  // Whether data is the start of registered memory; cheap when nothing is registered.
+  static bool contains(const void* data);
+
+ private:
+  using Visitor = bool (*)(void* context, const std::shared_ptr<const Made>& made);
+  static std::shared_ptr<const Made> find_any(const void* data, Visitor visit, void* context);
+};
+
+template <class T, class Matches>
+std::shared_ptr<const T> ConstantMemory::find(const void* data, Matches&& matches) {
+  const auto visit = [](void* context, const std::shared_ptr<const Made>& made) {
+    const auto* own = dynamic_cast<const T*>(made.get());
+    return own && (*static_cast<std::remove_reference_t<Matches>*>(context))(*own);
+  };
+  return std::static_pointer_cast<const T>(
+      find_any(data, visit, const_cast<void*>(static_cast<const void*>(&matches))));
+}
+
+}  // namespace rushlight
