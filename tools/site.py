@@ -19,6 +19,8 @@ OUTSIDE = {
     "measuring.md": "benchmarks/README.md",
 }
 SHOWN_AS = {source: page for page, source in OUTSIDE.items()} | {"README.md": "index.md"}
+# GitHub wants bars in a table's code escaped, MkDocs would show the backslash.
+CODE_IN_ROW, CODE = re.compile(r"^\|.*`.*$", re.M), re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 
 
@@ -37,6 +39,9 @@ def on_page_markdown(markdown, page, config, files):
     name = page.file.src_uri
     if posixpath.dirname(name) == "operators":
         markdown = family_page(posixpath.basename(name)[:-3], markdown)
+    markdown = CODE_IN_ROW.sub(
+        lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown
+    )
     return LINK.sub(lambda link: shown_link(link, name), markdown)
 
 
