@@ -58,3 +58,23 @@ def test_few_tiles_go_through_the_transforms_too(size):
     x, w = rl.randn(2, 64, size, size), rl.randn(64, 64, 3, 3)
     y, wide = F.conv2d(x, w, padding=1), F.conv2d(x.double(), w.double(), padding=1)
     assert (y.double() - wide).abs().max() <= 3e-6 * wide.abs().max()
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 70, 61), (3, 130, 40, 30), (1, 3, 8, 7)])
+def test_statistics_do_not_depend_on_the_number_of_threads(shape):
+    rl.manual_seed(0)
+    x = (rl.randn(shape) * 3 + 100).contiguous(memory_format=rl.channels_last).requires_grad_(True)
+    g, w = rl.randn(shape), rl.randn(shape[1], requires_grad=True)
+    results, threads = [], rl.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            rl.set_num_threads(count)
+            y = F.batch_norm(x, None, None, w, None, True)
+            results.append([y, *rl.autograd.grad(y, [x, w], g)])
+    finally:
+        rl.set_num_threads(threads)
+    for other in results[1:]:
+        assert all(rl.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    mean, variance = x.double().mean((0, 2, 3)), x.double().var((0, 2, 3), unbiased=False)
+    expected = (x.double() - mean[:, None, None]) * ((variance + 1e-5).rsqrt() * w.double())[:, None, None]
+    assert (results[0][0].double() - expected).abs().max() < 1e-4

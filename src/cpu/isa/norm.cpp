@@ -146,21 +146,33 @@ void channel_sums(ChannelShape s, F&& terms, Done&& done) {
     });
     return;
   }
-  constexpr int64_t kBlock = 64, kRows = 32;
-  const int64_t blocks = (s.channels + kBlock - 1) / kBlock;
-  parallel_for(0, blocks, row_grain(s.outer * kBlock), [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t from = block * kBlock, width = std::min(kBlock, s.channels - from);
-      double first[kBlock] = {}, second[kBlock] = {};
-      for (int64_t o = 0; o < s.outer; o += kRows) {
-        C a[kBlock] = {}, b[kBlock] = {};
-        for (int64_t r = o; r < std::min(o + kRows, s.outer); ++r)
-          for (int64_t i = 0; i < width; ++i) terms(r * s.channels + from + i, from + i, a[i], b[i]);
-        for (int64_t i = 0; i < width; ++i) first[i] += a[i], second[i] += b[i];
-      }
-      for (int64_t i = 0; i < width; ++i) done(from + i, first[i], second[i]);
+  // Pieces of rows, the same for any number of threads, so that few channels occupy all of them.
+  constexpr int64_t kBlock = 64, kRows = 32, kPiece = 2048;
+  const int64_t blocks = (s.channels + kBlock - 1) / kBlock, pieces = (s.outer + kPiece - 1) / kPiece;
+  const std::unique_ptr<double[]> sums(new double[static_cast<size_t>(2 * pieces * s.channels)]());
+  parallel_for(0, blocks * pieces, row_grain(std::min(s.outer, kPiece) * kBlock),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t k = begin; k < end; ++k) {
+                   const int64_t from = k % blocks * kBlock, width = std::min(kBlock, s.channels - from);
+                   const int64_t piece = k / blocks, stop = std::min(s.outer, (piece + 1) * kPiece);
+                   double *first = sums.get() + 2 * piece * s.channels + from, *second = first + s.channels;
+                   for (int64_t o = piece * kPiece; o < stop; o += kRows) {
+                     C a[kBlock] = {}, b[kBlock] = {};
+                     for (int64_t r = o; r < std::min(o + kRows, stop); ++r)
+                       for (int64_t i = 0; i < width; ++i)
+                         terms(r * s.channels + from + i, from + i, a[i], b[i]);
+                     for (int64_t i = 0; i < width; ++i) first[i] += a[i], second[i] += b[i];
+                   }
+                 }
+               });
+  for (int64_t c = 0; c < s.channels; ++c) {
+    double first = 0, second = 0;
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      first += sums[2 * piece * s.channels + c];
+      second += sums[(2 * piece + 1) * s.channels + c];
     }
-  });
+    done(c, first, second);
+  }
 }
 
 template <class T>
