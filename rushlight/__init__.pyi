@@ -12,6 +12,7 @@ from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _guards as _guards
 from rushlight import _higher_order_ops as _higher_order_ops
+from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _legacy_types as _legacy_types
 from rushlight import _library as _library

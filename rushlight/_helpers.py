@@ -1,5 +1,7 @@
 """Small functions of the top namespace that need no kernel."""
 
+import functools
+
 import rushlight
 from rushlight import _C
 from rushlight._overridable import overridable
@@ -97,10 +99,33 @@ def result_type(tensor, other):
 def compile(
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
-    """Return the function or module as it is: it already runs through fused kernels, without a tracer."""
+    """Run a function or a module through graphs of operators where that is faster; see docs/compile.md.
+
+    Args:
+        model: a function or a module; without one, a decorator is returned.
+        fullgraph: if there is no graph, raise an error that says why, instead of running the program as it
+            is written.
+        dynamic: accepted; a graph is for one shape of each input, and a few more are made for others.
+        backend: a name of `torch._dynamo.list_backends()`, or a function that gets a GraphModule and example
+            inputs and returns a function of tensors.
+        mode, options: handed to the back end.
+        disable: give the model back as it is.
+    """
     if model is None:
-        return lambda f: f
-    return model
+        return functools.partial(
+            compile,
+            fullgraph=fullgraph,
+            dynamic=dynamic,
+            backend=backend,
+            mode=mode,
+            options=options,
+            disable=disable,
+        )
+    if disable:
+        return model
+    from rushlight._dynamo.eval_frame import compile_callable
+
+    return compile_callable(model, fullgraph, backend, mode, options)
 
 
 def compiled_with_cxx11_abi():

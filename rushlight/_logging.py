@@ -1,7 +1,10 @@
-"""Levels of logging by part: of ``torch.compile`` mostly, so few of them say anything here."""
+"""Loggers of parts of the library, and which of them speak. ``TORCH_LOGS="recompiles,graph_breaks"`` in the
+environment does what `set_logs` does."""
 
 import functools
 import logging
+import os
+import sys
 import warnings
 
 __all__ = ["LazyString", "getArtifactLogger", "hide_warnings", "set_logs", "trace_structured", "warning_once"]
@@ -27,9 +30,33 @@ def set_logs(*, modules=None, **parts):
     for name in [*_set, *levels]:
         logging.getLogger(name).setLevel(levels.get(name, logging.NOTSET))
     _set[:] = levels
+    if levels:
+        _show_messages()
 
 
 _set: list = []  # names of loggers that have a level from here
+
+
+def _show_messages():
+    """Messages of the parts go to the error stream, unless the program handles them itself."""
+    logger = logging.getLogger("torch")
+    if not logger.handlers and not logging.getLogger().handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(levelname)s [%(name)s] %(message)s"))
+        logger.addHandler(handler)
+
+
+def _read_environment():
+    """Set what TORCH_LOGS asks for: names of parts, with + for more and - for less."""
+    parts = {}
+    for word in filter(None, os.environ.get("TORCH_LOGS", "").replace(" ", "").split(",")):
+        name = word.lstrip("+-")
+        if word[0] == "+":
+            parts[name] = logging.DEBUG
+        else:
+            parts[name] = logging.ERROR if word[0] == "-" else logging.INFO
+    if parts:
+        set_logs(**parts)
 
 
 def getArtifactLogger(module_qname, artifact_name):

@@ -1,10 +1,20 @@
-"""Names of PyTorch's graph capture that eager programs touch. Nothing is captured here, so decorators give
-back what they get, marks are remembered nowhere, and questions are answered with no."""
+"""Graph capture for `torch.compile`: a function runs once on tensors without data, and the operators it calls
+become a graph; Python around them is checked before each later call. docs/compile.md tells the rules.
+"""
 
 from rushlight._dynamo import config, exc
-from rushlight._dynamo.eval_frame import OptimizedModule, is_dynamo_supported, is_inductor_supported
+from rushlight._dynamo.backends import list_backends, lookup_backend, register_backend
+from rushlight._dynamo.eval_frame import (
+    OptimizedModule,
+    is_dynamo_supported,
+    is_inductor_supported,
+    optimize,
+    reset,
+)
+from rushlight._dynamo.explain import ExplainOutput, explain
 
 __all__ = [
+    "ExplainOutput",
     "OptimizedModule",
     "allow_in_graph",
     "assume_constant_result",
@@ -12,18 +22,21 @@ __all__ = [
     "disable",
     "disallow_in_graph",
     "exc",
+    "explain",
     "forbid_in_graph",
     "graph_break",
     "is_compiling",
     "is_dynamo_supported",
     "is_inductor_supported",
     "list_backends",
+    "lookup_backend",
     "mark_dynamic",
     "mark_static",
     "mark_static_address",
     "mark_unbacked",
     "maybe_mark_dynamic",
     "optimize",
+    "register_backend",
     "reset",
     "run",
 ]
@@ -34,56 +47,53 @@ def _same(fn):
     return fn
 
 
-allow_in_graph = assume_constant_result = disallow_in_graph = forbid_in_graph = _same
-nonstrict_trace = substitute_in_graph = run = _same
+allow_in_graph = assume_constant_result = nonstrict_trace = substitute_in_graph = run = _same
 
 
 def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
-    """Keep a function out of capture."""
-    return _same if fn is None else fn
+    """Keep a function out of graphs; see `torch.compiler.disable`."""
+    from rushlight import compiler
+
+    return compiler.disable(fn, recursive, reason=reason)
 
 
-def optimize(*args, **kwargs):
-    """A decorator that gives functions back, since nothing is compiled."""
-    return _same
+disallow_in_graph = forbid_in_graph = disable
 
 
 def is_compiling():
-    return False
+    from rushlight import compiler
+
+    return compiler.is_dynamo_compiling()
 
 
 def graph_break(msg=""):
-    """Nothing to break."""
+    """No graph goes beyond this call: what contains it runs as it is written."""
+    from rushlight._dynamo._capture import capturing
 
-
-def reset():
-    """No caches."""
+    if capturing() is not None:
+        capturing().observer.interrupt(msg or "the program asks for a graph break")
 
 
 def reset_code_caches():
-    """No caches."""
+    """Forget all graphs."""
+    reset()
 
 
 def mark_static_address(t, guard=True):
-    """Accepted; addresses of tensors do not change here."""
+    """Accepted; addresses of tensors do not matter here."""
 
 
 def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
-    """Accepted; every size may vary."""
+    """Accepted; a graph is for one size of each dimension, and others get graphs of their own."""
 
 
 def mark_unbacked(t, index, hint_override=None, strict=False, specialize_on=None):
-    """Accepted; every size may vary."""
+    """Accepted; see mark_dynamic."""
 
 
 def maybe_mark_dynamic(t, index):
-    """Accepted; every size may vary."""
+    """Accepted; see mark_dynamic."""
 
 
 def mark_static(t, index=None):
-    """Accepted; every size may vary."""
-
-
-def list_backends(exclude_tags=("debug", "experimental")):
-    """No compilers."""
-    return []
+    """Accepted; see mark_dynamic."""

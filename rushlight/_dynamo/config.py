@@ -1,4 +1,4 @@
-"""Settings of graph capture: kept, and without effect."""
+"""Settings of graph capture. Of effect: recompile_limit and cache_size_limit (the smaller), and disable."""
 
 cache_size_limit = recompile_limit = 8
 accumulated_cache_size_limit = accumulated_recompile_limit = 256
@@ -16,6 +16,8 @@ guard_nn_modules = True
 compiled_autograd = False
 disable = False
 allow_unspec_int_on_nn_module = False
+
+_keep_captures = False  # for explain()
 
 
 class _Patch:

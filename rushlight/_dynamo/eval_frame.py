@@ -1,31 +1,180 @@
-"""The module that a compiler would return. `torch.compile` gives modules back as they are, so there is none;
-programs ask ``isinstance`` and look for ``_orig_mod``."""
+"""`torch.compile`: functions and modules that run through graphs."""
+
+import functools
+import inspect
+import weakref
 
 from rushlight.nn import Module
 
-__all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported"]
+from ._compiled import Compiled, all_compiled
+from .backends import lookup_backend
+
+__all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported", "optimize"]
+
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 class OptimizedModule(Module):
-    """A module around another one that is run in its place."""
+    """A module that runs through graphs; its parameters, attributes and state are those of ``_orig_mod``."""
+
+    _OWN = frozenset(
+        ["_orig_mod", "dynamo_ctx", "forward", "_compiled", "_modules", "_parameters", "_buffers"]
+    )
 
     def __init__(self, mod, dynamo_ctx=None):
         super().__init__()
-        self._orig_mod = mod
-        self.dynamo_ctx = dynamo_ctx
+        self._modules["_orig_mod"] = mod
+        self.__dict__["dynamo_ctx"] = dynamo_ctx
+        self._connect()
 
-    def forward(self, *args, **kwargs):
-        return self._orig_mod(*args, **kwargs)
+    def _connect(self):
+        mod, options = self._modules["_orig_mod"], self.__dict__["dynamo_ctx"]
+        self.__dict__.pop("training", None)
+        compiled = Compiled(mod, *(options or (lookup_backend("eager"),)), name=type(mod).__qualname__)
+        _remember(compiled)
+        self.__dict__["_compiled"] = self.__dict__["forward"] = compiled
+
+        def run_itself(holder=weakref.ref(self)):
+            if holder() is not None:
+                holder().__dict__["forward"] = mod
+
+        compiled.on_give_up = run_itself
+
+    @property
+    def training(self):
+        return self._modules["_orig_mod"].training
+
+    @training.setter
+    def training(self, value):
+        if "_orig_mod" in self._modules:
+            self._modules["_orig_mod"].training = value
 
     def __getattr__(self, name):
-        if name == "_orig_mod":
-            return self._modules["_orig_mod"]
-        return getattr(self._orig_mod, name)
+        modules = self.__dict__.get("_modules", {})
+        if name == "_orig_mod" and name in modules:
+            return modules["_orig_mod"]
+        if "_orig_mod" not in modules:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(modules["_orig_mod"], name)
+
+    def __setattr__(self, name, value):
+        if name in self._OWN or "_orig_mod" not in self.__dict__.get("_modules", {}) or name == "training":
+            return super().__setattr__(name, value)
+        setattr(self._modules["_orig_mod"], name, value)
+
+    def __delattr__(self, name):
+        if name in self._OWN:
+            return super().__delattr__(name)
+        delattr(self._modules["_orig_mod"], name)
+
+    def __len__(self):
+        return len(self._modules["_orig_mod"])
+
+    def __getitem__(self, index):
+        return self._modules["_orig_mod"][index]
+
+    def __iter__(self):
+        return iter(self._modules["_orig_mod"])
+
+    def __contains__(self, name):
+        return name in self._modules["_orig_mod"]
+
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self._modules["_orig_mod"])})
+
+    def __getstate__(self):
+        state = dict(self.__dict__)
+        state.pop("forward", None)
+        state.pop("_compiled", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._connect()
+
+
+def _remember(compiled):
+    all_compiled[:] = [r for r in all_compiled if r() is not None]
+    all_compiled.append(weakref.ref(compiled))
+
+
+def _backend_with(backend, mode, options):
+    """The back end, told of the mode or the options."""
+    found = lookup_backend(backend)
+    told = {}
+    if mode is not None and mode != "default":
+        told["mode"] = mode
+    if options:
+        told["options"] = dict(options)
+    if not told:
+        return found
+    bound = functools.partial(found, **told)
+    bound.opts_out = getattr(found, "opts_out", False)  # type: ignore[attr-defined]
+    bound.compiler_name = getattr(found, "__name__", "backend")  # type: ignore[attr-defined]
+    return bound
+
+
+def compile_callable(model, fullgraph, backend, mode, options):
+    """What `torch.compile` returns."""
+    if mode is not None and options:
+        raise RuntimeError(
+            "Either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if backend == "inductor" and mode is not None and mode not in _MODES:
+        raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    made = _backend_with(backend, mode, options)
+    if isinstance(model, OptimizedModule):
+        model = model._orig_mod
+    if isinstance(model, Module):
+        return OptimizedModule(model, (made, fullgraph))
+    if inspect.isclass(model):
+        raise RuntimeError(
+            f"torch.compile expects a function or a module, but got the class {model.__qualname__}"
+        )
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    return _wrap(getattr(model, "_torchdynamo_orig_callable", model), made, fullgraph)
+
+
+def _wrap(function, backend, fullgraph):
+    compiled = Compiled(function, backend, fullgraph)
+    _remember(compiled)
+
+    @functools.wraps(function)
+    def run(*args, **kwargs):
+        return compiled(*args, **kwargs)
+
+    run._torchdynamo_orig_callable = function
+    run._compiled = compiled
+    return run
+
+
+def optimize(
+    backend="inductor",
+    *,
+    nopython=False,
+    guard_export_fn=None,
+    guard_fail_fn=None,
+    disable=False,
+    dynamic=None,
+):
+    """A decorator that compiles; `torch.compile` is its public form."""
+    if disable or backend is None:
+        return lambda fn: fn
+    return lambda fn: compile_callable(fn, nopython, backend, None, None)
 
 
 def is_dynamo_supported():
-    return False
+    return True
 
 
 def is_inductor_supported():
-    return False
+    return True
+
+
+def reset():
+    """Forget all graphs."""
+    for reference in all_compiled:
+        compiled = reference()
+        if compiled is not None:
+            compiled.reset()

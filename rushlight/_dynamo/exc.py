@@ -1,8 +1,9 @@
-"""What graph capture raises. Nothing is captured here, so programs only name these in ``except``."""
+"""What graph capture raises."""
 
 __all__ = [
     "BackendCompilerFailed",
     "InternalTorchDynamoError",
+    "InvalidBackend",
     "TorchDynamoException",
     "TorchRuntimeError",
     "Unsupported",
@@ -32,3 +33,7 @@ class UserError(Unsupported):
 
 class BackendCompilerFailed(TorchDynamoException):
     """The compiler of the graph failed."""
+
+
+class InvalidBackend(TorchDynamoException):
+    """No back end has that name."""

@@ -1,6 +1,8 @@
-"""What programs ask of a compiler: nothing is compiled here, and the answers say so."""
+"""`torch.compiler`: what programs tell `torch.compile`, and ask of it."""
 
 import contextlib
+import functools
+import threading
 
 import rushlight
 
@@ -27,6 +29,7 @@ def compile(*args, **kwargs):  # noqa: A001 - PyTorch's name
 
 
 _exporting = False
+_thread = threading.local()  # .capturing: torch.compile runs a program here
 
 
 @contextlib.contextmanager
@@ -40,14 +43,24 @@ def _exporting_program():
         _exporting = before
 
 
+@contextlib.contextmanager
+def _capturing_program():
+    """Within it, a program runs for `torch.compile`."""
+    before, _thread.capturing = is_dynamo_compiling(), True
+    try:
+        yield
+    finally:
+        _thread.capturing = before
+
+
 def is_compiling() -> bool:
-    """Whether `torch.export` runs the program: nothing else compiles."""
-    return _exporting
+    """Whether `torch.compile` or `torch.export` runs the program to capture it."""
+    return _exporting or is_dynamo_compiling()
 
 
 def is_dynamo_compiling() -> bool:
-    """Always False."""
-    return False
+    """Whether `torch.compile` runs the program to capture it."""
+    return getattr(_thread, "capturing", False)
 
 
 def is_exporting() -> bool:
@@ -56,7 +69,8 @@ def is_exporting() -> bool:
 
 
 def reset() -> None:
-    """Forgets compiled code, of which there is none."""
+    """Forgets all graphs; compiled functions capture them again."""
+    rushlight._dynamo.reset()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -64,32 +78,58 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
-    """The names of compiler backends: none."""
-    return []
+    """The names of compiler backends."""
+    return rushlight._dynamo.list_backends(exclude_tags)
 
 
 def disable(fn=None, recursive=True, *, reason=None):
-    """Gives back the function; used with or without arguments."""
-    return (lambda f: f) if fn is None else fn
+    """A function that no graph holds: what calls it runs as it is written. Used with or without arguments."""
+    if fn is None:
+        return functools.partial(disable, recursive=recursive, reason=reason)
+    if isinstance(fn, rushlight.nn.Module):
+        fn.forward = disable(fn.forward, recursive, reason=reason)
+        return fn
+    if isinstance(fn, type):
+        return fn
+
+    @functools.wraps(fn)
+    def run(*args, **kwargs):
+        if is_dynamo_compiling():
+            rushlight._dynamo.graph_break(
+                reason or f"{getattr(fn, '__qualname__', fn)} is marked with compiler.disable"
+            )
+        return fn(*args, **kwargs)
+
+    run._torchdynamo_disable = True
+    run._torchdynamo_orig_callable = fn
+    return run
 
 
 def allow_in_graph(fn):
-    """Gives back the function, or the list of them."""
+    """Gives back the function, or the list of them: whatever calls operators may be in a graph."""
     return fn
 
 
 def assume_constant_result(fn):
-    """Gives back the function."""
+    """Gives back the function: what it reads is checked at each call."""
     return fn
 
 
 def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):
-    """A decorator that gives back what it decorates."""
+    """A decorator that gives back what it decorates: Python functions are run, not interpreted."""
     return lambda fn: fn
 
 
+_stances = ["default"]
+
+
+def _stance():
+    """The innermost stance that is set."""
+    return _stances[-1]
+
+
 class set_stance:  # noqa: N801 - PyTorch's name
-    """A context manager and decorator without effect: all stances run eagerly here."""
+    """What calls that no graph is for shall do: a function to call, a context manager, a decorator."""
 
     _STANCES = (
         "default",
@@ -103,21 +143,28 @@ class set_stance:  # noqa: N801 - PyTorch's name
     def __init__(self, stance="default", *, skip_guard_eval_unsafe=False, force_backend=None):
         if stance not in self._STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
+        self.stance, self.before = stance, list(_stances)
+        _stances[:] = [stance]
 
     def __call__(self, fn):
-        return fn
+        _stances[:] = self.before
+
+        @functools.wraps(fn)
+        def run(*args, **kwargs):
+            with set_stance(self.stance):
+                return fn(*args, **kwargs)
+
+        return run
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        return None
+        _stances[:] = self.before
 
 
 def wrap_numpy(fn):
     """A function of NumPy arrays as one of tensors: arguments and results are converted."""
-    import functools
-
     import numpy
 
     def to_numpy(x):

@@ -29,6 +29,7 @@ void register_grid_sample_operators(Table& t);
 void register_embedding_bag_operators(Table& t);
 void register_ctc_operators(Table& t);
 void register_fold_operators(Table& t);
+void register_fused_operators(Table& t);
 
 Table& mutable_operator_table() {
   static Table* table = [] {
@@ -86,6 +87,7 @@ Table& mutable_operator_table() {
     register_sparse_math_operators(*t);
     register_sparse_product_operators(*t);
     register_sparse_reduce_operators(*t);
+    register_fused_operators(*t);
     register_device_operators(*t);
     t->freeze();
     install_gradient_ops();

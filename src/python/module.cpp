@@ -20,6 +20,7 @@ void init_overridable(PyObject* module);
 void init_grad_scopes(PyObject* module);
 void init_cuda(PyObject* module);
 void init_jit(PyObject* module);
+void init_guards(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -68,6 +69,7 @@ static void init_all(PyObject* module) {
   init_profiler(module);
   init_cuda(module);
   init_jit(module);
+  init_guards(module);
 }
 
 }  // namespace rushlight::python

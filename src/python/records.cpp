@@ -179,10 +179,29 @@ PyObject* extension_records(PyObject*, PyObject*) {
   });
 }
 
+// Names of pointwise formulas, by number.
+PyObject* formula_names(PyObject*, PyObject*) {
+  static constexpr const char* kNames[] = {
+#define RL_NAME(name, ...) #name,
+      RL_FORALL_FORMULAS(RL_NAME)
+#undef RL_NAME
+  };
+  return guard([] {
+    PyRef list(check(PyList_New(0)));
+    for (const char* name : kNames) {
+      const PyRef text(to_python(name));
+      check(PyList_Append(list.get(), text.get()));
+    }
+    return list.release();
+  });
+}
+
 PyMethodDef functions[] = {{"_extension_operators", extension_records, METH_NOARGS,
                             "The operators that libraries in C++ registered."},
                            {"_operator_records", operator_records, METH_NOARGS,
                             "One dict per operator record, in order of registration."},
+                           {"_formula_names", formula_names, METH_NOARGS,
+                            "Names of the formulas that pointwise operators compute, by number."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

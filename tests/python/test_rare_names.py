@@ -155,9 +155,7 @@ def test_names_of_the_compiler_and_of_quantizers():
     import rushlight._dynamo as dynamo
 
     model = torch.nn.Linear(2, 2)
-    assert torch._dynamo.disable(model) is model and not isinstance(
-        torch.compile(model), dynamo.OptimizedModule
-    )
+    assert torch._dynamo.disable(model) is model and isinstance(torch.compile(model), dynamo.OptimizedModule)
     with dynamo.config.patch(verbose=True):
         assert dynamo.config.verbose
     assert not dynamo.config.verbose

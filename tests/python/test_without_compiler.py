@@ -52,7 +52,7 @@ def test_refined_isinstance():
     assert is_a(torch.ones(1), torch.Tensor)
 
 
-def test_compiler_says_that_it_is_not_there():
+def test_what_the_compiler_is_told():
     compiler = torch.compiler
     assert not compiler.is_compiling()
     assert not compiler.is_dynamo_compiling()
@@ -61,12 +61,10 @@ def test_compiler_says_that_it_is_not_there():
     def f(x):
         return x
 
-    assert compiler.disable(f) is f
-    assert compiler.disable(recursive=False)(f) is f
+    assert compiler.disable(f)(1) == compiler.disable(recursive=False)(f)(1) == 1
     assert compiler.allow_in_graph(f) is f
-    assert torch.compile(f) is f
     with compiler.set_stance("force_eager"):
-        assert f(1) == 1
+        assert torch.compile(f)(1) == 1
     with pytest.raises(RuntimeError, match="invalid torch.compile stance"):
         compiler.set_stance("sideways")
 

@@ -1,0 +1,407 @@
+"""Capture by running: a program runs once on fake tensors, which have no values it could branch on, and the
+operators it calls become a graph. Python around them is observed; see `_observer` and `_reachable`.
+"""
+
+import gc
+import operator
+import sys
+import threading
+from dataclasses import dataclass, field
+
+import rushlight as torch
+from rushlight import _C, compiler
+from rushlight._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+)
+from rushlight.fx import Graph, GraphModule
+from rushlight.nn.modules import module as _module
+from rushlight.overrides import TorchFunctionMode
+from rushlight.utils._python_dispatch import TorchDispatchMode
+
+from ._observer import Interruption, Observer
+from ._reachable import Reachable, is_constant
+from .exc import Unsupported
+
+__all__ = ["Capture", "Leaf", "capture", "capturing"]
+
+_lock = threading.RLock()
+_thread = threading.local()
+
+_VALUES = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
+_WHOLE = frozenset("linear scaled_dot_product_attention".split())
+_REFUSED = frozenset("set_ resize_ requires_grad_ record_stream lift_fresh_copy".split())
+
+
+def capturing():
+    """The capture that runs on this thread, or None."""
+    return getattr(_thread, "capture", None)
+
+
+@dataclass
+class Leaf:
+    """Where a tensor of a call is found: an argument, and steps into it."""
+
+    root: int | str  # position, or name of a keyword
+    steps: tuple = ()  # positions and keys
+    tensor: object = None
+
+
+@dataclass
+class Capture:
+    """A program as a graph of operators, and what that graph took for granted."""
+
+    reachable: Reachable
+    graph: Graph
+    leaves: list  # tensors among the arguments: the graph's first inputs
+    held: list = field(default_factory=list)  # tensors of Python's state: the inputs after these
+    constants: list = field(default_factory=list)  # tensors that the program made of numbers: the last inputs
+    output: object = None  # what to return: containers, with nodes for tensors
+    records: bool = False  # autograd records what runs
+    module: GraphModule | None = None
+
+    @property
+    def example_inputs(self):
+        return [leaf.tensor for leaf in self.leaves] + [tensor for tensor, _ in self.held] + self.constants
+
+
+class _Recorder(TorchDispatchMode):
+    """Runs operators on fake tensors, and writes them down."""
+
+    def __init__(self, reachable, observer):
+        super().__init__()
+        self.reachable, self.observer = reachable, observer
+        self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
+        self.graph = Graph()
+        self.nodes = {}  # id of a fake tensor -> (it, its node)
+        self.leaves = []  # (node, fake)
+        self.held = {}  # id of a real tensor -> (it, label, fake, node)
+        self.constants = {}  # id of a real tensor -> (it, fake)
+        self.versions = []  # of real tensors, which writes to them would count up
+        self.muted = False  # what runs now is part of an operator that is kept whole
+        self.anchor = self.graph.create_node("placeholder", "anchor", (), {}, name="anchor")
+
+    def add_input(self, name, tensor):
+        """A placeholder before all nodes that compute."""
+        with self.graph.inserting_before(self.anchor):
+            node = self.graph.placeholder(name)
+        fake = self.fakes.from_tensor(tensor)
+        node.meta["val"] = fake
+        self.nodes[id(fake)] = fake, node
+        return fake, node
+
+    def fake_of(self, tensor):
+        """The fake tensor that stands for a tensor the program uses."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        known = self.held.get(id(tensor))
+        if known is not None:
+            return known[2]
+        found = self.reachable.tensors.get(id(tensor))
+        if found is None:
+            return self._constant(tensor)
+        fake, node = self.add_input(_identifier(found[1]), tensor)
+        self.held[id(tensor)] = tensor, found[1], fake, node
+        if not tensor.is_inference():
+            self.versions.append((tensor, tensor._version))
+        return fake
+
+    def _constant(self, tensor):
+        """A tensor that the program made of numbers: every run gets one of its own."""
+        known = self.constants.get(id(tensor))
+        if known is None:
+            fake, node = self.add_input(f"constant_{len(self.constants)}", tensor)
+            copy = self.fakes.dispatch(torch.ops.aten.clone.default, (), (fake,), {})
+            self._write(torch.ops.aten.clone.default, (fake,), {}, copy)
+            self.constants[id(tensor)] = known = tensor, copy, node
+        return known[1]
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.observer.paused = True
+        try:
+            return self._run(func, args, kwargs or {})
+        finally:
+            self.observer.paused = False
+
+    def _run(self, func, args, kwargs):
+        if func._opname in _VALUES:
+            self.observer.interrupt(f"the program asks for the value of a tensor ({func._opname})")
+        if func._opname in _REFUSED or func.namespace != "aten":
+            self.observer.interrupt(f"the operator {func} cannot be part of a graph")
+        try:
+            args, kwargs = _map(self.fake_of, args), _map(self.fake_of, kwargs)
+            result = self.fakes.dispatch(func, (), args, kwargs)
+        except DynamicOutputShapeException:
+            self.observer.interrupt(f"the shape of what {func} returns depends on values")
+        except (DataDependentOutputException, UnsupportedFakeTensorException) as error:
+            self.observer.interrupt(f"{func}: {error}")
+        self._write(func, args, kwargs, result)
+        return result
+
+    def _write(self, func, args, kwargs, result):
+        if self.muted:
+            return
+        node = self.graph.create_node("call_function", func, self._as_nodes(args), self._as_nodes(kwargs))
+        node.meta["val"] = result
+        self._track(result, node)
+
+    def _as_nodes(self, value):
+        def node_of(tensor):
+            return self.nodes[id(tensor)][1]
+
+        return _map(node_of, value)
+
+    def _track(self, result, node):
+        if isinstance(result, torch.Tensor):
+            self.nodes[id(result)] = result, node
+        elif isinstance(result, (tuple, list)):
+            for i, item in enumerate(result):
+                if isinstance(item, torch.Tensor):
+                    part = self.graph.create_node("call_function", operator.getitem, (node, i), {})
+                    part.meta["val"] = item
+                    self._track(item, part)
+
+
+class _Whole(TorchFunctionMode):
+    """Keeps compositions whole that have a kernel of their own: within a trace they would fall into parts."""
+
+    def __init__(self, recorder):
+        super().__init__()
+        self.recorder = recorder
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs, recorder = kwargs or {}, self.recorder
+        name = getattr(func, "__name__", None)
+        if name not in _WHOLE or recorder.muted:
+            return func(*args, **kwargs)
+        recorder.muted = True
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            recorder.muted = False
+        recorder.observer.paused = True
+        try:
+            overload = getattr(torch.ops.aten, name).default
+            recorder._write(overload, _map(recorder.fake_of, args), _map(recorder.fake_of, kwargs), result)
+        finally:
+            recorder.observer.paused = False
+        return result
+
+
+def _map(function, value):
+    """Apply to the tensors of arguments; containers are made anew."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
+        items = [_map(function, item) for item in value]
+        if isinstance(value, tuple):
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return items
+    if isinstance(value, dict):
+        return {k: _map(function, v) for k, v in value.items()}
+    return value
+
+
+def _identifier(label):
+    return "".join(c if c.isalnum() else "_" for c in label).strip("_") or "tensor"
+
+
+def _find_leaves(args, kwargs):
+    """The tensors among the arguments; all else must be containers of Python or constants."""
+    leaves = []
+
+    def look(value, root, steps):
+        if isinstance(value, torch.Tensor):
+            leaves.append(Leaf(root, steps, value))
+        elif type(value) in (list, dict) or isinstance(value, tuple):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                look(item, root, (*steps, key))
+        elif not is_constant(value):
+            where = f"argument {root!r}" + "".join(f"[{s!r}]" for s in steps)
+            raise Unsupported(f"{where} is of type {type(value).__qualname__}")
+
+    for i, value in enumerate(args):
+        look(value, i, ())
+    for name, value in kwargs.items():
+        look(value, name, ())
+    return leaves
+
+
+def _check_tensor(tensor, what):
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+        raise Unsupported(f"{what} is a {type(tensor).__qualname__} of layout {tensor.layout}")
+    if tensor.device.type != "cpu":
+        raise Unsupported(f"{what} is on the device {tensor.device}")
+
+
+def capture(function, args, kwargs):
+    """Run a function without effect, and return its graph; `Unsupported` tells why there is none."""
+    if not _C._GuardSet.is_plain():
+        raise Unsupported("a mode or a function transform watches the program")
+    with _lock:
+        leaves = _find_leaves(args, kwargs)
+        for leaf in leaves:
+            _check_tensor(leaf.tensor, f"argument {leaf.root!r}")
+        reachable = Reachable()
+        reachable.visit(function, getattr(function, "__qualname__", type(function).__qualname__))
+        for name, value in vars(_module).items():
+            if name.startswith("_global_") and isinstance(value, dict):
+                reachable.visit(value, f"the hooks of all modules ({name})")
+        return _Run(reachable, leaves).run(function, args, kwargs)
+
+
+class _Run:
+    """One run of a program for capture: nothing it does to Python's state remains."""
+
+    def __init__(self, reachable, leaves):
+        self.reachable, self.leaves = reachable, leaves
+        self.observer = Observer(reachable)
+        self.recorder = _Recorder(reachable, self.observer)
+
+    def run(self, function, args, kwargs):
+        fakes = {}
+        for leaf in self.leaves:
+            if id(leaf.tensor) not in fakes:
+                name = leaf.root if isinstance(leaf.root, str) else f"arg{leaf.root}"
+                fakes[id(leaf.tensor)], node = self.recorder.add_input(
+                    _identifier(f"{name}_{len(fakes)}"), leaf.tensor
+                )
+                self.recorder.held[id(leaf.tensor)] = leaf.tensor, "argument", fakes[id(leaf.tensor)], node
+        fake_args, fake_kwargs = _map(self.recorder.fake_of, args), _map(self.recorder.fake_of, kwargs)
+        self.reachable.visit((fake_args, fake_kwargs), "arguments")
+        random_state = torch.random.get_rng_state()
+        surroundings = _surroundings()
+        try:
+            result = self._observed(function, fake_args, fake_kwargs)
+            change = self.reachable.first_change()
+            if change is not None:
+                raise Unsupported(f"the program changes {change}")
+            if _surroundings() != surroundings:
+                raise Unsupported("the program changes settings of torch")
+            return self._finish(result)
+        finally:
+            torch._C._set_grad_enabled(surroundings[0])
+            torch.set_default_dtype(surroundings[2])
+            torch.set_autocast_enabled("cpu", surroundings[3])
+            torch.set_autocast_dtype("cpu", surroundings[4])
+            self.reachable.restore()
+            for tensor, version in self.recorder.versions:
+                _C._set_version(tensor, version)
+            torch.random.set_rng_state(random_state)
+
+    def _observed(self, function, args, kwargs):
+        collects = gc.isenabled()
+        gc.disable()  # finalizers of other objects are not part of the program
+        before, _thread.capture = capturing(), self
+        try:
+            whole = _Whole(self.recorder)
+            with compiler._capturing_program(), whole, self.recorder.fakes, self.recorder, self.observer:
+                return function(*args, **kwargs)
+        except Interruption as stop:
+            raise Unsupported(stop.reason) from None
+        except Unsupported:
+            raise
+        except Exception as error:
+            reason = self.observer.interruption or f"{type(error).__name__} while it was captured: {error}"
+            raise Unsupported(reason) from error
+        finally:
+            _thread.capture = before
+            if collects:
+                gc.enable()
+            if self.observer.interruption:
+                sys.setprofile(self.observer.before)
+
+    def _finish(self, result):
+        recorder = self.recorder
+        if self.observer.interruption:
+            raise Unsupported(self.observer.interruption)
+        for tensor, label, fake, _ in recorder.held.values():
+            if fake.requires_grad != tensor.requires_grad or fake.shape != tensor.shape:
+                raise Unsupported(f"the program changes what {label} is")
+        distinct = []
+        for leaf in self.leaves:
+            if all(leaf.tensor is not other.tensor for other in distinct):
+                distinct.append(leaf)
+        leaf_ids = {id(leaf.tensor) for leaf in distinct}
+        made = Capture(self.reachable, recorder.graph, distinct)
+        held = [entry for key, entry in recorder.held.items() if key not in leaf_ids]
+        for tensor, label, _, _ in held:
+            _check_tensor(tensor, label)
+        made.held = [(tensor, label) for tensor, label, _, _ in held]
+        made.constants = [tensor for tensor, _, _ in recorder.constants.values()]
+        _order_inputs(recorder, [recorder.held[id(leaf.tensor)][3] for leaf in distinct], held)
+        made.output = self._output(result)
+        nodes: list = []
+        _collect(made.output, nodes)
+        recorder.graph.erase_node(recorder.anchor)
+        recorder.graph.output(tuple(nodes))
+        made.records = torch.is_grad_enabled() and any(t.requires_grad for t in made.example_inputs)
+        if made.records:
+            self._check_autograd(nodes)
+        made.module = GraphModule(torch.nn.Module(), recorder.graph)
+        return made
+
+    def _output(self, value):
+        """What the program returned, with nodes in place of tensors."""
+        if isinstance(value, torch.Tensor):
+            known = self.recorder.nodes.get(id(value))
+            return known[1] if known else self.recorder.nodes[id(self.recorder.fake_of(value))][1]
+        if type(value) in (list, tuple):
+            self._check_new(value)
+            return type(value)(map(self._output, value))
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*map(self._output, value))
+        if type(value) is dict:
+            self._check_new(value)
+            return {k: self._output(v) for k, v in value.items()}
+        if is_constant(value):
+            return value
+        cls = type(value)
+        raise Unsupported(f"the program returns an object of type {cls.__module__}.{cls.__qualname__}")
+
+    def _check_new(self, container):
+        if id(container) in self.reachable.labels and type(container) is not tuple:
+            raise Unsupported(f"the program returns {self.reachable.labels[id(container)]} itself")
+
+    def _check_autograd(self, nodes):
+        """Running the operators again must record what the program records."""
+        if self.observer.switches_grad_mode:
+            raise Unsupported("the program switches the recording of gradients on or off")
+        pending, seen = [node.meta["val"].grad_fn for node in nodes], set()
+        while pending:
+            step = pending.pop()
+            if step is None or step in seen:
+                continue
+            seen.add(step)
+            if isinstance(step, torch.autograd.function.FunctionCtx):
+                raise Unsupported(f"the program calls an autograd.Function ({step.name()})")
+            pending += [next_step for next_step, _ in step.next_functions]
+
+
+def _collect(value, nodes):
+    if isinstance(value, torch.fx.Node):
+        nodes.append(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, nodes)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _collect(item, nodes)
+
+
+def _order_inputs(recorder, leaf_nodes, held):
+    """Placeholders: arguments, then what Python's state holds, then constants."""
+    order = leaf_nodes + [entry[3] for entry in held] + [node for _, _, node in recorder.constants.values()]
+    for node in order:
+        recorder.anchor.prepend(node)
+
+
+def _surroundings():
+    return (
+        torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
+        torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+        torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(),
+    )  # fmt: skip

@@ -1,0 +1,130 @@
+"""From a capture to the checks that each later call must pass."""
+
+import rushlight as torch
+from rushlight import _C
+
+from ._reachable import ABSENT, is_constant
+
+__all__ = ["Guards"]
+
+
+class Guards:
+    """What a graph takes for granted: checked in C, explained here."""
+
+    def __init__(self, function, captured, args, kwargs):
+        self.set = _C._GuardSet()
+        self.reasons = []
+        self._sources = {}
+        self._tensors = []  # sources of all tensors among the arguments
+        self._check_arguments(args, kwargs)
+        self._check_state(captured.reachable)
+        inputs = [self._sources[leaf.root, leaf.steps] for leaf in captured.leaves]
+        self.set.complete(self._tensors, inputs, args, kwargs)
+        self.match = self.set.match
+
+    def explain(self, failed):
+        """Why a call did not match, in one line."""
+        if failed == -1:
+            return "grad mode, autocasting, the default dtype or a mode is another"
+        if failed == -2:
+            return "other arguments are the same tensor"
+        return self.reasons[failed]
+
+    def _add(self, index, reason):
+        self.reasons.append(reason)
+
+    # --- arguments ------------------------------------------------------------------------------------
+
+    def _check_arguments(self, args, kwargs):
+        names = ", ".join([str(len(args)), *kwargs])
+        self._add(self.set.arguments(len(args), tuple(kwargs)), f"other arguments than ({names})")
+        for i, value in enumerate(args):
+            self._check_value(self.set.argument(i), value, i, ())
+        for name, value in kwargs.items():
+            self._check_value(self.set.keyword(name), value, name, ())
+
+    def _check_value(self, source, value, root, steps):
+        self._sources[root, steps] = source
+        where = f"argument {root!r}" + "".join(f"[{s!r}]" for s in steps)
+        if isinstance(value, torch.Tensor):
+            told = f"{where} was {str(value.dtype)[6:]}{list(value.shape)}, strides {list(value.stride())}"
+            told += ", requires_grad" if value.requires_grad else ""
+            self._tensors.append(source)
+            self._add(self.set.tensor(source, value), told)
+        elif is_constant(value):
+            self._add(self.set.equal(source, value), f"{where} was {value!r}")
+        else:
+            self._add(
+                self.set.form(source, value), f"{where} was a {type(value).__name__} of length {len(value)}"
+            )
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, item in items:
+                of_dict = isinstance(value, dict)
+                part = self.set.item(source, key if of_dict else None, 0 if of_dict else key)
+                self._check_value(part, item, root, (*steps, key))
+
+    # --- state ----------------------------------------------------------------------------------------
+
+    def _check_state(self, state):
+        for tensor, label in state.tensors.values():
+            if label.startswith("arguments["):
+                continue
+            self._add(
+                self.set.held_tensor(tensor), f"{label} has another shape, dtype, layout or requires_grad"
+            )
+        for table, name, value, _ in state.globals.values():
+            if value is ABSENT:
+                self._add(self.set.absent(table, name), f"the global {name} exists now")
+            else:
+                self._entry(table, name, value, f"the global {name}")
+        for owner in state.owners:
+            self._check_owner(owner, state)
+        for container, _, label in state.containers:
+            if not label.startswith("arguments"):
+                self._check_container(container, label)
+        for cell, content, label in state.cells:
+            self._add(
+                self.set.cell(cell, content is not ABSENT and is_constant(content)),
+                f"{label} of a closure changed",
+            )
+        for function in state.functions:
+            self._add(self.set.code(function), f"{function.__qualname__} has other code or defaults")
+        for cls in state.classes:
+            self._add(self.set.version(cls), f"the class {cls.__qualname__} changed")
+
+    def _entry(self, table, name, value, label):
+        self._add(
+            self.set.entry(table, name, value, is_constant(value)),
+            f"{label} was {value!r}" if is_constant(value) else f"{label} is another object",
+        )
+
+    def _check_owner(self, owner, state):
+        if owner.holder is None:
+            if owner in state.modules:
+                for name in owner.read:
+                    self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
+            return
+        self._add(self.set.instance_dict(owner.holder, owner.table), f"{owner.label} has another __dict__")
+        for name in owner.read:
+            self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
+        if state.everything:
+            self._add(self.set.length(owner.table), f"{owner.label} gained or lost attributes")
+            return
+        cls = type(owner.holder)
+        shadowable = {n for n in state.user_names if hasattr(cls, n)} | {"forward"}
+        for name in shadowable - owner.saved.keys():
+            self._add(self.set.absent(owner.table, name), f"{owner.label}.{name} is set on the object")
+
+    def _check_container(self, container, label):
+        if isinstance(container, set):
+            self._add(self.set.members(container), f"{label} has other members")
+            return
+        self._add(self.set.length(container), f"{label} had {len(container)} items")
+        if isinstance(container, dict):
+            for key, value in container.items():
+                self._entry(container, key, value, f"{label}[{key!r}]")
+        else:
+            for i, value in enumerate(container):
+                self._add(
+                    self.set.element(container, i, value, is_constant(value)), f"{label}[{i}] is another"
+                )

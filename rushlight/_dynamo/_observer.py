@@ -1,0 +1,216 @@
+"""Watching a program run: which code it executes, so that the state that code reads is known beforehand, and
+which built-in functions it calls, so that those with effects outside of the program are stopped first.
+"""
+
+import builtins
+import math
+import operator
+import os
+import sys
+import types
+
+import rushlight as torch
+from rushlight import _C
+
+from .exc import Unsupported
+
+__all__ = ["Interruption", "Observer"]
+
+_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+
+# Parts of the library whose functions do nothing but call operators.
+_TRUSTED = tuple(
+    """nn/modules/ nn/functional nn/attention/ nn/init nn/parameter.py nn/grad.py nn/_ amp/ backends/
+    compiler/ signal/ masked/ autograd/grad_mode.py jit/_decorations.py jit/__init__.py testing/_comparison.py
+    utils/_contextlib.py _tensor.py functional.py _more_functions.py _lowrank.py linalg.py special.py fft.py
+    _helpers.py _jit_internal.py overrides.py _ops.py _signatures.py _native_forms.py _overridable.py
+    return_types.py types.py __init__.py _legacy_types.py _advice.py _python_operators.py _schema.py _utils.py
+    ops.py""".split()
+)
+_IMPORTER = "<frozen importlib._bootstrap>"
+_DISTRUSTED = ("nn/parallel/",)
+_MACHINERY = tuple(
+    f"_dynamo/{name}.py" for name in ("__init__", "_capture", "_compiled", "eval_frame", "_observer")
+)
+
+# Attributes of tensors that a graph does not hold.
+_TENSOR_STATE = frozenset(
+    """grad grad_fn is_leaf _version data _base output_nr retain_grad retains_grad register_hook backward set_
+    _backward_hooks register_post_accumulate_grad_hook _grad requires_grad_ share_memory_ __dict__ _cdata
+    numpy tolist data_ptr const_data_ptr storage _typed_storage untyped_storage __array__ __array_wrap__
+    __dlpack__ __dlpack_device__ is_set_to detach_ is_pinned pin_memory record_stream apply_ map_ map2_
+    is_shared as_subclass _make_subclass module_load __reduce_ex__ __deepcopy__""".split()
+)
+
+_PURE_BUILTINS = frozenset(
+    """abs all any bin bool callable chr divmod format getattr hasattr hex isinstance issubclass iter len max
+    min next oct ord pow repr round setattr delattr sorted sum __build_class__""".split()
+)
+_PURE_LIBRARY = frozenset(
+    """tensor as_tensor asarray scalar_tensor promote_types result_type can_cast get_default_dtype
+    get_num_threads get_autocast_dtype broadcast_shapes finfo iinfo""".split()
+)
+_PLAIN_TYPES = (
+    list,
+    dict,
+    tuple,
+    set,
+    frozenset,
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    bool,
+    slice,
+    range,
+    type(None),
+)
+_TENSOR_FACTS = frozenset(
+    """size dim ndimension numel nelement stride is_contiguous element_size get_device storage_offset
+    is_floating_point is_complex is_signed __len__ is_inference __torch_function__ _is_view has_names is_neg
+    is_conj""".split()
+)
+
+
+class Interruption(BaseException):
+    """Ends a program that cannot be captured; none of its handlers may take it for an error of its own."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
+
+
+def _place(frame):
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Observer:
+    """A profile function (`sys.setprofile`) for the time of one run."""
+
+    def __init__(self, reachable):
+        self.reachable = reachable
+        self.interruption = None
+        self.codes = set()
+        self.switches_grad_mode = False
+        self.paused = False
+        self.importing = None
+
+    def __enter__(self):
+        self.before = sys.getprofile()
+        sys.setprofile(self._see)
+        return self
+
+    def __exit__(self, *exc):
+        sys.setprofile(self.before)
+
+    def interrupt(self, reason, frame=None):
+        frame = frame or self.user_frame(sys._getframe(1))
+        self.interruption = f"{reason} ({_place(frame)})" if frame is not None else reason
+        raise Interruption(self.interruption)
+
+    def user_frame(self, frame):
+        """The innermost frame of code that is not the library's."""
+        while frame is not None and frame.f_code.co_filename.startswith(_ROOT):
+            frame = frame.f_back
+        return frame
+
+    def _see(self, frame, event, function):
+        if self.paused:
+            return
+        if self.importing is not None:  # what modules do while they are imported happens once
+            if event == "return" and frame is self.importing:
+                self.importing = None
+        elif event == "call" and frame.f_code.co_filename == _IMPORTER:
+            self.importing = frame
+        elif event == "call":
+            key = frame.f_code, id(frame.f_globals)
+            if key not in self.codes:
+                self.codes.add(key)
+                self._enter(frame)
+        elif event == "c_call" and not frame.f_code.co_filename.startswith(_ROOT):
+            if not _is_pure(function):
+                self.interrupt(f"the program calls {_name(function)}, which may do more than compute", frame)
+
+    def _enter(self, frame):
+        code = frame.f_code
+        path = code.co_filename
+        names = set(code.co_names)
+        if (
+            "no_grad" in names
+            or "enable_grad" in names
+            or "set_grad_enabled" in names
+            or "inference_mode" in names
+        ):
+            self.switches_grad_mode = True
+        try:
+            if path.startswith(_ROOT):
+                part = path[len(_ROOT) :].replace(os.sep, "/")
+                if part in _MACHINERY:
+                    return
+                if not part.startswith(_TRUSTED) or part.startswith(_DISTRUSTED):
+                    self.interrupt(f"the program calls {code.co_name} of rushlight/{part}")
+                self.reachable.learn(names, by_user=False)
+                return
+            if denied := names & _TENSOR_STATE:
+                self.interrupt(f"the program reads or sets `.{min(denied)}`, which no graph holds", frame)
+            if "getattr" in names or "hasattr" in names or "AttributeError" in names or "vars" in names:
+                names |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+                if not _names_are_constant(code):
+                    self.reachable.learn_everything()
+            self.reachable.read_globals(frame.f_globals, code.co_names, frame.f_globals.get("__name__", "?"))
+            self.reachable.learn(names, by_user=True)
+        except Unsupported as error:
+            self.interrupt(str(error), frame)
+
+
+def _names_are_constant(code):
+    """Whether all calls of getattr and hasattr have a literal name as second argument."""
+    import dis
+
+    instructions = [
+        i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL")
+    ]
+    for at, instruction in enumerate(instructions):
+        if (
+            instruction.argval not in ("getattr", "hasattr", "AttributeError", "vars")
+            or "LOAD" not in instruction.opname
+        ):
+            continue
+        if instruction.argval in ("AttributeError", "vars") or instruction.opname == "LOAD_CONST":
+            return False
+        following = instructions[at + 1 : at + 8]
+        call = next((i for i, f in enumerate(following) if f.opname.startswith("CALL")), None)
+        if call is None or not any(
+            f.opname == "LOAD_CONST" and isinstance(f.argval, str) for f in following[max(0, call - 2) : call]
+        ):
+            return False
+    return True
+
+
+def _name(function):
+    module = getattr(function, "__module__", None)
+    owner = getattr(function, "__self__", None)
+    if module is None and owner is not None and not isinstance(owner, types.ModuleType):
+        module = type(owner).__name__
+    return f"{module}.{function.__name__}" if module else function.__name__
+
+
+def _is_pure(function):
+    owner = getattr(function, "__self__", None)
+    name = function.__name__
+    if owner is builtins:
+        return name in _PURE_BUILTINS
+    if owner is math or owner is operator or getattr(owner, "__name__", None) == "_operator":
+        return True
+    if isinstance(owner, torch.Tensor):
+        return name in _TENSOR_FACTS
+    if isinstance(owner, types.ModuleType):
+        return owner.__name__.startswith("rushlight._C") and (name in _PURE_LIBRARY or name.startswith("is_"))
+    if isinstance(owner, type):
+        return owner is object or issubclass(owner, _PLAIN_TYPES) or owner is torch.nn.Module
+    if isinstance(
+        owner, (torch.nn.Module, _C._NoGrad, _C._EnableGrad, torch.set_grad_enabled, torch.inference_mode)
+    ):
+        return True
+    return isinstance(owner, _PLAIN_TYPES) or type(owner).__module__ == "collections"

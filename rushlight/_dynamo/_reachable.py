@@ -1,0 +1,331 @@
+"""The Python state that a program can read: walked before it is read, to be compared and put back.
+
+Code reaches state outside of its own frames by names that its code objects list: globals, variables of
+closures, attributes. `Reachable` follows these names from the function and its arguments, and extends the
+walk before each further code object runs. What it cannot look into it refuses.
+"""
+
+import enum
+import functools
+import types
+from dataclasses import dataclass
+
+import rushlight as torch
+from rushlight import _C
+
+from .exc import Unsupported
+
+__all__ = ["ABSENT", "Reachable", "is_constant"]
+
+ABSENT = object()
+
+# What calling a module reads, without a code object that names it.
+_MODULE_TABLES = frozenset(
+    """forward training _parameters _buffers _modules _non_persistent_buffers_set _forward_hooks
+    _forward_pre_hooks _forward_hooks_with_kwargs _forward_pre_hooks_with_kwargs _forward_hooks_always_called
+    _backward_hooks _backward_pre_hooks _compiled_call_impl""".split()
+)
+_LIMIT = 200_000
+_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7
+
+_CONSTANTS = (
+    type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), slice, range,
+    torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size,
+)  # fmt: skip
+_CALLABLES = (
+    types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+    types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, type(_C.TensorBase.add), type(torch.add),
+)  # fmt: skip
+
+
+def is_constant(value):
+    """Whether a value never changes, and equality is all that a program sees of it."""
+    if isinstance(value, enum.Enum):
+        return True
+    if type(value) is tuple or type(value) is frozenset:
+        return all(map(is_constant, value))
+    return type(value) in _CONSTANTS
+
+
+def _is_library(name):
+    return name is not None and (name == "rushlight" or name.startswith("rushlight."))
+
+
+def _is_plain_class(cls):
+    """Whether instances hold nothing but their dict and slots: every class is written in Python."""
+    for base in cls.__mro__:
+        if base in (object, types.SimpleNamespace) or base is torch.nn.Module.__base__:
+            continue
+        if not base.__flags__ & _HEAP_TYPE or base.__flags__ & _NO_INSTANCES:
+            return False
+        if isinstance(vars(base).get("__new__"), types.BuiltinFunctionType):
+            return False
+        if "__getattribute__" in vars(base):
+            return False
+    return True
+
+
+@dataclass
+class Owner:
+    """A dict of attributes, what was in it, and which of its entries have been looked at."""
+
+    table: dict
+    saved: dict
+    label: str
+    holder: object = None  # the instance, None for a module of Python
+    read: frozenset | set = frozenset()
+
+
+class Reachable:
+    """State in reach of a program, as it was before the program ran."""
+
+    def __init__(self):
+        self.names = set(_MODULE_TABLES)  # of attributes, in all code
+        self.user_names: set = set()  # the same, without the library's own code
+        self.everything = False  # names may be computed: attributes are all read
+        self.owners: list[Owner] = []
+        self.modules: list[Owner] = []  # those of them that are modules of Python
+        self.slots: list = []  # (object, slot, value or ABSENT)
+        self.containers: list = []  # (list, dict or set; a copy; label)
+        self.cells: list = []  # (cell, content or ABSENT, label)
+        self.classes: dict = {}  # class -> copy of its dict
+        self.functions: list = []
+        self.globals: dict = {}  # (id of a dict of globals, name) -> (dict, name, value or ABSENT, label)
+        self.tensors: dict = {}  # id -> (tensor, label)
+        self.labels: dict = {}
+        self._seen: dict = {}
+
+    # --- walking ------------------------------------------------------------------------------------
+
+    def learn(self, names, by_user):
+        """Code is about to run that names these attributes."""
+        if by_user:
+            self.user_names |= names
+        self.names |= names
+        for owner in list(self.owners):
+            self._read(owner)
+
+    def learn_everything(self):
+        """Code is about to run that computes names."""
+        if not self.everything:
+            self.everything = True
+            for owner in list(self.owners):
+                self._read(owner)
+
+    def read_globals(self, table, names, label):
+        for name in names:
+            key = id(table), name
+            if key in self.globals:
+                continue
+            value = table.get(name, ABSENT)
+            self.globals[key] = table, name, value, f"{label}.{name}"
+            if value is not ABSENT:
+                self.visit(value, name)
+
+    def visit(self, value, label):
+        """Look at a value that the program can read."""
+        if is_constant(value) or id(value) in self._seen:
+            return
+        self._seen[id(value)] = value  # held, so that ids stay unique
+        self.labels[id(value)] = label
+        if len(self._seen) > _LIMIT:
+            raise Unsupported("too much Python state is in reach of the program to be checked")
+        if isinstance(value, torch.Tensor):
+            self.tensors[id(value)] = value, label
+        elif isinstance(value, type):
+            self._visit_class(value, label)
+        elif isinstance(value, types.ModuleType):
+            self._own(vars(value), label)
+            self.modules.append(self.owners[-1])
+        elif isinstance(value, types.FunctionType):
+            self._visit_function(value, label)
+        elif not isinstance(value, _CALLABLES):
+            self._visit_object(value, label)
+
+    def _visit_object(self, value, label):
+        cls = type(value)
+        if hasattr(
+            cls, "_what_is_compiled"
+        ):  # a program within the program: what its graphs are does not matter
+            self.visit(value._what_is_compiled(), label)
+        elif cls in (tuple, frozenset) or (issubclass(cls, tuple) and hasattr(cls, "_fields")):
+            for i, item in enumerate(value):
+                self.visit(item, f"{label}[{i}]")
+        elif cls in (list, dict, set) or cls.__module__ == "collections" and cls.__name__ == "OrderedDict":
+            self._visit_container(value, label)
+        elif cls is types.MethodType:
+            self.visit(value.__self__, f"{label}.__self__")
+            self.visit(value.__func__, label)
+        elif cls is functools.partial:
+            for part in (value.func, value.args, value.keywords):
+                self.visit(part, label)
+        elif cls in (property, staticmethod, classmethod):
+            for function in (value.fget, value.fset) if cls is property else (value.__func__,):
+                self.visit(function, label)
+        elif isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            pass
+        elif _is_plain_class(cls):
+            self._visit_instance(value, label)
+        else:
+            raise Unsupported(
+                f"the program reads {label}, of type {cls.__module__}.{cls.__qualname__}, "
+                "whose state cannot be checked"
+            )
+
+    def _visit_container(self, value, label):
+        self.containers.append((value, value.copy(), label))
+        if isinstance(value, dict):
+            for key, item in list(value.items()):
+                if not is_constant(key):
+                    raise Unsupported(f"{label} has keys of type {type(key).__name__}")
+                self.visit(item, f"{label}[{key!r}]")
+        else:
+            for i, item in enumerate(list(value)):
+                self.visit(item, f"{label}[{i}]")
+
+    def _visit_function(self, function, label):
+        if _is_library(function.__module__) and function.__closure__ is None:
+            return
+        self.functions.append(function)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            try:
+                content = cell.cell_contents
+            except ValueError:
+                content = ABSENT
+            self.cells.append((cell, content, f"{name}"))
+            if content is not ABSENT:
+                self.visit(content, name)
+        self.visit(function.__defaults__, f"defaults of {label}")
+        self.visit(function.__kwdefaults__, f"defaults of {label}")
+
+    def _visit_class(self, cls, label):
+        if cls.__flags__ & _HEAP_TYPE and not _is_library(cls.__module__):
+            self._watch_class(cls)
+
+    def _watch_class(self, cls):
+        for base in cls.__mro__:
+            if base in self.classes or not base.__flags__ & _HEAP_TYPE:
+                continue
+            self.classes[base] = dict(vars(base))
+            if not _is_library(base.__module__) and base.__module__ not in ("abc", "typing", "enum"):
+                self._own(self.classes[base], base.__qualname__)
+
+    def _visit_instance(self, value, label):
+        cls = type(value)
+        self._watch_class(cls)
+        table = getattr(value, "__dict__", None)
+        if table is not None:
+            self._own(table, label, value)
+        for base in cls.__mro__:
+            for slot, descriptor in vars(base).items():
+                if isinstance(descriptor, types.MemberDescriptorType) and descriptor.__objclass__ is base:
+                    held = getattr(value, slot, ABSENT)
+                    self.slots.append((value, slot, held, f"{label}.{slot}"))
+                    if held is not ABSENT:
+                        self.visit(held, f"{label}.{slot}")
+
+    def _own(self, table, label, holder=None):
+        owner = Owner(table, dict(table), label, holder, set())
+        self.owners.append(owner)
+        self._read(owner)
+
+    def _read(self, owner):
+        names = self.names if owner.holder is not None else self.user_names
+        found = (
+            owner.saved.keys() if self.everything and owner.holder is not None else names & owner.saved.keys()
+        )
+        for name in found - owner.read if owner.read else list(found):
+            owner.read.add(name)
+            self.visit(owner.saved[name], f"{owner.label}.{name}")
+
+    # --- afterwards -----------------------------------------------------------------------------------
+
+    def first_change(self):
+        """What the program changed, in words, or None."""
+        for owner in self.owners:
+            if owner.holder is not None and not _same_entries(owner.table, owner.saved):
+                changed = (
+                    n
+                    for n in {**owner.saved, **owner.table}
+                    if owner.saved.get(n, ABSENT) is not owner.table.get(n, ABSENT)
+                )
+                return f"{owner.label}.{next(changed, '__dict__')}"
+        for owner, name in self._written_in_modules():
+            return f"{owner.label}.{name}"
+        for container, saved, label in self.containers:
+            if not _same_container(container, saved):
+                return label
+        for cell, content, label in self.cells:
+            if _content(cell) is not content:
+                return label
+        for table, name, value, _ in self.globals.values():
+            if table.get(name, ABSENT) is not value:
+                return f"the global {name}"
+        for holder, slot, value, label in self.slots:
+            if getattr(holder, slot, ABSENT) is not value:
+                return label
+        return next(
+            (c.__qualname__ for c, saved in self.classes.items() if not _same_entries(vars(c), saved)), None
+        )
+
+    def _written_in_modules(self):
+        """Names in modules of Python that the program set. What a module gains may be a lazy import."""
+        for owner in self.modules:
+            for name in self.user_names & owner.saved.keys():
+                if owner.table.get(name, ABSENT) is not owner.saved[name]:
+                    yield owner, name
+
+    def restore(self):
+        """Put everything back as it was."""
+        for owner, name in list(self._written_in_modules()):
+            owner.table[name] = owner.saved[name]
+        for owner in self.owners:
+            if owner.holder is not None and not _same_entries(owner.table, owner.saved):
+                owner.table.clear()
+                owner.table.update(owner.saved)
+        for container, saved, _ in self.containers:
+            if not _same_container(container, saved):
+                container.clear()
+                container.extend(saved) if isinstance(container, list) else container.update(saved)
+        for cell, content, _ in self.cells:
+            if _content(cell) is not content and content is not ABSENT:
+                cell.cell_contents = content
+        for table, name, value, _ in self.globals.values():
+            if value is ABSENT:
+                table.pop(name, None)
+            else:
+                table[name] = value
+        for holder, slot, value, _ in self.slots:
+            if getattr(holder, slot, ABSENT) is not value and value is not ABSENT:
+                setattr(holder, slot, value)
+        for cls, saved in self.classes.items():
+            _restore_class(cls, saved)
+
+
+def _content(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return ABSENT
+
+
+def _same_entries(table, saved):
+    return len(table) == len(saved) and all(table.get(k, ABSENT) is v for k, v in saved.items())
+
+
+def _same_container(container, saved):
+    if isinstance(container, dict):
+        return _same_entries(container, saved) and list(container) == list(saved)
+    if isinstance(container, set):
+        return container == saved
+    return len(container) == len(saved) and all(a is b for a, b in zip(container, saved))
+
+
+def _restore_class(cls, saved):
+    now = dict(vars(cls))
+    for name in now.keys() - saved.keys():
+        delattr(cls, name)
+    for name, value in saved.items():
+        if now.get(name, ABSENT) is not value and name not in ("__dict__", "__weakref__", "__doc__"):
+            setattr(cls, name, value)

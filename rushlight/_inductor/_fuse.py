@@ -1,0 +1,228 @@
+"""Chains of pointwise operators become one node, which passes over memory once."""
+
+import math
+import operator
+
+import rushlight as torch
+from rushlight import _C
+from rushlight.fx import Node
+
+from ._passes import has_effects
+
+__all__ = ["fuse_pointwise"]
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+_CHOOSE = -1
+_MAX_STEPS = 32
+_DTYPES = (torch.float32, torch.float64)
+
+# Operators that are a formula of their tensors, without parameters.
+_PLAIN = {
+    "add.Tensor": "Add", "sub.Tensor": "Sub", "mul.Tensor": "Mul", "div.Tensor": "Div", "neg": "Neg",
+    "maximum": "Maximum", "minimum": "Minimum", "abs": "Abs", "square": "Square", "sqrt": "Sqrt",
+    "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "exp": "Exp", "expm1": "Expm1", "log": "Log",
+    "log1p": "Log1p", "sin": "Sin", "cos": "Cos", "erf": "Erf", "tanh": "Tanh", "sigmoid": "Sigmoid",
+    "log_sigmoid": "LogSigmoid", "relu": "Relu", "silu": "Silu", "mish": "Mish", "hardswish": "Hardswish",
+    "hardsigmoid": "Hardsigmoid", "lt.Tensor": "Lt", "le.Tensor": "Le", "eq.Tensor": "Eq", "ne.Tensor": "Ne",
+}  # fmt: skip
+_TURNED = {"gt.Tensor": "Lt", "ge.Tensor": "Le"}
+
+
+def _formula(name):
+    """The number of a formula, or None where there is none of that name."""
+    return _formula_numbers().get(name)
+
+
+_numbers: dict = {}
+
+
+def _formula_numbers():
+    if not _numbers:
+        _numbers.update((name, i) for i, name in enumerate(_C._formula_names()))
+    return _numbers
+
+
+class _Step:
+    """A node as a formula: operands are nodes or numbers."""
+
+    def __init__(self, formula, operands, parameters=()):
+        self.formula, self.operands, self.parameters = formula, operands, parameters
+
+
+def _step(node):
+    """How a node is computed, or None if it is no formula."""
+    target = node.target
+    if node.op != "call_function" or getattr(target, "namespace", None) != "aten" or target._entry.form != 0:
+        return None
+    name, args, kwargs = target._opname, list(node.args), dict(node.kwargs)
+    full = name if target._overloadname == "default" else f"{name}.{target._overloadname}"
+    if full in _PLAIN:
+        if kwargs.pop("alpha", 1) != 1 or kwargs or len(args) > 2:
+            return None
+        return _Step(_formula(_PLAIN[full]), args)
+    if full in _TURNED and len(args) == 2 and not kwargs:
+        return _Step(_formula(_TURNED[full]), args[::-1])
+    if name == "gelu" and len(args) == 1:
+        form = {"none": "GeluErf", "tanh": "GeluTanh"}.get(kwargs.get("approximate", "none"))
+        return _Step(_formula(form), args) if form else None
+    if name == "leaky_relu" and not kwargs:
+        return _Step(_formula("LeakyRelu"), args[:1], [args[1] if len(args) > 1 else 0.01])
+    if name == "clamp" and target._overloadname == "default":
+        return _clamp(args, kwargs)
+    if full == "where.self" and len(args) == 3:
+        return _Step(_CHOOSE, args)
+    if full == "masked_fill.Scalar" and len(args) == 3:
+        return _Step(_CHOOSE, [args[1], args[2], args[0]])
+    return None
+
+
+def _clamp(args, kwargs):
+    low = args[1] if len(args) > 1 else kwargs.get("min")
+    high = args[2] if len(args) > 2 else kwargs.get("max")
+    if low is None and high is None:
+        return None
+    form = "Clamp" if low is not None and high is not None else "ClampMin" if high is None else "ClampMax"
+    return _Step(_formula(form), args[:1], [v for v in (low, high) if v is not None])
+
+
+def _value(node):
+    return node.meta.get("val")
+
+
+def _is_number(value):
+    return type(value) in (int, float) and (type(value) is float or abs(value) < 1 << 24)
+
+
+def _accepted(node):
+    """The step of a node that may be part of a chain."""
+    value = _value(node)
+    if not isinstance(value, torch.Tensor) or value.dim() == 4:  # images have layouts of their own
+        return None
+    step = _step(node)
+    if step is None or step.formula is None or not all(map(_is_number, step.parameters)):
+        return None
+    choosing = step.formula == _CHOOSE
+    tensors = [a for a in step.operands if isinstance(a, Node)]
+    if not tensors or any(not isinstance(a, Node) and not _is_number(a) for a in step.operands):
+        return None
+    dtypes = {_value(a).dtype for a in (tensors[1:] if choosing else tensors)}
+    if choosing and (not isinstance(step.operands[0], Node) or _value(step.operands[0]).dtype != torch.bool):
+        return None
+    if len(dtypes) != 1 or not dtypes <= set(_DTYPES) or value.dtype not in (torch.bool, *dtypes):
+        return None
+    return step
+
+
+class _Chain:
+    def __init__(self, dtype, shape):
+        self.dtype, self.shape = dtype, shape
+        self.nodes: dict = {}  # node -> its step, in order
+
+
+def _computes_in(node, step):
+    operand = next(a for a in step.operands[step.formula == _CHOOSE :] if isinstance(a, Node))
+    return _value(operand).dtype
+
+
+def _find_chains(graph, position):
+    chain_of: dict = {}
+    chains: list = []
+    epoch = 0  # writes separate chains: what reads before must not move behind
+    epochs: dict = {}
+    for node in graph.nodes:
+        epochs[node] = epoch
+        if node.op == "call_function" and has_effects(node):
+            epoch += 1
+            continue
+        step = _accepted(node)
+        if step is None:
+            continue
+        made = _Chain(_computes_in(node, step), tuple(_value(node).shape))
+        made.nodes[node] = step
+        for operand in dict.fromkeys(a for a in step.operands if isinstance(a, Node)):
+            other = chain_of.get(operand)
+            if other is not None and other is not made and _may_join(other, made, node, epochs, position):
+                made.nodes = {**other.nodes, **made.nodes}
+                chain_of.update(dict.fromkeys(other.nodes, made))
+                chains.remove(other)
+        chains.append(made)
+        for member in made.nodes:
+            chain_of[member] = made
+    return [chain for chain in chains if len(chain.nodes) > 1]
+
+
+def _may_join(chain, made, node, epochs, position):
+    """Whether a chain may be computed where the node stands, together with it."""
+    if (chain.dtype, chain.shape) != (made.dtype, made.shape):
+        return False
+    if len(chain.nodes) + len(made.nodes) > _MAX_STEPS:
+        return False
+    if any(epochs[member] != epochs[node] for member in chain.nodes):
+        return False
+    users = (user for member in chain.nodes for user in member.users if user not in chain.nodes)
+    return all(position[user] >= position[node] or user in made.nodes for user in users)
+
+
+def _emit(graph, chain, position, replaced):
+    """One node in place of a chain's; `replaced` tells what stands for the results of chains before it."""
+    for step in chain.nodes.values():
+        step.operands = [replaced.get(a, a) if isinstance(a, Node) else a for a in step.operands]
+    members = sorted(chain.nodes, key=position.__getitem__)
+    inputs: list = []
+    numbers: list = []
+    for member in members:
+        step = chain.nodes[member]
+        for operand in step.operands:
+            if isinstance(operand, Node) and operand not in chain.nodes and operand not in inputs:
+                inputs.append(operand)
+        numbers += [float(v) for v in (*step.operands, *step.parameters) if not isinstance(v, Node)]
+    table = _distinct(numbers)
+    registers = {node: i for i, node in enumerate(inputs)}
+    first_step = len(inputs) + len(table)
+
+    def number(value):
+        return next(i for i, known in enumerate(table) if _same(known, float(value)))
+
+    code = [len(members)]
+    for i, member in enumerate(members):
+        step = chain.nodes[member]
+        code.append(step.formula)
+        code += [registers[a] if isinstance(a, Node) else len(inputs) + number(a) for a in step.operands]
+        code += [number(p) for p in step.parameters]
+        registers[member] = first_step + i
+    outputs = [m for m in members if any(user not in chain.nodes for user in m.users)]
+    code += [len(outputs), *(registers[m] for m in outputs)]
+    with graph.inserting_after(members[-1]):
+        fused = graph.call_function(aten._fused_pointwise.default, (inputs, code, table, chain.dtype))
+    fused.meta["val"] = [_value(m) for m in outputs]
+    before = fused
+    for i, member in enumerate(outputs):
+        with graph.inserting_after(before):
+            before = graph.call_function(operator.getitem, (fused, i))
+        before.meta["val"] = _value(member)
+        replaced[member] = before
+        member.replace_all_uses_with(before, lambda user: user not in chain.nodes and user is not fused)
+    for member in reversed(members):
+        graph.erase_node(member)
+
+
+def _same(a, b):
+    return a == b and math.copysign(1, a) == math.copysign(1, b) or (a != a and b != b)
+
+
+def _distinct(numbers):
+    table: list = []
+    for value in numbers:
+        if not any(_same(known, value) for known in table):
+            table.append(value)
+    return table
+
+
+def fuse_pointwise(graph):
+    """Fuse what can be fused; returns how many chains there were."""
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    chains = _find_chains(graph, position)
+    replaced: dict = {}
+    for chain in sorted(chains, key=lambda chain: max(position[member] for member in chain.nodes)):
+        _emit(graph, chain, position, replaced)
+    return len(chains)

@@ -1,0 +1,3 @@
+"""Settings of the default back end."""
+
+measure = True  # compare the first calls with running the program itself, and keep what is faster

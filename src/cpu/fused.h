@@ -1,0 +1,39 @@
+// Several pointwise operators as one pass over memory: a program for tiles that stay in the first-level
+// cache. Its steps are the loops that the operators themselves run, so results are the same to the last bit.
+#pragma once
+#include <array>
+#include <span>
+#include <vector>
+
+#include "core/tensor.h"
+#include "cpu/loops.h"
+
+namespace rushlight::cpu {
+
+// A register holds one tile: of an input, of a number in every element, or of what a step computed.
+struct FusedStep {
+  static constexpr int kChoose = -1;  // instead of a formula: operand 0 ? operand 1 : operand 2
+
+  int formula = kChoose;
+  std::array<int, 3> operands{};  // registers
+  int operand_count = 0;
+  bool gives_bool = false;
+  alignas(16) std::array<std::byte, 64> parameters{};
+};
+
+struct FusedProgram {
+  DType type = DType::Float32;   // in which it computes
+  std::vector<bool> input_bool;  // per input: read as bool, for kChoose
+  std::vector<double> numbers;
+  std::vector<FusedStep> steps;
+  std::vector<int> outputs;  // registers
+
+  int number_register(size_t i) const { return static_cast<int>(input_bool.size() + i); }
+  int step_register(size_t i) const { return static_cast<int>(input_bool.size() + numbers.size() + i); }
+  bool is_bool(int reg) const;
+};
+
+// Inputs of any dtype and strides that broadcast to the shape of the outputs, which are contiguous.
+void run_fused(const FusedProgram& program, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+}  // namespace rushlight::cpu

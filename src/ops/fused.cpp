@@ -1,0 +1,132 @@
+// Chains of pointwise operators as one: what torch.compile makes of them.
+#include "cpu/fused.h"
+
+#include <cstring>
+
+#include "cpu/pointwise.h"
+#include "dispatch/table.h"
+#include "ops/factory.h"
+
+namespace rushlight {
+namespace ops {
+inline Fn<std::vector<Tensor>(TensorList inputs, IntList program, FloatList numbers, DType dtype)>
+    fused_pointwise;
+}
+
+namespace {
+
+using cpu::FusedProgram;
+using cpu::FusedStep;
+
+constexpr size_t kMaxInputs = 64, kMaxSteps = 256;
+
+// Reads the list of integers: number of steps; for each the formula, its operands and the positions of its
+// parameters among the numbers; number of outputs, and their registers.
+class Reader {
+ public:
+  Reader(const Call& call, IntList code, FusedProgram& program)
+      : call_(call), code_(code), program_(program) {}
+
+  void read() {
+    const size_t steps = count(kMaxSteps);
+    for (size_t i = 0; i < steps; ++i) program_.steps.push_back(step());
+    const size_t outputs = count(kMaxSteps);
+    RL_CHECK_VALUE(outputs > 0, call_.op.name(), "(): there are no outputs");
+    for (size_t i = 0; i < outputs; ++i) program_.outputs.push_back(existing());
+    RL_CHECK_VALUE(at_ == code_.size(), call_.op.name(), "(): the program goes on after its outputs");
+  }
+
+ private:
+  int64_t next() {
+    RL_CHECK_VALUE(at_ < code_.size(), call_.op.name(), "(): the program ends too early");
+    return code_[at_++];
+  }
+  size_t count(size_t limit) {
+    const int64_t n = next();
+    RL_CHECK_VALUE(n >= 0 && static_cast<size_t>(n) <= limit, call_.op.name(), "(): ", n, " is no count");
+    return static_cast<size_t>(n);
+  }
+  int existing() {
+    const int64_t r = next(), end = program_.step_register(program_.steps.size());
+    RL_CHECK_VALUE(r >= 0 && r < end, call_.op.name(), "(): there is no register ", r);
+    return static_cast<int>(r);
+  }
+  int operand(bool wants_bool) {
+    const int r = existing();
+    RL_CHECK_VALUE(program_.is_bool(r) == wants_bool, call_.op.name(), "(): register ", r, " is ",
+                   wants_bool ? "not " : "", "bool");
+    return r;
+  }
+
+  FusedStep step() {
+    FusedStep s;
+    const int64_t formula = next();
+    if (formula == FusedStep::kChoose) {
+      s.operand_count = 3;
+      for (size_t i = 0; i < 3; ++i) s.operands[i] = operand(i == 0);
+      return s;
+    }
+    RL_CHECK_VALUE(formula >= 0 && formula < kFormulaCount &&
+                       cpu::row(static_cast<Formula>(formula)).loop[static_cast<size_t>(program_.type)],
+                   call_.op.name(), "(): there is no formula ", formula, " for ", program_.type);
+    const FormulaInfo& info = kFormulaInfo[formula];
+    s.formula = static_cast<int>(formula);
+    s.operand_count = info.inputs;
+    s.gives_bool = info.result == FormulaResult::Bool;
+    for (size_t i = 0; i < info.inputs; ++i) s.operands[i] = operand(false);
+    std::vector<Scalar> parameters;
+    for (int i = 0; i < info.parameters; ++i) {
+      const int64_t n = next();
+      RL_CHECK_VALUE(n >= 0 && static_cast<size_t>(n) < program_.numbers.size(), call_.op.name(),
+                     "(): there is no number ", n);
+      parameters.emplace_back(program_.numbers[static_cast<size_t>(n)]);
+    }
+    const cpu::PackedParameters packed(parameters, program_.type);
+    std::memcpy(s.parameters.data(), packed.data(), s.parameters.size());
+    return s;
+  }
+
+  const Call& call_;
+  IntList code_;
+  FusedProgram& program_;
+  size_t at_ = 0;
+};
+
+std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, IntList code,
+                                           FloatList numbers, DType dtype) {
+  RL_CHECK_VALUE(!inputs.empty() && inputs.size() <= kMaxInputs, call.op.name(), "(): expected 1 to ",
+                 kMaxInputs, " inputs, but got ", inputs.size());
+  RL_CHECK_VALUE(dtype == DType::Float32 || dtype == DType::Float64, call.op.name(),
+                 "(): computes in float32 or float64, not ", dtype);
+  RL_CHECK_VALUE(numbers.size() <= kMaxSteps * 4, call.op.name(), "(): too many numbers");
+  FusedProgram program;
+  program.type = dtype;
+  program.numbers.assign(numbers.begin(), numbers.end());
+  Dims shape = inputs[0].sizes().dims();
+  for (const Tensor& t : inputs) {
+    RL_CHECK(!is_complex(t.dtype()), call.op.name(), "(): an input is complex");
+    program.input_bool.push_back(t.dtype() == DType::Bool);
+    if (t.sizes() != IntList(shape)) shape = broadcast_shapes(shape, t.sizes());
+  }
+  Reader(call, code, program).read();
+  std::vector<Tensor> outputs;
+  for (const int r : program.outputs)
+    outputs.push_back(empty_tensor(shape, program.is_bool(r) ? DType::Bool : dtype));
+  cpu::run_fused(program, {inputs.data(), inputs.size()}, outputs);
+  return outputs;
+}
+
+}  // namespace
+
+void register_fused_operators(Table& t) {
+  t.op(ops::fused_pointwise,
+       "_fused_pointwise(Tensor[] inputs, int[] program, float[] numbers, ScalarType dtype) -> Tensor[]",
+       fused_pointwise_kernel)
+      .internal()
+      .doc(
+          "Runs a chain of pointwise formulas tile by tile: what torch.compile makes of pointwise operators.")
+      .no_meta("its program is made for the shapes of a graph")
+      .not_differentiable("it stands in graphs that record no gradients");
+}
+
+}  // namespace rushlight

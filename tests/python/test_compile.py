@@ -1,0 +1,263 @@
+"""`torch.compile`: the interface, back ends, and what it says of itself."""
+
+import copy
+import logging
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight._inductor import config as inductor_config
+
+nn, F = torch.nn, torch.nn.functional
+X = torch.arange(12.0).view(3, 4) - 5
+
+
+@pytest.fixture(autouse=True)
+def no_measuring(monkeypatch):
+    monkeypatch.setattr(inductor_config, "measure", False)
+    torch._dynamo.reset()
+
+
+def test_forms_of_the_decorator():
+    @torch.compile
+    def f(x):
+        "Doubles."
+        return x * 2
+
+    @torch.compile(fullgraph=True, dynamic=True, mode="max-autotune")
+    def g(x):
+        return x * 2
+
+    assert torch.equal(f(X), g(X)) and f.__doc__ == "Doubles." and f.__name__ == "f"
+    assert torch.compile(f)._torchdynamo_orig_callable is f._torchdynamo_orig_callable
+
+    def h(x):
+        return x
+
+    assert torch.compile(h, disable=True) is h and torch.compile(disable=True)(h) is h
+    with pytest.raises(RuntimeError, match="Unrecognized mode"):
+        torch.compile(h, mode="fastest")
+    with pytest.raises(RuntimeError, match="can't be specified at the same time"):
+        torch.compile(h, mode="default", options={"measure": True})
+    with pytest.raises(torch._dynamo.exc.InvalidBackend, match="available backends"):
+        torch.compile(h, backend="nothing")
+    with pytest.raises(AssertionError, match="callable function is expected"):
+        torch.compile(3)
+
+
+def test_optimized_module():
+    model = nn.Sequential(nn.Linear(4, 4), nn.Dropout())
+    model.label = "a"
+    fast = torch.compile(model)
+    assert isinstance(fast, torch._dynamo.OptimizedModule) and fast._orig_mod is model
+    assert list(fast.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    assert list(dict(fast.named_parameters())) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    fast.label = "b"
+    assert model.label == fast.label == "b" and len(fast) == 2 and fast[0] is model[0]
+    assert not fast.eval().training and not model.training and not model[1].training
+    fast.training = True
+    assert model.training
+    fast.eval()
+    expected = model(X)
+    assert torch.equal(fast(X), expected)
+    for other in (copy.deepcopy(fast), pickle.loads(pickle.dumps(fast))):
+        assert torch.equal(other(X), expected) and other._orig_mod is not model
+    fast.load_state_dict(fast.state_dict())
+    assert torch.equal(torch.compile(fast)(X), expected)
+    with pytest.raises(AttributeError):
+        fast.nothing  # noqa: B018
+
+
+def test_module_compile_in_place():
+    model = nn.Linear(4, 4)
+    expected = model(X)
+    model.compile()
+    assert torch.equal(model(X), expected) and torch.equal(model(X), expected)
+    assert list(model.state_dict()) == ["weight", "bias"]
+
+
+def test_backends(monkeypatch):
+    seen = []
+
+    def backend(module, example_inputs, **options):
+        seen.append((module, example_inputs, options))
+        return module.forward
+
+    model = nn.Linear(4, 2)
+    fast = torch.compile(model, backend=backend, options={"level": 3})
+    x = X.clone().requires_grad_()
+    fast(x).sum().backward()
+    module, inputs, options = seen[0]
+    assert isinstance(module, torch.fx.GraphModule) and options == {"options": {"level": 3}}
+    assert [tuple(t.shape) for t in inputs] == [(3, 4), (2, 4), (2,)] and inputs[1] is model.weight
+    assert torch.equal(x.grad, model.weight.detach().sum(0).expand(3, 4)) and model.weight.grad is not None
+    for name in ("eager", "aot_eager", "inductor"):
+        assert torch.equal(torch.compile(model, backend=name)(X), model(X))
+    assert "inductor" in torch.compiler.list_backends() and "eager" not in torch.compiler.list_backends()
+    assert "eager" in torch._dynamo.list_backends(None)
+
+    @torch._dynamo.register_backend(name="mine")
+    def mine(module, example_inputs):
+        return lambda *inputs: (torch.zeros(1),)
+
+    monkeypatch.setitem(torch._dynamo.backends._backends, "mine", mine)
+    assert torch.compile(lambda x: x + 1, backend="mine")(X).tolist() == [0.0]
+
+    def broken(module, example_inputs):
+        raise ValueError("no")
+
+    with pytest.raises(
+        torch._dynamo.exc.BackendCompilerFailed, match="backend='broken' raised:\nValueError: no"
+    ):
+        torch.compile(lambda x: x + 1, backend=broken)(X)
+
+
+def test_what_is_compiling():
+    def f(x):
+        return x + (10 if torch.compiler.is_compiling() else 1)
+
+    assert torch.equal(torch.compile(f, fullgraph=True)(X), X + 10) and torch.equal(f(X), X + 1)
+
+
+def test_disabled_functions():
+    @torch.compiler.disable
+    def outside(x):
+        return float(x.sum())
+
+    def f(x):
+        return x + outside(x)
+
+    fast = torch.compile(f)
+    assert torch.equal(fast(X), f(X))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="outside is marked with compiler.disable"):
+        torch.compile(f, fullgraph=True)(X)
+
+
+def test_compiled_functions_in_compiled_functions():
+    inner = torch.compile(lambda x: x * 3)
+    outer = torch.compile(lambda x: inner(x) + 1)
+    for _ in range(3):
+        assert torch.equal(outer(X), X * 3 + 1)
+
+
+def test_stances():
+    f = torch.compile(lambda x: x + 1)
+    f(X)
+    with torch.compiler.set_stance("fail_on_recompile"):
+        f(X)
+        with pytest.raises(RuntimeError, match="would be compiled again"):
+            f(X[:2])
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert torch.equal(f(X[:2]), X[:2] + 1)
+    assert len(f._compiled.entries) == 1
+
+
+def test_explain_and_logs(caplog):
+    def f(x):
+        return (x + 1).relu()
+
+    told = torch._dynamo.explain(f)(X)
+    assert (told.graph_count, told.graph_break_count, told.op_count) == (1, 0, 2)
+
+    def g(x):
+        return x if x.sum() > 0 else -x
+
+    told = torch._dynamo.explain(g)(X)
+    assert told.graph_count == 0 and "test_compile.py" in str(told)
+    with caplog.at_level(logging.INFO):
+        torch.compile(g)(X)
+        fast = torch.compile(f)
+        fast(X), fast(X[:2])
+    messages = [r.getMessage() for r in caplog.records]
+    assert any("runs as it is written: the program asks for the value of a tensor" in m for m in messages)
+    assert any("is compiled again: argument 0 was float32[3, 4]" in m for m in messages)
+
+
+def test_what_does_not_pay_is_given_up(monkeypatch):
+    monkeypatch.setattr(inductor_config, "measure", True)
+    import time
+
+    def slow(module, example_inputs):
+        def run(*inputs):
+            time.sleep(0.01)
+            return module.forward(*inputs)
+
+        return run
+
+    slow.opts_out = True
+    model = nn.Linear(4, 4)
+    fast = torch.compile(model, backend=slow)
+    for _ in range(20):
+        assert torch.equal(fast(X), model(X))
+    assert "takes" in fast.__dict__["_compiled"].reason and fast.__dict__["forward"] is model
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_training_gives_the_same_numbers(training):
+    def make():
+        torch.manual_seed(0)
+        return nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.MaxPool2d(2), nn.Flatten(),
+            nn.Linear(72, 16), nn.GELU(), nn.Dropout(0.3), nn.LayerNorm(16), nn.Linear(16, 4),
+        ).train(training)  # fmt: skip
+
+    models = make(), make()
+    runs = torch.compile(models[0]), models[1]
+    losses = [[], []]
+    for i, (model, run) in enumerate(zip(models, runs)):
+        optimizer = torch.optim.Adam(model.parameters())
+        torch.manual_seed(1)
+        for _ in range(4):
+            loss = run(torch.randn(5, 3, 8, 8)).logsumexp(1).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses[i].append(loss.item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    for a, b in zip(models[0].state_dict().values(), models[1].state_dict().values()):
+        torch.testing.assert_close(a, b)
+
+
+def test_double_backward_and_hooks():
+    def f(x, w):
+        return (x * w).tanh().sum()
+
+    fast = torch.compile(f)
+    x, w = X.clone().requires_grad_(), torch.ones(4, requires_grad=True)
+    for run in (f, fast, fast):
+        (g,) = torch.autograd.grad(run(x, w), x, create_graph=True)
+        second = torch.autograd.grad(g.square().sum(), w)[0]
+        if run is f:
+            expected = second
+        torch.testing.assert_close(second, expected)
+
+
+def test_functions_of_autograd_run_as_they_are():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 100
+
+    fast = torch.compile(lambda x: Double.apply(x) + 1)
+    for _ in range(3):
+        x = X.clone().requires_grad_()
+        fast(x).sum().backward()
+        assert x.grad.unique().tolist() == [100.0]
+
+
+def test_no_grad_inside():
+    def f(x):
+        with torch.no_grad():
+            y = x * 2
+        return x * y + x.detach()
+
+    fast = torch.compile(f)
+    for _ in range(3):
+        x = X.clone().requires_grad_()
+        fast(x).sum().backward()
+        assert torch.equal(x.grad, X * 2)
