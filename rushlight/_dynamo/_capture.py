@@ -245,6 +245,8 @@ def capture(function, args, kwargs):
         leaves = _find_leaves(args, kwargs)
         for leaf in leaves:
             _check_tensor(leaf.tensor, f"argument {leaf.root!r}")
+            if vars(leaf.tensor):
+                raise Unsupported(f"argument {leaf.root!r} has attributes of its own")
         reachable = Reachable()
         reachable.visit(function, getattr(function, "__qualname__", type(function).__qualname__))
         for name, value in vars(_module).items():
@@ -283,6 +285,7 @@ class _Run:
                 raise Unsupported("the program changes settings of torch")
             return self._finish(result)
         finally:
+            self.recorder.fakes.fake_tensor_converter.tensor_memo.clear()  # users would notice
             torch._C._set_grad_enabled(surroundings[0])
             torch.set_default_dtype(surroundings[2])
             torch.set_autocast_enabled("cpu", surroundings[3])

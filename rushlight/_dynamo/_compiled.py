@@ -4,6 +4,7 @@ import logging
 import time
 
 import rushlight as torch
+from rushlight import _C
 from rushlight.fx import Node
 
 from . import config
@@ -94,6 +95,8 @@ class Compiled:
         """A call that no graph is for."""
         stance = torch.compiler._stance()
         if capturing() or config.disable or stance == "force_eager" or torch.compiler.is_exporting():
+            return self.function(*args, **kwargs)
+        if not _C._GuardSet.is_plain() and not self.fullgraph:  # as long as a mode or a transform watches
             return self.function(*args, **kwargs)
         if self.entries:
             if stance == "fail_on_recompile":

@@ -57,6 +57,8 @@ class Guards:
             self._add(
                 self.set.form(source, value), f"{where} was a {type(value).__name__} of length {len(value)}"
             )
+            if isinstance(value, dict):
+                self._add(self.set.keys_of(source, value), f"{where} has other keys, or in another order")
             items = value.items() if isinstance(value, dict) else enumerate(value)
             for key, item in items:
                 of_dict = isinstance(value, dict)
@@ -119,11 +121,12 @@ class Guards:
         if isinstance(container, set):
             self._add(self.set.members(container), f"{label} has other members")
             return
-        self._add(self.set.length(container), f"{label} had {len(container)} items")
         if isinstance(container, dict):
+            self._add(self.set.keys(container), f"{label} has other keys, or in another order")
             for key, value in container.items():
                 self._entry(container, key, value, f"{label}[{key!r}]")
         else:
+            self._add(self.set.length(container), f"{label} had {len(container)} items")
             for i, value in enumerate(container):
                 self._add(
                     self.set.element(container, i, value, is_constant(value)), f"{label}[{i}] is another"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._subclasses.fake_tensor import FakeTensor
 
 from .exc import Unsupported
 
@@ -45,6 +46,8 @@ def is_constant(value):
         return True
     if type(value) is tuple or type(value) is frozenset:
         return all(map(is_constant, value))
+    if type(value) is slice:
+        return is_constant((value.start, value.stop, value.step))
     return type(value) in _CONSTANTS
 
 
@@ -133,6 +136,8 @@ class Reachable:
             raise Unsupported("too much Python state is in reach of the program to be checked")
         if isinstance(value, torch.Tensor):
             self.tensors[id(value)] = value, label
+            if vars(value) and not isinstance(value, FakeTensor):  # attributes that programs gave it
+                self._own(vars(value), label, value)
         elif isinstance(value, type):
             self._visit_class(value, label)
         elif isinstance(value, types.ModuleType):
@@ -174,6 +179,8 @@ class Reachable:
             )
 
     def _visit_container(self, value, label):
+        if isinstance(value, set) and len(value) > 1:
+            raise Unsupported(f"{label} is a set, whose order cannot be checked")
         self.containers.append((value, value.copy(), label))
         if isinstance(value, dict):
             for key, item in list(value.items()):

@@ -37,7 +37,7 @@ class _Boxed:
 
 
 def _gives_views(graph):
-    """Whether an output shares memory with an input: such a view is to know in which grad mode it was made."""
+    """Whether an output shares memory with an input: views know their grad mode."""
     inputs = {_storage(n) for n in graph.nodes if n.op == "placeholder"}
     return any(_storage(n) in inputs for n in graph.output_node().args[0])
 

@@ -23,13 +23,20 @@ struct TensorFacts {
         device(tensor_of(tensor)->device),
         kinds(tensor_of(tensor)->flags & kKinds),
         requires_grad(records(tensor)),
+        has_attributes(attributes(tensor)),
         sizes(tensor_of(tensor)->sizes),
         strides(tensor_of(tensor)->strides) {}
 
   static bool records(PyObject* tensor) { return detail::flags_of(tensor_of(tensor)) & kAutograd; }
 
+  // Attributes that programs set on the tensor; what is in them is checked elsewhere.
+  static bool attributes(PyObject* tensor) {
+    PyObject* dict = reinterpret_cast<PyTensor*>(tensor)->dict;
+    return dict && PyDict_GET_SIZE(dict) != 0;
+  }
+
   bool hold(PyObject* o) const {
-    if (Py_TYPE(o) != type) return false;
+    if (Py_TYPE(o) != type || attributes(o) != has_attributes) return false;
     const TensorImpl& t = *impl_of(o);
     return t.dtype == dtype && t.device == device && (t.flags & kKinds) == kinds &&
            IntList(t.sizes) == IntList(sizes) && IntList(t.strides) == IntList(strides) &&
@@ -40,7 +47,7 @@ struct TensorFacts {
   DType dtype;
   Device device;
   uint32_t kinds;
-  bool requires_grad;
+  bool requires_grad, has_attributes;
   Dims sizes, strides;
 };
 
@@ -73,6 +80,7 @@ struct Check {
     kForm,           // of a source: exact type `object`, `number` items
     kEntry,          // dict `object` at `key` has `expected`
     kAbsent,         // dict `object` has no `key`
+    kKeys,           // dict `object`, or of a source: the keys `expected` in this order
     kLength,         // container `object` has `number` items
     kElement,        // list `object` at `number` has `expected`
     kSet,            // set `object` equals `expected`
@@ -159,18 +167,27 @@ bool is_dict_of(PyObject* object, PyObject* dict) {
   return found.get() == dict;
 }
 
+// Whether a dict has these keys (a tuple) in this order.
+bool has_keys(PyObject* dict, PyObject* keys) {
+  if (!dict || !PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys)) return false;
+  if (!PyDict_CheckExact(dict) && PyTuple_GET_SIZE(keys) > 1) {  // an OrderedDict has an order of its own
+    const PyRef found(PySequence_Tuple(dict));
+    if (!found) PyErr_Clear();
+    return found && is_equal(found.get(), keys);
+  }
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0, i = 0; PyDict_Next(dict, &at, &key, &value); ++i)
+    if (!is_equal(key, PyTuple_GET_ITEM(keys, i))) return false;
+  return true;
+}
+
 struct Incoming {
   PyObject *args, *kwargs;  // a tuple; a dict or null
   std::vector<PyObject*> values;
 };
 
 bool has_arguments(const Check& c, const Incoming& in) {
-  if (PyTuple_GET_SIZE(in.args) != c.number) return false;
-  PyObject* names = c.expected.get();
-  if ((in.kwargs ? PyDict_GET_SIZE(in.kwargs) : 0) != PyTuple_GET_SIZE(names)) return false;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i)
-    if (!entry_of(in.kwargs, PyTuple_GET_ITEM(names, i))) return false;
-  return true;
+  return PyTuple_GET_SIZE(in.args) == c.number && has_keys(in.kwargs, c.expected.get());
 }
 
 bool holds(const Check& c, const Incoming& in) {
@@ -189,6 +206,8 @@ bool holds(const Check& c, const Incoming& in) {
       return matches(c, entry_of(object, c.key.get()));
     case Check::kAbsent:
       return !entry_of(object, c.key.get());
+    case Check::kKeys:
+      return has_keys(object ? object : value, c.expected.get());
     case Check::kLength:
       return length_of(object) == c.number;
     case Check::kElement:
@@ -334,6 +353,22 @@ PyObject* absent(PyObject* self, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &key)) return nullptr;
   return added(guards_of(self), Check{.kind = Check::kAbsent, .object = keep(dict), .key = keep(key)});
 }
+PyObject* keys(PyObject* self, PyObject* dict) {
+  PyRef found(PySequence_Tuple(dict));
+  if (!found) return nullptr;
+  return added(guards_of(self),
+               Check{.kind = Check::kKeys, .object = keep(dict), .expected = std::move(found)});
+}
+PyObject* keys_of(PyObject* self, PyObject* args) {
+  int source;
+  PyObject* dict;
+  if (!PyArg_ParseTuple(args, "iO!", &source, &PyDict_Type, &dict)) return nullptr;
+  if (source < 0 || static_cast<size_t>(source) >= guards_of(self).sources.size())
+    return PyErr_Format(PyExc_IndexError, "there is no source %d", source);
+  PyRef found(PySequence_Tuple(dict));
+  if (!found) return nullptr;
+  return added(guards_of(self), Check{.kind = Check::kKeys, .source = source, .expected = std::move(found)});
+}
 PyObject* length(PyObject* self, PyObject* container) {
   return added(guards_of(self),
                Check{.kind = Check::kLength, .number = length_of(container), .object = keep(container)});
@@ -451,6 +486,8 @@ PyMethodDef methods[] = {
     {"form", form, METH_VARARGS, "form(source, example): a container of this type and length."},
     {"entry", entry, METH_VARARGS, "entry(dict, key, value, by_value): the dict has this value."},
     {"absent", absent, METH_VARARGS, "absent(dict, key): the dict has no such key."},
+    {"keys", keys, METH_O, "keys(dict): it keeps its keys, in their order."},
+    {"keys_of", keys_of, METH_VARARGS, "keys_of(source, dict): a dict with its keys, in their order."},
     {"length", length, METH_O, "length(container): it keeps its length."},
     {"element", element, METH_VARARGS, "element(list, position, value, by_value): the list has this value."},
     {"members", members, METH_O, "members(set): it keeps its members."},

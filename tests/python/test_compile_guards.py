@@ -573,3 +573,78 @@ def test_recompiles_are_bounded(caplog):
     assert graphs(fast) == torch._dynamo.config.recompile_limit
     assert "argument 1 was 0" in caplog.text and "which is the limit" in caplog.text
     assert max(map(len, caplog.text.splitlines())) < 500
+
+
+# --- what is easily overlooked --------------------------------------------------------------------------
+
+
+def test_order_of_keys():
+    table = {"a": 2.0, "b": 3.0}
+
+    def f(x, d, **more):
+        for value in (*table.values(), *d.values(), *more.values()):
+            x = (x + 1) * value
+        return x
+
+    fast = torch.compile(f)
+    calls = [
+        ({"p": 1, "q": 5}, {"u": 2, "v": 7}),
+        ({"q": 5, "p": 1}, {"u": 2, "v": 7}),
+        ({"p": 1, "q": 5}, {"v": 7, "u": 2}),
+    ]
+    for _ in range(2):
+        for d, more in calls:
+            assert torch.equal(fast(X, d, **more), f(X, d, **more))
+        table["a"] = table.pop("a")
+
+
+def test_attributes_of_tensors():
+    weight = torch.ones(4)
+    weight.scale = 2.0
+
+    def f(x):
+        x = x * getattr(x, "factor", 1)
+        return x * weight.scale if hasattr(weight, "scale") else x + weight
+
+    fast = torch.compile(f)
+    for _ in range(2):
+        assert torch.equal(fast(X), f(X))
+    weight.scale = 3.0
+    assert torch.equal(fast(X), f(X))
+    marked = X.clone()
+    marked.factor = 10
+    assert torch.equal(fast(marked), f(marked))
+    del weight.scale
+    assert torch.equal(fast(X), f(X))
+
+
+def test_sets_and_slices():
+    names, part = {"a"}, slice(0, 2)
+
+    def f(x):
+        return x[part] * (2 if "a" in names else 3)
+
+    fast = torch.compile(f)
+    assert torch.equal(fast(X), X[:2] * 2)
+    names.remove("a")
+    assert torch.equal(fast(X), X[:2] * 3)
+    part = slice(torch.tensor(1), 3)
+    assert torch.equal(fast(X), X[1:3] * 3)
+
+
+def test_modes_and_transforms_pass_by():
+    f = torch.compile(lambda x: (x * 2).sin())
+    f(X)
+    assert torch.equal(torch.func.vmap(f)(X), (X * 2).sin())
+    assert torch.allclose(torch.func.grad(lambda x: f(x).sum())(X), 2 * (X * 2).cos())
+    for _ in range(3):
+        with torch.profiler.profile() as profile:
+            f(X)
+        assert any("sin" in event.name for event in profile.events())
+    assert graphs(f) == 1 and compiled_of(f).reason is None
+    swapped, other = nn.Linear(4, 4), nn.Linear(4, 4)
+    g = torch.compile(swapped)
+    with torch.no_grad():
+        g(X), g(X)
+        torch.utils.swap_tensors(swapped.weight, other.weight)
+        assert torch.equal(g(X), swapped(X))
