@@ -46,7 +46,7 @@ class Entry:
 class Trials:
     """Times of the first calls: the graph and the program itself in turn."""
 
-    _ROUNDS, _LONG, _LONG_ROUNDS = 6, 0.05, 2
+    _ROUNDS = ((0.05, 2), (0.001, 6), (0.0, 40))  # so many of each for calls above so many seconds
 
     def __init__(self):
         self.times = [], []
@@ -60,8 +60,9 @@ class Trials:
     def complete(self):
         if min(map(len, self.times)) < 2:
             return False
-        long = min(map(min, self.times)) > self._LONG
-        return min(map(len, self.times)) >= (self._LONG_ROUNDS if long else self._ROUNDS)
+        fastest = min(map(min, self.times))
+        rounds = next(n for seconds, n in self._ROUNDS if fastest >= seconds)
+        return min(map(len, self.times)) >= rounds
 
     def best(self):
         """(the program itself, the graph) in seconds."""
@@ -70,6 +71,8 @@ class Trials:
 
 class Compiled:
     """What `torch.compile` makes of a function."""
+
+    _WORTH = 0.97  # a graph that takes more of the program's time than this is not worth its checks
 
     def __init__(self, function, backend, fullgraph=False, measure=None, name=None):
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
@@ -146,11 +149,15 @@ class Compiled:
         trials = entry.trials
         compiled = trials.next_is_compiled()
         start = time.perf_counter()
-        result = entry.run(inputs) if compiled else self.function(*args, **kwargs)
+        if compiled:
+            entry.match(args, kwargs)  # which is part of what a graph costs
+            result = entry.run(inputs)
+        else:
+            result = self.function(*args, **kwargs)
         trials.add(compiled, time.perf_counter() - start)
         if trials.complete():
             plain, graph = trials.best()
-            entry.trials, entry.pays = None, graph <= plain
+            entry.trials, entry.pays = None, graph <= self._WORTH * plain
             _decisions.info("%s: %.4g ms as a graph, %.4g ms as written", self.name, 1e3 * graph, 1e3 * plain)
             if not entry.pays and len(self.entries) == 1:
                 self.give_up(
