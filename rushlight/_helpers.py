@@ -6,6 +6,8 @@ import rushlight
 from rushlight import _C
 from rushlight._overridable import overridable
 
+TYPE_CHECKING = False
+
 
 def _expect_tensor(name, value):
     if not isinstance(value, rushlight.Tensor):
@@ -96,7 +98,37 @@ def result_type(tensor, other):
     return _C._result_type(_category_tensor(tensor), _category_tensor(other))
 
 
-def compile(
+if TYPE_CHECKING:  # what it makes is called, and has the members, as what it was made of
+    from collections.abc import Callable
+    from typing import Any, TypeVar, overload
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
+    @overload  # type: ignore[no-overload-impl]
+    def compile(
+        model: _F,
+        *,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        backend: str | Callable[..., Any] = "inductor",
+        mode: str | None = None,
+        options: dict[str, Any] | None = None,
+        disable: bool = False,
+    ) -> _F: ...
+    @overload
+    def compile(
+        model: None = None,
+        *,
+        fullgraph: bool = False,
+        dynamic: bool | None = None,
+        backend: str | Callable[..., Any] = "inductor",
+        mode: str | None = None,
+        options: dict[str, Any] | None = None,
+        disable: bool = False,
+    ) -> Callable[[_F], _F]: ...
+
+
+def compile(  # type: ignore[no-redef]
     model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
 ):
     """Run a function or a module through graphs of operators where that is faster; see docs/compile.md.

@@ -14,7 +14,7 @@ STUBS = sorted((ROOT / "rushlight").rglob("*.pyi"))
 # Names of the stubs' own: types of builtins that members hide, and what describes a module's call.
 OWN = """
     _bool _int _float _complex _str _type _dtype _device _layout _memory_format _Device _Number _T _P _R_co
-    _HasForward _Forward
+    _HasForward
 """.split()
 
 

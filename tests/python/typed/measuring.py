@@ -36,6 +36,7 @@ def main() -> None:
     assert compiled(x).shape == (3, 2)
     if TYPE_CHECKING:
         assert_type(half, torch.Tensor)
+        assert_type(compiled, Net)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A dataset of one's own, a loader, an optimizer with a schedule, a training loop."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
@@ -55,6 +56,8 @@ def main() -> None:
         assert_type(net.head.weight, nn.Parameter)
         assert_type(net.state_dict(), dict[str, Any])
         assert_type(net.to("cpu"), Net)
+        function: Callable[[torch.Tensor], torch.Tensor] = net
+        assert_type(function(torch.ones(2, 1)), torch.Tensor)
         net("text")  # type: ignore
         net(torch.ones(1), scales=1)  # type: ignore
 
