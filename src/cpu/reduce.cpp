@@ -93,6 +93,7 @@ ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out) {
   }
   coalesce(kept);
   coalesce(reduced);
+  if (nest.inputs_per_output == 0) reduced = {{0, 1, 0}};  // loops meet no empty dimension inside of another
   if (reduced.empty()) reduced.push_back({1, 1, 0});
   for (const Loop& l : kept)
     nest.kept.push_back(l.size), nest.kept_in.push_back(l.in), nest.kept_out.push_back(l.out);

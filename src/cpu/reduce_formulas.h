@@ -11,7 +11,7 @@ struct Sum : FormulaBase<T> {
   using Acc = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   static Acc init() { return Acc(0); }
-  static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Acc>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -32,7 +32,7 @@ struct Sum : FormulaBase<T> {
 template <class T>
 struct NanSum : Sum<T> {
   using Acc = typename Sum<T>::Acc;
-  static Acc step(Acc a, T x, Acc) {
+  static Acc step(Acc a, auto x, Acc) {
     const Acc v = static_cast<Acc>(x);
     return a + (v == v ? v : Acc(0));
   }
@@ -42,7 +42,7 @@ template <class T>
 struct Deviation : Sum<T> {
   using Acc = typename Sum<T>::Acc;
   static constexpr bool kCentred = true;
-  static Acc step(Acc a, T x, Acc centre) {
+  static Acc step(Acc a, auto x, Acc centre) {
     const Acc d = static_cast<Acc>(x) - centre;
     return a + d * d;
   }
@@ -54,10 +54,12 @@ struct Product : FormulaBase<T> {
   using Acc = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   static Acc init() { return Acc(1); }
-  static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Acc>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    else if constexpr (is_complex_v<T>)  // without the standard's recovery of infinities
+      return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
     else
       return a * b;
   }
@@ -81,7 +83,7 @@ struct Max : FormulaBase<T> {
   using Acc = compute_type<T>;
   static constexpr int kRegisters = 4;
   static Acc init() { return lowest<Acc>(); }
-  static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b > a) | (b != b) ? b : a; }
 };
 
@@ -90,7 +92,7 @@ struct Min : FormulaBase<T> {
   using Acc = compute_type<T>;
   static constexpr int kRegisters = 4;
   static Acc init() { return highest<Acc>(); }
-  static Acc step(Acc a, T x, Acc) { return combine(a, static_cast<Acc>(x)); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b < a) | (b != b) ? b : a; }
 };
 
@@ -112,30 +114,30 @@ struct NormBase : FormulaBase<T> {
 template <class T>
 struct Norm0 : NormBase<T> {
   using Acc = compute_type<T>;
-  static Acc step(Acc a, T x, Acc) { return a + Acc(static_cast<Acc>(x) != 0); }
+  static Acc step(Acc a, auto x, Acc) { return a + Acc(static_cast<Acc>(x) != 0); }
 };
 template <class T>
 struct Norm1 : NormBase<T> {
   using Acc = compute_type<T>;
-  static Acc step(Acc a, T x, Acc) { return a + std::abs(static_cast<Acc>(x)); }
+  static Acc step(Acc a, auto x, Acc) { return a + std::abs(static_cast<Acc>(x)); }
 };
 template <class T>
 struct Norm2 : NormBase<T> {
   using Acc = compute_type<T>;
-  static Acc step(Acc a, T x, Acc) { return a + static_cast<Acc>(x) * static_cast<Acc>(x); }
+  static Acc step(Acc a, auto x, Acc) { return a + static_cast<Acc>(x) * static_cast<Acc>(x); }
   static T finish(Acc a, const ReduceParams&) { return static_cast<T>(std::sqrt(a)); }
 };
 template <class T>
 struct MaxAbs : NormBase<T> {
   using Acc = compute_type<T>;
-  static Acc step(Acc a, T x, Acc) { return combine(a, std::abs(static_cast<Acc>(x))); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, std::abs(static_cast<Acc>(x))); }
   static Acc combine(Acc a, Acc b) { return (b > a) | (b != b) ? b : a; }
 };
 template <class T>
 struct MinAbs : NormBase<T> {
   using Acc = compute_type<T>;
   static Acc init() { return std::numeric_limits<Acc>::infinity(); }
-  static Acc step(Acc a, T x, Acc) { return combine(a, std::abs(static_cast<Acc>(x))); }
+  static Acc step(Acc a, auto x, Acc) { return combine(a, std::abs(static_cast<Acc>(x))); }
   static Acc combine(Acc a, Acc b) { return (b < a) | (b != b) ? b : a; }
 };
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cpu/isa/half_inl.h"
 #include "cpu/reduce.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -53,7 +54,8 @@ struct ReduceLoops {
   // Registers of the widest kind that run side by side: more for steps that take longer.
   static constexpr int kLanes = std::max<int>(8, F::kRegisters * 64 / static_cast<int>(sizeof(Acc)));
   static constexpr int64_t kLeaf = 64 * kLanes;          // elements summed before pairwise combination
-  static constexpr int64_t kBlock = 1024 / sizeof(Acc);  // columns that are reduced together
+  static constexpr int64_t kShort = 8;                   // lines too short to be worth a call each
+  static constexpr int64_t kBlock = 4096 / sizeof(Acc);  // columns that are reduced together: a page of a row
 
   // --- along contiguous elements ---
   static Acc leaf(const In* x, int64_t n, Acc centre) {
@@ -65,8 +67,16 @@ struct ReduceLoops {
     Acc lanes[kLanes];
     for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-      for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
+    if constexpr (std::is_same_v<In, Half>) {
+      for (; i + kLanes <= n; i += kLanes) {
+        Acc wide[kLanes];
+        widen(x + i, wide, kLanes);
+        for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], wide[l], centre);
+      }
+    } else {
+      for (; i + kLanes <= n; i += kLanes)
+        for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
+    }
     for (int l = 0; i + l < n; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
     fold<kLanes / 2>(lanes);
     return lanes[0];
@@ -96,12 +106,29 @@ struct ReduceLoops {
     for (; i < n; ++i) lanes[0] = F::step(lanes[0], x[i * stride], centre);
     return F::combine(F::combine(lanes[0], lanes[1]), F::combine(lanes[2], lanes[3]));
   }
+  // Rows of a few adjacent elements: summed side by side first.
+  static Acc short_rows(const In* x, int64_t stride, int64_t rows, int64_t width, Acc centre) {
+    Acc acc[kBlock];
+    for (int64_t j = 0; j < width; ++j) acc[j] = F::init();
+    for (int64_t i = 0; i < rows; ++i, x += stride)
+      for (int64_t j = 0; j < width; ++j) acc[j] = F::step(acc[j], x[j], centre);
+    while (width > 1) {
+      const int64_t half = (width + 1) / 2;
+      for (int64_t j = 0; j < width / 2; ++j) acc[j] = F::combine(acc[j], acc[half + j]);
+      width = half;
+    }
+    return acc[0];
+  }
   // Reduced dimensions [level, end), of which the first counts from lo to hi.
   static Acc row(const ReduceNest& nest, const In* x, size_t level, int64_t lo, int64_t hi, Acc centre) {
     const int64_t stride = nest.reduced_in[level];
     if (level + 1 == nest.reduced.size())
       return stride == 1 ? contiguous(x + lo, hi - lo, centre)
                          : strided(x + lo * stride, hi - lo, stride, centre);
+    const int64_t inner = nest.reduced[level + 1];
+    if (level + 2 == nest.reduced.size() && nest.reduced_in[level + 1] == 1 && inner <= 2 * kLanes &&
+        inner <= kBlock && hi - lo >= 4 && hi - lo <= 64)
+      return short_rows(x + lo * stride, stride, hi - lo, inner, centre);
     if (hi - lo > 8) {
       const int64_t middle = lo + (hi - lo) / 2;
       const Acc left = row(nest, x, level, lo, middle, centre);
@@ -132,6 +159,10 @@ struct ReduceLoops {
       if (!innermost) {
         columns(nest, line, x_stride, width, level + 1, 0, nest.reduced[level + 1], centre, other);
         for (int64_t j = 0; j < width; ++j) acc[j] = F::combine(acc[j], other[j]);
+      } else if (x_stride == 1 && std::is_same_v<In, Half>) {
+        widen(line, other, width);
+        for (int64_t j = 0; j < width; ++j)
+          acc[j] = F::step(acc[j], other[j], F::kCentred ? centre[j] : Acc());
       } else if (x_stride == 1) {
         for (int64_t j = 0; j < width; ++j)
           acc[j] = F::step(acc[j], line[j], F::kCentred ? centre[j] : Acc());
@@ -144,6 +175,7 @@ struct ReduceLoops {
 
   static bool walks_columns(const ReduceNest& nest) {
     if (nest.kept.empty() || nest.kept.back() < 2) return false;
+    if (nest.reduced.size() == 1 && nest.reduced[0] <= kShort && nest.kept.back() >= 2 * kShort) return true;
     return std::abs(nest.kept_in.back()) < std::abs(nest.reduced_in.back());
   }
   static void run(const ReduceNest& nest, int64_t begin, int64_t end, const ReduceParams& params,

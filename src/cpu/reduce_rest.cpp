@@ -6,12 +6,11 @@ namespace rushlight::cpu::plain {
 
 ReduceKernel rest_reduce_kernel(ReduceOp op, DType in) {
   using Small = TypeList<uint8_t, int8_t, int16_t, int32_t, uint16_t, uint32_t, uint64_t>;
-  using Halves = TypeList<Half, BFloat16>;
   switch (op) {
     case ReduceOp::Sum:
       return pick_kernel<Sum>(Concat<Small, ComplexTypes>{}, in);
     case ReduceOp::NanSum:
-      return pick_kernel<NanSum>(Concat<FloatTypes, ComplexTypes>{}, in);
+      return pick_kernel<NanSum>(ComplexTypes{}, in);
     case ReduceOp::Prod:
       return pick_kernel<Product>(AllTypes{}, in);
     case ReduceOp::Max:
@@ -20,10 +19,6 @@ ReduceKernel rest_reduce_kernel(ReduceOp op, DType in) {
       return pick_kernel<Min>(Concat<TypeList<bool>, Small>{}, in);
     case ReduceOp::Norm0:
       return pick_kernel<Norm0>(FloatTypes{}, in);
-    case ReduceOp::Norm1:
-      return pick_kernel<Norm1>(Halves{}, in);
-    case ReduceOp::MaxAbs:
-      return pick_kernel<MaxAbs>(Halves{}, in);
     case ReduceOp::MinAbs:
       return pick_kernel<MinAbs>(FloatTypes{}, in);
     default:
