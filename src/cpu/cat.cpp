@@ -1,5 +1,7 @@
 #include "cpu/cat.h"
 
+#include <vector>
+
 #include "core/parallel.h"
 #include "cpu/copy_run.h"
 #include "cpu/transpose.h"
@@ -12,7 +14,11 @@ template <class Word>
 void interleave(std::span<const CatPiece> pieces, int64_t rows, std::byte* out) {
   constexpr int64_t kBlock = 512;
   const auto count = static_cast<int64_t>(pieces.size()), item = static_cast<int64_t>(sizeof(Word));
+  const Weave weave = weave_kernel(sizeof(Word), pieces.size());
+  std::vector<const char*> sources;
+  for (const CatPiece& p : pieces) sources.push_back(reinterpret_cast<const char*>(p.data));
   parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / count), [&](int64_t begin, int64_t end) {
+    if (weave) return weave(sources.data(), begin, end, reinterpret_cast<char*>(out));
     if (count == 2)
       return transpose_tile(sizeof(Word))(reinterpret_cast<char*>(out) + 2 * begin * item, 2 * item,
                                           reinterpret_cast<const char*>(pieces[0].data) + begin * item,

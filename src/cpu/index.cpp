@@ -6,26 +6,10 @@
 #include "cpu/accumulate.h"
 #include "cpu/copy_run.h"
 #include "cpu/odometer.h"
+#include "cpu/width.h"
 
 namespace rushlight::cpu {
 namespace {
-
-// Calls f with a value as wide as one element.
-template <class F>
-void visit_width(size_t itemsize, F&& f) {
-  switch (itemsize) {
-    case 1:
-      return f(uint8_t{});
-    case 2:
-      return f(uint16_t{});
-    case 4:
-      return f(uint32_t{});
-    case 8:
-      return f(uint64_t{});
-    default:
-      return f(complex128{});
-  }
-}
 
 template <class T>
 T plus(T a, T b) {

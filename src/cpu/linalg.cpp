@@ -1,6 +1,7 @@
 #include "cpu/linalg.h"
 
 #include "core/parallel.h"
+#include "cpu/small_matrices.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -42,10 +43,36 @@ const T* at(const void* data, int64_t i, int64_t elements) {
 
 int64_t cube(int64_t n) { return n * n * n; }
 
+// f(index of the first matrix, how many) for groups that share the lanes of a vector. False if there are no
+// loops for such.
+template <class F>
+bool each_group(Batch batch, int64_t n, int64_t work, F&& f) {
+  const SmallMatrices kernels = small_matrices(batch.dtype, n, batch.count);
+  const int64_t lanes = kernels.lanes;
+  if (!lanes) return false;
+  const int64_t groups = (batch.count + lanes - 1) / lanes;
+  parallel_for(0, groups, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 64)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t g = begin; g < end; ++g)
+                   f(kernels, g * lanes, std::min(lanes, batch.count - g * lanes));
+               });
+  return true;
+}
+char* matrix_at(void* data, Batch batch, int64_t i, int64_t elements) {
+  return static_cast<char*>(data) + i * elements * static_cast<int64_t>(element_size(batch.dtype));
+}
+const char* matrix_at(const void* data, Batch batch, int64_t i, int64_t elements) {
+  return static_cast<const char*>(data) + i * elements * static_cast<int64_t>(element_size(batch.dtype));
+}
+
 }  // namespace
 
 void lu_factor(Batch batch, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info) {
   const int rows = as_int(m), columns = as_int(n);
+  if (m == n && each_group(batch, n, cube(n), [&](const SmallMatrices& s, int64_t i, int64_t count) {
+        s.factor(n, matrix_at(a, batch, i, n * n), pivots + i * n, info + i, count);
+      }))
+    return;
   each_matrix(batch, m * n * std::min(m, n), [&](auto tag, int64_t i, auto&) {
     using T = decltype(tag);
     info[i] = Lapack<T>::getrf(rows, columns, at<T>(a, i, m * n), pivots + i * std::min(m, n));
@@ -55,6 +82,12 @@ void lu_factor(Batch batch, int64_t m, int64_t n, void* a, int32_t* pivots, int3
 void lu_solve(Batch batch, int64_t n, int64_t columns, char op, const void* lu, const int32_t* pivots,
               void* b) {
   const int size = as_int(n), k = as_int(columns);
+  if (op == 'N' && columns <= SmallMatrices::kMost &&
+      each_group(batch, n, n * n * columns, [&](const SmallMatrices& s, int64_t i, int64_t count) {
+        s.solve(n, columns, matrix_at(lu, batch, i, n * n), pivots + i * n,
+                matrix_at(b, batch, i, n * columns), count);
+      }))
+    return;
   each_matrix(batch, n * n * columns, [&](auto tag, int64_t i, auto&) {
     using T = decltype(tag);
     Lapack<T>::getrs(op, size, k, at<T>(lu, i, n * n), pivots + i * n, at<T>(b, i, n * columns));
@@ -63,6 +96,10 @@ void lu_solve(Batch batch, int64_t n, int64_t columns, char op, const void* lu, 
 
 void lu_inverse(Batch batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info) {
   const int size = as_int(n);
+  if (each_group(batch, n, cube(n), [&](const SmallMatrices& s, int64_t i, int64_t count) {
+        s.invert(n, matrix_at(lu, batch, i, n * n), pivots + i * n, info + i, count);
+      }))
+    return;
   each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto& scratch) {
     using T = decltype(tag);
     if (info[i] == 0) Lapack<T>::getri(size, at<T>(lu, i, n * n), pivots + i * n, scratch);
@@ -71,10 +108,13 @@ void lu_inverse(Batch batch, int64_t n, void* lu, const int32_t* pivots, const i
 
 void cholesky(Batch batch, int64_t n, bool upper, void* a, int32_t* info) {
   const int size = as_int(n);
+  const bool grouped = each_group(batch, n, cube(n), [&](const SmallMatrices& s, int64_t i, int64_t count) {
+    s.cholesky(n, upper, matrix_at(a, batch, i, n * n), info + i, count);
+  });
   each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto&) {
     using T = decltype(tag);
     T* matrix = at<T>(a, i, n * n);
-    info[i] = Lapack<T>::potrf(upper, size, matrix);
+    if (!grouped || info[i] != 0) info[i] = Lapack<T>::potrf(upper, size, matrix);
     for (int64_t j = 0; j < n; ++j)
       upper ? std::fill_n(matrix + j * n + j + 1, n - j - 1, T(0)) : std::fill_n(matrix + j * n, j, T(0));
   });

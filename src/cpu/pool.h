@@ -28,7 +28,7 @@ struct PoolPlan {
 };
 
 struct PoolKernels {
-  // indices: position in the plane of the input.
+  // indices: position in the plane of the input; null if nobody wants them.
   void (*max)(const PoolPlan&, const void* in, void* out, int64_t* indices) = nullptr;
   void (*mean)(const PoolPlan&, const void* in, void* out) = nullptr;
   // Both add into grad_in, which starts as zeros.

@@ -1,4 +1,5 @@
 // The loops of pooling, included by isa/pool.cpp and pool.cpp only.
+#include <algorithm>
 #include <limits>
 #include <memory>
 
@@ -108,9 +109,9 @@ inline Regular regular_part(const PoolAxis& a) {
   return r;
 }
 
-// The greatest of the regular part's windows in one row of outputs, and where it is: position by position of
-// the windows, for all of them at once. Distance 0 stands for any.
-template <int64_t Distance, class T, class C>
+// The greatest of the regular part's windows in one row of outputs, and where it is if `at` is given:
+// position by position of the windows, for all of them at once. Distance 0 stands for any.
+template <int64_t Distance, bool kPlaces, class T, class C>
 void compare_windows(const T* x, int64_t position, int64_t distance, int64_t count, C* best, int32_t* at) {
   const int64_t step = Distance ? Distance : distance;
   const T* from = x + position;
@@ -118,102 +119,124 @@ void compare_windows(const T* x, int64_t position, int64_t distance, int64_t cou
     const C value = static_cast<C>(from[i * step]);
     const bool better = (value > best[i]) | (value != value);
     best[i] = better ? value : best[i];
-    at[i] = better ? static_cast<int32_t>(position + i * step) : at[i];
+    if constexpr (kPlaces) at[i] = better ? static_cast<int32_t>(position + i * step) : at[i];
   }
 }
-template <class T, class C>
+template <bool kPlaces, class T, class C>
 void max_windows(const PoolPlan& p, const Regular& regular, const T* x, int64_t d, int64_t h, C* best,
                  int32_t* at) {
   const auto& [da, ha, wa] = p.axis;
   const int64_t count = regular.last - regular.first;
-  for (int64_t i = 0; i < count; ++i) {
-    best[i] = static_cast<C>(lowest<T>());
-    at[i] = static_cast<int32_t>(first_position(p, d, h, regular.first + i));
-  }
+  std::fill_n(best, count, static_cast<C>(lowest<T>()));
+  if constexpr (kPlaces)
+    for (int64_t i = 0; i < count; ++i)
+      at[i] = static_cast<int32_t>(first_position(p, d, h, regular.first + i));
   for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
     for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step)
       for (int64_t k = 0; k < regular.size; k += wa.step) {
         const int64_t position = (z * ha.in + y) * wa.in + wa.start[regular.first] + k;
         if (regular.distance == 1)
-          compare_windows<1>(x, position, 1, count, best, at);
+          compare_windows<1, kPlaces>(x, position, 1, count, best, at);
         else if (regular.distance == 2)
-          compare_windows<2>(x, position, 2, count, best, at);
+          compare_windows<2, kPlaces>(x, position, 2, count, best, at);
         else
-          compare_windows<0>(x, position, regular.distance, count, best, at);
+          compare_windows<0, kPlaces>(x, position, regular.distance, count, best, at);
       }
 }
 
 // One output in channels-last, by blocks of channels. Places are as narrow as the values, so that both fit
 // the same lanes.
-template <class Place, class T>
+template <class Place, bool kPlaces, class T>
 void max_of_pixels(const PoolPlan& p, const T* in, int64_t d, int64_t h, int64_t w, T* out,
                    int64_t* indices) {
   using C = compute_type<T>;
   constexpr int64_t kBlock = 64;
-  const auto first = static_cast<Place>(first_position(p, d, h, w));
+  [[maybe_unused]] const auto first = static_cast<Place>(first_position(p, d, h, w));
   for (int64_t from = 0; from < p.channels; from += kBlock) {
     const int64_t count = std::min(kBlock, p.channels - from);
     C best[kBlock];
-    Place place[kBlock];
+    [[maybe_unused]] Place place[kBlock];
     std::fill_n(best, kBlock, static_cast<C>(lowest<T>()));
-    std::fill_n(place, kBlock, first);
+    if constexpr (kPlaces) std::fill_n(place, kBlock, first);
     for_window(p, d, h, w, [&](int64_t k) {
       const T* x = in + k * p.channels + from;
       for (int64_t c = 0; c < count; ++c) {
         const C value = static_cast<C>(x[c]);
         const bool better = (value > best[c]) | (value != value);
         best[c] = better ? value : best[c];
-        place[c] = better ? static_cast<Place>(k) : place[c];
+        if constexpr (kPlaces) place[c] = better ? static_cast<Place>(k) : place[c];
       }
     });
     for (int64_t c = 0; c < count; ++c) out[from + c] = T(best[c]);
-    for (int64_t c = 0; c < count; ++c) indices[from + c] = place[c];
+    if constexpr (kPlaces)
+      for (int64_t c = 0; c < count; ++c) indices[from + c] = place[c];
   }
 }
 
-template <class T>
-void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* indices) {
-  using C = compute_type<T>;
-  const T* in = static_cast<const T*>(in_data);
-  T* out = static_cast<T*>(out_data);
-  const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
-  if (!p.channels_last) {
-    const PoolAxis& wa = p.axis[2];
-    const bool counts = wa.out > 0 && in_plane < std::numeric_limits<int32_t>::max();
-    const Regular regular = counts ? regular_part(wa) : Regular();
-    const int64_t count = regular.last - regular.first;
-    for_planes(p, [&](int64_t plane) {
-      const T* x = in + plane * in_plane;
-      const std::unique_ptr<C[]> values(new C[static_cast<size_t>(count) + 1]);
-      const std::unique_ptr<int32_t[]> places(new int32_t[static_cast<size_t>(count) + 1]);
-      T* y = out + plane * out_plane;
-      int64_t* at = indices + plane * out_plane;
-      for_outputs(p, 0, out_plane, [&](int64_t d, int64_t h, int64_t w, int64_t i) {
-        if (w == 0 && count > 0) {
-          max_windows(p, regular, x, d, h, values.get(), places.get());
-          for (int64_t k = 0; k < count; ++k) y[i + regular.first + k] = T(values[k]);
-          for (int64_t k = 0; k < count; ++k) at[i + regular.first + k] = places[k];
-        }
-        if (w >= regular.first && w < regular.last) return;
-        C best = static_cast<C>(lowest<T>());
-        int64_t place = first_position(p, d, h, w);
-        for_window(p, d, h, w, [&](int64_t k) {
-          const C value = static_cast<C>(x[k]);
-          if (beats(value, best)) best = value, place = k;
-        });
-        y[i] = T(best), at[i] = place;
-      });
-    });
-    return;
+// One row of outputs; `at` is only read if places are wanted.
+template <bool kPlaces, class T, class C>
+void max_row(const PoolPlan& p, const Regular& regular, const T* x, int64_t d, int64_t h, C* values,
+             int32_t* places, T* y, int64_t* at) {
+  const int64_t first = regular.first, count = regular.last - first;
+  if (count > 0) {
+    max_windows<kPlaces>(p, regular, x, d, h, values, places);
+    for (int64_t k = 0; k < count; ++k) y[first + k] = T(values[k]);
+    if constexpr (kPlaces)
+      for (int64_t k = 0; k < count; ++k) at[first + k] = places[k];
   }
+  for (int64_t w = 0; w < p.axis[2].out; ++w) {
+    if (w == first && count > 0) w = regular.last;
+    if (w == p.axis[2].out) break;
+    C best = static_cast<C>(lowest<T>());
+    int64_t place = first_position(p, d, h, w);
+    for_window(p, d, h, w, [&](int64_t k) {
+      const C value = static_cast<C>(x[k]);
+      if (beats(value, best)) best = value, place = k;
+    });
+    y[w] = T(best);
+    if constexpr (kPlaces) at[w] = place;
+  }
+}
+
+template <bool kPlaces, class T>
+void max_planes(const PoolPlan& p, const T* in, T* out, int64_t* indices) {
+  using C = compute_type<T>;
+  const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
+  const PoolAxis& wa = p.axis[2];
+  const bool counts = wa.out > 0 && in_plane < std::numeric_limits<int32_t>::max();
+  const Regular regular = counts ? regular_part(wa) : Regular();
+  const auto count = static_cast<size_t>(regular.last - regular.first) + 1;
+  for_planes(p, [&](int64_t plane) {
+    const std::unique_ptr<C[]> values(new C[count]);
+    const std::unique_ptr<int32_t[]> places(kPlaces ? new int32_t[count] : nullptr);
+    int64_t row = plane * out_plane;
+    for (int64_t d = 0; d < p.axis[0].out; ++d)
+      for (int64_t h = 0; h < p.axis[1].out; ++h, row += wa.out)
+        max_row<kPlaces>(p, regular, in + plane * in_plane, d, h, values.get(), places.get(), out + row,
+                         kPlaces ? indices + row : nullptr);
+  });
+}
+
+template <bool kPlaces, class T>
+void max_pixels(const PoolPlan& p, const T* in, T* out, int64_t* indices) {
+  const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   for_pixels(p, [&](int64_t n, int64_t d, int64_t h, int64_t w, int64_t i) {
     const T* image = in + n * in_plane * p.channels;
     const int64_t pixel = (n * out_plane + i) * p.channels;
     if (in_plane <= std::numeric_limits<int32_t>::max())
-      max_of_pixels<int32_t>(p, image, d, h, w, out + pixel, indices + pixel);
+      max_of_pixels<int32_t, kPlaces>(p, image, d, h, w, out + pixel, kPlaces ? indices + pixel : nullptr);
     else
-      max_of_pixels<int64_t>(p, image, d, h, w, out + pixel, indices + pixel);
+      max_of_pixels<int64_t, kPlaces>(p, image, d, h, w, out + pixel, kPlaces ? indices + pixel : nullptr);
   });
+}
+
+template <class T>
+void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* indices) {
+  const T* in = static_cast<const T*>(in_data);
+  T* out = static_cast<T*>(out_data);
+  if (p.channels_last)
+    return indices ? max_pixels<true>(p, in, out, indices) : max_pixels<false>(p, in, out, indices);
+  return indices ? max_planes<true>(p, in, out, indices) : max_planes<false>(p, in, out, indices);
 }
 
 // The sums over a window's planes and rows, for each column of the input that it may look at.

@@ -31,6 +31,18 @@ void scan_columns(const T* in, T* out, int64_t n, int64_t width, RunningType<T> 
   }
 }
 
+// Lines that follow each other, several at a time: the steps of one line wait for each other.
+template <int64_t kLines, class T, class Step>
+void scan_lines(const T* in, T* out, int64_t n, RunningType<T> start, Step step) {
+  RunningType<T> running[kLines];
+  std::fill_n(running, kLines, start);
+  for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int64_t l = 0; l < kLines; ++l)
+      out[l * n + i] =
+          static_cast<T>(running[l] = step(running[l], static_cast<RunningType<T>>(in[l * n + i])));
+}
+
 template <class T, class Step>
 void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start, Step step) {
   const int64_t n = line_length(in, dim);
@@ -47,16 +59,16 @@ void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start
   }
   // Lines that follow each other are found by a multiplication, which short ones notice.
   if (in.is_contiguous() && out.is_contiguous() && n > 0)
-    return parallel_for(
-        0, in.numel() / n, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
-          for (int64_t l = begin; l < end; ++l) {
-            const T* from = in.data<T>() + l * n;
-            T* to = out.data<T>() + l * n;
-            auto running = start;
-            for (int64_t i = 0; i < n; ++i)
-              to[i] = static_cast<T>(running = step(running, static_cast<RunningType<T>>(from[i])));
-          }
-        });
+    return parallel_for(0, in.numel() / n, std::max<int64_t>(1, kGrainSize / n),
+                        [&](int64_t begin, int64_t end) {
+                          constexpr int64_t kTogether = std::is_integral_v<T> ? 1 : 4;
+                          const T* from = in.data<T>();
+                          T* to = out.data<T>();
+                          int64_t l = begin;
+                          for (; l + kTogether <= end; l += kTogether)
+                            scan_lines<kTogether>(from + l * n, to + l * n, n, start, step);
+                          for (; l < end; ++l) scan_lines<1>(from + l * n, to + l * n, n, start, step);
+                        });
   for_each_line<2>({&in, &out}, dim, [&](const auto& at) {
     const auto from = line_of<const T>(in, dim, at[0]);
     const auto to = line_of<T>(out, dim, at[1]);

@@ -1,4 +1,4 @@
-// Softmax and its backward over [outer, n, inner] contiguous arrays of float or double.
+// Softmax and its backward over [outer, n, inner] contiguous arrays; half types compute in float.
 #pragma once
 #include "core/dtype.h"
 

@@ -426,27 +426,49 @@ void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor&
               });
 }
 
+namespace {
+
+constexpr int64_t kSearches = 16;
+
+// Where `count` values belong in their lines. Their searches go step by step together, so that they wait for
+// memory together too; each halves its range as PyTorch's does, which lines out of order show.
+template <class T>
+void search_together(const T* const* lines, const int64_t* const* orders, const T* values, int64_t count,
+                     int64_t length, bool right, int64_t* out) {
+  using A = compute_type<T>;
+  int64_t left[kSearches] = {};  // in each range
+  std::fill_n(left, count, length);
+  std::fill_n(out, count, 0);
+  for (int64_t rest = length; rest > 0; rest /= 2)
+    for (int64_t l = 0; l < count; ++l) {
+      const int64_t half = left[l] / 2, middle = left[l] > 0 ? out[l] + half : 0;
+      const A x = static_cast<A>(lines[l][orders[l] ? orders[l][middle] : middle]);
+      const A value = static_cast<A>(values[l]);
+      // All bits of the condition: compilers make branches of other forms, which go wrong half of the time.
+      const int64_t above = -static_cast<int64_t>((right ? !(x > value) : !(x >= value)) & (left[l] > 0));
+      out[l] += (half + 1) & above;
+      left[l] = half ^ ((half ^ (left[l] - half - 1)) & above);
+    }
+}
+
+}  // namespace
+
 void search_sorted(const Tensor& boundaries, const Tensor& values, const Tensor* sorter, SearchLines lines,
                    bool right, int64_t* out) {
   visit_dtype(RealTypes{}, boundaries.dtype(), "searchsorted_out_cpu", [&]<class T>(T) {
-    using A = compute_type<T>;
     const auto total = lines.lines * lines.values_per_line;
     parallel_for(0, total, kGrainSize / 16, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t offset = lines.shared ? 0 : i / lines.values_per_line * lines.boundaries_per_line;
-        const T* line = boundaries.data<T>() + offset;
-        const int64_t* order = sorter ? sorter->data<int64_t>() + offset : nullptr;
-        const A value = static_cast<A>(values.data<T>()[i]);
-        int64_t low = 0, high = lines.boundaries_per_line;
-        while (low < high) {
-          const int64_t middle = low + (high - low) / 2;
-          const A x = static_cast<A>(line[order ? order[middle] : middle]);
-          if (right ? !(x > value) : !(x >= value))
-            low = middle + 1;
-          else
-            high = middle;
+      const T* line[kSearches];
+      const int64_t* order[kSearches];
+      for (int64_t i = begin; i < end; i += kSearches) {
+        const int64_t count = std::min(kSearches, end - i);
+        for (int64_t l = 0; l < count; ++l) {
+          const int64_t offset =
+              lines.shared ? 0 : (i + l) / lines.values_per_line * lines.boundaries_per_line;
+          line[l] = boundaries.data<T>() + offset;
+          order[l] = sorter ? sorter->data<int64_t>() + offset : nullptr;
         }
-        out[i] = low;
+        search_together(line, order, values.data<T>() + i, count, lines.boundaries_per_line, right, out + i);
       }
     });
   });

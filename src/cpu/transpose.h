@@ -10,4 +10,9 @@ using TransposeTile = void (*)(char* out, int64_t out_line, const char* in, int6
                                int64_t columns);
 TransposeTile transpose_tile(size_t itemsize);
 
+// Elements begin to end of `count` sources, of which each result element takes one from each; null where
+// there is no such loop.
+using Weave = void (*)(const char* const* sources, int64_t begin, int64_t end, char* to);
+Weave weave_kernel(size_t itemsize, size_t count);
+
 }  // namespace rushlight::cpu

@@ -404,15 +404,23 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
            legacy_name(index.dtype()));
   const int64_t n = self.numel();
   require_data_beside(self, index, who);
-  const Tensor positions = contiguous_copy(index);
-  if (positions.device().is_meta()) return positions;
-  int64_t* p = positions.data<int64_t>();
+  const Tensor given = dense(index);
+  if (given.device().is_meta()) return given;
   RL_CHECK_INDEX(n > 0 || index.numel() == 0, who, "(): tried to take from an empty tensor");
-  for (int64_t i = 0; i < positions.numel(); ++i) {
+  const int64_t* p = given.data<int64_t>();
+  const int64_t count = given.numel();
+  bool outside = false, negative = false;
+  for (int64_t i = 0; i < count; ++i) {
+    outside |= static_cast<uint64_t>(p[i]) + static_cast<uint64_t>(n) >= 2 * static_cast<uint64_t>(n);
+    negative |= p[i] < 0;
+  }
+  for (int64_t i = 0; outside && i < count; ++i)
     RL_CHECK_INDEX(p[i] >= -n && p[i] < n, "out of range: tried to access index ", p[i], " on a tensor of ",
                    n, " elements.");
-    if (p[i] < 0) p[i] += n;
-  }
+  if (!negative) return given;
+  const Tensor positions = contiguous_copy(given);
+  int64_t* at = positions.data<int64_t>();
+  for (int64_t i = 0; i < count; ++i) at[i] += at[i] < 0 ? n : 0;
   return positions;
 }
 

@@ -1,5 +1,8 @@
 #include "ops/pad.h"
 
+#include <numeric>
+
+#include "cpu/pad.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -13,12 +16,18 @@ namespace {
 
 using namespace ops;
 
-void fill(const Tensor& t, const Scalar& value) {
-  if (!t.is_cpu()) return;
-  const DType dtype = t.dtype();
-  visit_dtype(StorageTypes{}, dtype, "constant_pad_nd", [&](auto tag) {
-    using T = decltype(tag);
-    std::fill_n(t.data<T>(), t.numel(), value.to<T>());
+// `block` in the middle of `result`, whose memory has its dimensions in the given order.
+void frame(const Tensor& result, const Tensor& block, IntList start, IntList order, const Scalar& value) {
+  cpu::FramedBlock f;
+  for (int64_t d : order) {
+    f.sizes.push_back(result->sizes[d]);
+    f.start.push_back(start[d]);
+    f.block.push_back(block->sizes[d]);
+    f.strides.push_back(block->strides[d]);
+  }
+  visit_dtype(StorageTypes{}, result.dtype(), "constant_pad_nd", [&]<class T>(T) {
+    const T constant = value.to<T>();
+    cpu::fill_around(f, block.data_ptr(), &constant, sizeof(T), result.data_ptr());
   });
 }
 
@@ -40,14 +49,20 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
                                   ? n == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d
                                   : MemoryFormat::Contiguous;
   Tensor result = empty_tensor(sizes, self.dtype(), self.device(), format);
-  fill(result, value);
-  Tensor to = result, from = self;
-  for (int64_t i = 0; i < padded; ++i) {  // the part that both have
+  if (n == 0) copy_result(result, self, false);
+  if (n == 0 || !result.is_cpu() || result.numel() == 0) return result;
+  Tensor block = self;
+  Dims start(n), order(n);
+  std::iota(order.begin(), order.end(), 0);
+  if (format != MemoryFormat::Contiguous) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = n - 1 - i, before = pad[2 * i], after = pad[2 * i + 1];
-    to = slice(to, d, std::max<int64_t>(before, 0), sizes[d] - std::max<int64_t>(after, 0), 1);
-    from = slice(from, d, std::max<int64_t>(-before, 0), self->sizes[d] - std::max<int64_t>(-after, 0), 1);
+    const int64_t first = std::max<int64_t>(-before, 0), last = self->sizes[d] + std::min<int64_t>(after, 0);
+    RL_CHECK(first <= last, "narrow(): length must be non-negative.");
+    start[d] = std::max<int64_t>(before, 0);
+    block = slice(block, d, first, last, 1);
   }
-  if (to.numel()) copy_result(to, from, false);
+  frame(result, block, start, order, value);
   return result;
 }
 

@@ -213,32 +213,40 @@ DevicePool device_plan(const cpu::PoolPlan& p) {
   return d;
 }
 
-std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
+// Without places the second result stays undefined.
+std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p,
+                                   bool places = true) {
   const Dims sizes = pooled_sizes(input.sizes(), n, p);
-  Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last),
-         indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
+  Tensor values = empty_pooled(sizes, input, input.dtype(), p.channels_last), indices;
+  if (places) indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
   if (const DeviceLayers* layers = device_layers(values); layers && values.numel())
     layers->max_pool(values.device().index, input.dtype(), device_plan(p),
                      in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
                      indices.data<int64_t>());
   if (values.is_cpu() && values.numel())
-    kernels.max(p, in_format(input, p.channels_last).data_ptr(), values.data_ptr(), indices.data<int64_t>());
+    kernels.max(p, in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
+                places ? indices.data<int64_t>() : nullptr);
   return {values, indices};
 }
 
 constexpr const char* max_names[] = {"", "max_pool1d", "max_pool2d", "max_pool3d"};
 
 template <int N>
-std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, IntList kernel,
-                                           const OptIntList& stride, IntList padding, IntList dilation,
-                                           bool ceil_mode, bool) {
+std::tuple<Tensor, Tensor> max_of_windows(const Tensor& input, IntList kernel, const OptIntList& stride,
+                                          IntList padding, IntList dilation, bool ceil_mode, bool places) {
   constexpr const char* who = max_names[N];
   const Window w = window_of(who, N, kernel, stride, padding, dilation, ceil_mode);
   check_input(who, input, N);
   const Tensor image = image_of(input);
-  return laid_out_as(
-      input, run_max(who, image, N, window_plan(who, input.sizes(), N, w, orders_channels_last(image, N))));
+  const cpu::PoolPlan plan = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N));
+  return run_max(who, image, N, plan, places);
+}
+template <int N>
+std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, IntList kernel,
+                                           const OptIntList& stride, IntList padding, IntList dilation,
+                                           bool ceil_mode, bool) {
+  return laid_out_as(input, max_of_windows<N>(input, kernel, stride, padding, dilation, ceil_mode, true));
 }
 
 template <int N>
@@ -420,9 +428,20 @@ auto avg_derivative() {
 // --- the faces that PyTorch has besides
 // --------------------------------------------------------------------------------
 
+// Whether the gate would lead a call on `t` straight to the CPU's kernel: nobody else may ask for results
+// besides the first.
+bool is_plain(const Tensor& t) {
+  const DispatchState& state = dispatch_state;
+  return t.is_cpu() && ((state.always | (detail::flags_of(t) & state.consider)) & kDispatchBits) == 0;
+}
+
 template <int N>
 Tensor max_pool_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride,
                      IntList padding, IntList dilation, bool ceil_mode) {
+  if (is_plain(self)) {
+    const auto results = max_of_windows<N>(self, kernel, stride, padding, dilation, ceil_mode, false);
+    return laid_out_as(self, std::get<0>(results));
+  }
   if constexpr (N == 1)
     return std::get<0>(max_pool1d_with_indices(self, kernel, stride, padding, dilation, ceil_mode, false));
   if constexpr (N == 2)

@@ -21,11 +21,10 @@ cpu::SoftmaxShape shape_around(const Tensor& t, int64_t dim) {
   return s;
 }
 
-// Half types compute in float throughout; on a device while they are read.
 Tensor computable(const Tensor& t, const char* who) {
   RL_CHECK_AS(NotImplemented, is_floating(t.dtype()) && !is_float8(t.dtype()), "\"", who,
               "_lastdim_kernel_impl\" not implemented for '", legacy_name(t.dtype()), "'");
-  return dense(is_reduced_float(t.dtype()) && !device_layers(t) ? to_dtype(t, DType::Float32) : t);
+  return dense(t);
 }
 
 template <bool logarithm>
@@ -39,7 +38,7 @@ Tensor forward_kernel(const Call&, const Tensor& self, int64_t given_dim, bool h
   if (const DeviceLayers* layers = device_layers(x); layers && x.numel() > 0)
     layers->softmax(x.device().index, x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm,
                     x.dtype());
-  return to_dtype(out, self.dtype());
+  return out;
 }
 
 template <bool logarithm>
@@ -48,7 +47,8 @@ Tensor backward_kernel(const Call&, const Tensor& grad, const Tensor& output, in
   RL_CHECK(grad.sizes() == output.sizes(), "softmax backward: grad_output has shape ", grad.sizes(),
            " and output ", output.sizes());
   const int64_t dim = wrap_dim(given_dim, output.dim());
-  const Tensor y = computable(output, "softmax"), g = to_dtype(dense(grad), y.dtype());
+  const DType common = grad.dtype() == output.dtype() ? output.dtype() : compute_dtype(output.dtype());
+  const Tensor y = to_dtype(computable(output, "softmax"), common), g = to_dtype(dense(grad), common);
   const Tensor out = empty_tensor(y.sizes(), y.dtype(), y.device());
   if (y.numel() > 0 && y.is_cpu())
     cpu::softmax_backward(g.data_ptr(), y.data_ptr(), out.data_ptr(), shape_around(y, dim), logarithm,

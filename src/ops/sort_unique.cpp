@@ -100,6 +100,15 @@ UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inve
                inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64),
                counts = empty_tensor({want_counts ? groups : 0}, DType::Int64);
   T* value = values.data<T>();
+  if (!want_inverse && !want_counts) {  // written always and moved on from where a group starts: no branch
+    if (n > 0) value += groups - 1;
+    for (int64_t i = n - 1; i > 0; --i) {
+      *value = x[i];
+      value -= starts(i);
+    }
+    if (n > 0) *value = x[0];
+    return {values, inverse, counts};
+  }
   int64_t *group_of = inverse.data<int64_t>(), *count = counts.data<int64_t>(), group = -1, first = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (i == 0 || starts(i)) {

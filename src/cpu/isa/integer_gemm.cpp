@@ -20,18 +20,25 @@ void tile(const void* a_data, const void* b_data, int64_t k, void* c_data) {
   typedef U Vector __attribute__((vector_size(kVector)));
   constexpr int64_t kRows = IntegerTile::kRows;
   const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
-  Vector sums[kRows][2] = {};
+  Vector first[kRows] = {}, second[kRows] = {};  // never addressed as a whole, so that they are registers
   for (int64_t p = 0; p < k; ++p) {
-    Vector row[2];
-    __builtin_memcpy(row, b + p * kColumns<U>, sizeof(row));
+    Vector left, right;
+    __builtin_memcpy(&left, b + p * kColumns<U>, kVector);
+    __builtin_memcpy(&right, b + p * kColumns<U> + kColumns<U> / 2, kVector);
 #pragma GCC unroll 6
     for (int64_t r = 0; r < kRows; ++r) {
       const U factor = a[r * k + p];
-      sums[r][0] += row[0] * factor;
-      sums[r][1] += row[1] * factor;
+      first[r] += left * factor;
+      second[r] += right * factor;
     }
   }
-  __builtin_memcpy(c_data, sums, sizeof(sums));
+  auto* c = static_cast<char*>(c_data);
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kRows; ++r) {
+    const Vector left = first[r], right = second[r];
+    __builtin_memcpy(c + 2 * r * kVector, &left, kVector);
+    __builtin_memcpy(c + (2 * r + 1) * kVector, &right, kVector);
+  }
 }
 
 template <class U>

@@ -92,7 +92,7 @@ void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
     });
   auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
   if (!grad_weight && !grad_bias) return;
-  constexpr int64_t kBlock = 64;
+  constexpr int64_t kBlock = 256;
   const int64_t blocks = (n + kBlock - 1) / kBlock;
   parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(count, 1))),
                [&](int64_t begin, int64_t end) {

@@ -1,5 +1,7 @@
 #include "cpu/transpose.h"
 
+#include <bit>
+
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -109,7 +111,30 @@ void by_squares(char* out, int64_t out_line, const char* in, int64_t in_line, in
 }
 #endif
 
+// kCount narrow elements become one wide one, in the order in which memory holds them.
+template <class Word, class Pack, size_t kCount>
+void weave(const char* const* sources, int64_t begin, int64_t end, char* to) {
+  const Word* from[kCount];
+  for (size_t k = 0; k < kCount; ++k) from[k] = reinterpret_cast<const Word*>(sources[k]);
+#pragma GCC ivdep
+  for (int64_t i = begin; i < end; ++i) {
+    Pack all = 0;
+    for (size_t k = 0; k < kCount; ++k)
+      all = static_cast<Pack>(all | static_cast<Pack>(from[k][i]) << (8 * sizeof(Word) * k));
+    __builtin_memcpy(to + i * static_cast<int64_t>(sizeof(Pack)), &all, sizeof(Pack));
+  }
+}
+
 }  // namespace
+
+Weave weave_variant(size_t itemsize, size_t count) {
+  if (std::endian::native != std::endian::little) return nullptr;
+  if (itemsize == 1 && count == 2) return weave<uint8_t, uint16_t, 2>;
+  if (itemsize == 1 && count == 4) return weave<uint8_t, uint32_t, 4>;
+  if (itemsize == 2 && count == 2) return weave<uint16_t, uint32_t, 2>;
+  if (itemsize == 2 && count == 4) return weave<uint16_t, uint64_t, 4>;
+  return nullptr;
+}
 
 TransposeTile transpose_tile_variant(size_t itemsize) {
   switch (itemsize) {
