@@ -120,7 +120,7 @@ class Parser {
   Type parse_type() {
     const Token word = expect(Kind::Word, "a type");
     Type type;
-    for (const auto [name, kind] :
+    for (const auto& [name, kind] :
          {std::pair{"int", Type::Kind::Int}, {"float", Type::Kind::Float}, {"bool", Type::Kind::Bool}})
       if (word.text == name && !(kind == Type::Kind::Bool && token_.is_mark("["))) {
         type.kind = kind;

@@ -69,7 +69,7 @@ template <class T, class C>
     const FloatBits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = FloatBits{} + 0x7fc0u;
     const HalfBits narrow =
         __builtin_convertvector((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded, HalfBits);
-    __builtin_memcpy(to, &narrow, sizeof(narrow));
+    __builtin_memcpy(static_cast<void*>(to), &narrow, sizeof(narrow));
   } else {
     write_some(from, n, to);
   }

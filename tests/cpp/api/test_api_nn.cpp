@@ -173,8 +173,8 @@ TEST(ApiModule, AttentionAgreesWithTheFusedOperator) {
       F::scaled_dot_product_attention(heads(projected[0]), heads(projected[1]), heads(projected[2]))
           .permute({2, 0, 1, 3})
           .reshape({5, 3, 8});
-  EXPECT_TRUE(
-      torch::allclose(y, F::linear(fused, attention->out_proj->weight, attention->out_proj->bias), 1e-4, 1e-5));
+  EXPECT_TRUE(torch::allclose(y, F::linear(fused, attention->out_proj->weight, attention->out_proj->bias),
+                              1e-4, 1e-5));
 }
 
 TEST(ApiFunctional, LossesAndOptions) {
