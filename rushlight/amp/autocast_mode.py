@@ -12,14 +12,15 @@ from rushlight import _C
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
+_CASTING = ("cpu", "cuda")
 _HALF_TYPES = (rushlight.bfloat16, rushlight.float16)
 _DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "xla", "mps", "ipu", "privateuseone")
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether operators on devices of this type can be autocast here: on "cpu"."""
+    """Whether operators on devices of this type can be autocast here: on "cpu" and "cuda"."""
     _check_device_type(device_type)
-    return device_type == "cpu"
+    return device_type in _CASTING
 
 
 def _check_device_type(device_type):
@@ -38,7 +39,9 @@ _elsewhere: dict = {}
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether a region of autocast is active for the device type."""
     _check_device_type(device_type)
-    return _C._autocast_enabled() if device_type == "cpu" else _elsewhere.get(device_type, (False, None))[0]
+    if device_type in _CASTING:
+        return _C._autocast_region(device_type == "cuda")[0]
+    return _elsewhere.get(device_type, (False, None))[0]
 
 
 def set_autocast_enabled(device_type, enabled=None) -> None:
@@ -46,8 +49,10 @@ def set_autocast_enabled(device_type, enabled=None) -> None:
     if enabled is None:
         device_type, enabled = "cuda", device_type
     _check_device_type(device_type)
-    if device_type == "cpu":
-        _C._set_autocast_enabled(enabled)
+    if device_type in _CASTING:
+        _C._autocast_switch(
+            enabled, get_autocast_dtype(device_type), is_autocast_cache_enabled(), device_type == "cuda"
+        )
     else:
         _elsewhere[device_type] = (enabled, get_autocast_dtype(device_type))
 
@@ -55,16 +60,18 @@ def set_autocast_enabled(device_type, enabled=None) -> None:
 def get_autocast_dtype(device_type: str):
     """The half type of the device type's regions."""
     _check_device_type(device_type)
-    if device_type == "cpu":
-        return _C._autocast_dtype()
+    if device_type in _CASTING:
+        return _C._autocast_region(device_type == "cuda")[1]
     return _elsewhere.get(device_type, (False, None))[1] or rushlight.float16
 
 
 def set_autocast_dtype(device_type: str, dtype) -> None:
     """Sets the half type of the device type's regions."""
     _check_device_type(device_type)
-    if device_type == "cpu":
-        _C._set_autocast_dtype(dtype)
+    if device_type in _CASTING:
+        _C._autocast_switch(
+            is_autocast_enabled(device_type), dtype, is_autocast_cache_enabled(), device_type == "cuda"
+        )
     else:
         _elsewhere[device_type] = (is_autocast_enabled(device_type), dtype)
 
@@ -120,7 +127,7 @@ class autocast:  # noqa: N801 - PyTorch's name
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self.device = device_type
         if device_type == "cpu":
-            self.fast_dtype = _C._autocast_dtype() if dtype is None else dtype
+            self.fast_dtype = _C._autocast_region(False)[1] if dtype is None else dtype
             self._enabled = enabled and self._is_supported()
         else:
             _check_device_type(device_type)
@@ -143,6 +150,14 @@ class autocast:  # noqa: N801 - PyTorch's name
         if self.device != "cuda":
             raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
         if rushlight.cuda.is_available():
+            if self.fast_dtype not in (*_HALF_TYPES, rushlight.float32):
+                warnings.warn(
+                    "In CUDA autocast, but the target dtype is not supported. Disabling autocast.\n"
+                    "CUDA Autocast only supports dtypes of torch.bfloat16, torch.float16, torch.float32 "
+                    "currently.",
+                    stacklevel=3,
+                )
+                return False
             return True
         warnings.warn(
             "User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=3
@@ -150,32 +165,17 @@ class autocast:  # noqa: N801 - PyTorch's name
         return False
 
     def __enter__(self):
-        if self.device == "cpu":
-            self._previous = _C._autocast_switch(self._enabled, self.fast_dtype, self._cache_enabled)
-        else:
-            device = self.device
-            self._previous = (
-                is_autocast_enabled(device),
-                get_autocast_dtype(device),
-                is_autocast_cache_enabled(),
-            )
-            self._set(self._enabled, self.fast_dtype, self._cache_enabled)
+        self._previous = _C._autocast_switch(
+            self._enabled, self.fast_dtype, self._cache_enabled, self.device == "cuda"
+        )
         autocast_increment_nesting()
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        if self.device == "cpu":
-            _C._autocast_switch(*self._previous)
-        else:
-            self._set(*self._previous)
+        _C._autocast_switch(*self._previous, self.device == "cuda")
         return False
-
-    def _set(self, enabled, dtype, cache_enabled):
-        set_autocast_enabled(self.device, enabled)
-        set_autocast_dtype(self.device, dtype)
-        set_autocast_cache_enabled(cache_enabled)
 
     def __call__(self, func):
         return autocast_decorator(self, func)

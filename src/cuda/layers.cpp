@@ -23,6 +23,7 @@ DeviceLayers layers() {
   all.mean_pool_backward = mean_pool_backward;
   all.image_to_columns = image_to_columns;
   all.columns_to_image = columns_to_image;
+  all.resample = resample;
   all.sort = sort;
   return all;
 }

@@ -9,6 +9,7 @@ struct BatchNormConstants;
 struct DeviceColumns;
 struct DeviceLayers;
 struct DevicePool;
+struct DeviceResample;
 }  // namespace rushlight
 
 namespace rushlight::cuda {
@@ -46,6 +47,8 @@ void mean_pool_backward(int device, DType dtype, const DevicePool& pool, const v
 
 void image_to_columns(int device, DType dtype, const DeviceColumns& shape, const void* image, void* columns);
 void columns_to_image(int device, DType dtype, const DeviceColumns& shape, const void* columns, void* image);
+
+void resample(int device, DType dtype, const DeviceResample& plan, const void* in, void* out);
 
 void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
 

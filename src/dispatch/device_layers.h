@@ -40,6 +40,18 @@ struct DeviceColumns {
   bool batch_first = false;  // [batch, channels, kernel, output] instead
 };
 
+// As cpu::ResamplePlan, with tables on the device.
+struct DeviceResample {
+  struct Axis {
+    int64_t in = 1, out = 1, taps = 1;
+    const int32_t* index = nullptr;
+    const double* weight = nullptr;
+  };
+  int64_t batch = 1, inner = 1;
+  Axis axis[3];
+  bool skip_zeros = false;
+};
+
 struct DeviceLayers {
   void (*softmax)(int device, const void* in, void* out, cpu::SoftmaxShape shape, bool logarithm,
                   DType dtype) = nullptr;
@@ -84,6 +96,9 @@ struct DeviceLayers {
                            void* columns) = nullptr;
   void (*columns_to_image)(int device, DType dtype, const DeviceColumns& shape, const void* columns,
                            void* image) = nullptr;
+
+  // Floating dtypes or uint8.
+  void (*resample)(int device, DType dtype, const DeviceResample& plan, const void* in, void* out) = nullptr;
 
   // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
   void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,

@@ -1,11 +1,14 @@
 #include "ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "cpu/attention.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/matmul.h"
@@ -92,6 +95,66 @@ Tensor attention_twin(const Tensor& query, const Tensor& key, const Tensor& valu
   return matmul(p, value);
 }
 
+// --- on devices: all keys for so many queries that their scores stay within a bound
+// ---------------------------------------------------------------------------------------------------------
+
+class DeviceScores {
+ public:
+  DeviceScores(const Tensor& query, const Tensor& key, const Tensor& mask, bool causal, double scale)
+      : query_(wide(query)),
+        key_(transpose(wide(key), -2, -1)),
+        mask_(mask),
+        causal_(causal),
+        scale_(scale) {}
+
+  static Tensor wide(const Tensor& t) {
+    return is_reduced_float(t.dtype()) ? to_dtype(t, DType::Float32) : t;
+  }
+
+  // Calls f(first query, count) for all of them.
+  template <class F>
+  void for_queries(F&& f) const {
+    constexpr int64_t kMost = int64_t{1} << 28;  // bytes
+    const int64_t queries = query_.size(-2), keys = key_.size(-1);
+    const int64_t one = query_.numel() / (queries * query_.size(-1)) * keys *
+                        static_cast<int64_t>(element_size(query_.dtype()));
+    const int64_t step = std::clamp<int64_t>(kMost / std::max<int64_t>(one, 1), 1, queries);
+    for (int64_t first = 0; first < queries; first += step) f(first, std::min(step, queries - first));
+  }
+
+  Tensor operator()(int64_t first, int64_t count) const {
+    Tensor scores = matmul(narrow(query_, -2, first, count) * Scalar(scale_), key_);
+    if (causal_) {
+      const Tensor seen = tril(new_ones(query_, IntList{count, key_.size(-1)}, DType::Bool), first);
+      return scores + minus_infinity_where_not(seen, scores.dtype());
+    }
+    if (!mask_.defined()) return scores;
+    const Tensor part = mask_.dim() >= 2 && mask_.size(-2) > 1 ? narrow(mask_, -2, first, count) : mask_;
+    return scores + (is_bool(part.dtype()) ? minus_infinity_where_not(part, scores.dtype()) : part);
+  }
+  // exp(scores - logsumexp), zero for queries that look at nothing.
+  Tensor probabilities(int64_t first, int64_t count, const Tensor& logsumexp) const {
+    const Tensor shift = unsqueeze(narrow(logsumexp, -1, first, count), -1);
+    return exp((*this)(first, count) - rushlight::masked_fill(shift, isneginf(shift), Scalar(0)));
+  }
+
+ private:
+  Tensor query_, key_, mask_;
+  bool causal_;
+  double scale_;
+};
+
+void device_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                      bool causal, double scale, const Tensor& out, const Tensor& total) {
+  const bool grouped = query.dim() >= 3;
+  const DeviceScores scores(query, grouped ? repeat_heads(key, query) : key, mask, causal, scale);
+  const Tensor v = DeviceScores::wide(grouped ? repeat_heads(value, query) : value);
+  scores.for_queries([&](int64_t first, int64_t count) {
+    loops::copy(narrow(total, -1, first, count), logsumexp(scores(first, count), IntList{-1}, false));
+    loops::copy(narrow(out, -2, first, count), matmul(scores.probabilities(first, count, total), v));
+  });
+}
+
 // Adds up the gradients of heads that were repeated.
 Tensor sum_heads(const Tensor& t, const Tensor& like) {
   if (like.dim() < 3 || t.size(-3) == like.size(-3)) return t;
@@ -109,6 +172,31 @@ Grads gradients_twin(const Tensor& g, const Tensor& query, const Tensor& key, co
   const Tensor scores = p * (flow - inner) * Scalar(scale);
   return Grads{matmul(scores, k), sum_heads(matmul(transpose(scores, -2, -1), query), key),
                sum_heads(matmul(transpose(p, -2, -1), g), value), Tensor()};
+}
+
+Grads device_gradients(const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value,
+                       const Tensor& out, const Tensor& total, const Tensor& mask, bool causal,
+                       double scale) {
+  const bool grouped = query.dim() >= 3;
+  const Tensor k = grouped ? repeat_heads(key, query) : key;
+  const DeviceScores scores(query, k, mask, causal, scale);
+  const Tensor q = DeviceScores::wide(query), wide_key = DeviceScores::wide(k), g = DeviceScores::wide(grad);
+  const Tensor v = DeviceScores::wide(grouped ? repeat_heads(value, query) : value);
+  const Tensor along = sum_dim(g * DeviceScores::wide(out), OptIntList(IntList{-1}), true, std::nullopt);
+  Tensor dq = new_zeros(q, q.sizes(), std::nullopt), dk = new_zeros(q, wide_key.sizes(), std::nullopt),
+         dv = new_zeros(q, v.sizes(), std::nullopt);
+  scores.for_queries([&](int64_t first, int64_t count) {
+    auto part = [&](const Tensor& t) { return narrow(t, -2, first, count); };
+    const Tensor p = scores.probabilities(first, count, total);
+    const Tensor flow = p * (matmul(part(g), transpose(v, -2, -1)) - part(along)) * Scalar(scale);
+    loops::copy(part(dq), matmul(flow, wide_key));
+    add.inplace(dk, matmul(transpose(flow, -2, -1), part(q)), Scalar(1));
+    add.inplace(dv, matmul(transpose(p, -2, -1), part(g)), Scalar(1));
+  });
+  auto narrow_again = [&](const Tensor& t, const Tensor& like) {
+    return to_dtype(grouped ? sum_heads(t, like) : t, like.dtype());
+  };
+  return Grads{to_dtype(dq, query.dtype()), narrow_again(dk, key), narrow_again(dv, value)};
 }
 
 // --- in tiles
@@ -210,6 +298,8 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
   Tensor out = empty_heads(joined(lead, query.size(-2), value.size(-1)), query.dtype(), query.device());
   Tensor logsumexp =
       empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
+  if (device_layers(out))
+    device_attention(query, key, value, mask, causal, scale_of(query, scale), out, logsumexp);
   if (!out.is_cpu()) return {out, logsumexp};
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
   cpu::AttentionPlan plan = plan_of(q, k, v, mask, causal, scale);
@@ -228,6 +318,10 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, 
   const Dims lead = lead_of(query), shared = lead_of(key);
   Tensor dq = empty_as(query, query.sizes()), dk = empty_as(key, key.sizes()),
          dv = empty_as(value, value.sizes());
+  if (device_layers(grad)) {
+    Grads g = device_gradients(grad, query, key, value, out, logsumexp, mask, causal, scale_of(query, scale));
+    return {g[0], g[1], g[2]};
+  }
   if (!grad.is_cpu()) return {dq, dk, dv};
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value),
                g = with_dense_rows(grad);

@@ -1,8 +1,17 @@
 #include "ops/interpolate.h"
 
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <tuple>
+#include <vector>
+
 #include "cpu/resample.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -35,6 +44,72 @@ cpu::ResamplePlan plan_of(IntList in, IntList out, Filter filter, bool align_cor
   return p;
 }
 
+// A plan's tables on a device, kept for the next call of the same shape: they would cost a copy each time,
+// and copies from the program's memory have no place in a graph.
+struct DeviceTables {
+  cpu::ResamplePlan plan;  // without its tables
+  Tensor indices[3], weights[3];
+};
+
+Tensor sent(const void* data, int64_t count, DType dtype, Device device) {
+  const Tensor here = empty_tensor(IntList{count}, dtype);
+  std::memcpy(here.data_ptr(), data, here.nbytes());
+  const Tensor there = empty_tensor(IntList{count}, dtype, device);
+  loops::copy(there, here);
+  return there;
+}
+
+struct Resampling {
+  Filter filter;
+  bool align_corners, adjoint, channels_last;
+};
+using TableKey = std::tuple<int, bool, bool, bool, std::vector<int64_t>, std::vector<int64_t>,
+                            std::vector<double>, DType, int>;
+
+std::shared_ptr<const DeviceTables> tables_of(const Resampling& r, IntList in, IntList out, FloatList factors,
+                                              DType dtype, Device device) {
+  static std::mutex mutex;
+  static auto& known = *new std::map<TableKey, std::shared_ptr<const DeviceTables>>;  // outlives all devices
+  constexpr size_t kMost = 64;
+  const TableKey key{static_cast<int>(r.filter),
+                     r.align_corners,
+                     r.adjoint,
+                     r.channels_last,
+                     {in.begin(), in.end()},
+                     {out.begin(), out.end()},
+                     {factors.begin(), factors.end()},
+                     dtype,
+                     device.index};
+  const std::lock_guard lock(mutex);
+  if (const auto found = known.find(key); found != known.end()) return found->second;
+  auto tables = std::make_shared<DeviceTables>();
+  tables->plan = plan_of(in, out, r.filter, r.align_corners, factors, dtype, r.channels_last, r.adjoint);
+  for (size_t i = 0; i < 3; ++i) {
+    cpu::ResampleAxis& axis = tables->plan.axis[i];
+    const auto count = static_cast<int64_t>(axis.index.size());
+    tables->indices[i] = sent(axis.index.data(), count, DType::Int32, device);
+    tables->weights[i] = sent(axis.weight.data(), count, DType::Float64, device);
+    axis.index.clear(), axis.weight.clear();
+  }
+  if (known.size() >= kMost) known.clear();
+  known.emplace(key, tables);
+  return tables;
+}
+
+void resample_on_device(const Resampling& r, IntList in, IntList out, FloatList factors, const Tensor& from,
+                        const Tensor& to) {
+  const auto tables = tables_of(r, in, out, factors, from.dtype(), from.device());
+  DeviceResample plan;
+  plan.batch = tables->plan.batch, plan.inner = tables->plan.inner;
+  plan.skip_zeros = tables->plan.skip_zeros;
+  for (size_t i = 0; i < 3; ++i) {
+    const cpu::ResampleAxis& axis = tables->plan.axis[i];
+    plan.axis[i] = {axis.in, axis.out, axis.taps, tables->indices[i].data<int32_t>(),
+                    tables->weights[i].data<double>()};
+  }
+  device_layers(from)->resample(from.device().index, from.dtype(), plan, from.data_ptr(), to.data_ptr());
+}
+
 void check_sizes(IntList in, IntList out) {
   bool positive = true;
   for (size_t i = 2; i < in.size(); ++i) positive = positive && in[i] > 0;
@@ -62,12 +137,15 @@ Tensor run(const Tensor& input, IntList size, Filter filter, bool align_corners,
   const bool known = is_floating(input.dtype()) || input.dtype() == DType::UInt8;
   if (!known || is_float8(input.dtype()))
     RL_NOT_IMPLEMENTED("\"upsample\" not implemented for '", legacy_name(input.dtype()), "'");
-  if (!result.is_cpu() || result.numel() == 0) return result;
+  if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = input.is_contiguous(format) ? input : contiguous(input, format);
-  cpu::resample(input.dtype(),
-                plan_of(input.sizes(), out, filter, align_corners, factors, input.dtype(),
-                        format != MemoryFormat::Contiguous, false),
-                dense.data_ptr(), result.data_ptr());
+  const bool last = format != MemoryFormat::Contiguous;
+  if (!result.is_cpu())
+    resample_on_device({filter, align_corners, false, last}, input.sizes(), out, factors, dense, result);
+  else
+    cpu::resample(input.dtype(),
+                  plan_of(input.sizes(), out, filter, align_corners, factors, input.dtype(), last, false),
+                  dense.data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -80,12 +158,16 @@ Tensor upsample_by_backward_kernel(const Call&, const Tensor& grad, IntList inpu
                                    bool align_corners, FloatList factors) {
   const MemoryFormat format = format_of(grad);
   Tensor result = empty_tensor(input_size, grad.dtype(), grad.device(), format);
-  if (!result.is_cpu() || result.numel() == 0) return result;
+  if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = grad.is_contiguous(format) ? grad : contiguous(grad, format);
-  cpu::resample(grad.dtype(),
-                plan_of(input_size, grad.sizes(), static_cast<Filter>(filter), align_corners, factors,
-                        grad.dtype(), format != MemoryFormat::Contiguous, true),
-                dense.data_ptr(), result.data_ptr());
+  const bool last = format != MemoryFormat::Contiguous;
+  const auto by = static_cast<Filter>(filter);
+  if (!result.is_cpu())
+    resample_on_device({by, align_corners, true, last}, input_size, grad.sizes(), factors, dense, result);
+  else
+    cpu::resample(grad.dtype(),
+                  plan_of(input_size, grad.sizes(), by, align_corners, factors, grad.dtype(), last, true),
+                  dense.data_ptr(), result.data_ptr());
   return result;
 }
 

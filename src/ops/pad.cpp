@@ -5,6 +5,7 @@
 #include "cpu/pad.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/operators.h"
@@ -50,7 +51,7 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
                                   : MemoryFormat::Contiguous;
   Tensor result = empty_tensor(sizes, self.dtype(), self.device(), format);
   if (n == 0) copy_result(result, self, false);
-  if (n == 0 || !result.is_cpu() || result.numel() == 0) return result;
+  if (n == 0 || result.device().is_meta() || result.numel() == 0) return result;
   Tensor block = self;
   Dims start(n), order(n);
   std::iota(order.begin(), order.end(), 0);
@@ -62,7 +63,14 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
     start[d] = std::max<int64_t>(before, 0);
     block = slice(block, d, first, last, 1);
   }
-  frame(result, block, start, order, value);
+  if (result.is_cpu()) {
+    frame(result, block, start, order, value);
+    return result;
+  }
+  loops::copy(result, scalar_tensor_of(value, result.dtype()));
+  Tensor middle = result;
+  for (int64_t d = 0; d < n; ++d) middle = slice(middle, d, start[d], start[d] + block->sizes[d], 1);
+  if (middle.numel()) loops::copy(middle, block);
   return result;
 }
 

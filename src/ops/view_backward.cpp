@@ -4,6 +4,7 @@
 
 #include "cpu/strided.h"
 #include "dispatch/table.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/register.h"
@@ -16,7 +17,7 @@ using namespace ops;
 
 Tensor zeros(IntList sizes, const Tensor& like) {
   Tensor result = empty_tensor(sizes, like.dtype(), like.device());
-  if (result.is_cpu() && result.numel()) std::memset(result.data_ptr(), 0, result.nbytes());
+  if (result.numel()) loops::copy(result, scalar_tensor_of(0, result.dtype()));
   return result;
 }
 

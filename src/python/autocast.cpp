@@ -6,20 +6,11 @@
 
 namespace rushlight::python {
 
-static PyObject* is_enabled(PyObject*, PyObject*) { return PyBool_FromLong(autocast_enabled()); }
-static PyObject* set_enabled(PyObject*, PyObject* o) {
+// _autocast_region(cuda) -> enabled, dtype
+static PyObject* region(PyObject*, PyObject* o) {
   return guard([&] {
-    set_autocast_enabled(to_bool(o));
-    return Py_NewRef(Py_None);
-  });
-}
-static PyObject* dtype(PyObject*, PyObject*) {
-  return guard([] { return wrap(autocast_state.dtype); });
-}
-static PyObject* set_dtype(PyObject*, PyObject* o) {
-  return guard([&] {
-    autocast_state.dtype = parse_dtype(o);
-    return Py_NewRef(Py_None);
+    const auto& r = autocast_state.on(to_bool(o) ? DeviceType::CUDA : DeviceType::CPU);
+    return check(Py_BuildValue("(NN)", PyBool_FromLong(r.enabled), wrap(r.dtype)));
   });
 }
 static PyObject* is_cache_enabled(PyObject*, PyObject*) { return PyBool_FromLong(autocast_state.cache); }
@@ -36,17 +27,19 @@ static PyObject* clear_cache(PyObject*, PyObject*) {
 static PyObject* enter(PyObject*, PyObject*) { return PyLong_FromLong(++autocast_state.nesting); }
 static PyObject* leave(PyObject*, PyObject*) { return PyLong_FromLong(--autocast_state.nesting); }
 
-// _autocast_switch(enabled, dtype, cache) -> the three as they were before
+// _autocast_switch(enabled, dtype, cache, cuda=False) -> the three as they were before
 static PyObject* switch_to(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
-    if (n != 3)
+    if (n != 3 && n != 4)
       throw_python(PyExc_TypeError, "_autocast_switch takes whether, a dtype, and whether to cache");
     const bool enabled = to_bool(args[0]), cache = to_bool(args[2]);
     const DType half = parse_dtype(args[1]);
-    PyRef before(check(Py_BuildValue("(NNN)", PyBool_FromLong(autocast_enabled()), wrap(autocast_state.dtype),
+    const DeviceType type = n == 4 && to_bool(args[3]) ? DeviceType::CUDA : DeviceType::CPU;
+    auto& region = autocast_state.on(type);
+    PyRef before(check(Py_BuildValue("(NNN)", PyBool_FromLong(region.enabled), wrap(region.dtype),
                                      PyBool_FromLong(autocast_state.cache))));
-    set_autocast_enabled(enabled);
-    autocast_state.dtype = half;
+    set_autocast_enabled(type, enabled);
+    region.dtype = half;
     autocast_state.cache = cache;
     return before.release();
   });
@@ -55,10 +48,8 @@ static PyObject* switch_to(PyObject*, PyObject* const* args, Py_ssize_t n) {
 static PyMethodDef functions[] = {
     {"_autocast_switch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(switch_to)), METH_FASTCALL,
      "Sets whether, the dtype and whether to cache; returns what was before."},
-    {"_autocast_enabled", is_enabled, METH_NOARGS, "Whether operators cast their operands."},
-    {"_set_autocast_enabled", set_enabled, METH_O, nullptr},
-    {"_autocast_dtype", dtype, METH_NOARGS, "The half type of autocasting."},
-    {"_set_autocast_dtype", set_dtype, METH_O, nullptr},
+    {"_autocast_region", region, METH_O,
+     "Whether operators on the CPU, or on CUDA, cast; and the half type."},
     {"_autocast_cache_enabled", is_cache_enabled, METH_NOARGS, "Whether casts of leaves are kept."},
     {"_set_autocast_cache_enabled", set_cache_enabled, METH_O, nullptr},
     {"_clear_autocast_cache", clear_cache, METH_NOARGS, "Forgets the casts of leaves."},

@@ -10,6 +10,7 @@
 #include "dispatch/operands.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "transform/autocast_lists.h"
 
 namespace rushlight {
 
@@ -21,7 +22,8 @@ namespace {
 // While a region is active, kAutocast is in dispatch_state.always, and every operator with that bit among its
 // intercepted ones comes here first, composites too. It casts the operands as its list says and goes on with
 // the bit taken away, so that nothing inside is cast again. Writing forms (in-place, out=) stay as they are.
-// The lists are those of PyTorch's CPU backend.
+// Devices have regions and lists of their own; a call belongs to the device of its operands. The lists are
+// PyTorch's: the CPU's here, CUDA's in autocast_cuda.cpp.
 const std::unordered_set<std::string> half_operators = {"conv1d",
                                                         "conv2d",
                                                         "conv3d",
@@ -123,8 +125,8 @@ std::string list_name(const Op& op) {
 }
 
 // What the lists say of each operator, by its id.
-enum class Policy : uint8_t { None, Half, Float, Widest };
-std::vector<Policy> policies;
+enum class Policy : uint8_t { None, Half, Float, Widest, Refused };
+std::vector<Policy> policies, cuda_policies;
 
 Policy listed(const Op& op) {
   const std::string name = list_name(op);
@@ -132,6 +134,17 @@ Policy listed(const Op& op) {
     return Policy::Half;
   if (float_operators.contains(name) || op.schema.space == "fft") return Policy::Float;
   return widening_operators.contains(name) ? Policy::Widest : Policy::None;
+}
+Policy listed_for_cuda(const Op& op) {
+  const std::string name = list_name(op), full = str(name, ".", op.schema.overload);
+  const AutocastLists& lists = cuda_autocast_lists();
+  auto in = [&](const std::unordered_set<std::string>& list) {
+    return list.contains(name) || list.contains(full);
+  };
+  if (name == "binary_cross_entropy") return Policy::Refused;
+  if (in(lists.to_half)) return Policy::Half;
+  if (in(lists.to_float) || op.schema.space == "fft") return Policy::Float;
+  return in(lists.to_widest) ? Policy::Widest : Policy::None;
 }
 
 // The casts of leaves made in this region: weights are cast once, not at every use.
@@ -141,13 +154,18 @@ struct Cast {
 };
 thread_local std::unordered_map<const TensorImpl*, Cast> casts;
 
-bool is_eligible(const Tensor& t) {
-  return t.defined() && t.is_cpu() && is_floating(t.dtype()) && t.dtype() != DType::Float64 &&
+// Fake tensors stand for the CPU's.
+DeviceType region_of(const Tensor& t) {
+  return t.device().type == DeviceType::CUDA ? DeviceType::CUDA : DeviceType::CPU;
+}
+
+bool is_eligible(const Tensor& t, DeviceType type) {
+  return t.defined() && t.device().type == type && is_floating(t.dtype()) && t.dtype() != DType::Float64 &&
          !t.is_wrapped_number();
 }
 
-Tensor cast_to(const Tensor& t, DType dtype) {
-  if (!is_eligible(t) || t.dtype() == dtype) return t;
+Tensor cast_to(const Tensor& t, DType dtype, DeviceType type) {
+  if (!is_eligible(t, type) || t.dtype() == dtype) return t;
   auto cast = [&] { return ops::to(t, dtype, std::nullopt, false, false, std::nullopt); };
   const bool keep = autocast_state.cache && autocast_state.nesting > 0 && t.dtype() == DType::Float32 &&
                     dtype != DType::Float32 && t.requires_grad_flag() && is_leaf(t) && !t->view_base;
@@ -161,13 +179,20 @@ Tensor cast_to(const Tensor& t, DType dtype) {
 }
 
 // The dtype for this call, or nothing when operands stay as they are.
-OptDType chosen_dtype(const Frame& frame) {
-  const Policy policy = policies[frame.op.id];
-  if (policy == Policy::Half) return autocast_state.dtype;
+OptDType chosen_dtype(const Frame& frame, DeviceType type) {
+  const Policy policy = (type == DeviceType::CPU ? policies : cuda_policies)[frame.op.id];
+  if (policy == Policy::None) return std::nullopt;
+  if (policy == Policy::Half) return autocast_state.on(type).dtype;
   if (policy == Policy::Float) return DType::Float32;
+  RL_CHECK(
+      policy != Policy::Refused,
+      "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.\nMany models "
+      "use a sigmoid layer right before the binary cross entropy layer.\nIn this case, combine the two "
+      "layers using torch.nn.functional.binary_cross_entropy_with_logits\nor torch.nn.BCEWithLogitsLoss. "
+      " binary_cross_entropy_with_logits and BCEWithLogits are\nsafe to autocast.");
   bool wide = false, half = false;
   auto look = [&](const Tensor& t) {
-    if (!is_eligible(t)) return;
+    if (!is_eligible(t, type)) return;
     (t.dtype() == DType::Float32 ? wide : half) = true;
   };
   each_operand(frame.op, frame.args, look);
@@ -180,10 +205,31 @@ class AutocastOff {
   ~AutocastOff() { dispatch_state.always |= kAutocast; }
   AutocastOff(const AutocastOff&) = delete;
 };
+class AutocastOn {
+ public:
+  AutocastOn() { dispatch_state.always |= kAutocast; }
+  ~AutocastOn() { dispatch_state.always &= ~kAutocast; }
+  AutocastOn(const AutocastOn&) = delete;
+};
+
+// Whether what the operator calls is cast, as it would be if it were on no device's list.
+bool passes_on(const Op& op, DeviceType type) {
+  return op.family == Family::Composite &&
+         (type == DeviceType::CPU ? policies : cuda_policies)[op.id] == Policy::None;
+}
 
 void autocast_call(Frame& frame) {
   const AutocastOff off;
-  const OptDType dtype = frame.out || frame.op.mutated ? std::nullopt : chosen_dtype(frame);
+  DeviceType type = DeviceType::CPU;
+  each_operand(frame.op, frame.args, [&](const Tensor& t) {
+    if (t.defined() && region_of(t) == DeviceType::CUDA) type = DeviceType::CUDA;
+  });
+  const bool casts_here = autocast_state.on(type).enabled && !frame.out && !frame.op.mutated;
+  const OptDType dtype = casts_here ? chosen_dtype(frame, type) : std::nullopt;
+  if (!dtype && passes_on(frame.op, type)) {
+    const AutocastOn inside;
+    return frame.proceed();
+  }
   if (!dtype) return frame.proceed();
   const auto n = static_cast<size_t>(frame.arg_count());
   std::vector<Value> args(frame.args, frame.args + n);
@@ -194,10 +240,10 @@ void autocast_call(Frame& frame) {
   for (uint64_t bits = frame.op.tensor_parameters; bits; bits &= bits - 1) {
     Value& v = args[static_cast<size_t>(std::countr_zero(bits))];
     if (v.tag() == Tag::Tensor) {
-      v = Value(kept.emplace_back(cast_to(v.tensor(), *dtype)));
+      v = Value(kept.emplace_back(cast_to(v.tensor(), *dtype, type)));
     } else if (v.tag() == Tag::TensorList) {
       auto& list = kept_lists.emplace_back();
-      for (const Tensor& t : v.tensors()) list.push_back(cast_to(t, *dtype));
+      for (const Tensor& t : v.tensors()) list.push_back(cast_to(t, *dtype, type));
       v = Value(TensorList(list));
     }
   }
@@ -206,10 +252,10 @@ void autocast_call(Frame& frame) {
 
 }  // namespace
 
-bool autocast_enabled() { return dispatch_state.always & kAutocast; }
-
-void set_autocast_enabled(bool on) {
-  dispatch_state.always = on ? dispatch_state.always | kAutocast : dispatch_state.always & ~kAutocast;
+void set_autocast_enabled(DeviceType type, bool on) {
+  autocast_state.on(type).enabled = on;
+  const bool any = autocast_state.cpu.enabled || autocast_state.cuda.enabled;
+  dispatch_state.always = any ? dispatch_state.always | kAutocast : dispatch_state.always & ~kAutocast;
 }
 
 void clear_autocast_cache() { casts.clear(); }
@@ -217,7 +263,8 @@ void clear_autocast_cache() { casts.clear(); }
 void install_autocast(Table& table) {
   for (Op& op : table.ops()) {
     policies.push_back(listed(op));
-    if (policies.back() == Policy::None) op.intercepted &= ~kAutocast;
+    cuda_policies.push_back(listed_for_cuda(op));
+    if (policies.back() == Policy::None && cuda_policies.back() == Policy::None) op.intercepted &= ~kAutocast;
   }
   set_interceptor(kAutocast, autocast_call);
 }

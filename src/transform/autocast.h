@@ -1,5 +1,6 @@
 // Autocasting: inside a region, operators choose the precision of their floating-point operands.
 #pragma once
+#include "core/device.h"
 #include "core/dtype.h"
 
 namespace rushlight {
@@ -8,14 +9,19 @@ class Table;
 
 // One thread's region. Note [Autocast]
 struct AutocastState {
-  DType dtype = DType::BFloat16;  // of matrix products, convolutions, attention
-  bool cache = true;              // keep the casts of leaves until the outermost region ends
+  struct Region {
+    bool enabled;
+    DType dtype;  // of matrix products, convolutions, attention
+  };
+  Region cpu{false, DType::BFloat16}, cuda{false, DType::Float16};
+  bool cache = true;  // keep the casts of leaves until the outermost region ends
+
+  Region& on(DeviceType type) { return type == DeviceType::CPU ? cpu : cuda; }
   int nesting = 0;
 };
 extern thread_local AutocastState autocast_state;
 
-bool autocast_enabled();
-void set_autocast_enabled(bool on);
+void set_autocast_enabled(DeviceType type, bool on);
 void clear_autocast_cache();
 // Takes the operators off the straight path that take part, and sets the interceptor.
 void install_autocast(Table& table);

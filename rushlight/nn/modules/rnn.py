@@ -29,7 +29,7 @@ def _op(name):
 
 
 def _autocasting():
-    return torch._C._autocast_enabled()
+    return torch._C._autocast_region(False)[0] or torch._C._autocast_region(True)[0]
 
 
 def apply_permutation(tensor, permutation, dim=1):
