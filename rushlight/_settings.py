@@ -15,6 +15,7 @@ _state = {
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Ask for results that do not vary between runs. Kernels on the CPU are always deterministic."""
     _state.update(deterministic=bool(mode), warn_only=bool(warn_only))
+    _C._device_switch("deterministic_algorithms", bool(mode))
 
 
 def are_deterministic_algorithms_enabled():
@@ -41,16 +42,20 @@ def get_deterministic_debug_mode():
 
 
 def set_float32_matmul_precision(precision):
-    """ "highest", "high" or "medium"; products on the CPU are always computed in full float32."""
+    """ "highest", "high" or "medium"; products on the CPU are always computed in full float32, those on CUDA
+    in TF32 below "highest"."""
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(
             f'float32 matmul precision must be "highest", "high" or "medium", got {precision!r}'
         )
     _state["matmul"] = precision
+    _C._device_switch("matmul_tf32", precision != "highest")
 
 
 def get_float32_matmul_precision():
-    return _state["matmul"]
+    if _C._device_switch("matmul_tf32"):
+        return "high" if _state["matmul"] == "highest" else _state["matmul"]
+    return "highest"
 
 
 def set_warn_always(b):

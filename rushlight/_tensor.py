@@ -323,6 +323,38 @@ class Tensor(_C.TensorBase):
         """What ``load_state_dict`` keeps: this tensor with `other`'s values, or `other` with `assign`."""
         return other.detach() if assign else self.copy_(other).detach()
 
+    @property
+    def __cuda_array_interface__(self):
+        """The array interface of Numba, version 2: for libraries that read CUDA memory."""
+        if not self.is_cuda:
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
+                "If CUDA data is required use tensor.cuda() to copy tensor to device memory."
+            )
+        if self.is_sparse:
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on sparse type: {self.type()} "
+                "Use Tensor.to_dense() to convert to a dense tensor first."
+            )
+        if self.requires_grad:
+            raise RuntimeError(
+                "Can't get __cuda_array_interface__ on Variable that requires grad. "
+                "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
+            )
+        kind = "b" if self.dtype == rushlight.bool else "c" if self.is_complex() else "f"
+        if not self.dtype.is_floating_point and kind == "f":
+            kind = "i" if self.dtype.is_signed else "u"
+        if self.dtype == rushlight.bfloat16:
+            kind = "V"  # no type string names it
+        size = self.element_size()
+        return {
+            "typestr": f"{'|' if size == 1 else '<'}{kind}{size}",
+            "shape": tuple(self.shape),
+            "strides": None if self.is_contiguous() else tuple(s * size for s in self.stride()),
+            "data": (self.data_ptr() if self.numel() else 0, False),
+            "version": 2,
+        }
+
     def const_data_ptr(self):
         """The address of the first element, to read from."""
         return self.data_ptr()

@@ -4,6 +4,9 @@ import sys
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
+import rushlight
+from rushlight import _C
+
 
 def _answer(value):
     return lambda *args, **kwargs: value
@@ -12,16 +15,48 @@ def _answer(value):
 @contextmanager
 def _flags(module, **settings):
     before = {name: getattr(module, name) for name in settings if hasattr(module, name)}
-    vars(module).update({name: value for name, value in settings.items() if value is not None})
+    for name, value in settings.items():
+        if value is not None:
+            setattr(module, name, value)
     try:
         yield
     finally:
-        vars(module).update(before)
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+# Settings that are switches of the core.
+_SWITCHES = {
+    ("cudnn", "enabled"): "cudnn",
+    ("cudnn", "benchmark"): "benchmark",
+    ("cudnn", "deterministic"): "deterministic",
+    ("cudnn", "allow_tf32"): "convolution_tf32",
+    ("cuda.matmul", "allow_tf32"): "matmul_tf32",
+}
+
+
+class _Settings(ModuleType):
+    """A module, or a part of one, whose switches are the core's."""
+
+    def __init__(self, name, doc=None, **members):
+        super().__init__(f"rushlight.backends.{name}", doc)
+        vars(self).update(members)
+        switches = {attribute: key for (owner, attribute), key in _SWITCHES.items() if owner == name}
+        vars(self)["_switches"] = switches
+
+    def __getattribute__(self, name):
+        key = object.__getattribute__(self, "__dict__").get("_switches", {}).get(name)
+        return super().__getattribute__(name) if key is None else _C._device_switch(key)
+
+    def __setattr__(self, name, value):
+        key = self._switches.get(name)
+        if key is not None:
+            _C._device_switch(key, bool(value))
+        super().__setattr__(name, value)
 
 
 def _module(name, doc, **members):
-    module = ModuleType(f"rushlight.backends.{name}", doc)
-    vars(module).update(members)
+    module = _Settings(name, doc, **members)
     module.flags = lambda **settings: _flags(module, **settings)
     sys.modules[module.__name__] = module
     return module
@@ -39,21 +74,50 @@ def _answer_state(state):
 
 cudnn = _module(
     "cudnn",
-    "cuDNN: not in this build.",
+    "cuDNN: computes convolutions on CUDA where it is found.",
     enabled=True,
     benchmark=False,
     deterministic=False,
     allow_tf32=True,
     benchmark_limit=10,
-    is_available=_answer(False),
-    version=_answer(None),
-    is_acceptable=_answer(False),
-    set_flags=_answer(None),
-    CUDNN_TENSOR_DTYPES=set(),
+    is_available=lambda: _C._cudnn_version() is not None,
+    version=lambda: _C._cudnn_version(),
+    is_acceptable=lambda tensor: _cudnn_takes(tensor),
+    set_flags=lambda *settings, **named: _set_cudnn_flags(*settings, **named),
+    CUDNN_TENSOR_DTYPES={rushlight.float16, rushlight.bfloat16, rushlight.float32, rushlight.float64},
     conv=SimpleNamespace(fp32_precision="none"),
     rnn=SimpleNamespace(fp32_precision="none"),
     fp32_precision="none",
 )
+
+
+def _cudnn_takes(tensor):
+    return (
+        tensor.is_cuda
+        and cudnn.enabled
+        and tensor.dtype in cudnn.CUDNN_TENSOR_DTYPES
+        and cudnn.is_available()
+    )
+
+
+def _set_cudnn_flags(
+    _enabled=None,
+    _benchmark=None,
+    _benchmark_limit=None,
+    _deterministic=None,
+    _allow_tf32=None,
+    _fp32_precision="none",
+):
+    """Sets what is not None; returns the settings as they were."""
+    names = ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32", "fp32_precision")
+    values = (_enabled, _benchmark, _benchmark_limit, _deterministic, _allow_tf32, _fp32_precision)
+    before = tuple(getattr(cudnn, name) for name in names)
+    for name, value in zip(names, values, strict=True):
+        if value is not None:
+            setattr(cudnn, name, value)
+    return before
+
+
 cudnn_rnn = _module("cudnn.rnn", "cuDNN's recurrent networks: not in this build.")
 mkldnn = _module(
     "mkldnn",
@@ -113,9 +177,10 @@ cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: _capability())
 _flash, _efficient, _math, _cudnn_sdp = _switch(True), _switch(True), _switch(True), _switch(True)
 cuda = _module(
     "cuda",
-    "CUDA: not in this build; settings are kept.",
-    is_built=_answer(False),
-    matmul=SimpleNamespace(
+    "CUDA.",
+    is_built=lambda: _C._cuda_getDeviceCount() > 0,
+    matmul=_Settings(
+        "cuda.matmul",
         allow_tf32=False,
         allow_fp16_reduced_precision_reduction=True,
         allow_bf16_reduced_precision_reduction=True,

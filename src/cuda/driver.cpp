@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/device_backend.h"
+#include "core/device_math.h"
 #include "cuda/check.h"
 #include "cuda/kernels.h"
 #include "cuda/layers.h"
@@ -288,7 +289,7 @@ bool CudaDriver::map_memory(void* address, size_t bytes) {
 }
 
 bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) {
-  return run_product(view_of(out), view_of(a), view_of(b), alpha, beta, false);
+  return run_product(view_of(out), view_of(a), view_of(b), alpha, beta, device_math().matmul_tf32);
 }
 
 // Registers when the library is loaded, if there is a driver and a device.
@@ -300,7 +301,9 @@ const bool registered = [] {
   all.formula = run_formula;
   all.product = product;
   register_device_kernels(DeviceType::CUDA, &all);
-  static const DeviceLayers all_layers = layers();
+  static DeviceLayers all_layers = layers();
+  all_layers.convolve = convolve;
+  all_layers.cudnn_version = cudnn_version;
   register_device_layers(DeviceType::CUDA, &all_layers);
   return true;
 }();

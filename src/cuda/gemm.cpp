@@ -1,15 +1,12 @@
 // Matrix products by cuBLAS, which is found at run time: beside the program, or in NVIDIA's wheels.
-#include <dlfcn.h>
 #include <library_types.h>
 
 #include <array>
-#include <mutex>
-#include <string>
-#include <vector>
 
 #include "cuda/check.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
+#include "cuda/library.h"
 #include "cuda/operands.h"
 
 namespace rushlight::cuda {
@@ -20,53 +17,24 @@ using Handle = void*;
 constexpr int kNotTransposed = 0, kTransposed = 1, kDefaultAlgorithm = -1;
 enum Compute { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
 
-struct Library {
+struct Cublas {
+  Library library{"cuBLAS", {"cu13", "cublas"}, {"libcublas.so.13", "libcublas.so.12"}, "nvidia-cublas"};
   int (*create)(Handle*) = nullptr;
   int (*set_stream)(Handle, cudaStream_t) = nullptr;
   int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, cudaDataType, int, long long,
               const void*, cudaDataType, int, long long, const void*, void*, cudaDataType, int, long long,
               int, int, int) = nullptr;
-  std::string failure;
+
+  Cublas() {
+    library.entry("cublasCreate_v2", &create);
+    library.entry("cublasSetStream_v2", &set_stream);
+    library.entry("cublasGemmStridedBatchedEx", &gemm);
+  }
 };
 
-// Where pip puts NVIDIA's libraries, seen from this one: .../site-packages/rushlight/lib.
-std::vector<std::string> candidates() {
-  std::vector<std::string> paths;
-  Dl_info here;
-  if (dladdr(reinterpret_cast<const void*>(&candidates), &here) && here.dli_fname) {
-    const std::string own = here.dli_fname;
-    const std::string packages = own.substr(0, own.rfind('/')) + "/../../";
-    for (const char* folder : {"nvidia/cu13/lib/", "nvidia/cublas/lib/"})
-      for (const char* name : {"libcublas.so.13", "libcublas.so.12"})
-        paths.push_back(packages + folder + name);
-  }
-  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"}) paths.emplace_back(name);
-  return paths;
-}
-
-Library load() {
-  Library library;
-  void* found = nullptr;
-  for (const std::string& path : candidates())
-    if ((found = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL))) break;
-  if (!found) {
-    library.failure = "matrix products on CUDA need cuBLAS, which was not found: pip install nvidia-cublas";
-    return library;
-  }
-  auto entry = [&](const char* name, auto* out) {
-    *out = reinterpret_cast<std::remove_pointer_t<decltype(out)>>(dlsym(found, name));
-    if (!*out)
-      library.failure = str("cuBLAS has no ", name, ": a newer one is needed, pip install -U nvidia-cublas");
-  };
-  entry("cublasCreate_v2", &library.create);
-  entry("cublasSetStream_v2", &library.set_stream);
-  entry("cublasGemmStridedBatchedEx", &library.gemm);
-  return library;
-}
-
-const Library& library() {
-  static const Library one = load();
-  RL_CHECK(one.failure.empty(), one.failure);
+const Cublas& library() {
+  static const Cublas one;
+  one.library.require("matrix products");
   return one;
 }
 

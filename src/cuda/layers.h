@@ -1,10 +1,12 @@
 // The loops of layers in this library, as dispatch/device_layers.h names them.
 #pragma once
+#include "cpu/conv.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
 #include "cpu/softmax.h"
 
 namespace rushlight {
+enum class ConvPass : uint8_t;
 struct BatchNormConstants;
 struct DeviceColumns;
 struct DeviceLayers;
@@ -47,6 +49,10 @@ void mean_pool_backward(int device, DType dtype, const DevicePool& pool, const v
 
 void image_to_columns(int device, DType dtype, const DeviceColumns& shape, const void* image, void* columns);
 void columns_to_image(int device, DType dtype, const DeviceColumns& shape, const void* columns, void* image);
+
+bool convolve(int device, ConvPass pass, const cpu::ConvShape& shape, void* input, void* weight,
+              void* output);
+int64_t cudnn_version();
 
 void resample(int device, DType dtype, const DeviceResample& plan, const void* in, void* out);
 

@@ -2,9 +2,11 @@
 #include "cuda/channels.h"
 #include "cuda/layers.h"
 #ifdef __CUDACC__
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_segmented_radix_sort.cuh>
-#include <cuda/iterator>
 #endif
 
 namespace rushlight::cuda {
@@ -95,7 +97,7 @@ void sort_lines(const Launch& at, int64_t lines, int64_t n, Pairs pairs, Pairs s
     size_t bytes = 0;
     auto run = [&](void* scratch) {
       const auto starts =
-          ::cuda::make_transform_iterator(::cuda::make_counting_iterator(int64_t{0}), LineStart{n});
+          thrust::make_transform_iterator(thrust::make_counting_iterator(int64_t{0}), LineStart{n});
       check(lines == 1 ? cub::DeviceRadixSort::SortPairs(scratch, bytes, pairs.keys, spare.keys, pairs.order,
                                                          spare.order, n, 0, 64, stream)
                        : cub::DeviceSegmentedRadixSort::SortPairs(scratch, bytes, pairs.keys, spare.keys,

@@ -95,6 +95,8 @@ void register_device_layers(DeviceType type, const DeviceLayers* layers) {
   all_layers[static_cast<int>(type)] = layers;
 }
 
+const DeviceLayers* device_layers(DeviceType type) { return all_layers[static_cast<int>(type)]; }
+
 const DeviceLayers* device_layers(const Tensor& t) {
   if (t.is_cpu() || t.device().is_meta()) return nullptr;
   const DeviceLayers* layers = all_layers[static_cast<int>(t.device().type)];

@@ -3,6 +3,7 @@
 #pragma once
 #include "core/device.h"
 #include "core/dtype.h"
+#include "cpu/conv.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
 #include "cpu/softmax.h"
@@ -52,6 +53,9 @@ struct DeviceResample {
   bool skip_zeros = false;
 };
 
+// A convolution and its adjoints: each writes one of input, weight and output from the other two.
+enum class ConvPass : uint8_t { Forward, InputGradient, WeightGradient };
+
 struct DeviceLayers {
   void (*softmax)(int device, const void* in, void* out, cpu::SoftmaxShape shape, bool logarithm,
                   DType dtype) = nullptr;
@@ -97,6 +101,11 @@ struct DeviceLayers {
   void (*columns_to_image)(int device, DType dtype, const DeviceColumns& shape, const void* columns,
                            void* image) = nullptr;
 
+  // False, or null: not here; there are columns and products. All operands contiguous.
+  bool (*convolve)(int device, ConvPass pass, const cpu::ConvShape& shape, void* input, void* weight,
+                   void* output) = nullptr;
+  int64_t (*cudnn_version)() = nullptr;  // 0: not found
+
   // Floating dtypes or uint8.
   void (*resample)(int device, DType dtype, const DeviceResample& plan, const void* in, void* out) = nullptr;
 
@@ -106,6 +115,7 @@ struct DeviceLayers {
 };
 void register_device_layers(DeviceType type, const DeviceLayers* layers);
 
+const DeviceLayers* device_layers(DeviceType type);  // null: none
 // Those of the device a tensor is on, or null on the CPU and the meta device.
 const DeviceLayers* device_layers(const Tensor& t);
 

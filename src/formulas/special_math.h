@@ -7,14 +7,27 @@
 
 namespace rushlight::formulas {
 
+// The bits of halves, on a device by its own instructions.
+#ifdef __CUDA_ARCH__
+RL_HD [[gnu::always_inline]] inline uint16_t half_bits(float x) { return __half_as_ushort(__float2half_rn(x)); }
+RL_HD [[gnu::always_inline]] inline float half_value(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+RL_HD [[gnu::always_inline]] inline uint16_t bfloat16_bits(float x) {
+  return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+}
+#else
+RL_HD [[gnu::always_inline]] inline uint16_t half_bits(float x) { return Half::from_float(x); }
+RL_HD [[gnu::always_inline]] inline float half_value(uint16_t bits) { return Half::to_float(bits); }
+RL_HD [[gnu::always_inline]] inline uint16_t bfloat16_bits(float x) { return BFloat16::from_float(x); }
+#endif
+
 // Formulas of half types are computed in float. Where the spacing of the numbers matters, `kind` tells it: 0
 // that of T, 1 that of float16, 2 that of bfloat16.
 template <Real T>
 RL_HD T rounded_to(T x, T kind) {
   if (sizeof(T) != 4 || kind == 0) return x;
   const auto value = static_cast<float>(x);
-  return kind == 1 ? T(Half::to_float(Half::from_float(value)))
-                   : T(std::bit_cast<float>(uint32_t{BFloat16::from_float(value)} << 16));
+  return kind == 1 ? T(half_value(half_bits(value)))
+                   : T(std::bit_cast<float>(uint32_t{bfloat16_bits(value)} << 16));
 }
 template <Real T>
 RL_HD T trunc_divide(T x, T y, T kind) {
@@ -25,9 +38,9 @@ RL_HD T step_after(T x, T y, T kind) {
   if (sizeof(T) != 4 || kind == 0 || x != x || y != y || x == y) return nextafter(x, y);
   const bool half = kind == 1;
   const auto value = static_cast<float>(x);
-  const int32_t bits = half ? Half::from_float(value) : BFloat16::from_float(value);
+  const int32_t bits = half ? half_bits(value) : bfloat16_bits(value);
   const int32_t next = x == 0 ? (y > 0 ? 1 : 0x8001) : bits + ((x < y) == (x > 0) ? 1 : -1);
-  return half ? T(Half::to_float(static_cast<uint16_t>(next)))
+  return half ? T(half_value(static_cast<uint16_t>(next)))
               : T(std::bit_cast<float>(static_cast<uint32_t>(next) << 16));
 }
 

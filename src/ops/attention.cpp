@@ -114,7 +114,7 @@ class DeviceScores {
   // Calls f(first query, count) for all of them.
   template <class F>
   void for_queries(F&& f) const {
-    constexpr int64_t kMost = int64_t{1} << 28;  // bytes
+    constexpr int64_t kMost = int64_t{1} << 26;  // bytes
     const int64_t queries = query_.size(-2), keys = key_.size(-1);
     const int64_t one = query_.numel() / (queries * query_.size(-1)) * keys *
                         static_cast<int64_t>(element_size(query_.dtype()));

@@ -80,26 +80,41 @@ void for_images(const cpu::ConvShape& s, const Sizes& z, F&& f) {
   for (int64_t first = 0; first < s.batch; first += step) f(first, std::min(step, s.batch - first));
 }
 
+// Whether the device's own library did it.
+bool by_library(const cpu::ConvShape& s, ConvPass pass, const Tensor& input, const Tensor& weight,
+                const Tensor& output) {
+  const DeviceLayers& layers = *device_layers(output);
+  for (const Tensor* t : {&input, &weight, &output})
+    if (t->numel() == 0) return false;
+  return layers.convolve && layers.convolve(output.device().index, pass, s, input.data_ptr(),
+                                            weight.data_ptr(), output.data_ptr());
+}
+
+void add_bias(const Tensor& result, const Tensor& bias) {
+  if (!bias.defined()) return;
+  Dims column(result.sizes().size(), 1);
+  column[1] = bias.numel();
+  add.inplace(result, view(bias, column), Scalar(1));
+}
+
 }  // namespace
 
 void device_conv(const cpu::ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias,
                  const Tensor& result) {
   if (result.numel() == 0) return;
+  if (by_library(s, ConvPass::Forward, input, weight, result)) return add_bias(result, bias);
   const Sizes z(s);
   for_images(s, z, [&](int64_t first, int64_t count) {
     const Tensor columns = columns_of(s, z, narrow(input, 0, first, count));
     const Tensor product = bmm(matrices_of(s, z, weight), grouped(columns, s.groups));
     by_image(narrow(result, 0, first, count), product, count, s.out_channels, z.outputs);
   });
-  if (!bias.defined()) return;
-  Dims column(result.sizes().size(), 1);
-  column[1] = s.out_channels;
-  add.inplace(result, view(bias, column), Scalar(1));
+  add_bias(result, bias);
 }
 
 void device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& weight,
                                 const Tensor& result) {
-  if (result.numel() == 0) return;
+  if (result.numel() == 0 || by_library(s, ConvPass::InputGradient, result, weight, grad)) return;
   const Sizes z(s);
   const Tensor turned = transpose(matrices_of(s, z, weight), 1, 2);
   for_images(s, z, [&](int64_t first, int64_t count) {
@@ -114,7 +129,7 @@ void device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, con
 
 void device_conv_weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& input,
                                  const Tensor& result) {
-  if (result.numel() == 0) return;
+  if (result.numel() == 0 || by_library(s, ConvPass::WeightGradient, input, result, grad)) return;
   const Sizes z(s);
   loops::copy(result, scalar_tensor_of(0, s.dtype));
   const Tensor total = matrices_of(s, z, result);

@@ -4,6 +4,8 @@
 #include "python/cuda.h"
 
 #include "core/device_backend.h"
+#include "core/device_math.h"
+#include "dispatch/device_layers.h"
 #include "python/parse.h"
 #include "python/types.h"
 
@@ -264,7 +266,29 @@ static PyObject* f_release_graph(PyObject*, PyObject* o) {
   });
 }
 
+// _device_switch(name[, value]) -> what it was before
+static PyObject* f_switch(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  return guard([&]() -> PyObject* {
+    const char* name = n == 1 || n == 2 ? PyUnicode_AsUTF8(args[0]) : nullptr;
+    if (!name) throw_python(PyExc_TypeError, "_device_switch takes a name, and a bool to set it");
+    std::atomic<bool>* found = device_switch(name);
+    RL_CHECK_VALUE(found, "no switch of devices' libraries is called ", name);
+    return PyBool_FromLong(n == 2 ? found->exchange(to_bool(args[1])) : found->load());
+  });
+}
+static PyObject* f_cudnn_version(PyObject*, PyObject*) {
+  return guard([]() -> PyObject* {
+    const DeviceLayers* layers =
+        find_device_backend(DeviceType::CUDA) ? device_layers(DeviceType::CUDA) : nullptr;
+    const int64_t version = layers && layers->cudnn_version ? layers->cudnn_version() : 0;
+    return version ? PyLong_FromLongLong(version) : Py_NewRef(Py_None);
+  });
+}
+
 static PyMethodDef functions[] = {
+    {"_device_switch", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_switch)), METH_FASTCALL,
+     "What devices' libraries may do: reads or sets one of the switches of torch.backends."},
+    {"_cudnn_version", f_cudnn_version, METH_NOARGS, "The version of cuDNN; None where there is none."},
     {"_cuda_getDeviceCount", f_device_count, METH_NOARGS, "The number of CUDA devices; 0 without a driver."},
     {"_cuda_getDevice", f_current_device, METH_NOARGS, "The current device."},
     {"_cuda_setDevice", f_set_device, METH_O, "Makes a device the current one of this thread."},

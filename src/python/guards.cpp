@@ -56,7 +56,8 @@ struct Surroundings {
   uint32_t always = dispatch_state.always, consider = dispatch_state.consider;
   bool grad_enabled = dispatch_state.grad_enabled, inference = dispatch_state.inference;
   bool inside_transform = dispatch_state.level != nullptr, mode = function_state.mode_active();
-  DType default_dtype = get_default_dtype(), autocast_dtype = autocast_state.dtype;
+  DType default_dtype = get_default_dtype();
+  AutocastState::Region autocast_cpu = autocast_state.cpu, autocast_cuda = autocast_state.cuda;
   bool autocast_cache = autocast_state.cache;
 
   bool operator==(const Surroundings&) const = default;

@@ -12,6 +12,7 @@ struct AutocastState {
   struct Region {
     bool enabled;
     DType dtype;  // of matrix products, convolutions, attention
+    bool operator==(const Region&) const = default;
   };
   Region cpu{false, DType::BFloat16}, cuda{false, DType::Float16};
   bool cache = true;  // keep the casts of leaves until the outermost region ends

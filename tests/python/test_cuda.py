@@ -56,5 +56,10 @@ def test_layers():
 
 
 @needs_device
+def test_features():
+    run("device_features.py")
+
+
+@needs_device
 def test_work():
     run("device_work.py")

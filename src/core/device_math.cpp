@@ -1,0 +1,21 @@
+#include "core/device_math.h"
+
+namespace rushlight {
+
+DeviceMath& device_math() {
+  static DeviceMath one;
+  return one;
+}
+
+std::atomic<bool>* device_switch(std::string_view name) {
+  DeviceMath& math = device_math();
+  if (name == "matmul_tf32") return &math.matmul_tf32;
+  if (name == "convolution_tf32") return &math.convolution_tf32;
+  if (name == "cudnn") return &math.cudnn;
+  if (name == "benchmark") return &math.benchmark;
+  if (name == "deterministic") return &math.deterministic;
+  if (name == "deterministic_algorithms") return &math.deterministic_algorithms;
+  return nullptr;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,20 @@
+// What a program allows devices' libraries: the switches of torch.backends.
+#pragma once
+#include <atomic>
+#include <string_view>
+
+namespace rushlight {
+
+struct DeviceMath {
+  std::atomic<bool> matmul_tf32{false};               // products of float32 rounded to 10 bits of mantissa
+  std::atomic<bool> convolution_tf32{true};           // the same in convolutions, as PyTorch has it
+  std::atomic<bool> cudnn{true};                      // use it where it is found
+  std::atomic<bool> benchmark{false};                 // convolutions: try all algorithms on each new shape
+  std::atomic<bool> deterministic{false};             // and take only those that repeat their results
+  std::atomic<bool> deterministic_algorithms{false};  // of torch.use_deterministic_algorithms
+};
+DeviceMath& device_math();
+// By name, null for an unknown one.
+std::atomic<bool>* device_switch(std::string_view name);
+
+}  // namespace rushlight
