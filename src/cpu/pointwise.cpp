@@ -25,7 +25,7 @@ int64_t grain_of(Formula f) { return f < Formula::Exp ? kGrainSize : kGrainSize 
 
 // One operand of the work on a chunk: elements where they lie, or gathered into a buffer in the compute type.
 struct Operand {
-  enum class Kind { Linear, Rows, Scalar, Gather } kind = Kind::Gather;
+  enum class Kind { Linear, Rows, RowScalar, Scalar, Gather } kind = Kind::Gather;
   int64_t stored_size = 0, compute_size = 0;
   CastLoop cast = nullptr;
 
@@ -41,6 +41,8 @@ struct Operand {
       kind = Kind::Linear;
     else if (direct && it.row() >= 64 && it.strides(index)[0] == stored_size)
       kind = Kind::Rows;
+    else if (direct && index > 0 && it.row() >= 64 && it.strides(index)[0] == 0)
+      kind = Kind::RowScalar;
   }
 };
 
@@ -64,14 +66,22 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
                Apply&& apply) {
   alignas(64) Buffer buffers[Iteration::kMaxOperands];
   char* data[Iteration::kMaxOperands];
+  Operand::Kind kinds[Iteration::kMaxOperands];
   unsigned scalars = 0;
   bool whole_rows = false, chunked = false;
   for (int i = 0; i < it.count(); ++i) {
     const Operand& operand = operands[i];
-    whole_rows |= operand.kind == Operand::Kind::Rows;
-    chunked |= operand.kind == Operand::Kind::Gather;
+    kinds[i] = operand.kind;
+    if (kinds[i] == Operand::Kind::RowScalar) {
+      if (takes_scalars && scalars == 0)
+        scalars |= 1u << (i - 1);
+      else
+        kinds[i] = Operand::Kind::Gather;
+    }
+    whole_rows |= kinds[i] == Operand::Kind::Rows || kinds[i] == Operand::Kind::RowScalar;
+    chunked |= kinds[i] == Operand::Kind::Gather;
     data[i] = reinterpret_cast<char*>(buffers[i]);
-    if (operand.kind != Operand::Kind::Scalar) continue;
+    if (kinds[i] != Operand::Kind::Scalar) continue;
     // One value: converted once, and spread over the buffer where the loop wants a value for each element.
     const bool spread = !takes_scalars || scalars != 0;
     operand.cast(data[i], operand.compute_size, it.data(i), 0, spread ? std::min(kChunk, end - begin) : 1);
@@ -86,11 +96,11 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
     if (whole_rows) n = std::min(n, it.row() - at % it.row());
     for (int i = 0; i < it.count(); ++i) {
       const Operand& operand = operands[i];
-      if (operand.kind == Operand::Kind::Linear)
+      if (kinds[i] == Operand::Kind::Linear)
         data[i] = it.data(i) + at * operand.stored_size;
-      else if (operand.kind == Operand::Kind::Rows)
+      else if (kinds[i] == Operand::Kind::Rows || kinds[i] == Operand::Kind::RowScalar)
         data[i] = it.address(i, at);
-      else if (operand.kind == Operand::Kind::Gather && i > 0)
+      else if (kinds[i] == Operand::Kind::Gather && i > 0)
         gather(it, i, operand, at, n, data[i]);
     }
     apply(data, scalars, n);
@@ -150,8 +160,9 @@ namespace {
 
 // Halves that have a loop of their own need no conversions around the one for float.
 DType loop_type(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs) {
-  const DType stored = out.dtype();
+  const DType stored = inputs[0]->dtype();
   bool own = is_reduced_float(stored) && compute == DType::Float32 && row(f).loop[static_cast<int>(stored)];
+  own &= out.dtype() == result_type_of(f, stored);
   for (const Tensor* t : inputs) own &= t->dtype() == stored;
   return own ? stored : compute;
 }

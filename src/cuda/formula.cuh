@@ -2,30 +2,26 @@
 #pragma once
 #include <cstring>
 
+#include "cuda/check.h"
+#include "cuda/device.h"
 #include "cuda/kernels.h"
-#include "cuda/launch.h"
-#include "cuda/memory.h"
+#include "cuda/memory.cuh"
 #include "formulas/activation_math.h"
 #include "formulas/bessel_math.h"
 #include "formulas/math.h"
 #include "formulas/polynomial_math.h"
+#include "formulas/special_float.h"
 #include "formulas/special_math.h"
 #include "formulas/table.h"
 
 namespace rushlight::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kPerThread = 4;  // elements
-inline unsigned blocks_for(uint32_t numel, int per_thread = kPerThread) {
-  const uint64_t per_block = uint64_t{kThreads} * static_cast<unsigned>(per_thread);
-  return static_cast<unsigned>((numel + per_block - 1) / per_block);
-}
-
 // The lists of src/formulas/arithmetic.h, as far as a GPU computes in them. Complex numbers are not among
 // them yet: their functions are the host's.
 using Whole = TypeList<int32_t, int64_t>;
 using Numbers = TypeList<int32_t, int64_t, float, double, bool>;
+using Products = Numbers;
 using Real = Numbers;
 using Comparable = TypeList<int32_t, int64_t, float, double>;
 using Ordered = Comparable;
@@ -36,6 +32,9 @@ using Divisible = Wide;
 using Boolean = TypeList<bool>;
 using Floating = TypeList<float, double>;
 using Fields = Floating;
+using Quotients = Floating;
+using Guessed = Floating;
+using SingleV = Floating;
 using FloatingV = Floating;
 using FieldsV = Floating;
 using FloatingS = Floating;
@@ -134,22 +133,23 @@ bool all_are(const Piece& piece, DType dtype) {
 
 template <class F, class T>
 void run(const Piece& piece, const void* packed, int device) {
+  const DeviceScope scope(device);
+  const cudaStream_t stream = current_stream(device);
   Parameters<T> parameters{};
   std::memcpy(parameters.p, packed, sizeof(T) * F::kParameters);
-  on_stream({device, F::kName}, [&](cudaStream_t stream) {
-    bool done = false;
-    if (all_are<F>(piece, dtype_of<T>)) done = run_linear<F, T, T>(piece, parameters, stream);
-    if constexpr (std::is_same_v<T, float>) {
-      if (all_are<F>(piece, DType::Float16)) done = run_linear<F, T, __half>(piece, parameters, stream);
-      if (all_are<F>(piece, DType::BFloat16))
-        done = run_linear<F, T, __nv_bfloat16>(piece, parameters, stream);
-    }
-    if (done) return;
+  bool done = false;
+  if (all_are<F>(piece, dtype_of<T>)) done = run_linear<F, T, T>(piece, parameters, stream);
+  if constexpr (std::is_same_v<T, float>) {
+    if (all_are<F>(piece, DType::Float16)) done = run_linear<F, T, __half>(piece, parameters, stream);
+    if (all_are<F>(piece, DType::BFloat16)) done = run_linear<F, T, __nv_bfloat16>(piece, parameters, stream);
+  }
+  if (!done) {
     const Operand* operands = piece.operands;
     strided_kernel<F, T><<<blocks_for(piece.geometry.numel), kThreads, 0, stream>>>(
         piece.geometry, operands[0].data, operands[0].dtype, source_of<T>(operands[1]),
         source_of<T>(operands[2]), source_of<T>(operands[3]), parameters);
-  });
+  }
+  check_launch(F::kName);
 }
 
 template <class F, class T, class... List>

@@ -7,7 +7,7 @@
   _(LeakyRelu, 1, 1, Floating, Same, x > 0 ? x : x * p[0])                                               \
   _(Threshold, 1, 2, Real, Same, x <= p[0] ? p[1] : x)                                                   \
   _(Elu, 1, 3, FloatingV, Same, elu(x, p[0], p[1], p[2]))                                                \
-  _(GeluErf, 1, 0, FloatingV, Same, x* T(0.5) * (T(1) + fast_erf(x * kSqrtHalf<T>)))                     \
+  _(GeluErf, 1, 0, FloatingV, Same, x* T(0.5) * twice_normal(x))                                         \
   _(GeluTanh, 1, 0, FloatingV, Same, x* T(0.5) * (T(1) + tanh(gelu_inner(x))))                           \
   _(Sigmoid, 1, 0, FieldsV, Same, div(T(1), T(1) + exp(-x)))                                             \
   _(Silu, 1, 0, FieldsV, Same, div(x, T(1) + exp(-x)))                                                   \

@@ -1,5 +1,6 @@
 // name, inputs, parameters, computed in, result type, expression over x, y, z and p[0], p[1], ...
 //   Numbers: every number type; Real: without complex; Floating: float and double; Fields: with complex;
+//   Products, Quotients: as Numbers and Fields, with loops for complex numbers by instruction set;
 //   Integers, Wide (int64 alone), Boolean (bool alone). Vector variants (…V) call library mathematics: loops
 //   pad their tails. Result types: Same, Bool, Part (the real type of a complex one).
 #pragma once
@@ -9,14 +10,14 @@
   _(AddScaled, 2, 1, Numbers, Same, add(x, mul(p[0], y)))                                               \
   _(Sub, 2, 0, Numbers, Same, sub(x, y))                                                                \
   _(SubScaled, 2, 1, Numbers, Same, sub(x, mul(p[0], y)))                                               \
-  _(Mul, 2, 0, Numbers, Same, mul(x, y))                                                                \
-  _(Div, 2, 0, Fields, Same, div(x, y))                                                                 \
+  _(Mul, 2, 0, Products, Same, mul(x, y))                                                               \
+  _(Div, 2, 0, Quotients, Same, div(x, y))                                                              \
   _(Maximum, 2, 0, Real, Same, max(x, y))                                                               \
   _(Minimum, 2, 0, Real, Same, min(x, y))                                                               \
   _(Neg, 1, 0, Numbers, Same, neg(x))                                                                   \
   _(Abs, 1, 0, Real, Same, abs(x))                                                                      \
   _(AbsComplex, 1, 0, ComplexV, Part, abs(x))                                                           \
-  _(Square, 1, 0, Numbers, Same, mul(x, x))                                                             \
+  _(Square, 1, 0, Products, Same, mul(x, x))                                                            \
   _(Sign, 1, 0, Numbers, Same, sign(x))                                                                 \
   _(ClampMin, 1, 1, Real, Same, at_least(x, p[0]))                                                      \
   _(ClampMax, 1, 1, Real, Same, at_most(x, p[0]))                                                       \

@@ -64,6 +64,52 @@ RL_HD RL_ALWAYS_INLINE double exp_real(double x) {
   return p * a * b;
 }
 
+// erf(x) = x p(x^2) up to 1, and 1 - exp(q(|x|)) from there to 4, beyond which it is 1: within a unit in
+// the last place.
+RL_HD RL_ALWAYS_INLINE float erf_real(float x) {
+  const float size = std::fabs(x), t = size > 4.0f ? 4.0f : size, s = x * x;
+  float p = 7.875875063e-5f;
+  p = p * s - 0.0008016864287f;
+  p = p * s + 0.005189087423f;
+  p = p * s - 0.02685421201f;
+  p = p * s + 0.1128359472f;
+  p = p * s - 0.3761262667f;
+  p = p * s + 0.128379166f;
+  float q = 1.639938016e-06f;
+  q = q * t - 4.611291391e-5f;
+  q = q * t + 0.0005972644331f;
+  q = q * t - 0.004761717236f;
+  q = q * t + 0.02642704377f;
+  q = q * t - 0.1100901975f;
+  q = q * t - 0.6318156996f;
+  q = q * t - 1.130239201f;
+  q = q * t + 0.0003214710264f;
+  const float far = std::copysign(1.0f - exp_real(q), x);
+  return size < 1.0f ? x * p + x : x != x ? x : far;
+}
+
+// By atan of the smaller over the larger; the quotient and the last steps are in double, so that it stays
+// within a unit in the last place.
+RL_HD RL_ALWAYS_INLINE float atan2_real(float y, float x) {
+  const float a = std::fabs(y), b = std::fabs(x);
+  const bool steep = a > b;
+  const double top = steep ? b : a, bottom = steep ? a : b;
+  const double ratio = top == bottom ? (bottom == 0 ? 0.0 : 1.0) : top / bottom, square = ratio * ratio;
+  const float s = static_cast<float>(square);
+  float p = -0.00182724967f;
+  p = p * s + 0.0110646109f;
+  p = p * s - 0.0314560314f;
+  p = p * s + 0.058234898f;
+  p = p * s - 0.0841948071f;
+  p = p * s + 0.109575842f;
+  p = p * s - 0.142652471f;
+  p = p * s + 0.199986388f;
+  const double r = ratio + ratio * square * (static_cast<double>(p) * square - 0.333333019);
+  const double flat = steep ? 1.57079632679489661923 - r : r;
+  const double value = std::copysign(1.0f, x) < 0 ? 3.14159265358979323846 - flat : flat;
+  return x != x || y != y ? x + y : std::copysign(static_cast<float>(value), y);
+}
+
 // x = 2^k m with m near 1, s = (m - 1) / (m + 1): log m = 2 atanh s, written so that m - 1 enters exactly.
 RL_HD RL_ALWAYS_INLINE float log_real(float x) {
   constexpr float kHigh = 0x1.62e3p-1f, kLow = 0x1.2fefa2p-17f;

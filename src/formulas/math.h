@@ -67,7 +67,6 @@ concept Complex = is_complex_v<T>;
 RL_MATH(exp2)
 RL_MATH(expm1)
 RL_MATH(log1p)
-RL_MATH(acos)
 RL_MATH(atan)
 RL_MATH(sinh)
 RL_MATH(tanh)
@@ -110,10 +109,11 @@ RL_MATH(log2)
 RL_MATH(cosh)
 RL_MATH(log10)
 RL_MATH(asin)
+RL_MATH(acos)
 RL_MATH(erf)
 #else
-RL_HD inline float exp(float x) { return exp_real(x); }
-RL_HD inline double exp(double x) { return exp_real(x); }
+RL_HD [[gnu::always_inline]] inline float exp(float x) { return exp_real(x); }
+RL_HD [[gnu::always_inline]] inline double exp(double x) { return exp_real(x); }
 RL_HD inline float log(float x) { return log_real(x); }
 RL_HD inline double log(double x) { return ::log(x); }
 RL_HD inline float sin(float x) { return ::sinf(x); }
@@ -171,25 +171,49 @@ RL_HD [[gnu::always_inline]] inline double cosh(double x) {
 }
 RL_HD inline float log10(float x) { return static_cast<float>(::log10(static_cast<double>(x))); }
 RL_HD inline double log10(double x) { return ::log10(x); }
-RL_HD inline float asin(float x) { return static_cast<float>(::asin(static_cast<double>(x))); }
-RL_HD inline double asin(double x) { return ::asin(x); }
-RL_HD inline float erf(float x) { return static_cast<float>(::erf(static_cast<double>(x))); }
+// Outside of where they are defined the vector versions take a call for each element.
+RL_HD inline double asin(double x) {
+  const bool inside = std::fabs(x) <= 1;
+  const double value = ::asin(inside ? x : 0);
+  return inside ? value : std::numeric_limits<double>::quiet_NaN();
+}
+RL_HD inline float asin(float x) { return static_cast<float>(asin(static_cast<double>(x))); }
+RL_HD inline double acos(double x) {
+  const bool inside = std::fabs(x) <= 1;
+  const double value = ::acos(inside ? x : 0);
+  return inside ? value : std::numeric_limits<double>::quiet_NaN();
+}
+RL_HD inline float acos(float x) {
+  const bool inside = std::fabs(x) <= 1;
+  const float value = ::acosf(inside ? x : 0);
+  return inside ? value : std::numeric_limits<float>::quiet_NaN();
+}
+RL_HD inline float erf(float x) { return erf_real(x); }
 RL_HD inline double erf(double x) { return ::erf(x); }
 #endif
-RL_HD inline float atan2(float y, float x) {
-  return static_cast<float>(::atan2(static_cast<double>(y), static_cast<double>(x)));
-}
+RL_HD inline float atan2(float y, float x) { return atan2_real(y, x); }
 RL_HD inline double atan2(double y, double x) { return ::atan2(y, x); }
 // What the quotient leaves of x is exact when the quotient is, or one off: that is seen by its sign.
 // Quotients of more bits go the library's long way.
+RL_HD [[gnu::always_inline]] inline bool near_fmod(float x, float y, float& value) {
+  const double a = x, b = y, quotient = std::trunc(a / b), left = a - quotient * b;
+  const bool over = (left < 0) != (a < 0) && left != 0;
+  const double rest = over ? left + std::copysign(b, a) : left;
+  value = std::copysign(
+      static_cast<float>(std::fabs(b) == std::numeric_limits<double>::infinity() ? a : rest), x);
+  return std::fabs(quotient) < 0x1p29;
+}
+RL_HD [[gnu::always_inline]] inline bool near_fmod(double x, double y, double& value) {
+  const double quotient = std::trunc(x / y), left = std::fma(-quotient, y, x);
+  const bool over = (left < 0) != (x < 0) && left != 0;
+  const double rest = over ? left + std::copysign(y, x) : left;
+  value = std::copysign(std::fabs(y) == std::numeric_limits<double>::infinity() ? x : rest, x);
+  return std::fabs(quotient) < 0x1p52;
+}
 template <Real T>
 RL_HD inline T fmod(T x, T y) {
-  constexpr T kExact = T(uint64_t{1} << (std::numeric_limits<T>::digits - 1));
-  const T quotient = std::trunc(x / y), left = std::fma(-quotient, y, x);
-  if (!(std::fabs(quotient) < kExact) || std::isinf(y)) [[unlikely]]
-    return std::fmod(x, y);
-  const bool over = (left < 0) != (x < 0) && left != 0;
-  return std::copysign(over ? left + std::copysign(y, x) : left, x);
+  T value;
+  return near_fmod(x, y, value) ? value : std::fmod(x, y);
 }
 // For activations: a rational minimax approximation, within 6 ULP and at half the price of the library's.
 // From 4 on it is above 1.
@@ -207,7 +231,6 @@ RL_HD inline float fast_erf(float x) {
   r = r > 1.0f ? 1.0f : r;
   return r < -1.0f ? -1.0f : r;
 }
-RL_HD inline double fast_erf(double x) { return ::erf(x); }
 #undef RL_MATH
 #undef RL_MATH2
 #undef RL_COMPLEX_MATH
@@ -260,16 +283,15 @@ RL_HD inline T neg(T x) {
 }
 template <class T>
 RL_HD inline T div(T x, T y) {
-  if constexpr (is_complex_v<T>) {  // Smith's scaling, as PyTorch's complex division
+  if constexpr (is_complex_v<T>) {  // Smith's scaling, as PyTorch's complex division; without branches
     using P = typename T::value_type;
     const P a = x.real(), b = x.imag(), c = y.real(), d = y.imag();
-    if (std::abs(c) >= std::abs(d)) {
-      if (c == 0 && d == 0) return T(a / std::abs(c), b / std::abs(d));
-      const P r = d / c, s = P(1) / (c + d * r);
-      return T((a + b * r) * s, (b - a * r) * s);
-    }
-    const P r = c / d, s = P(1) / (c * r + d);
-    return T((a * r + b) * s, (b * r - a) * s);
+    const bool wide = std::abs(c) >= std::abs(d), zero = (c == 0) & (d == 0);
+    const P large = wide ? c : d, small = wide ? d : c, r = small / large, s = P(1) / (large + small * r);
+    const P first = wide ? a : b, second = wide ? b : a, product = first * r;
+    const P real = (first + second * r) * s;
+    const P imag = ((wide ? second : product) - (wide ? product : second)) * s;
+    return T(zero ? a / std::abs(c) : real, zero ? b / std::abs(d) : imag);
   } else {
     return x / y;
   }
@@ -404,8 +426,12 @@ template <class T>
 RL_HD inline T power(T x, T y) {
   if constexpr (is_complex_v<T>)
     return y == T(0) ? T(1) : std::pow(x, y);
-  else
-    return pow(x, y);
+  else {  // by the magnitude, as the vector versions take a call for each negative base
+    const T value = pow(std::abs(x), y), half = y * T(0.5);
+    const bool whole = std::floor(y) == y, odd = whole && std::floor(half) != half;
+    const T signed_value = odd ? std::copysign(value, x) : value;
+    return x < 0 && std::abs(x) != kInf<T> && !whole ? kNan<T> : signed_value;
+  }
 }
 // Integer power by squaring; a negative exponent leaves only the powers of 1 and -1.
 template <class T>
@@ -419,15 +445,34 @@ RL_HD inline T integer_power(T base, T exponent) {
   return result;
 }
 
+// x / y of integers of at most 32 bits, towards zero: by floats that hold them, for which there are vector
+// instructions. The nearest quotient that is no integer is further off than they round.
+template <class T>
+inline constexpr bool is_narrow = std::is_integral_v<T> && sizeof(T) <= 4;
+template <class T>
+RL_HD inline T narrow_quotient(T x, T y) {
+  using F = std::conditional_t<sizeof(T) == 4, double, float>;
+  const bool negated = std::is_signed_v<T> && y == T(-1);
+  const T q = static_cast<T>(static_cast<F>(x) / static_cast<F>(y == 0 || negated ? T(1) : y));
+  return negated ? sub(T(0), x) : y == 0 ? T(0) : q;
+}
+
+// What fmod leaves, with the sign of the divisor: y or -0 is added, which changes nothing; chosen by bits, as
+// a branch would be taken at random.
+template <Real T>
+RL_HD inline T with_sign_of_divisor(T m, T y) {
+  using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+  const Bits chosen = Bits(0) - Bits((m != 0) & ((y < 0) != (m < 0)));
+  return m + std::bit_cast<T>((std::bit_cast<Bits>(y) & chosen) | (std::bit_cast<Bits>(T(-0.0)) & ~chosen));
+}
 // Python's modulo: the sign of the divisor.
 template <class T>
 RL_HD inline T remainder(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
-    const T m = fmod(x, y);
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    // y or -0 is added, which changes nothing; chosen by bits, as a branch would be taken at random.
-    const Bits chosen = Bits(0) - Bits((m != 0) & ((y < 0) != (m < 0)));
-    return m + std::bit_cast<T>((std::bit_cast<Bits>(y) & chosen) | (std::bit_cast<Bits>(T(-0.0)) & ~chosen));
+    return with_sign_of_divisor(fmod(x, y), y);
+  } else if constexpr (is_narrow<T>) {
+    const T m = y == 0 ? T(0) : sub(x, mul(narrow_quotient(x, y), y));
+    return (m != 0) & ((y < 0) != (m < 0)) ? add(m, y) : m;
   } else if constexpr (std::is_unsigned_v<T>) {
     return y == 0 ? T(0) : x % y;  // the operator refuses zero divisors beforehand
   } else {
@@ -436,6 +481,38 @@ RL_HD inline T remainder(T x, T y) {
     return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
   }
 }
+// A value without branches, and whether it holds: a loop computes values, and calls the exact function where
+// one does not hold.
+template <class T, T (*Exact)(T, T)>
+struct Guess {
+  T value;
+  bool holds;
+  T x, y;
+  RL_HD operator T() const { return holds ? value : Exact(x, y); }
+};
+#ifdef __CUDACC__
+template <class T>
+RL_HD inline T guessed_fmod(T x, T y) {
+  return fmod(x, y);
+}
+template <class T>
+RL_HD inline T guessed_remainder(T x, T y) {
+  return remainder(x, y);
+}
+#else
+template <Real T>
+[[gnu::always_inline]] inline Guess<T, fmod<T> > guessed_fmod(T x, T y) {
+  T value;
+  const bool holds = near_fmod(x, y, value);
+  return {value, holds, x, y};
+}
+template <Real T>
+[[gnu::always_inline]] inline Guess<T, remainder<T> > guessed_remainder(T x, T y) {
+  T value;
+  const bool holds = near_fmod(x, y, value);
+  return {with_sign_of_divisor(value, y), holds, x, y};
+}
+#endif
 // PyTorch's floor division of floats: exact where the quotient is near an integer.
 template <class T>
 RL_HD inline T floor_divide(T x, T y) {
@@ -447,6 +524,9 @@ RL_HD inline T floor_divide(T x, T y) {
     if (q == 0) return copysign(T(0), x / y);
     const T f = floor(q);
     return q - f > T(0.5) ? f + T(1) : f;
+  } else if constexpr (is_narrow<T>) {
+    const T q = narrow_quotient(x, y), rest = sub(x, mul(q, y));
+    return (y != 0) & (rest != 0) & ((x < 0) != (y < 0)) ? sub(q, T(1)) : q;
   } else if constexpr (std::is_unsigned_v<T>) {
     return y == 0 ? T(0) : x / y;
   } else {
@@ -459,6 +539,8 @@ template <class T>
 RL_HD inline T trunc_divide(T x, T y) {
   if constexpr (std::is_floating_point_v<T>)
     return trunc(x / y);
+  else if constexpr (is_narrow<T>)
+    return narrow_quotient(x, y);
   else if constexpr (std::is_unsigned_v<T>)
     return y == 0 ? T(0) : x / y;
   else

@@ -6,30 +6,30 @@
   _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                          \
   _(FloorDivide, 2, 0, Floating, Same, floor_divide(x, y))                                  \
   _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                          \
-  _(Remainder, 2, 0, Floating, Same, remainder(x, y))                                       \
+  _(Remainder, 2, 0, Guessed, Same, guessed_remainder(x, y))                                \
   _(RemainderInteger, 2, 0, Divisible, Same, remainder(x, y))                               \
-  _(Fmod, 2, 0, Floating, Same, fmod(x, y))                                                 \
+  _(Fmod, 2, 0, Guessed, Same, guessed_fmod(x, y))                                          \
   _(FmodInteger, 2, 0, Divisible, Same, integer_fmod(x, y))                                 \
-  _(Fmax, 2, 0, FloatingS, Same, std::fmax(x, y))                                           \
-  _(Fmin, 2, 0, FloatingS, Same, std::fmin(x, y))                                           \
-  _(Copysign, 2, 0, FloatingS, Same, copysign(x, y))                                        \
-  _(Nextafter, 2, 1, FloatingS, Same, step_after(x, y, p[0]))                               \
+  _(Fmax, 2, 0, Floating, Same, x >= y || y != y ? x : y)                                   \
+  _(Fmin, 2, 0, Floating, Same, x <= y || y != y ? x : y)                                   \
+  _(Copysign, 2, 0, Floating, Same, copysign(x, y))                                         \
+  _(Nextafter, 2, 1, Floating, Same, step_after(x, y, p[0]))                                \
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                     \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                       \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                       \
-  _(Lgamma, 1, 0, FloatingS, Same, std::lgamma(x))                                          \
-  _(Digamma, 1, 0, FloatingS, Same, T(digamma(double(x))))                                  \
+  _(Lgamma, 1, 0, SingleV, Same, lgamma(x))                                                 \
+  _(Digamma, 1, 0, SingleV, Same, digamma(x))                                               \
   _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                             \
   _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                         \
   _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                       \
-  _(Erfinv, 1, 0, FloatingS, Same, erfinv(x))                                               \
-  _(Erfcx, 1, 0, FloatingS, Same, T(erfcx(double(x))))                                      \
-  _(Ndtri, 1, 0, FloatingS, Same, T(ndtri(double(x))))                                      \
+  _(Erfinv, 1, 0, SingleV, Same, erfinv(x))                                                 \
+  _(Erfcx, 1, 0, SingleV, Same, erfcx(x))                                                   \
+  _(Ndtri, 1, 0, SingleV, Same, ndtri(x))                                                   \
   _(LogNdtr, 1, 0, FloatingS, Same, T(log_ndtr(double(x))))                                 \
-  _(I0, 1, 0, FloatingS, Same, T(bessel_i0(double(x))))                                     \
-  _(I0e, 1, 0, FloatingS, Same, T(bessel_i0e(double(x))))                                   \
-  _(I1, 1, 0, FloatingS, Same, T(bessel_i1(double(x))))                                     \
-  _(I1e, 1, 0, FloatingS, Same, T(bessel_i1e(double(x))))                                   \
+  _(I0, 1, 0, SingleV, Same, bessel_i0(x))                                                  \
+  _(I0e, 1, 0, SingleV, Same, bessel_i0e(x))                                                \
+  _(I1, 1, 0, SingleV, Same, bessel_i1(x))                                                  \
+  _(I1e, 1, 0, SingleV, Same, bessel_i1e(x))                                                \
   _(AiryAi, 1, 0, FloatingS, Same, T(airy_ai(double(x))))                                   \
   _(BesselJ0, 1, 0, FloatingS, Same, T(::j0(double(x))))                                    \
   _(BesselJ1, 1, 0, FloatingS, Same, T(::j1(double(x))))                                    \
@@ -54,6 +54,6 @@
     T(y > (sizeof(T) == 4 ? 128 : 512) ? kNan<double> : hermite_he(double(x), double(y))))  \
   _(LaguerreL, 2, 0, FloatingS, Same, T(laguerre_l(double(x), double(y))))                  \
   _(LegendreP, 2, 0, FloatingS, Same, T(legendre_p(double(x), double(y))))                  \
-  _(Angle, 1, 0, FieldsS, Part, angle(x))                                                   \
+  _(Angle, 1, 0, Fields, Part, angle(x))                                                    \
   _(Conj, 1, 0, ComplexV, Same, conj(x))                                                    \
-  _(NanToNum, 1, 3, FloatingS, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)
+  _(NanToNum, 1, 3, Floating, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)

@@ -34,8 +34,16 @@ RL_HD T trunc_divide(T x, T y, T kind) {
   return trunc(rounded_to(T(x / y), kind));
 }
 template <Real T>
-RL_HD T step_after(T x, T y, T kind) {
-  if (sizeof(T) != 4 || kind == 0 || x != x || y != y || x == y) return nextafter(x, y);
+RL_HD [[gnu::always_inline]] inline T next_after(T x, T y) {
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  const Bits bits = std::bit_cast<Bits>(x), step = (x < y) == (x > 0) ? 1 : -1;
+  const T least = std::copysign(std::bit_cast<T>(Bits{1}), y), next = std::bit_cast<T>(Bits(bits + step));
+  return x != x || y != y ? x + y : x == y ? y : x == 0 ? least : next;
+}
+template <Real T>
+RL_HD [[gnu::always_inline]] inline T step_after(T x, T y, T kind) {
+  if (sizeof(T) != 4 || kind == 0) return next_after(x, y);
+  if (x != x || y != y || x == y) return x == y ? y : x + y;
   const bool half = kind == 1;
   const auto value = static_cast<float>(x);
   const int32_t bits = half ? half_bits(value) : bfloat16_bits(value);
@@ -43,6 +51,7 @@ RL_HD T step_after(T x, T y, T kind) {
   return half ? T(half_value(static_cast<uint16_t>(next)))
               : T(std::bit_cast<float>(static_cast<uint32_t>(next) << 16));
 }
+RL_HD inline double lgamma(double x) { return std::lgamma(x); }
 
 inline constexpr double kSqrtPi = 1.77245385090551602730;
 

@@ -25,7 +25,7 @@
   _(Erfc, 1, 0, FloatingV, Same, erfc(x))                        \
   _(Sqrt, 1, 0, Fields, Same, sqrt(x))                           \
   _(Rsqrt, 1, 0, Fields, Same, T(1) / sqrt(x))                   \
-  _(Reciprocal, 1, 0, Fields, Same, div(T(1), x))                \
+  _(Reciprocal, 1, 0, Quotients, Same, div(T(1), x))             \
   _(Floor, 1, 0, Floating, Same, floor(x))                       \
   _(Ceil, 1, 0, Floating, Same, ceil(x))                         \
   _(Trunc, 1, 0, Floating, Same, trunc(x))                       \

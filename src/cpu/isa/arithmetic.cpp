@@ -1,4 +1,3 @@
-#define RL_BFLOAT16_LOOPS
 #include "cpu/isa/loops_inl.h"
 
 namespace rushlight::cpu::RL_ISA {

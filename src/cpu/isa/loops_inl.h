@@ -1,7 +1,9 @@
 // Makes the inner loops of a list of formulas; included by the files of this folder only.
 #pragma once
+#include <algorithm>
 #include <cstring>
 
+#include "cpu/isa/half_inl.h"
 #include "cpu/isa/tables.h"
 #include "cpu/loops.h"
 #include "formulas/activation_math.h"
@@ -10,7 +12,8 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-// Complex numbers and scalar library functions gain nothing from wide registers: one copy of them will do.
+// Scalar library functions, and most of what is done with complex numbers, gain nothing from wide registers:
+// one copy of them will do.
 #ifdef __AVX2__
 template <class...>
 using Once = TypeList<>;
@@ -29,28 +32,29 @@ struct Padded {
   using List = Concat<T...>;
   static constexpr bool kPadded = true;
 };
-// Loops that read and write bfloat16 in one pass; the compiler does not vectorise those of half.
-#ifdef RL_BFLOAT16_LOOPS
-using Halves = TypeList<BFloat16>;
-#else
-using Halves = TypeList<>;
-#endif
+template <class... T>
+struct Guesses : Exact<T...> {};
+// Read and written in one pass where the formula is cheap; expensive ones meet chunks converted to float.
+using Halves = TypeList<Half, BFloat16>;
+using Products = Exact<SmallInts, TypeList<float, double, complex64, complex128>, Halves, Once<bool>>;
+using Quotients = Exact<TypeList<float, double, complex64, complex128>, Halves>;
 using Numbers = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, complex64, complex128>>;
 using Real = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, uint64_t>>;
-using Comparable = Exact<SmallInts, TypeList<float, double>, Once<complex64, complex128>>;
-using Ordered = Exact<SmallInts, TypeList<float, double>, Once<uint64_t>>;
+using Comparable = Exact<SmallInts, TypeList<float, double>, Halves, Once<complex64, complex128>>;
+using Ordered = Exact<SmallInts, TypeList<float, double>, Halves, Once<uint64_t>>;
 using Integers = Exact<SmallInts, Once<bool>>;
 using Shiftable = Exact<SmallInts>;
 using Wide = Exact<Once<int64_t>>;
-using Divisible = Exact<Once<int64_t, uint64_t>>;
+using Divisible = Exact<TypeList<uint8_t, int8_t, int16_t, int32_t>, Once<int64_t, uint64_t>>;
 using Boolean = Exact<TypeList<bool>>;
-using Floating = Exact<TypeList<float, double>>;
+using Floating = Exact<TypeList<float, double>, Halves>;
+using Guessed = Guesses<TypeList<float, double>, Halves>;
 using Fields = Exact<TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using ComplexV = Exact<Once<complex64, complex128>>;
 using FloatingV = Padded<TypeList<float, double>>;
 using FieldsV = Padded<TypeList<float, double>, Once<complex64, complex128>>;
+using SingleV = Padded<TypeList<float>, Once<double>>;
 using FloatingS = Exact<Once<float, double>>;
-using FieldsS = Exact<Once<float, double, complex64, complex128>>;
 
 template <class T, FormulaResult R>
 struct ResultOf {
@@ -93,6 +97,80 @@ inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, i
   }
 }
 
+// The same for halves, of blocks; Scalars has the bits of `scalars`. The last block is padded.
+template <class F, class R, unsigned Scalars>
+inline void pass_halves(R* out, const Half* const* inputs, int64_t n, const float* p) {
+  float wide[3][kHalfBlock] = {};
+  for (int i = 0; i < F::kInputs; ++i)
+    if (Scalars >> i & 1)
+      for (float& value : wide[i]) value = *inputs[i];
+  auto block = [&](const Half* x, const Half* y, const Half* z, R* to) {
+    float a[kHalfBlock], b[kHalfBlock], c[kHalfBlock];
+    if constexpr (!(Scalars & 1)) widen_block(x, a);
+    if constexpr (F::kInputs > 1 && !(Scalars & 2)) widen_block(y, b);
+    if constexpr (F::kInputs > 2) widen_block(z, c);
+    auto value = [&](int i) {
+      return F::template apply<float>(Scalars & 1 ? wide[0][i] : a[i],
+                                      F::kInputs < 2 ? 0.0f
+                                      : Scalars & 2  ? wide[1][i]
+                                                     : b[i],
+                                      F::kInputs < 3 ? 0.0f : c[i], p);
+    };
+    if constexpr (std::is_same_v<R, Half>) {
+      float result[kHalfBlock];
+      for (int i = 0; i < kHalfBlock; ++i) result[i] = value(i);
+      narrow_block(result, to);
+    } else {
+      for (int i = 0; i < kHalfBlock; ++i) to[i] = R(value(i));
+    }
+  };
+  const Half *x = inputs[0], *y = F::kInputs > 1 ? inputs[1] : x, *z = F::kInputs > 2 ? inputs[2] : x;
+  int64_t i = 0;
+  for (; i + kHalfBlock <= n; i += kHalfBlock) block(x + i, y + i, z + i, out + i);
+  if (i == n) return;
+  Half pad[3][kHalfBlock];
+  R result[kHalfBlock];
+  const Half* from[3] = {x, y, z};
+  for (int k = 0; k < F::kInputs; ++k)
+    if (!(Scalars >> k & 1)) std::memcpy(pad[k], from[k] + i, static_cast<size_t>(n - i) * sizeof(Half));
+  block(pad[0], pad[1], pad[2], result);
+  std::memcpy(out + i, result, static_cast<size_t>(n - i) * sizeof(R));
+}
+template <class F, class R>
+inline void pass_halves(R* out, const Half* x, const Half* y, const Half* z, unsigned scalars, int64_t n,
+                        const float* p) {
+  const Half* const inputs[3] = {x, y, z};
+  if constexpr (F::kInputs == 2) {
+    if (scalars == 1) return pass_halves<F, R, 1>(out, inputs, n, p);
+    if (scalars == 2) return pass_halves<F, R, 2>(out, inputs, n, p);
+  }
+  pass_halves<F, R, 0>(out, inputs, n, p);
+}
+
+// Two operands, whose formula gives a formulas::Guess: values by blocks, again where one does not hold.
+template <class F, class T>
+inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64_t n,
+                         const compute_type<T>* p) {
+  using C = compute_type<T>;
+  constexpr int64_t kBlock = 64;
+  C a[kBlock], b[kBlock], values[kBlock];
+  if (scalars & 1) std::fill_n(a, kBlock, C(*x));
+  if (scalars & 2) std::fill_n(b, kBlock, C(*y));
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    if (!(scalars & 1)) widen(x + first, a, count);
+    if (!(scalars & 2)) widen(y + first, b, count);
+    unsigned doubtful = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto guess = F::template apply<C>(a[i], b[i], C{}, p);
+      values[i] = guess.value;
+      doubtful |= !guess.holds;
+    }
+    for (int64_t i = 0; doubtful && i < count; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
+    narrow(values, out + first, count);
+  }
+}
+
 // Vector functions and their scalar cousins differ in the last bit: the tail goes through the vector
 // functions too, so that a value does not depend on where in the tensor it stands.
 constexpr int64_t kPad = 16;
@@ -106,7 +184,11 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
   auto* out = reinterpret_cast<R*>(data[0]);
   auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const T*>(data[i]) : nullptr; };
   const T *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;
-  if constexpr (!F::Types::kPadded) {
+  if constexpr (std::is_same_v<typename F::Types, Guessed>) {
+    pass_guesses<F>(out, x, y, scalars, n, p);
+  } else if constexpr (std::is_same_v<T, Half>) {
+    pass_halves<F, R>(out, x, y, z, scalars, n, p);
+  } else if constexpr (!F::Types::kPadded) {
     pass<F, T, R>(out, x, y, z, scalars, n, p);
   } else {
     const int64_t whole = n & -kPad, rest = n - whole;

@@ -1,7 +1,7 @@
 #include "cpu/isa/loops_inl.h"
 #include "formulas/bessel_math.h"
 #include "formulas/polynomial_math.h"
-#include "formulas/special_math.h"
+#include "formulas/special_float.h"
 
 namespace rushlight::cpu::RL_ISA {
 
