@@ -481,14 +481,14 @@ RL_HD inline T remainder(T x, T y) {
     return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
   }
 }
-// A value without branches, and whether it holds: a loop computes values, and calls the exact function where
-// one does not hold.
+// A value without branches, and whether it is in doubt: a loop computes values, and calls the exact function
+// where one is. (A bool would keep the compiler from vectors.)
 template <class T, T (*Exact)(T, T)>
 struct Guess {
   T value;
-  bool holds;
+  unsigned in_doubt;
   T x, y;
-  RL_HD operator T() const { return holds ? value : Exact(x, y); }
+  RL_HD operator T() const { return in_doubt ? Exact(x, y) : value; }
 };
 #ifdef __CUDACC__
 template <class T>
@@ -504,13 +504,13 @@ template <Real T>
 [[gnu::always_inline]] inline Guess<T, fmod<T> > guessed_fmod(T x, T y) {
   T value;
   const bool holds = near_fmod(x, y, value);
-  return {value, holds, x, y};
+  return {value, !holds, x, y};
 }
 template <Real T>
 [[gnu::always_inline]] inline Guess<T, remainder<T> > guessed_remainder(T x, T y) {
   T value;
   const bool holds = near_fmod(x, y, value);
-  return {with_sign_of_divisor(value, y), holds, x, y};
+  return {with_sign_of_divisor(value, y), !holds, x, y};
 }
 #endif
 // PyTorch's floor division of floats: exact where the quotient is near an integer.

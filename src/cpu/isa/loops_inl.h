@@ -147,7 +147,7 @@ inline void pass_halves(R* out, const Half* x, const Half* y, const Half* z, uns
   pass_halves<F, R, 0>(out, inputs, n, p);
 }
 
-// Two operands, whose formula gives a formulas::Guess: values by blocks, again where one does not hold.
+// Two operands, whose formula gives a formulas::Guess: values by blocks, again where one is in doubt.
 template <class F, class T>
 inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64_t n,
                          const compute_type<T>* p) {
@@ -160,13 +160,13 @@ inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64
     const int64_t count = std::min(kBlock, n - first);
     if (!(scalars & 1)) widen(x + first, a, count);
     if (!(scalars & 2)) widen(y + first, b, count);
-    unsigned doubtful = 0;
+    unsigned any_doubt = 0;
     for (int64_t i = 0; i < count; ++i) {
       const auto guess = F::template apply<C>(a[i], b[i], C{}, p);
       values[i] = guess.value;
-      doubtful |= !guess.holds;
+      any_doubt |= guess.in_doubt;
     }
-    for (int64_t i = 0; doubtful && i < count; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
+    for (int64_t i = 0; any_doubt && i < count; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
     narrow(values, out + first, count);
   }
 }

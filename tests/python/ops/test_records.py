@@ -60,8 +60,22 @@ def test_each_record_is_documented():
     assert not without, "give these records a .doc(...)"
 
 
-def test_printed_files_are_up_to_date():
+def printer():
     spec = importlib.util.spec_from_file_location("print_operators", ROOT / "tools" / "print_operators.py")
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
+    return tool
+
+
+def test_pages_differ_by_more_than_digits():
+    alike = printer().alike
+    page = "Adds.\n```text\ntensor([%s, 2.5000])\n```\n"
+    assert alike(page % "-0.0000", page % " 0.0000") and alike(page % "1.4142", page % "1.4143")
+    assert not alike(page % "1.4142", page % "1.6142")
+    assert not alike(page % "1.4142", (page % "1.4142").replace("Adds", "Subtracts"))
+    assert not alike(page % "1.4142", page % "1.4142, 3.0000")
+
+
+def test_printed_files_are_up_to_date():
+    tool = printer()
     assert tool.outdated(tool.printed()) == ([], []), "run `python tools/print_operators.py`"
