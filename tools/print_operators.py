@@ -26,7 +26,7 @@ def printed():
 
 
 _RESULT = re.compile(r"(?<=^```text\n).*?(?=^```$)", re.DOTALL | re.MULTILINE)
-_FLOAT = re.compile(r"-?\d+\.\d*(?:e[-+]\d+)?")
+_FLOAT = re.compile(r"[-+]?\d+\.\d*(?:e[-+]\d+)?")
 
 
 def alike(text, kept):

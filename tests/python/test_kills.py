@@ -98,6 +98,11 @@ def _load_and_kill(dataset, chance):
     return 0.0
 
 
+def _allowed(megabytes):
+    """What the process may take later: the heap that many tests left moves by some percent by itself."""
+    return 1.05 * megabytes + 16
+
+
 def test_workers_killed_again_and_again():
     chance, own = random.Random(1), os.getpid()
     dataset = TensorDataset(torch.arange(200_000).reshape(200, 1000))
@@ -111,7 +116,7 @@ def test_workers_killed_again_and_again():
     _report("workers", first, last, slowest)
     assert slowest < LIMIT
     # What the last loader's workers shared is unmapped when the next one starts.
-    assert last[0] <= first[0] + 3 and last[1] < first[1] + 16
+    assert last[0] <= first[0] + 3 and last[1] < _allowed(first[1])
 
 
 # --- ranks of a job that starts again
@@ -185,5 +190,5 @@ def test_ranks_killed_again_and_again(tmp_path):
     _report("ranks", first, last, slowest)
     assert _settled(lambda: _processes_with(str(program)), lambda left: not left) == []
     assert last[0] <= first[0] + 4  # two connections of each rank that runs
-    assert last[1] < first[1] + 16
+    assert last[1] < _allowed(first[1])
     assert {name for name in os.listdir("/dev/shm") if name.startswith("torch_")} <= shared
