@@ -9,8 +9,12 @@ namespace rushlight::formulas {
 
 // The bits of halves, on a device by its own instructions.
 #ifdef __CUDA_ARCH__
-RL_HD [[gnu::always_inline]] inline uint16_t half_bits(float x) { return __half_as_ushort(__float2half_rn(x)); }
-RL_HD [[gnu::always_inline]] inline float half_value(uint16_t bits) { return __half2float(__ushort_as_half(bits)); }
+RL_HD [[gnu::always_inline]] inline uint16_t half_bits(float x) {
+  return __half_as_ushort(__float2half_rn(x));
+}
+RL_HD [[gnu::always_inline]] inline float half_value(uint16_t bits) {
+  return __half2float(__ushort_as_half(bits));
+}
 RL_HD [[gnu::always_inline]] inline uint16_t bfloat16_bits(float x) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 }
