@@ -105,6 +105,29 @@ autocast_increment_nesting = _C._autocast_enter
 autocast_decrement_nesting = _C._autocast_exit
 
 
+class _Regions:
+    """The regions of every device type as they are now; entered later, they are so again until the exit."""
+
+    def __init__(self):
+        self._cache_enabled = is_autocast_cache_enabled()
+        self._now = [(kind == "cuda", *_C._autocast_region(kind == "cuda")) for kind in _CASTING]
+
+    def __enter__(self):
+        self._before = [
+            (*_C._autocast_switch(enabled, dtype, self._cache_enabled, is_cuda), is_cuda)
+            for is_cuda, enabled, dtype in self._now
+        ]
+        autocast_increment_nesting()
+        return self
+
+    def __exit__(self, exc_type, exc_value, traceback):
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+        for region in reversed(self._before):
+            _C._autocast_switch(*region)
+        return False
+
+
 def autocast_decorator(autocast_instance, func):
     """`func` run inside the region."""
 

@@ -5,7 +5,6 @@ Nothing that arrives is ever unpickled or evaluated, and the length of every str
 """
 
 import os
-import select
 import socket
 import socketserver
 import struct
@@ -13,6 +12,7 @@ import threading
 import time
 import weakref
 from datetime import timedelta
+from multiprocessing.connection import wait
 
 from ._errors import DistNetworkError, DistStoreError, QueueEmptyError
 from .store import Store, Table, to_bytes
@@ -289,8 +289,7 @@ class TCPStore(Store):
             try:
                 _send(self._connection, _OPERATIONS.index(operation), strings)
                 if seconds is not None:
-                    ready, _, _ = select.select([self._connection], [], [], seconds + 10)
-                    if not ready:
+                    if not wait([self._connection], seconds + 10):
                         raise ConnectionError("no answer")
                 status, (reply,) = _receive(self._connection)
             except OSError as error:

@@ -4,6 +4,7 @@ import weakref
 from contextlib import contextmanager, nullcontext
 
 import rushlight
+from rushlight.amp.autocast_mode import _Regions
 from rushlight.autograd.function import Function
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -227,18 +228,24 @@ class _OperatorLog(TorchDispatchMode):
         return result
 
 
-def _fork_rng(state):
-    """The random stream from a state on, and afterwards as it was; nothing without a state."""
-    if state is None:
-        return nullcontext()
+class _Surroundings:
+    """What a computation depends on besides its arguments: the regions of autocast and, where they are kept,
+    the random streams of the CPU and of the devices that the arguments are on."""
+
+    def __init__(self, args, keeps_random):
+        self.autocast = _Regions()
+        self.streams = (rushlight.get_rng_state(), *get_device_states(args)) if keeps_random else None
 
     @contextmanager
-    def fork():
-        with rushlight.random.fork_rng():
-            rushlight.set_rng_state(state)
-            yield
-
-    return fork()
+    def again(self):
+        """As it was then, with gradients recorded; afterwards as it is now."""
+        with rushlight.random.fork_rng(enabled=self.streams is not None), self.autocast:
+            if self.streams is not None:
+                cpu, devices, states = self.streams
+                rushlight.set_rng_state(cpu)
+                set_device_states(devices, states)
+            with rushlight.enable_grad():
+                yield
 
 
 class _Place:
@@ -260,13 +267,7 @@ class _Frame:
         self.function, self.args, self.kwargs, self.context = function, args, kwargs, context
         self.check = check
         self.early_stop = early_stop if _early_stop is None else _early_stop
-        self.state = rushlight.get_rng_state() if preserve else None
-        self.autocast = rushlight.autocast(
-            "cpu",
-            enabled=rushlight.is_autocast_enabled("cpu"),
-            dtype=rushlight.get_autocast_dtype("cpu"),
-            cache_enabled=rushlight.is_autocast_cache_enabled(),
-        )
+        self.surroundings = _Surroundings((args, kwargs), preserve)
         self.logs = None
         self.places = []  # weak: a tensor that no graph keeps any more is not needed
         self.tensors = {}  # by number, while a backward pass is going through them
@@ -306,7 +307,7 @@ class _Frame:
             return tensor.detach()
 
         logged = self.logs[1] if self.logs else nullcontext()
-        with _fork_rng(self.state), rushlight.enable_grad(), self.autocast, self.context, logged:
+        with self.surroundings.again(), self.context, logged:
             try:
                 with saved_tensors_hooks(pack, lambda tensor: tensor):
                     self.function(*self.args, **self.kwargs)
@@ -338,7 +339,7 @@ class CheckpointFunction(Function):
         tensors = [a for a in args if isinstance(a, rushlight.Tensor)]
         check_backward_validity(tensors)
         ctx.function = function
-        ctx.state = rushlight.get_rng_state() if preserve else None
+        ctx.surroundings = _Surroundings(args, preserve)
         ctx.rest = [None if isinstance(a, rushlight.Tensor) else a for a in args]
         ctx.tensor_at = [i for i, a in enumerate(args) if isinstance(a, rushlight.Tensor)]
         ctx.save_for_backward(*tensors)
@@ -350,7 +351,7 @@ class CheckpointFunction(Function):
         args = list(ctx.rest)
         for i, tensor in zip(ctx.tensor_at, ctx.saved_tensors):
             args[i] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with _fork_rng(ctx.state), rushlight.enable_grad():
+        with ctx.surroundings.again():
             outputs = ctx.function(*args)
         outputs = (outputs,) if isinstance(outputs, rushlight.Tensor) else outputs
         pairs = [

@@ -153,7 +153,8 @@ def test_debugging_lists_the_operators():
         assert ("debug=True" in str(caught.value)) == (enable is None)
 
 
-def test_autocast_holds_in_the_second_computation():
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_autocast_holds_in_the_second_computation(reentrant):
     x, dtypes = torch.randn(4, 4, requires_grad=True), []
 
     def f(x):
@@ -162,8 +163,9 @@ def test_autocast_holds_in_the_second_computation():
         return y.float().sin()
 
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = checkpoint(f, x, use_reentrant=False, early_stop=False)
+        out = checkpoint(f, x, use_reentrant=reentrant, early_stop=False)
     out.sum().backward()
+    assert not torch.is_autocast_enabled("cpu")
     assert dtypes == [torch.bfloat16, torch.bfloat16]
 
 

@@ -5,6 +5,7 @@ import select
 import time
 import warnings
 import weakref
+from multiprocessing.connection import wait
 from pickle import PicklingError
 
 from rushlight.utils.data import _utils
@@ -97,7 +98,7 @@ class Workers:
         self._dead.add(i)
 
     def _ended(self, i):
-        return bool(select.select([self.workers[i].sentinel], [], [], 0)[0])
+        return bool(wait([self.workers[i].sentinel], 0))
 
     def _raise_dead(self):
         dead = [self.workers[i] for i in sorted(self._dead)]

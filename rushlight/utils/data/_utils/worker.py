@@ -7,6 +7,7 @@ import signal
 import threading
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 
 import rushlight
 from rushlight._utils import ExceptionWrapper
@@ -124,7 +125,7 @@ class ManagerWatchdog:
         if self.manager_pid is None:
             return False
         if self.descriptor is not None:
-            return not select.select([self.descriptor], [], [], 0)[0]
+            return not wait([self.descriptor], 0)
         try:
             os.kill(self.manager_pid, 0)
         except ProcessLookupError:
