@@ -84,7 +84,7 @@ def _live_tensors():
     """Every tensor that a Python object or a running function refers to."""
     found = {}
     for holder in gc.get_objects():
-        found.update((id(o), o) for o in gc.get_referents(holder) if isinstance(o, torch.Tensor))
+        found.update((id(o), o) for o in gc.get_referents(holder) if issubclass(type(o), torch.Tensor))
     for frame in _running_frames():
         found.update((id(o), o) for o in frame.f_locals.values() if isinstance(o, torch.Tensor))
     return list(found.values())

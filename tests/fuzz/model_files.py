@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "python")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "python" / "graphs")]
 
 import rushlight as torch  # noqa: E402
 

@@ -1,8 +1,8 @@
 """Counts the instructions of small operations under Valgrind's callgrind, which gives the same numbers
 on each run, however busy the machine is.
 
-    python tests/python/instructions.py            # prints the counts beside their ceilings
-    python tests/python/instructions.py --update   # sets the ceilings 15% above the counts
+    python tests/python/project/instructions.py            # prints the counts beside their ceilings
+    python tests/python/project/instructions.py --update   # sets the ceilings 15% above the counts
 
 callgrind writes its counts when the program calls getppid(), which each row does before and after its loop.
 """
@@ -141,7 +141,7 @@ def count():
         dumps = os.path.join(folder, "dump")
         child = [sys.executable, __file__, "--rows"]
         callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={dumps}"]
-        root = str(pathlib.Path(__file__).resolve().parents[2])
+        root = str(pathlib.Path(__file__).resolve().parents[3])
         path = os.pathsep.join([root, *filter(None, sys.path)])
         environment = dict(os.environ, PYTHONPATH=path, PYTHONHASHSEED="0", MKL_ENABLE_INSTRUCTIONS="AVX2")
         done = subprocess.run(

@@ -9,8 +9,8 @@ import pytest
 
 import rushlight as rl
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "ops"), str(HERE.parents[1] / "tools")]
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools"))
 
 from engine import arguments, flatten, resolve  # noqa: E402
 from reference import coverage  # noqa: E402
@@ -133,7 +133,7 @@ def test_the_trace_column_is_true(row):
 
 
 def test_the_page_is_printed_by_the_same_command():
-    spec = importlib.util.spec_from_file_location("printer", HERE.parents[1] / "tools" / "print_operators.py")
+    spec = importlib.util.spec_from_file_location("printer", ROOT / "tools" / "print_operators.py")
     printer = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(printer)
     assert "docs/coverage.md" in printer.printed()

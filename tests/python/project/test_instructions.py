@@ -35,7 +35,7 @@ def test_no_call_exceeds_its_ceiling(counts):
         if found[kind] > ceilings[name][kind]
     }
     assert not above, (
-        "instructions (found, allowed); see tests/python/instructions.py on how to raise a ceiling"
+        "instructions (found, allowed); see tests/python/project/instructions.py on how to raise a ceiling"
     )
 
 

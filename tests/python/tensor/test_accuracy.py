@@ -11,7 +11,7 @@ import rushlight
 pytest.importorskip("mpmath")
 oracle = pytest.importorskip("torch")
 
-PATH = pathlib.Path(__file__).parents[2] / "tools" / "ulp.py"
+PATH = pathlib.Path(__file__).parents[3] / "tools" / "ulp.py"
 spec = importlib.util.spec_from_file_location("ulp", PATH)
 ulp = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(ulp)

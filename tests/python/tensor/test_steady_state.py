@@ -49,7 +49,7 @@ print(json.dumps([
 
 
 def run(program):
-    root = str(pathlib.Path(__file__).resolve().parents[2])
+    root = str(pathlib.Path(__file__).resolve().parents[3])
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join([root, *filter(None, sys.path)]))
     done = subprocess.run(
         [sys.executable, "-c", program],

@@ -14,7 +14,7 @@ import pytest
 import rushlight
 from rushlight import _C
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = Path(__file__).with_name("typed") / "program.py"
 SPACES = ("_VariableFunctions", "_nn", "_linalg", "_special", "_fft")
 OPERATORS = [

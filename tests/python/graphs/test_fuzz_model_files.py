@@ -3,7 +3,7 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "fuzz"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "fuzz"))
 import model_files  # noqa: E402
 
 

@@ -1,17 +1,11 @@
 """uint16, uint32 and uint64 do what int16 does, wherever int16 does something and no result is negative."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from engine import flatten, maker, resolve
+from test_ops import ROWS
 
 import rushlight
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "ops"))
-
-from engine import flatten, maker, resolve  # noqa: E402
-from test_ops import ROWS  # noqa: E402
 
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
 # hardtanh refuses negative limits, see below.

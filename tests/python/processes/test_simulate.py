@@ -177,7 +177,7 @@ def test_pictures(tmp_path):
 )
 @pytest.mark.timeout(600)
 def test_predictions_come_true():
-    script = os.path.join(os.path.dirname(__file__), "..", "..", "benchmarks", "simulate_check.py")
+    script = os.path.join(os.path.dirname(__file__), "..", "..", "..", "benchmarks", "simulate_check.py")
     run = subprocess.run([sys.executable, script, "--ranks", "2"], capture_output=True, text=True, check=True)
     ratios = [float(line.split("|")[-2]) for line in run.stdout.splitlines()[2:]]
     assert len(ratios) == 5 and all(1 / 1.25 <= ratio <= 1.25 for ratio in ratios), run.stdout

@@ -10,7 +10,7 @@ import pytest
 
 from rushlight import distributed as dist
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [
     pytest.mark.skipif(not dist.is_available(), reason="this build has no Gloo (libgloo-dev)"),
     pytest.mark.timeout(240),

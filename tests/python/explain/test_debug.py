@@ -15,7 +15,7 @@ import pytest
 import rushlight as torch
 from rushlight import debug, nn
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/debugging.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/debugging.md"
 
 
 def run(code, program):

@@ -1,6 +1,6 @@
 """The public names: none may vanish or lose a parameter; what is found lazily is really there.
 
-`python tests/python/test_api.py record` adds new names to api.txt.
+`python tests/python/programs/test_api.py record` adds new names to api.txt.
 """
 
 import importlib

@@ -18,7 +18,7 @@ import pytest
 
 import rushlight
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
 # Pages whose programs run here, in their order, one after the other; others have tests of their own or none.
 PAGES = ["../README", "index", "from_pytorch", "numpy", "one_file", "onnx", "pictures", "scaling"]

@@ -9,7 +9,7 @@ import pytest
 
 import rushlight
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 STUBS = sorted((ROOT / "rushlight").rglob("*.pyi"))
 # Names of the stubs' own: types of builtins that members hide, and what describes a module's call.
 OWN = """

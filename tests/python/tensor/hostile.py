@@ -1,6 +1,6 @@
 """Calls every operator with arguments that nobody should pass, in child processes of the test of that name.
 
-python tests/python/hostile.py --cases 1000 --seed 7 --only conv     searches longer, goes on after a crash
+python tests/python/tensor/hostile.py --cases 1000 --seed 7 --only conv    # longer, goes on after a crash
 
 A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, or
 return a tensor that reaches beyond its storage. The call in progress lies in a file, where the
@@ -332,7 +332,7 @@ def backward(rl, value):
 
 def subjects(rl, only):
     """(name, function making a call from a Maker) of every public record and every row."""
-    sys.path.insert(0, str(Path(__file__).parent / "ops"))
+    sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
     import engine
     import test_ops
 

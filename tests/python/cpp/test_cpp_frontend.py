@@ -14,7 +14,7 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.utils import cmake_prefix_path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples" / "cpp"
 CMAKE = shutil.which("cmake") or shutil.which("cmake", path=os.path.dirname(sys.executable))
 

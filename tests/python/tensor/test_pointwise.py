@@ -1,18 +1,15 @@
 """Pointwise operators against PyTorch: values, promotion, layouts, in-place, gradients of both orders."""
 
-import sys
 from functools import reduce
-from pathlib import Path
 
 import pytest
+from samples_activation import ACTIVATION, FLAGGED
+from samples_pointwise import BINARY, INTEGER, TERNARY, TESTS, UNARY
+
+import rushlight as torch
 
 oracle = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
-import rushlight as torch  # noqa: E402
-
-sys.path.insert(0, str(Path(__file__).parent / "ops"))
-from samples_activation import ACTIVATION, FLAGGED  # noqa: E402
-from samples_pointwise import BINARY, INTEGER, TERNARY, TESTS, UNARY  # noqa: E402
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 

@@ -20,7 +20,7 @@ import pytest
 import rushlight
 from rushlight import _alias_stubs
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TYPED = sorted(Path(__file__).with_name("typed").glob("*.py"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PROGRAMS = [f"{path.parent.name}/{path.name}" for path in (*EXAMPLES, *TYPED)]
