@@ -3,6 +3,7 @@
 from rushlight.distributed.pipelining._split import Pipe, SplitPoint, pipe_split, pipeline
 from rushlight.distributed.pipelining.schedules import (
     Schedule1F1B,
+    ScheduleDualPipeV,
     ScheduleGPipe,
     ScheduleInterleaved1F1B,
     ScheduleInterleavedZeroBubble,
@@ -15,6 +16,7 @@ __all__ = [
     "Pipe",
     "PipelineStage",
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble",

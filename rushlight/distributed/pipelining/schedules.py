@@ -3,11 +3,13 @@
 from abc import ABC, abstractmethod
 
 from rushlight import no_grad
+from rushlight.distributed.pipelining._dual_pipe import dual_pipe_order
 from rushlight.distributed.pipelining._zero_bubble import zero_bubble_orders
 from rushlight.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
 
 __all__ = [
     "Schedule1F1B",
+    "ScheduleDualPipeV",
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble",
@@ -230,6 +232,16 @@ class ScheduleInterleavedZeroBubble(_ZeroBubble):
         self._plan(everyones, ranks if own == 1 else (own + 1) * ranks - 1)
 
 
+def _there_and_back(name, stages):
+    """Tell two stages a process that the last stage is with the first; (processes, number of the last)."""
+    if len(stages) != 2:
+        raise ValueError(f"{name} requires exactly 2 stages per rank, but got {len(stages)}.")
+    last = stages[0].num_stages - 1
+    for stage in stages:
+        stage.stage_index_to_group_rank = {i: min(i, last - i) for i in range(last + 1)}
+    return stages[0].group_size, last
+
+
 class ScheduleZBVZeroBubble(_ZeroBubble):
     __doc__ = f"""Two stages a process, there and back again: the last stage is with the first.
     {_Schedule.__doc__}
@@ -238,12 +250,28 @@ class ScheduleZBVZeroBubble(_ZeroBubble):
 
     def __init__(self, stages, n_microbatches, *args, **kwargs):
         super().__init__(stages, n_microbatches, *args, **kwargs)
-        if len(self._stages) != 2:
-            raise ValueError(f"ZBV requires exactly 2 stages per rank, but got {len(self._stages)}.")
-        ranks, last = self._stages[0].group_size, self._stages[0].num_stages - 1
-        for stage in self._stages:
-            stage.stage_index_to_group_rank = {i: min(i, last - i) for i in range(last + 1)}
+        ranks, last = _there_and_back("ZBV", self._stages)
         self._plan([[rank, last - rank] for rank in range(ranks)], 2 * ranks)
+
+
+class ScheduleDualPipeV(_Schedule):
+    __doc__ = f"""Two stages a process, there and back again; the one goes forward while the other goes back.
+    {_Schedule.__doc__}
+    Needs as many micro-batches as there are stages. Source: DeepSeek-AI, "DeepSeek-V3 Technical Report",
+    2024, section 3.2.1, cut in half as in "Cut-in-half" (Qi et al., 2025).
+    """
+
+    def __init__(self, stages, n_microbatches, *args, **kwargs):
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        self._ranks, last = _there_and_back("DualPipeV", self._stages)
+        if n_microbatches < last + 1:
+            raise ValueError(
+                f"DualPipeV requires at least as many microbatches as stages ({last + 1}), but got "
+                f"{n_microbatches}."
+            )
+
+    def _order(self):
+        return dual_pipe_order(self._stages[0].group_rank, self._ranks, self._n_microbatches)
 
 
 def get_schedule_class(schedule_name):

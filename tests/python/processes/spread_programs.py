@@ -164,6 +164,7 @@ def pipelines(rank, size, file):
         (pp.ScheduleLoopedBFS, looped),
         (pp.ScheduleInterleavedZeroBubble, looped),
         (pp.ScheduleZBVZeroBubble, folded),
+        (pp.ScheduleDualPipeV, folded),
     ):
         pipe = pp.pipeline(_deep(), (x[:2],), split_spec=spec)
         stages = [pipe.build_stage(i, torch.device("cpu")) for i in own]

@@ -1,10 +1,13 @@
 """Pipelines: orders of work, and backward passes in two halves. Stages in processes: test_distributed.py."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import rushlight as torch
 from rushlight.distributed import pipelining as pp
 from rushlight.distributed.pipelining._backward import input_gradients
+from rushlight.distributed.pipelining._dual_pipe import dual_pipe_order
 from rushlight.distributed.pipelining._zero_bubble import zero_bubble_orders
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
@@ -56,6 +59,56 @@ def test_zero_bubble_orders(ranks, times):
 def test_a_limit_that_is_too_low_is_raised():
     everyone = zero_bubble_orders(_folded(4), 8, 1)
     assert sum(turn is not None for turn in everyone[0]) == 6 * 8
+
+
+def _played(orders, ranks):
+    """Play orders of two stages a process, each turn as soon as what it needs is done: [(turn, time)]."""
+    orders = [
+        [(kind, (rank, 2 * ranks - 1 - rank)[which], i) for kind, which, i in order]
+        for rank, order in enumerate(orders)
+    ]
+    done, at, now = {}, [0] * ranks, 0
+    while any(at[rank] < len(order) for rank, order in enumerate(orders)):
+        now += 1
+        assert now <= sum(map(len, orders)), "nobody can go on"
+        for rank, order in enumerate(orders):
+            if at[rank] == len(order):
+                continue
+            kind, stage, i = order[at[rank]]
+            needs = {
+                "F": ("F", stage - 1, i) if stage else None,
+                "W": ("I", stage, i),
+            }.get(kind, ("I", stage + 1, i) if stage < 2 * ranks - 1 else ("F", stage, i))
+            if needs is None or done.get(needs, now) < now:
+                done["I" if kind == "B" else kind, stage, i] = now
+                at[rank] += 1
+    return done, now
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("more", [0, 1, 5])
+def test_dual_pipe_order(ranks, more):
+    """Every order can be played; each micro-batch goes forward and back once."""
+    count = 2 * ranks + more
+    orders = [dual_pipe_order(rank, ranks, count) for rank in range(ranks)]
+    done, turns = _played(orders, ranks)
+    assert sum(kind != "W" for kind, _, _ in done) == 2 * 2 * count * ranks
+    for order in orders:
+        halves = [(which, i) for kind, which, i in order if kind == "I"]
+        assert sorted(halves) == sorted((which, i) for kind, which, i in order if kind == "W")
+        assert max(map(len, orders)) - len(order) <= ranks
+    held = [sum((kind == "F") - (kind in "BI") for kind, *_ in order[:n]) for order in orders
+            for n in range(len(order))]  # fmt: skip
+    assert max(held) <= 2 * ranks + 1
+    assert turns <= 4 * count + 5 * ranks
+
+
+def test_dual_pipe_needs_micro_batches():
+    stage = SimpleNamespace(num_stages=4, group_size=2, group_rank=0, stage_index=0)
+    with pytest.raises(ValueError, match=r"as many microbatches as stages \(4\), but got 3"):
+        pp.ScheduleDualPipeV([stage, stage], 3)
+    with pytest.raises(ValueError, match="exactly 2 stages per rank, but got 1"):
+        pp.ScheduleDualPipeV([stage], 4)
 
 
 class _Stage(torch.nn.Module):
