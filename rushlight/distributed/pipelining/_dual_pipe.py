@@ -11,7 +11,7 @@ __all__ = ["dual_pipe_order"]
 
 
 def dual_pipe_order(rank, ranks, microbatches):
-    """[(kind, which stage, micro-batch)] of a process, kinds as in schedules; at least 2 * ranks micro-batches.
+    """[(kind, which stage, micro-batch)] of a process, as schedules have it; `microbatches` >= 2 * `ranks`.
 
     The process fills the pipe, works in pairs (F of one stage beside B of the other) and drains it; towards
     both ends gradients of parameters (W) wait until others would have to."""
