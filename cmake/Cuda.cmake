@@ -27,9 +27,10 @@ if(CMAKE_CUDA_COMPILER)
     set(cuda_in_all)
   endif()
   add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources})
-  # 20208: long double, of which formulas hold constants, is double on the device.
+  # 20208: long double, of which formulas hold constants, is double on the device. 20091: the host reads no table of
+  # the device. 1675: pragmas of g++.
   target_compile_options(rushlight_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208,20091,1675>"
     "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror cross-execution-space-call>")
   target_include_directories(rushlight_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
   list(TRANSFORM RUSHLIGHT_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE cuda_architectures)

@@ -802,6 +802,7 @@ from rushlight._C._VariableFunctions import ger as ger
 from rushlight._C._VariableFunctions import matmul as matmul
 from rushlight._C._VariableFunctions import inner as inner
 from rushlight._C._VariableFunctions import _tensordot as _tensordot
+from rushlight._C._VariableFunctions import _addmm_activation as _addmm_activation
 from rushlight._C._VariableFunctions import convolution as convolution
 from rushlight._C._VariableFunctions import sum as sum
 from rushlight._C._VariableFunctions import mean as mean

@@ -32,6 +32,9 @@ _SWITCHES = {
     ("cudnn", "deterministic"): "deterministic",
     ("cudnn", "allow_tf32"): "convolution_tf32",
     ("cuda.matmul", "allow_tf32"): "matmul_tf32",
+    ("cuda.matmul", "allow_fp16_reduced_precision_reduction"): "half_sums",
+    ("cuda.matmul", "allow_bf16_reduced_precision_reduction"): "bfloat16_sums",
+    ("cuda.matmul", "allow_fp16_accumulation"): "half_accumulation",
 }
 
 

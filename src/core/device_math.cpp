@@ -10,6 +10,9 @@ DeviceMath& device_math() {
 std::atomic<bool>* device_switch(std::string_view name) {
   DeviceMath& math = device_math();
   if (name == "matmul_tf32") return &math.matmul_tf32;
+  if (name == "half_sums") return &math.half_sums;
+  if (name == "bfloat16_sums") return &math.bfloat16_sums;
+  if (name == "half_accumulation") return &math.half_accumulation;
   if (name == "convolution_tf32") return &math.convolution_tf32;
   if (name == "cudnn") return &math.cudnn;
   if (name == "benchmark") return &math.benchmark;

@@ -6,7 +6,9 @@
 namespace rushlight {
 
 struct DeviceMath {
-  std::atomic<bool> matmul_tf32{false};               // products of float32 rounded to 10 bits of mantissa
+  std::atomic<bool> matmul_tf32{false};  // products of float32 rounded to 10 bits of mantissa
+  // Products of halves: parts of a sum joined in the half type; sums of float16 kept in it.
+  std::atomic<bool> half_sums{true}, bfloat16_sums{true}, half_accumulation{false};
   std::atomic<bool> convolution_tf32{true};           // the same in convolutions, as PyTorch has it
   std::atomic<bool> cudnn{true};                      // use it where it is found
   std::atomic<bool> benchmark{false};                 // convolutions: try all algorithms on each new shape

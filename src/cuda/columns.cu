@@ -88,10 +88,6 @@ struct ToImage {
   }
 };
 
-struct alignas(16) SixteenBytes {
-  uint64_t half[2];
-};
-
 template <class Word>
 void to_columns(const Launch& at, const Shape& shape, const void* image, void* columns) {
   for_each_index(at, shape.columns(),
@@ -108,18 +104,8 @@ void to_image(const Launch& at, const Shape& shape, const void* columns, void* i
 void image_to_columns(int device, DType dtype, const DeviceColumns& s, const void* image, void* columns) {
   const Launch at{device, "image_to_columns"};
   const Shape shape(s);
-  switch (element_size(dtype)) {
-    case 1:
-      return to_columns<uint8_t>(at, shape, image, columns);
-    case 2:
-      return to_columns<uint16_t>(at, shape, image, columns);
-    case 4:
-      return to_columns<uint32_t>(at, shape, image, columns);
-    case 8:
-      return to_columns<uint64_t>(at, shape, image, columns);
-    default:
-      return to_columns<SixteenBytes>(at, shape, image, columns);
-  }
+  visit_word(element_size(dtype),
+             [&](auto tag) { to_columns<typename decltype(tag)::type>(at, shape, image, columns); });
 }
 
 void columns_to_image(int device, DType dtype, const DeviceColumns& s, const void* columns, void* image) {

@@ -9,6 +9,7 @@
 #include "cuda/launch.h"
 #include "cuda/layers.h"
 #include "cuda/library.h"
+#include "cuda/workspace.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -134,23 +135,6 @@ Operands operands_of(ConvPass pass, const Descriptors& d, void* input, void* wei
 struct Choice {
   int algorithm = -1, math = 0;
   size_t memory = 0;
-};
-
-class Workspace {
- public:
-  Workspace(size_t bytes, int device) : bytes_(bytes), device_(device) {
-    if (bytes) data_ = device_backend(DeviceType::CUDA).allocate(bytes, device);
-  }
-  ~Workspace() {
-    if (data_) device_backend(DeviceType::CUDA).deallocate(data_, bytes_, device_);
-  }
-  Workspace(const Workspace&) = delete;
-  void* data() const { return data_; }
-
- private:
-  size_t bytes_;
-  int device_;
-  void* data_ = nullptr;
 };
 
 constexpr size_t kMostMemory = size_t{1} << 30;

@@ -65,10 +65,6 @@ struct ConvertComplex {
   }
 };
 
-struct alignas(16) SixteenBytes {
-  uint64_t half[2];
-};
-
 template <class T>
 struct Where {
   Geometry g;
@@ -132,18 +128,8 @@ void select(const Piece& piece, const Launch& launch) {
 }
 
 void move_words(const Piece& piece, const Launch& launch) {
-  switch (element_size(piece.operands[0].dtype)) {
-    case 1:
-      return move<uint8_t>(piece, launch);
-    case 2:
-      return move<uint16_t>(piece, launch);
-    case 4:
-      return move<uint32_t>(piece, launch);
-    case 8:
-      return move<uint64_t>(piece, launch);
-    default:
-      return move<SixteenBytes>(piece, launch);
-  }
+  visit_word(element_size(piece.operands[0].dtype),
+             [&](auto tag) { move<typename decltype(tag)::type>(piece, launch); });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "core/device_backend.h"
 #include "core/device_math.h"
 #include "cuda/check.h"
+#include "cuda/gemm_plan.h"
 #include "cuda/kernels.h"
 #include "cuda/layers.h"
 #include "cuda/operands.h"
@@ -288,8 +289,17 @@ bool CudaDriver::map_memory(void* address, size_t bytes) {
   return false;
 }
 
+GemmSwitches allowed() {
+  const DeviceMath& math = device_math();
+  return {math.matmul_tf32, math.half_sums, math.bfloat16_sums, math.half_accumulation};
+}
 bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) {
-  return run_product(view_of(out), view_of(a), view_of(b), alpha, beta, device_math().matmul_tf32);
+  return run_product(view_of(out), view_of(a), view_of(b), alpha, beta, allowed());
+}
+bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  DeviceKernels::Activation activation) {
+  return run_product_bias(view_of(out), view_of(a), view_of(b), bias.data_ptr(),
+                          static_cast<Epilogue>(activation), allowed());
 }
 
 // Registers when the library is loaded, if there is a driver and a device.
@@ -300,10 +310,12 @@ const bool registered = [] {
   static DeviceKernels all = kernels();
   all.formula = run_formula;
   all.product = product;
+  all.product_bias = product_bias;
   register_device_kernels(DeviceType::CUDA, &all);
   static DeviceLayers all_layers = layers();
   all_layers.convolve = convolve;
   all_layers.cudnn_version = cudnn_version;
+  all_layers.fft = fft;
   register_device_layers(DeviceType::CUDA, &all_layers);
   return true;
 }();

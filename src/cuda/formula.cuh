@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "cuda/check.h"
-#include "cuda/device.h"
 #include "cuda/kernels.h"
-#include "cuda/memory.cuh"
+#include "cuda/launch.h"
+#include "cuda/memory.h"
 #include "formulas/activation_math.h"
 #include "formulas/bessel_math.h"
 #include "formulas/math.h"
@@ -41,6 +41,18 @@ using FloatingS = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 
+// Whether memory decides how fast the formulas are; others have half as many kernels to compile.
+#ifdef RL_WITHOUT_LINEAR_KERNELS
+constexpr bool kWithLinear = false;
+#else
+constexpr bool kWithLinear = true;
+#endif
+
+constexpr uint32_t kThreads = 256, kPerThread = 4;
+inline unsigned blocks_for(uint32_t n, uint32_t per_thread = kPerThread) {
+  return (n + kThreads * per_thread - 1) / (kThreads * per_thread);
+}
+
 template <class T>
 struct Parameters {
   T p[4];
@@ -56,7 +68,7 @@ template <class F, class T>
 __global__ void strided_kernel(Geometry g, char* out, DType out_dtype, Source<T> x, Source<T> y, Source<T> z,
                                Parameters<T> parameters) {
   uint32_t i = blockIdx.x * (kThreads * kPerThread) + threadIdx.x;
-  for (int k = 0; k < kPerThread && i < g.numel; ++k, i += kThreads) {
+  for (uint32_t k = 0; k < kPerThread && i < g.numel; ++k, i += kThreads) {
     int32_t at[kMaxOperands];
     g.locate(i, at);
     const T a = x(at[1]), b = F::kInputs > 1 ? y(at[2]) : T{}, c = F::kInputs > 2 ? z(at[3]) : T{};
@@ -133,23 +145,21 @@ bool all_are(const Piece& piece, DType dtype) {
 
 template <class F, class T>
 void run(const Piece& piece, const void* packed, int device) {
-  const DeviceScope scope(device);
-  const cudaStream_t stream = current_stream(device);
   Parameters<T> parameters{};
   std::memcpy(parameters.p, packed, sizeof(T) * F::kParameters);
-  bool done = false;
-  if (all_are<F>(piece, dtype_of<T>)) done = run_linear<F, T, T>(piece, parameters, stream);
-  if constexpr (std::is_same_v<T, float>) {
-    if (all_are<F>(piece, DType::Float16)) done = run_linear<F, T, __half>(piece, parameters, stream);
-    if (all_are<F>(piece, DType::BFloat16)) done = run_linear<F, T, __nv_bfloat16>(piece, parameters, stream);
-  }
-  if (!done) {
+  on_stream({device, F::kName}, [&](cudaStream_t stream) {
+    if constexpr (kWithLinear)
+      if (all_are<F>(piece, dtype_of<T>) && run_linear<F, T, T>(piece, parameters, stream)) return;
+    if constexpr (kWithLinear && std::is_same_v<T, float>) {
+      if (all_are<F>(piece, DType::Float16) && run_linear<F, T, __half>(piece, parameters, stream)) return;
+      if (all_are<F>(piece, DType::BFloat16) && run_linear<F, T, __nv_bfloat16>(piece, parameters, stream))
+        return;
+    }
     const Operand* operands = piece.operands;
     strided_kernel<F, T><<<blocks_for(piece.geometry.numel), kThreads, 0, stream>>>(
         piece.geometry, operands[0].data, operands[0].dtype, source_of<T>(operands[1]),
         source_of<T>(operands[2]), source_of<T>(operands[3]), parameters);
-  }
-  check_launch(F::kName);
+  });
 }
 
 template <class F, class T, class... List>

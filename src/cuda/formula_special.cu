@@ -1,3 +1,4 @@
+#define RL_WITHOUT_LINEAR_KERNELS
 #include "cuda/formula.cuh"
 
 namespace rushlight::cuda {

@@ -2,8 +2,11 @@
 #include <library_types.h>
 
 #include <array>
+#include <cstring>
 
+#include "core/half.h"
 #include "cuda/check.h"
+#include "cuda/gemm_plan.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/library.h"
@@ -14,20 +17,19 @@ namespace {
 
 // The few declarations of cuBLAS that are needed; its headers are not part of the toolkit's compiler.
 using Handle = void*;
-constexpr int kNotTransposed = 0, kTransposed = 1, kDefaultAlgorithm = -1;
-enum Compute { kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77 };
 
 struct Cublas {
   Library library{"cuBLAS", {"cu13", "cublas"}, {"libcublas.so.13", "libcublas.so.12"}, "nvidia-cublas"};
   int (*create)(Handle*) = nullptr;
   int (*set_stream)(Handle, cudaStream_t) = nullptr;
-  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, cudaDataType, int, long long,
-              const void*, cudaDataType, int, long long, const void*, void*, cudaDataType, int, long long,
-              int, int, int) = nullptr;
+  int (*set_math)(Handle, int) = nullptr;
+  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*,
+              int, int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
 
   Cublas() {
     library.entry("cublasCreate_v2", &create);
     library.entry("cublasSetStream_v2", &set_stream);
+    library.entry("cublasSetMathMode", &set_math);
     library.entry("cublasGemmStridedBatchedEx", &gemm);
   }
 };
@@ -50,61 +52,41 @@ Handle handle_of(int device) {
   return handle;
 }
 
-cudaDataType type_of(DType t) {
-  switch (t) {
-    case DType::Float16:
-      return CUDA_R_16F;
-    case DType::BFloat16:
-      return CUDA_R_16BF;
-    case DType::Float64:
-      return CUDA_R_64F;
-    case DType::Complex64:
-      return CUDA_C_32F;
-    case DType::Complex128:
-      return CUDA_C_64F;
-    default:
-      return CUDA_R_32F;
+// A factor in the type that cuBLAS reads it in.
+struct Factor {
+  alignas(16) unsigned char bytes[16] = {};
+  Factor(double value, const GemmPlan& p) {
+    const double wide = value;
+    const auto narrow = static_cast<float>(value);
+    const Half half(narrow);
+    if (p.wide)
+      std::memcpy(bytes, &wide, sizeof wide);
+    else if (p.scale_type == cublas::kReal16)
+      std::memcpy(bytes, &half, sizeof half);
+    else
+      std::memcpy(bytes, &narrow, sizeof narrow);
   }
-}
-
-// Row-major matrices are the transposed ones of cuBLAS, which counts by columns.
-struct Layout2D {
-  int operation, leading;
 };
-Layout2D operand_of(const View& v) {
-  const int64_t item = static_cast<int64_t>(element_size(v.dtype));
-  const int64_t row = v.strides[v.rank - 2] / item, column = v.strides[v.rank - 1] / item;
-  const int64_t rows = v.sizes[v.rank - 2], columns = v.sizes[v.rank - 1];
-  if (column == 1 || columns == 1) return {kNotTransposed, static_cast<int>(std::max(row, columns))};
-  return {kTransposed, static_cast<int>(std::max(column, rows))};
-}
 
 }  // namespace
 
-bool run_product(const View& out, const View& a, const View& b, double alpha, double beta, bool tf32) {
+bool run_product(const View& out, const View& a, const View& b, double alpha, double beta,
+                 const GemmSwitches& allowed) {
   if (!is_differentiable(out.dtype)) return false;
-  const bool wide = out.dtype == DType::Float64 || out.dtype == DType::Complex128;
-  const int compute = wide ? kCompute64 : tf32 && out.dtype == DType::Float32 ? kComputeTf32 : kCompute32;
-  const double wide_factors[] = {alpha, 0, beta, 0};
-  const float factors[] = {static_cast<float>(alpha), 0, static_cast<float>(beta), 0};
-  const void* alpha_at = wide ? static_cast<const void*>(wide_factors) : factors;
-  const void* beta_at = wide ? static_cast<const void*>(wide_factors + 2) : factors + 2;
-  const int64_t item = static_cast<int64_t>(element_size(out.dtype));
-  const auto step = [&](const View& v) { return v.rank == 3 ? v.strides[0] / item : 0; };
-  const int m = static_cast<int>(out.sizes[out.rank - 2]), n = static_cast<int>(out.sizes[out.rank - 1]);
-  const int k = static_cast<int>(a.sizes[a.rank - 1]),
-            batch = out.rank == 3 ? static_cast<int>(out.sizes[0]) : 1;
-  const Layout2D left = operand_of(a), right = operand_of(b);
-  const cudaDataType type = type_of(out.dtype);
+  const GemmPlan p = gemm_plan(out, a, b, allowed);
+  const Factor by(alpha, p), plus(beta, p);
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const DeviceScope scope(backend.driver(), out.device);
   const Handle handle = handle_of(out.device);
   const StreamInfo stream = backend.stream(backend.current_stream(out.device));
   check_status(library().set_stream(handle, static_cast<cudaStream_t>(stream.handle)), "cublasSetStream");
-  check_status(library().gemm(handle, right.operation, left.operation, n, m, k, alpha_at, b.data, type,
-                              right.leading, step(b), a.data, type, left.leading, step(a), beta_at, out.data,
-                              type, n, step(out), batch, compute, kDefaultAlgorithm),
-               "cublasGemmStridedBatchedEx");
+  check_status(library().set_math(handle, p.exact_sums ? cublas::kNoReducedSums : cublas::kDefaultMath),
+               "cublasSetMathMode");
+  check_status(
+      library().gemm(handle, p.right_operation, p.left_operation, p.n, p.m, p.k, by.bytes, b.data, p.type,
+                     p.right_leading, p.right_step, a.data, p.type, p.left_leading, p.left_step, plus.bytes,
+                     out.data, p.type, p.n, p.out_step, p.batch, p.compute, cublas::kDefaultAlgorithm),
+      "cublasGemmStridedBatchedEx");
   backend.launched(out.device, "product");
   return true;
 }

@@ -74,7 +74,13 @@ RL_BOTH inline int random_width(RandomKind kind, DType dtype, uint64_t range) {
 void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at);
 
 // out = alpha * a @ b + beta * out: matrices or batches of them, of which one stride is an element.
-bool run_product(const View& out, const View& a, const View& b, double alpha, double beta, bool tf32);
+struct GemmSwitches;
+bool run_product(const View& out, const View& a, const View& b, double alpha, double beta,
+                 const GemmSwitches& allowed);
+// out = activation(a @ b + bias), for a bias of one element a column. False: not here.
+enum class Epilogue : uint8_t { None, Relu, Gelu };
+bool run_product_bias(const View& out, const View& a, const View& b, const void* bias, Epilogue epilogue,
+                      const GemmSwitches& allowed);
 
 // out[i] = start + i * step, contiguous.
 void run_range(const View& out, const double* real, const int64_t* whole);

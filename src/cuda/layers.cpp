@@ -24,6 +24,10 @@ DeviceLayers layers() {
   all.image_to_columns = image_to_columns;
   all.columns_to_image = columns_to_image;
   all.resample = resample;
+  all.lstm_step = lstm_step;
+  all.lstm_step_backward = lstm_step_backward;
+  all.gru_step = gru_step;
+  all.gru_step_backward = gru_step_backward;
   all.sort = sort;
   return all;
 }

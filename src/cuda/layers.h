@@ -3,12 +3,14 @@
 #include "cpu/conv.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
+#include "cpu/rnn.h"
 #include "cpu/softmax.h"
 
 namespace rushlight {
 enum class ConvPass : uint8_t;
 struct BatchNormConstants;
 struct DeviceColumns;
+struct DeviceFft;
 struct DeviceLayers;
 struct DevicePool;
 struct DeviceResample;
@@ -55,6 +57,13 @@ bool convolve(int device, ConvPass pass, const cpu::ConvShape& shape, void* inpu
 int64_t cudnn_version();
 
 void resample(int device, DType dtype, const DeviceResample& plan, const void* in, void* out);
+
+void fft(int device, const DeviceFft& transform, void* in, void* out);
+
+void lstm_step(int device, DType dtype, const cpu::LstmStep& step);
+void lstm_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step);
+void gru_step(int device, DType dtype, const cpu::GruStep& step);
+void gru_step_backward(int device, DType dtype, const cpu::GruStepGradients& step);
 
 void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
 

@@ -87,6 +87,26 @@ RL_BOTH inline void visit_stored(DType dtype, F&& f) {
   }
 }
 
+// What is moved as it is, by its size alone.
+struct alignas(16) SixteenBytes {
+  uint64_t half[2];
+};
+template <class F>
+void visit_word(size_t size, F&& f) {
+  switch (size) {
+    case 1:
+      return f(Tag<uint8_t>{});
+    case 2:
+      return f(Tag<uint16_t>{});
+    case 4:
+      return f(Tag<uint32_t>{});
+    case 8:
+      return f(Tag<uint64_t>{});
+    default:
+      return f(Tag<SixteenBytes>{});
+  }
+}
+
 // element_size for the device, which has none of the host's tables.
 RL_BOTH inline int64_t stored_size(DType dtype) {
   int64_t size = 0;

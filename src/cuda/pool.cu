@@ -150,9 +150,9 @@ void visit_means(DType dtype, F&& f) {
 }  // namespace
 
 void max_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out, int64_t* indices) {
+  const Planes planes(pool);
   visit_stored(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
-    const Planes planes(pool);
     for_each_index({device, "max_pool"}, planes.outputs(),
                    MaxPool<S>{planes, static_cast<const S*>(in), static_cast<S*>(out), indices});
   });
@@ -160,9 +160,9 @@ void max_pool(int device, DType dtype, const DevicePool& pool, const void* in, v
 
 void max_pool_backward(int device, DType dtype, const DevicePool& pool, const void* grad,
                        const int64_t* indices, void* grad_in) {
+  const Planes planes(pool);
   visit_stored(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
-    const Planes planes(pool);
     for_each_index(
         {device, "max_pool_backward"}, planes.outputs(),
         MaxPoolBackward<S>{planes, static_cast<const S*>(grad), indices, static_cast<S*>(grad_in)});
@@ -170,18 +170,18 @@ void max_pool_backward(int device, DType dtype, const DevicePool& pool, const vo
 }
 
 void mean_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out) {
+  const Planes planes(pool);
   visit_means(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
-    const Planes planes(pool);
     for_each_index({device, "mean_pool"}, planes.outputs(),
                    MeanPool<S>{planes, static_cast<const S*>(in), static_cast<S*>(out)});
   });
 }
 
 void mean_pool_backward(int device, DType dtype, const DevicePool& pool, const void* grad, void* grad_in) {
+  const Planes planes(pool);
   visit_means(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
-    const Planes planes(pool);
     for_each_index({device, "mean_pool_backward"}, planes.inputs(),
                    MeanPoolBackward<S>{planes, static_cast<const S*>(grad), static_cast<S*>(grad_in)});
   });

@@ -25,17 +25,20 @@ struct AddPositions {
   }
 };
 
-template <class Word>
-struct Take {
+// Elements of any dtype as they are: out = base at the offset, or base at the offset = value.
+template <class Word, bool writes_base>
+struct MoveWords {
   Geometry g;
-  char* out;
-  const char *base, *offsets;
+  char* to;
+  const char *from, *offsets;
   RL_BOTH void operator()(int64_t i) const {
+    constexpr int kFrom = writes_base ? 2 : 1, kOffsets = writes_base ? 1 : 2;
     int32_t at[kMaxOperands];
     g.locate(static_cast<uint32_t>(i), at);
-    const int64_t offset = *reinterpret_cast<const int64_t*>(offsets + at[2]);
-    *reinterpret_cast<Word*>(out + at[0]) =
-        *reinterpret_cast<const Word*>(base + at[1] + offset * static_cast<int64_t>(sizeof(Word)));
+    const int64_t shift =
+        *reinterpret_cast<const int64_t*>(offsets + at[kOffsets]) * static_cast<int64_t>(sizeof(Word));
+    *reinterpret_cast<Word*>(to + at[0] + (writes_base ? shift : 0)) =
+        *reinterpret_cast<const Word*>(from + at[kFrom] + (writes_base ? 0 : shift));
   }
 };
 
@@ -76,21 +79,6 @@ struct Put {
   }
 };
 
-// Assigns elements of any dtype as they are.
-template <class Word>
-struct PutWords {
-  Geometry g;
-  char* base;
-  const char *offsets, *values;
-  RL_BOTH void operator()(int64_t i) const {
-    int32_t at[kMaxOperands];
-    g.locate(static_cast<uint32_t>(i), at);
-    const int64_t offset = *reinterpret_cast<const int64_t*>(offsets + at[1]);
-    *reinterpret_cast<Word*>(base + at[0] + offset * static_cast<int64_t>(sizeof(Word))) =
-        *reinterpret_cast<const Word*>(values + at[2]);
-  }
-};
-
 // Adds complex numbers with parts of type S.
 template <class S>
 struct AddComplex {
@@ -110,35 +98,20 @@ struct AddComplex {
   }
 };
 
-struct alignas(16) SixteenBytes {
-  uint64_t half[2];
-};
-
-template <class F>
-void for_each_element(const Piece& p, const Launch& launch) {
-  for_each_index(launch, p.geometry.numel,
-                 F{p.geometry, p.operands[0].data, p.operands[1].data, p.operands[2].data});
+template <bool writes_base>
+void move_words(const Piece& p, const Launch& launch) {
+  constexpr int kFrom = writes_base ? 2 : 1, kOffsets = writes_base ? 1 : 2;
+  visit_word(element_size(p.operands[0].dtype), [&](auto tag) {
+    for_each_index(launch, p.geometry.numel,
+                   MoveWords<typename decltype(tag)::type, writes_base>{
+                       p.geometry, p.operands[0].data, p.operands[kFrom].data, p.operands[kOffsets].data});
+  });
 }
 
-template <class Word>
-void take_words(const Piece& p, const Launch& launch) {
+template <class S>
+void add_complex(const Piece& p, const Launch& launch) {
   for_each_index(launch, p.geometry.numel,
-                 Take<Word>{p.geometry, p.operands[0].data, p.operands[1].data, p.operands[2].data});
-}
-
-void take_piece(const Piece& p, const Launch& launch) {
-  switch (element_size(p.operands[0].dtype)) {
-    case 1:
-      return take_words<uint8_t>(p, launch);
-    case 2:
-      return take_words<uint16_t>(p, launch);
-    case 4:
-      return take_words<uint32_t>(p, launch);
-    case 8:
-      return take_words<uint64_t>(p, launch);
-    default:
-      return take_words<SixteenBytes>(p, launch);
-  }
+                 AddComplex<S>{p.geometry, p.operands[0].data, p.operands[1].data, p.operands[2].data});
 }
 
 template <class S, class A>
@@ -156,23 +129,20 @@ void run_add_positions(const Piece& p, int64_t size, int64_t stride, bool wraps,
                  AddPositions{p.geometry, p.operands[0].data, index.data, index.dtype, size, stride, wraps});
 }
 
-void run_take(const Piece& p, int device) { take_piece(p, {device, "take"}); }
+void run_take(const Piece& p, int device) { move_words<false>(p, {device, "take"}); }
 
 void run_put(Writing op, const Piece& p, int device) {
-  if (is_complex(p.operands[0].dtype)) {
-    const Launch launch{device, "put"};
-    const bool wide = p.operands[0].dtype == DType::Complex128;
-    if (op == Writing::Add)
-      return wide ? for_each_element<AddComplex<double>>(p, launch)
-                  : for_each_element<AddComplex<float>>(p, launch);
-    return wide ? for_each_element<PutWords<SixteenBytes>>(p, launch)
-                : for_each_element<PutWords<uint64_t>>(p, launch);
-  }
+  const Launch launch{device, "put"};
+  const Operand &base = p.operands[0], &values = p.operands[2];
+  if (op == Writing::Assign && base.dtype == values.dtype && !values.is_value)
+    return move_words<true>(p, launch);
+  if (base.dtype == DType::Complex128) return add_complex<double>(p, launch);
+  if (base.dtype == DType::Complex64) return add_complex<float>(p, launch);
   visit_stored(p.operands[0].dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     using A = std::conditional_t<std::is_integral_v<S>, int64_t,
                                  std::conditional_t<std::is_same_v<S, double>, double, float>>;
-    put_as<S, A>(op, p, {device, "put"});
+    put_as<S, A>(op, p, launch);
   });
 }
 

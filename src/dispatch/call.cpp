@@ -51,6 +51,8 @@ DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands
 
 void check_one_device(const Op& op, const Value* args) {
   if (op.schema.name == "copy_") return;  // moves between devices
+  // Packed sequences say on the CPU how many rows each step has; what such a composite calls is checked.
+  if (op.family == Family::Composite && op.schema.overload == "data") return;
   const Tensor* first = nullptr;
   auto check = [&](const Tensor& t) {
     if (!t.defined() || (t.dim() == 0 && t.is_cpu())) return;
@@ -63,7 +65,9 @@ void check_one_device(const Op& op, const Value* args) {
              " and ", describe(t), "; move one with .to())");
     if (!first) first = &t;
   };
-  each_operand(op, args, check);
+  // Indices may be on the CPU: plan_index in ops/index.cpp checks and moves them.
+  const bool indexes = op.schema.name == "index" || op.schema.name.starts_with("index_put");
+  each_operand(op.tensor_parameters & ~(indexes ? uint64_t{2} : 0), args, check);
 }
 
 // Operators that read and write in no fixed order refuse outputs that share memory with an operand or with

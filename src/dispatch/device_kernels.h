@@ -47,6 +47,11 @@ struct DeviceKernels {
                  Generator& generator) = nullptr;
   // out = alpha * a @ b + beta * out for matrices or batches of them; operands as cpu::gemm_readable says.
   bool (*product)(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) = nullptr;
+  // out = activation(a @ b + bias) for matrices, the bias contiguous with one element a column. Gelu: by
+  // tanh. False: not here; there are products and formulas.
+  enum class Activation : uint8_t { None, Relu, Gelu };
+  bool (*product_bias)(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+                       Activation activation) = nullptr;
   // Contiguous `out`: start + i * step; and what lies outside a triangle of its matrices zero.
   bool (*range)(const Tensor& out, const Scalar& start, const Scalar& step) = nullptr;
   bool (*triangle)(const Tensor& out, int64_t diagonal, bool upper) = nullptr;

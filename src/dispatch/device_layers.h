@@ -4,8 +4,10 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "cpu/conv.h"
+#include "cpu/fft.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
+#include "cpu/rnn.h"
 #include "cpu/softmax.h"
 #include "formulas/pool_window.h"
 
@@ -51,6 +53,15 @@ struct DeviceResample {
   int64_t batch = 1, inner = 1;
   Axis axis[3];
   bool skip_zeros = false;
+};
+
+// Transforms along the last axes of contiguous operands, without scale. Back to real numbers the input is
+// overwritten.
+struct DeviceFft {
+  cpu::FftKind kind = cpu::FftKind::Complex;
+  bool double_precision = false, forward = true;
+  int rank = 1;
+  int64_t batch = 1, sizes[3] = {1, 1, 1};  // points of the longer side
 };
 
 // A convolution and its adjoints: each writes one of input, weight and output from the other two.
@@ -108,6 +119,14 @@ struct DeviceLayers {
 
   // Floating dtypes or uint8.
   void (*resample)(int device, DType dtype, const DeviceResample& plan, const void* in, void* out) = nullptr;
+
+  void (*fft)(int device, const DeviceFft& transform, void* in, void* out) = nullptr;
+
+  // The pointwise part of a step of an LSTM or GRU.
+  void (*lstm_step)(int device, DType dtype, const cpu::LstmStep& step) = nullptr;
+  void (*lstm_step_backward)(int device, DType dtype, const cpu::LstmStepGradients& step) = nullptr;
+  void (*gru_step)(int device, DType dtype, const cpu::GruStep& step) = nullptr;
+  void (*gru_step_backward)(int device, DType dtype, const cpu::GruStepGradients& step) = nullptr;
 
   // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
   void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,

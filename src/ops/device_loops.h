@@ -3,6 +3,7 @@
 #include <span>
 
 #include "core/tensor.h"
+#include "dispatch/device_kernels.h"
 #include "formulas/table.h"
 
 namespace rushlight::cpu {
@@ -48,6 +49,9 @@ void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tenso
 // out = alpha * a @ b + beta * out on a device: matrices, or batches of them, as cpu::gemm_readable wants
 // them.
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta);
+// As DeviceKernels::product_bias; false on the CPU too.
+bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  DeviceKernels::Activation activation);
 
 // Contiguous `out`: start + i * step; matrices of which a triangle stays.
 void range(const Tensor& out, const Scalar& start, const Scalar& step);

@@ -119,6 +119,15 @@ constexpr std::string_view kShared[] = {
     "_upsample_lanczos2d_aa",
     "_upsample",
     "_upsample_backward",
+    // Fourier transforms
+    "_fft_c2c",
+    "_fft_r2c",
+    "_fft_c2r",
+    // steps of recurrent layers
+    "_thnn_fused_lstm_cell",
+    "_thnn_fused_lstm_cell_backward",
+    "_thnn_fused_gru_cell",
+    "_thnn_fused_gru_cell_backward",
     // views and their gradients
     "select_backward",
     "slice_backward",

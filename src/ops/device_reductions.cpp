@@ -79,6 +79,13 @@ void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& 
   copy(out, result);
 }
 
+bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  DeviceKernels::Activation activation) {
+  const DeviceKernels* kernels = out.device().is_cuda() ? kernels_of(out) : nullptr;
+  return kernels && kernels->product_bias && is_floating(out.dtype()) && out.numel() > 0 && a.numel() > 0 &&
+         kernels->product_bias(out, a, b, bias, activation);
+}
+
 void range(const Tensor& out, const Scalar& start, const Scalar& step) {
   if (out.device().is_meta() || out.numel() == 0) return;
   const DeviceKernels* kernels = kernels_of(out);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/fft.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -66,6 +67,70 @@ Tensor with_positive_strides(const Tensor& t) {
   return t;
 }
 
+// --- on devices: along up to three axes at a time, which come last in memory
+
+constexpr size_t kDeviceAxes = 3;
+
+// `dims` of t moved to the end, in their order; the sizes that follow from it.
+Dims dims_last(const Tensor& t, IntList dims) {
+  Dims order;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (std::ranges::find(dims, d) == dims.end()) order.push_back(d);
+  for (int64_t d : dims) order.push_back(d);
+  return order;
+}
+
+// One call of the device's library. `points`: of the last of `dims` on the longer side.
+Tensor device_transform(cpu::FftKind kind, const Tensor& self, IntList dims, int64_t points, bool forward) {
+  const Dims order = dims_last(self, dims);
+  Tensor in = permute(self, order);
+  // What is overwritten must be our own.
+  in = kind == cpu::FftKind::ComplexToReal ? clone(in, MemoryFormat::Contiguous) : contiguous(in);
+  DeviceFft f;
+  f.kind = kind, f.forward = forward;
+  f.double_precision = real_dtype(self.dtype()) == DType::Float64;
+  f.rank = static_cast<int>(dims.size());
+  f.batch = 1;
+  const size_t lead = order.size() - dims.size();
+  for (size_t d = 0; d < lead; ++d) f.batch *= in->sizes[d];
+  for (size_t a = 0; a < dims.size(); ++a) f.sizes[a] = in->sizes[lead + a];
+  f.sizes[dims.size() - 1] = points;
+  Dims sizes = in->sizes;
+  if (kind != cpu::FftKind::Complex)
+    sizes.back() = kind == cpu::FftKind::RealToComplex ? points / 2 + 1 : points;
+  const bool real = kind == cpu::FftKind::ComplexToReal;
+  const Tensor out =
+      empty_tensor(sizes, real ? real_dtype(self.dtype()) : complex_dtype(self.dtype()), self.device());
+  device_layers(self)->fft(self.device().index, f, in.data_ptr(), out.data_ptr());
+  Dims back(order.size());
+  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  return permute(out, back);
+}
+
+Tensor scaled(const Tensor& t, double scale) { return scale == 1 ? t : t * Scalar(scale); }
+
+Tensor device_c2c(const Tensor& self, IntList dims, double scale, bool forward) {
+  Tensor t = self;
+  for (size_t done = 0; done < dims.size(); done += kDeviceAxes) {
+    const IntList part = dims.slice(done, std::min(kDeviceAxes, dims.size() - done));
+    t = device_transform(cpu::FftKind::Complex, t, part, t->sizes[part.back()], forward);
+  }
+  return scaled(t, scale);
+}
+
+Tensor device_r2c(const Tensor& self, IntList dims, double scale, bool onesided) {
+  if (!onesided) return device_c2c(to_dtype(self, complex_dtype(self.dtype())), dims, scale, true);
+  const size_t last = std::min(kDeviceAxes, dims.size()), rest = dims.size() - last;
+  const int64_t points = self->sizes[dims.back()];
+  const Tensor t = device_transform(cpu::FftKind::RealToComplex, self, dims.slice(rest, last), points, true);
+  return device_c2c(t, dims.slice(0, rest), scale, true);
+}
+
+Tensor device_c2r(const Tensor& self, int64_t dim, double scale, int64_t points) {
+  const Tensor used = narrow(self, dim, 0, points / 2 + 1);
+  return scaled(device_transform(cpu::FftKind::ComplexToReal, used, IntList(&dim, 1), points, false), scale);
+}
+
 void check_precision(const char* who, const Tensor& t) {
   RL_CHECK(real_dtype(t.dtype()) == DType::Float32 || real_dtype(t.dtype()) == DType::Float64,
            "Unsupported dtype ", legacy_name(t.dtype()), " (", who, ")");
@@ -79,10 +144,11 @@ Tensor c2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   const Dims dims = wrapped_dims("_fft_c2c", self, dim);
   if (dims.empty()) return copy_of(self);
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
-  if (!self.is_cpu() || out.numel() == 0) return out;
+  if (self.device().is_meta() || out.numel() == 0) return out;
   const Tensor in = with_positive_strides(self);
   cpu::Fft f = plan(cpu::FftKind::Complex, in, out, dims, normalization);
   f.forward = forward;
+  if (!self.is_cpu()) return device_c2c(in, dims, f.scale, forward);
   cpu::fft(f, in.data_ptr(), out.data_ptr());
   return out;
 }
@@ -96,9 +162,10 @@ Tensor r2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   Dims sizes = self->sizes;
   if (onesided) sizes[static_cast<size_t>(dims.back())] = self->sizes[dims.back()] / 2 + 1;
   const Tensor out = empty_tensor(sizes, complex_dtype(self.dtype()), self.device());
-  if (!self.is_cpu() || self.numel() == 0) return out;
+  if (self.device().is_meta() || self.numel() == 0) return out;
   const Tensor in = with_positive_strides(self);
   const cpu::Fft f = plan(cpu::FftKind::RealToComplex, in, out, dims, normalization);
+  if (!self.is_cpu()) return device_r2c(in, dims, f.scale, onesided);
   cpu::fft(f, in.data_ptr(), out.data_ptr());
   if (!onesided) cpu::fft_fill_conjugate(f, out.data_ptr());
   return out;
@@ -118,12 +185,13 @@ Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   Dims sizes = self->sizes;
   sizes[static_cast<size_t>(last)] = last_dim_size;
   const Tensor out = empty_tensor(sizes, real_dtype(self.dtype()), self.device());
-  if (!self.is_cpu() || out.numel() == 0) return out;
+  if (self.device().is_meta() || out.numel() == 0) return out;
   Tensor in = with_positive_strides(self);
   const double scale = plan(cpu::FftKind::ComplexToReal, in, out, dims, normalization).scale;
   // Along the other dimensions first: in several at once the result would depend on points that an input
   // without exact symmetry defines twice.
   if (dims.size() > 1) in = fft_c2c(in, IntList(dims).slice(0, dims.size() - 1), kNone, false);
+  if (!self.is_cpu()) return device_c2r(in, last, scale, last_dim_size);
   cpu::Fft f = plan(cpu::FftKind::ComplexToReal, in, out, IntList(&last, 1), kNone);
   f.scale = scale;
   cpu::fft(f, in.data_ptr(), out.data_ptr());

@@ -172,8 +172,19 @@ Dims joined(const Dims& a, const Dims& b, const Dims& c) {
   return all;
 }
 
+// Indices on the CPU serve tensors of all devices.
+void move_beside(const Tensor& self, Tensor& index) {
+  if (!index.defined() || index.device() == self.device() || self.device().is_meta()) return;
+  RL_CHECK(index.is_cpu(), "indices should be either on cpu or on the same device as the indexed tensor (",
+           self.device(), ")");
+  const Tensor moved = empty_tensor(index.sizes(), index.dtype(), self.device());
+  loops::copy(moved, index);
+  index = moved;
+}
+
 IndexPlan plan_index(const Tensor& self, TensorList given) {
-  const std::vector<Tensor> indices = expand_indices(self, given);
+  std::vector<Tensor> indices = expand_indices(self, given);
+  for (Tensor& index : indices) move_beside(self, index);
   const Dims shape = common_shape(indices);
   size_t first = indices.size(), last = 0, count = 0;
   for (size_t d = 0; d < indices.size(); ++d)
@@ -216,7 +227,7 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
 
 bool is_plain_mask(const Tensor& self, TensorList indices) {
   return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
-         indices[0].sizes() == self.sizes();
+         indices[0].sizes() == self.sizes() && indices[0].device() == self.device();
 }
 
 Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {

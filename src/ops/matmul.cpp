@@ -3,6 +3,7 @@
 #include "cpu/gemm.h"
 #include "dispatch/exact_out.h"
 #include "dispatch/table.h"
+#include "ops/activation.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -81,11 +82,39 @@ Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const T
     cpu::gemm_bias(mat1.dtype(), m, n, k, matrix(a), matrix(b), self.data_ptr(), result.data_ptr(), n);
     return result;
   }
+  if (mat1.device().is_cuda() && self.device() == mat1.device() && is_row(self, n) && alpha == Scalar(1) &&
+      beta == Scalar(1)) {
+    const Tensor result = empty_tensor(IntList{m, n}, mat1.dtype(), mat1.device());
+    if (loops::product_bias(result, readable(mat1), readable(mat2), self, DeviceKernels::Activation::None))
+      return result;
+  }
   Tensor result = started_with(self, IntList{m, n}, beta, mat1.dtype());
   if (!result.is_cpu()) return product_on_device(result, mat1, mat2, alpha, beta);
   const Tensor a = readable(mat1), b = readable(mat2);
   cpu::gemm(mat1.dtype(), m, n, k, alpha, matrix(a), matrix(b), beta, result.data_ptr(), n);
   return result;
+}
+
+// What a library does in one pass where nothing is recorded. GELU is the erf's on the CPU and by tanh on
+// CUDA, as in PyTorch.
+Tensor addmm_activation_body(const Call&, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                             const Scalar& beta, const Scalar& alpha, bool use_gelu) {
+  using Activation = DeviceKernels::Activation;
+  constexpr uint32_t kSeen = kAutograd | kPythonDispatch | kWrapped | kForwardGrad;
+  const uint32_t flags = (self->flags | mat1->flags | mat2->flags) & dispatch_state.consider;
+  if (mat1.device().is_cuda() && !(flags & kSeen) && !dispatch_state.always) {
+    check_mm("addmm", mat1, mat2);
+    const int64_t m = mat1->sizes[0], n = mat2->sizes[1];
+    if (is_row(self, n) && self.device() == mat1.device() && self.dtype() == mat1.dtype() &&
+        alpha == Scalar(1) && beta == Scalar(1)) {
+      const Tensor result = empty_tensor(IntList{m, n}, mat1.dtype(), mat1.device());
+      if (loops::product_bias(result, readable(mat1), readable(mat2), self,
+                              use_gelu ? Activation::Gelu : Activation::Relu))
+        return result;
+    }
+  }
+  const Tensor sum = addmm(self, mat1, mat2, beta, alpha);
+  return use_gelu ? gelu(sum, mat1.device().is_cuda() ? "tanh" : "none") : relu(sum);
 }
 
 void check_bmm(const char* op, const Tensor& a, const Tensor& b) {
@@ -495,6 +524,13 @@ void register_matmul_operators(Table& t) {
   t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
               tensordot_body)
       .doc("Sums of products over dims_self of one and dims_other of the other.")
+      .function_only();
+  t.composite(
+       addmm_activation,
+       "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool "
+       "use_gelu=False) -> Tensor",
+       addmm_activation_body)
+      .doc("relu or gelu of addmm; on CUDA in one pass where no gradient is recorded.")
       .function_only();
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
       .out()

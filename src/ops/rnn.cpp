@@ -1,6 +1,7 @@
 #include "ops/rnn.h"
 
 #include "cpu/rnn.h"
+#include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
@@ -25,6 +26,14 @@ Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 // Rows may lie apart, their elements not.
 Tensor with_dense_rows(const Tensor& t) { return t->strides[1] == 1 || t->sizes[1] <= 1 ? t : contiguous(t); }
 
+// Where the state is: on the CPU, or by its device's twin.
+template <class OnCpu, class OnDevice, class Step>
+void run_step(const Tensor& state, OnCpu on_cpu, OnDevice on_device, const Step& step) {
+  if (state.numel() == 0) return;
+  const DeviceLayers* layers = device_layers(state);
+  layers ? (layers->*on_device)(state.device().index, state.dtype(), step) : on_cpu(state.dtype(), step);
+}
+
 std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Tensor& input_gates,
                                                           const Tensor& hidden_gates, const Tensor& cell) {
   RL_CHECK(input_gates.dim() == 2 && input_gates.sizes() == hidden_gates.sizes() && cell.dim() == 2 &&
@@ -37,11 +46,12 @@ std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Ten
   Tensor hidden = empty_tensor(cell.sizes(), cell.dtype(), cell.device()),
          new_cell = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   Tensor gates = empty_tensor(input_gates.sizes(), cell.dtype(), cell.device());
-  if (!cell.is_cpu()) return {hidden, new_cell, gates};
+  if (cell.device().is_meta()) return {hidden, new_cell, gates};
   const Tensor a = with_dense_rows(input_gates), b = with_dense_rows(hidden_gates), c = dense(cell);
-  cpu::lstm_step(cell.dtype(),
-                 {cell->sizes[0], cell->sizes[1], a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
-                  c.data_ptr(), hidden.data_ptr(), new_cell.data_ptr(), gates.data_ptr()});
+  run_step(
+      cell, cpu::lstm_step, &DeviceLayers::lstm_step,
+      cpu::LstmStep{cell->sizes[0], cell->sizes[1], a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
+                    c.data_ptr(), hidden.data_ptr(), new_cell.data_ptr(), gates.data_ptr()});
   return {hidden, new_cell, gates};
 }
 
@@ -50,14 +60,14 @@ std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Te
                                                            const Tensor& new_cell, const Tensor& gates) {
   Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
          old = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
-  if (!cell.is_cpu()) return {grad_gates, old};
+  if (cell.device().is_meta()) return {grad_gates, old};
   const Tensor gh = grad_hidden.defined() ? dense(grad_hidden) : grad_hidden,
                gc = grad_cell.defined() ? dense(grad_cell) : grad_cell;
   const Tensor c = dense(cell);
-  cpu::lstm_step_backward(cell.dtype(),
-                          {cell->sizes[0], cell->sizes[1], gh.defined() ? gh.data_ptr() : nullptr,
-                           gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), new_cell.data_ptr(),
-                           gates.data_ptr(), grad_gates.data_ptr(), old.data_ptr()});
+  run_step(cell, cpu::lstm_step_backward, &DeviceLayers::lstm_step_backward,
+           cpu::LstmStepGradients{cell->sizes[0], cell->sizes[1], gh.defined() ? gh.data_ptr() : nullptr,
+                                  gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), new_cell.data_ptr(),
+                                  gates.data_ptr(), grad_gates.data_ptr(), old.data_ptr()});
   return {grad_gates, old};
 }
 
@@ -100,12 +110,13 @@ std::tuple<Tensor, Tensor> fused_gru_cell_kernel(const Call&, const Tensor& inpu
   const int64_t batch = state->sizes[0], hidden = state->sizes[1];
   Tensor fresh = empty_tensor(state.sizes(), state.dtype(), state.device());
   Tensor gates = empty_tensor(IntList{batch, 4 * hidden}, state.dtype(), state.device());
-  if (!state.is_cpu()) return {fresh, gates};
+  if (state.device().is_meta()) return {fresh, gates};
   const Tensor a = with_dense_rows(input_bias.defined() ? input_gates + input_bias : input_gates),
                b = with_dense_rows(hidden_bias.defined() ? hidden_gates + hidden_bias : hidden_gates),
                h = dense(state);
-  cpu::gru_step(state.dtype(), {batch, hidden, a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
-                                h.data_ptr(), fresh.data_ptr(), gates.data_ptr()});
+  run_step(state, cpu::gru_step, &DeviceLayers::gru_step,
+           cpu::GruStep{batch, hidden, a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0], h.data_ptr(),
+                        fresh.data_ptr(), gates.data_ptr()});
   return {fresh, gates};
 }
 
@@ -116,10 +127,11 @@ std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, c
   Tensor x = empty_tensor(wide, state.dtype(), state.device()),
          y = empty_tensor(wide, state.dtype(), state.device());
   Tensor old = empty_tensor(state.sizes(), state.dtype(), state.device());
-  if (!state.is_cpu()) return {x, y, old};
+  if (state.device().is_meta()) return {x, y, old};
   const Tensor g = dense(grad), h = dense(state);
-  cpu::gru_step_backward(state.dtype(), {batch, hidden, g.data_ptr(), h.data_ptr(), gates.data_ptr(),
-                                         x.data_ptr(), y.data_ptr(), old.data_ptr()});
+  run_step(state, cpu::gru_step_backward, &DeviceLayers::gru_step_backward,
+           cpu::GruStepGradients{batch, hidden, g.data_ptr(), h.data_ptr(), gates.data_ptr(), x.data_ptr(),
+                                 y.data_ptr(), old.data_ptr()});
   return {x, y, old};
 }
 
@@ -273,6 +285,7 @@ struct Layers {
 // Whether one operator can do all steps. Inside a function transform the steps' own rules are better; packed
 // sequences keep their states in single precision under autocast.
 bool runs_as_one(const Layers& layers, const Weights& w, const Dims* batch_sizes) {
+  if (device_layers(w.w_hh)) return false;  // whose products and steps are apart
   if (layers.kind != Cell::Lstm || w.w_hr.defined() || dispatch_state.level) return false;
   return !batch_sizes || !(dispatch_state.always & kAutocast);
 }

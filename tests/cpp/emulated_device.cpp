@@ -6,6 +6,7 @@
 #include "core/device_backend.h"
 #include "core/tensor.h"
 #include "cpu/copy.h"
+#include "cpu/fft.h"
 #include "cpu/gemm.h"
 #include "cpu/pointwise.h"
 #include "cuda/kernels.h"
@@ -67,13 +68,51 @@ bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, 
   return true;
 }
 
+// cuBLASLt's, which takes most products but not all.
+bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
+                  DeviceKernels::Activation activation) {
+  if (a.size(-1) % 2) return false;
+  const Tensor to = seen(out), left = seen(a), right = seen(b), row = seen(bias);
+  emulated::enqueue(out.device().index, "product_bias", [=] {
+    const int64_t n = to.size(1);
+    cpu::gemm_bias(
+        to.dtype(), to.size(0), n, left.size(1), {left.data_ptr(), left->strides[0], left->strides[1]},
+        {right.data_ptr(), right->strides[0], right->strides[1]}, row.data_ptr(), to.data_ptr(), n);
+    if (activation == DeviceKernels::Activation::None) return;
+    const bool gelu = activation == DeviceKernels::Activation::Gelu;
+    cpu::run_formula(gelu ? Formula::GeluTanh : Formula::Relu, compute_dtype(to.dtype()), to,
+                     std::array<const Tensor*, 1>{&to}, {});
+  });
+  return true;
+}
+
+// cuFFT's: contiguous operands, no scale.
+void fft(int device, const DeviceFft& f, void* in, void* out) {
+  cpu::Fft all;
+  all.kind = f.kind, all.double_precision = f.double_precision, all.forward = f.forward;
+  int64_t in_points = 1, out_points = 1;
+  std::vector<cpu::FftAxis> axes;
+  for (int a = f.rank - 1; a >= 0; --a) {
+    const bool half = a == f.rank - 1 && f.kind != cpu::FftKind::Complex;
+    axes.insert(axes.begin(), {f.sizes[a], in_points, out_points});
+    const int64_t n = f.sizes[a], few = n / 2 + 1;
+    in_points *= half && f.kind == cpu::FftKind::ComplexToReal ? few : n;
+    out_points *= half && f.kind == cpu::FftKind::RealToComplex ? few : n;
+  }
+  all.axes = axes;
+  all.batch = {{f.batch, in_points, out_points}};
+  emulated::enqueue(device, "fft", [=] { cpu::fft(all, in, out); });
+}
+
 const bool registered = [] {
   static DeviceKernels kernels = cuda::kernels();
   kernels.formula = formula;
   kernels.product = product;
+  kernels.product_bias = product_bias;
   register_device_driver(DeviceType::CUDA, &emulated::driver());
   register_device_kernels(DeviceType::CUDA, &kernels);
-  static const DeviceLayers layers = cuda::layers();
+  static DeviceLayers layers = cuda::layers();
+  layers.fft = fft;
   register_device_layers(DeviceType::CUDA, &layers);
   return true;
 }();

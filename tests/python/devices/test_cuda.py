@@ -56,6 +56,11 @@ def test_layers():
 
 
 @needs_device
+def test_libraries():
+    run("device_libraries.py")
+
+
+@needs_device
 def test_features():
     run("device_features.py")
 

@@ -129,6 +129,46 @@ def test_without_a_device():
             ask()
 
 
+WITHOUT_A_DEVICE = """
+import rushlight as torch
+
+assert not torch.cuda.is_available() and torch.cuda.device_count() == 0 and not torch.cuda.is_initialized()
+assert not torch.backends.cudnn.is_available() and torch.backends.cudnn.version() is None
+for ask in (
+    lambda: torch.ones(2).cuda(),
+    lambda: torch.zeros(2, device="cuda"),
+    lambda: torch.ones(2).to("cuda:0"),
+    lambda: torch.nn.Linear(2, 2).cuda(),
+    torch.cuda.current_device,
+    torch.cuda.synchronize,
+    torch.cuda.get_device_name,
+    torch.cuda.Stream,
+):
+    try:
+        ask()
+    except AssertionError as error:
+        assert str(error) == "Torch not compiled with CUDA enabled", error
+    else:
+        raise SystemExit("there is no device")
+assert torch.cuda.memory_allocated() == 0
+torch.cuda.empty_cache()
+torch.cuda.manual_seed_all(0)
+print("done")
+"""
+CUDA_LIBRARY = PACKAGE / "lib" / "librushlight_cuda.so"
+
+
+@pytest.mark.skipif(not CUDA_LIBRARY.exists(), reason="librushlight_cuda is built where nvcc is found")
+def test_the_cuda_library_without_a_device():
+    environment = {**ENVIRONMENT, "RUSHLIGHT_CUDA_LIBRARY": str(CUDA_LIBRARY), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_DEVICE], env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "done\n", done.stderr
+    printed = subprocess.run(["ldd", str(CUDA_LIBRARY)], capture_output=True, text=True).stdout
+    assert "not found" not in printed and "libcuda" not in printed, printed  # found at run time
+
+
 def test_a_library_that_does_not_load_says_why(tmp_path):
     library = tmp_path / "librushlight_cuda.so"
     library.write_text("not a library")
