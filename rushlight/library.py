@@ -54,6 +54,7 @@ _KEYS = {
     "CompositeImplicitAutograd": "composite",
     "": "composite",
 }
+_AUTOCAST_KEYS = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda"}
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
 _namespaces_defined: set = set()
 
@@ -116,7 +117,9 @@ class Library:
             raise NotImplementedError(
                 "Library.impl(with_keyset=True): there are no dispatch key sets to pass on"
             )
-        if key in _AUTOGRAD_KEYS:
+        if key in _AUTOCAST_KEYS:
+            _C._set_operator_autocast(index, _AUTOCAST_KEYS[key], fn)
+        elif key in _AUTOGRAD_KEYS:
             _C._set_operator_autograd(index, fn)
         elif key in _KEYS:
             if not allow_override and _C._get_operator_kernel(index, _KEYS[key]) is not None:
@@ -509,10 +512,23 @@ def _run_vmap_rule(rule, batch_size, randomness, in_dims, args, kwargs):
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    """Run the operator's floating inputs in one dtype under autocast."""
-    raise NotImplementedError(
-        "register_autocast: custom operators do not take part in autocast; cast in the operator"
-    )
+    """Where autocast is active for `device_type`, run the operator in dtype `cast_inputs`.
+
+    Floating-point tensors on the device, but not float64, are cast; inside the operator nothing is. Raises
+    ValueError for another `device_type` than "cpu" and "cuda"."""
+    from rushlight.amp.autocast_mode import _cast
+
+    name = _qualified(op)
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    if not isinstance(cast_inputs, torch.dtype):
+        raise TypeError(f"register_autocast: cast_inputs must be a dtype, not {type(cast_inputs).__name__}")
+    overload = _overload_named(name)
+
+    def cast(*args, **kwargs):
+        return overload(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+
+    _library_for(lib, name).impl(name, cast, f"Autocast{device_type.upper()}", allow_override=True)
 
 
 def _overload_named(name):
@@ -538,14 +554,20 @@ def get_ctx():
 
 
 def triton_op(name, fn=None, /, *, mutates_args, schema=None):
-    """A custom operator whose function calls Triton kernels. There is no Triton here: `wrap_triton`
-    refuses, and what the function does otherwise, or what ``register_kernel`` adds for the CPU, is what
-    runs."""
+    """A custom operator whose function calls Triton kernels, where Triton is installed and has a device; or
+    else another function, which ``register_kernel`` adds."""
     return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel, /):
-    raise NotImplementedError("wrap_triton: there is no Triton here; use torch.library.custom_op")
+    """The Triton kernel, to be called in a `triton_op`. Nothing looks into the operator, so it needs no
+    wrapper."""
+    if not callable(getattr(triton_kernel, "run", None)):
+        raise RuntimeError(
+            "wrap_triton only works on functions annotated with triton.jit or triton.autotune, got "
+            f"{type(triton_kernel).__name__}"
+        )
+    return triton_kernel
 
 
 def opcheck(op, args, kwargs=None, *, test_utils=None, raise_exception=True, atol=None, rtol=None):

@@ -2,6 +2,7 @@
 #include "dispatch/table.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
+#include "transform/autocast.h"
 #include "transform/autograd.h"
 #include "transform/vmap.h"
 
@@ -13,6 +14,7 @@ struct CustomOp {
   struct Slot {
     DeviceType device;
     PyObject* function = nullptr;
+    PyObject* autocast = nullptr;  // runs in its place in a region
   };
   std::array<Slot, kDeviceTypeCount> slots;
   PyObject* any_device = nullptr;
@@ -65,6 +67,17 @@ void record_in_python(Frame& frame) {
   const BoxedCall boxed = box_call(frame);
   const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
   unbox_results(frame.op, result.get(), frame.results);
+}
+
+bool autocast_in_python(Frame& frame, DeviceType device) {
+  PyObject* function = custom(frame.op).slots[static_cast<size_t>(device)].autocast;
+  if (!function) return false;
+  GilAcquire gil;
+  const PyRef keep = PyRef::borrow(function);
+  const BoxedCall boxed = box_call(frame);
+  const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
+  unbox_results(frame.op, result.get(), frame.results);
+  return true;
 }
 
 const char* randomness_name(Randomness r) {
@@ -177,6 +190,18 @@ PyObject* set_autograd(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// _set_operator_autocast(id, device, function)
+PyObject* set_autocast(PyObject*, PyObject* args) {
+  PyObject *id = nullptr, *device = nullptr, *function = nullptr;
+  if (!PyArg_ParseTuple(args, "OUO", &id, &device, &function)) return nullptr;
+  return guard([&]() -> PyObject* {
+    Op& op = custom_by_id(id);
+    for (auto& slot : changeable(op).slots)
+      if (device_type_name(slot.device) == string_view(device)) replace(slot.autocast, function);
+    op.intercepted |= kAutocast;
+    Py_RETURN_NONE;
+  });
+}
 PyObject* set_batching(PyObject*, PyObject* args) {
   PyObject *id = nullptr, *function = nullptr;
   if (!PyArg_ParseTuple(args, "OO", &id, &function)) return nullptr;
@@ -200,6 +225,7 @@ PyMethodDef functions[] = {{"_define_operator", define_operator, METH_O, nullptr
                            {"_set_operator_kernel", set_kernel, METH_VARARGS, nullptr},
                            {"_get_operator_kernel", get_kernel, METH_VARARGS, nullptr},
                            {"_set_operator_autograd", set_autograd, METH_VARARGS, nullptr},
+                           {"_set_operator_autocast", set_autocast, METH_VARARGS, nullptr},
                            {"_set_operator_batching", set_batching, METH_VARARGS, nullptr},
                            {"_set_operator_rule", set_rule, METH_VARARGS, nullptr},
                            {}};
@@ -214,6 +240,7 @@ PyObject* dispatch_rule(const Op& op, PyTypeObject* type) {
 void init_custom_ops(PyObject* module) {
   add_functions(module, functions);
   record_custom_call = record_in_python;
+  autocast_custom_call = autocast_in_python;
   custom_batch_entry.rule = batch_in_python;
 }
 

@@ -15,6 +15,7 @@
 namespace rushlight {
 
 thread_local AutocastState autocast_state;
+bool (*autocast_custom_call)(Frame&, DeviceType) = nullptr;
 
 namespace {
 
@@ -212,10 +213,13 @@ class AutocastOn {
   AutocastOn(const AutocastOn&) = delete;
 };
 
-// Whether what the operator calls is cast, as it would be if it were on no device's list.
-bool passes_on(const Op& op, DeviceType type) {
-  return op.family == Family::Composite &&
-         (type == DeviceType::CPU ? policies : cuda_policies)[op.id] == Policy::None;
+// Goes on with operands as they are. What a composite calls is cast, if it is on no list itself.
+void proceed_uncast(Frame& frame, DeviceType type) {
+  const auto& list = type == DeviceType::CPU ? policies : cuda_policies;
+  if (frame.op.family != Family::Composite || (!frame.op.made_in_python && list[frame.op.id] != Policy::None))
+    return frame.proceed();
+  const AutocastOn inside;
+  frame.proceed();
 }
 
 void autocast_call(Frame& frame) {
@@ -225,12 +229,12 @@ void autocast_call(Frame& frame) {
     if (t.defined() && region_of(t) == DeviceType::CUDA) type = DeviceType::CUDA;
   });
   const bool casts_here = autocast_state.on(type).enabled && !frame.out && !frame.op.mutated;
-  const OptDType dtype = casts_here ? chosen_dtype(frame, type) : std::nullopt;
-  if (!dtype && passes_on(frame.op, type)) {
-    const AutocastOn inside;
-    return frame.proceed();
+  if (frame.op.made_in_python) {
+    if (!casts_here || !autocast_custom_call(frame, type)) proceed_uncast(frame, type);
+    return;
   }
-  if (!dtype) return frame.proceed();
+  const OptDType dtype = casts_here ? chosen_dtype(frame, type) : std::nullopt;
+  if (!dtype) return proceed_uncast(frame, type);
   const auto n = static_cast<size_t>(frame.arg_count());
   std::vector<Value> args(frame.args, frame.args + n);
   std::vector<Tensor> kept;

@@ -6,6 +6,7 @@
 namespace rushlight {
 
 class Table;
+struct Frame;
 
 // One thread's region. Note [Autocast]
 struct AutocastState {
@@ -24,6 +25,8 @@ extern thread_local AutocastState autocast_state;
 
 void set_autocast_enabled(DeviceType type, bool on);
 void clear_autocast_cache();
+// Runs what the program registered for its own operator on this device; false where it registered nothing.
+extern bool (*autocast_custom_call)(Frame& frame, DeviceType device);
 // Takes the operators off the straight path that take part, and sets the interceptor.
 void install_autocast(Table& table);
 

@@ -314,7 +314,57 @@ def test_what_is_gone_is_gone():
         torch.ops.short_lived.f  # noqa: B018
 
 
+def _seen_by(register):
+    """An operator that tells in which dtypes its operands came, and whether casting goes on inside."""
+    seen = []
+
+    @library.custom_op("tests::told", mutates_args=())
+    def told(x: Tensor, other: Tensor, more: Sequence[Tensor]) -> Tensor:
+        seen.append([t.dtype for t in (x, other, *more)] + [torch.mm(x, x).dtype])
+        return x * 2
+
+    told.register_fake(lambda x, other, more: torch.empty_like(x))
+    told.register_autograd(lambda ctx, grad: (grad * 2, None, None))
+    register(told)
+    return told, seen
+
+
+def test_autocast_of_an_operator():
+    half, single, double = torch.float16, torch.float32, torch.float64
+    told, seen = _seen_by(lambda op: op.register_autocast("cpu", half))
+    x, whole = torch.ones(2, 2, requires_grad=True), torch.arange(2)
+    operands = x, whole, [torch.ones(1, dtype=torch.bfloat16), torch.ones(1, dtype=double)]
+    told(*operands)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = told(*operands)
+        with torch.autocast("cpu", enabled=False):
+            told(*operands)
+    assert y.dtype == half
+    y.sum().backward()
+    assert x.grad.dtype == single and x.grad.tolist() == [[2, 2], [2, 2]]
+    plain = [single, torch.int64, torch.bfloat16, double, single]
+    assert seen == [plain, [half, torch.int64, half, double, half], plain]
+    assert torch.compile(lambda x: told(x, whole, []))(x).dtype == single
+
+
+def test_autocast_of_other_devices_and_by_a_kernel(lib):
+    told, seen = _seen_by(lambda op: library.register_autocast(op, "cuda", torch.float16))
+    with torch.autocast("cpu"):
+        told(torch.ones(1, 1), torch.ones(1), [])
+    assert seen == [[torch.float32] * 3]
+
+    lib.define("doubled(Tensor x) -> Tensor")
+    lib.impl("doubled", lambda x: x * 2, "CompositeImplicitAutograd")
+    with torch.autocast("cpu"):
+        assert torch.ops.tests.doubled(torch.ones(2)).dtype == torch.float32
+        lib.impl("doubled", lambda x: torch.ops.tests.doubled(x.bfloat16()), "AutocastCPU")
+        assert torch.ops.tests.doubled(torch.ones(2)).dtype == torch.bfloat16
+    assert torch.ops.tests.doubled(torch.ones(2)).dtype == torch.float32
+
+
 BAD = {
+    "autocast device": lambda: library.register_autocast(scaled_sin, "abacus", torch.float16),
+    "autocast dtype": lambda: library.register_autocast(scaled_sin, "cpu", "half"),
     "kind": lambda: library.Library("x", "SOMETHING"),
     "grammar": lambda: library.Library("x", "FRAGMENT").define("f(Tensr x) -> Tensor"),
     "parenthesis": lambda: library.Library("x", "FRAGMENT").define("f(Tensor x"),
