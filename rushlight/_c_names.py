@@ -113,6 +113,7 @@ _MODULES = {
     "_functions": "_c_functions",
     "_autograd": "_c_autograd",
     "_distributed_rpc": "distributed.rpc._core_names",
+    "_profiler": "autograd._profiler_enums",
 }
 
 

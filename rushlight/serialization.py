@@ -151,9 +151,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     the bytes that tensors look at are stored; tensors that share memory still share it after loading.
     """
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
-        raise AttributeError(
-            "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
-        )
+        text = "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
+        raise advised(AttributeError(text))
     legacy = not _use_new_zipfile_serialization
     pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol, legacy)
 

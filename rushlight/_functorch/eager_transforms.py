@@ -4,6 +4,7 @@ import functools
 
 import rushlight
 from rushlight import _C, autograd
+from rushlight._advice import advised
 from rushlight._C import _functorch
 from rushlight._functorch.vmap import get_name, vmap_impl
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
@@ -164,9 +165,11 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
                 f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
             )
         if output.dim() != 0:
-            raise RuntimeError(
-                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
-                f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            raise advised(
+                RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
             )
         flat, spec = tree_flatten(chosen)
         grads = _gradients((output,), tuple(flat), (rushlight.ones_like(output),))

@@ -72,7 +72,7 @@ class GradScaler:
             "iteration."
         )
         if self._scale is None:
-            raise AssertionError(f"Attempted {funcname} but _scale is None.  {fix}")
+            raise advised(AssertionError(f"Attempted {funcname} but _scale is None.  {fix}"))
         if self._growth_tracker is None:
             raise AssertionError(f"Attempted {funcname} but _growth_tracker is None.  {fix}")
         return self._scale, self._growth_tracker

@@ -1,5 +1,6 @@
 """The small vocabularies of the profiler."""
 
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 __all__ = ["DeviceType", "ProfilerActivity", "RecordScope"]
@@ -46,3 +47,23 @@ class RecordScope(IntEnum):
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
     USER_SCOPE = 7
+
+
+@dataclass
+class _ExperimentalConfig:
+    """PyTorch's further options; of them `profile_all_threads` means something on the CPU."""
+
+    profiler_metrics: list[str] = field(default_factory=list)
+    profiler_measure_per_kernel: bool = False
+    verbose: bool = False
+    performance_events: list[str] = field(default_factory=list)
+    enable_cuda_sync_events: bool = False
+    adjust_profiler_step: bool = False
+    disable_external_correlation: bool = False
+    profile_all_threads: bool = False
+    capture_overload_names: bool = False
+    record_python_gc_info: bool = False
+    expose_kineto_event_metadata: bool = False
+    custom_profiler_config: str = ""
+    adjust_timestamps: bool = False
+    trace_only: bool = False

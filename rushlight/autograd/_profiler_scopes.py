@@ -1,12 +1,33 @@
 """What a profile learns from Python while it records: calls of modules, and which memory is known by name."""
 
-import gc
+import sys
 import threading
 import weakref
 
 from rushlight import _C
 
-__all__ = ["ModuleScopes", "known_blocks"]
+__all__ = ["ModuleScopes", "OtherThreads", "known_blocks"]
+
+
+class OtherThreads:
+    """Records the program's other threads too: those that run, and those that begin until it is removed.
+
+    Threads join at their next Python call, through the hook that profilers of Python use. One that has such
+    a hook already is left alone.
+    """
+
+    def __init__(self):
+        session = _C._profiler_invite_threads()
+        self._before = threading.getprofile()
+
+        def join(frame, event, argument):
+            sys.setprofile(self._before)
+            _C._profiler_join(session)
+
+        threading.setprofile(join)
+
+    def remove(self):
+        threading.setprofile(self._before)
 
 
 class ModuleScopes:
@@ -54,14 +75,14 @@ def known_blocks():
     from rushlight.optim import Optimizer
 
     found = {}
-    things = [(type(thing), thing) for thing in gc.get_objects()]
-    for kind, thing in things:
-        if issubclass(kind, Optimizer):
+    things = _C._live_objects(Optimizer, Parameter)
+    for thing in things:
+        if isinstance(thing, Optimizer):
             for state in thing.state.values():
                 for tensor in state.values():
                     _add(found, tensor, "optimizer_state")
-    for kind, thing in things:
-        if issubclass(kind, Parameter):
+    for thing in things:
+        if isinstance(thing, Parameter):
             _add(found, thing, "parameter")
             _add(found, thing.grad, "gradient")
     return found

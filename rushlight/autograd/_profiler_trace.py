@@ -8,7 +8,9 @@ from rushlight.autograd._profiler_enums import RecordScope
 from rushlight.autograd._profiler_flops import count_flops
 from rushlight.autograd.profiler_util import EventList, FunctionEvent, StringTable
 
-__all__ = ["Trace", "make_events", "open_text", "trace_content", "write_trace"]
+__all__ = ["MEMORY_EVENT_NAME", "Trace", "make_events", "open_text", "trace_content", "write_trace"]
+
+MEMORY_EVENT_NAME = "[memory]"
 
 _OPERATOR, _NODE, _ENGINE, _RANGE, _MODULE = range(5)
 _SCOPES = {
@@ -128,6 +130,27 @@ def _count_once(events):
             counted_inside.add(event.cpu_parent.id)
 
 
+def _memory_outside(events, trace, strings):
+    """An event for each block that was made or given back while no recorded operator ran."""
+    covered = 0.0  # the end of what began before
+    starts = sorted((event.time_range.start, event.time_range.end) for event in events)
+    coming = 0
+    for time, thread, _, bytes in trace.memory:
+        at = (time - trace.started) / 1000
+        while coming < len(starts) and starts[coming][0] <= at:
+            covered = max(covered, starts[coming][1])
+            coming += 1
+        if at > covered:
+            yield FunctionEvent(
+                id=0,
+                name=strings[MEMORY_EVENT_NAME],
+                thread=thread,
+                start_us=at,
+                end_us=at,
+                cpu_memory_usage=bytes,
+            )
+
+
 def make_events(logs, trace):
     """The events of all threads. What had not ended when the recording did is left out."""
     made = []
@@ -138,6 +161,8 @@ def make_events(logs, trace):
         # An event that is still open ends with the recording.
         records = [r if r.end >= 0 else r._replace(end=stop) for r in records]
         made += _link([_make_event(0, r, trace, strings) for r in records], records)
+    if trace.options["profile_memory"]:
+        made += _memory_outside(made, trace, strings)
     made.sort(key=lambda event: event.time_range.start)
     for number, event in enumerate(made, 1):
         event.id = number
@@ -197,6 +222,8 @@ def _trace_events(events, trace):
         name = f"thread {thread} (python)"
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": name}}
     for event in events:
+        if event.name == MEMORY_EVENT_NAME:  # below, with its address
+            continue
         yield {
             "ph": "X",
             "cat": _category(event),
@@ -223,7 +250,7 @@ def _memory_events(trace, pid):
         total += bytes
         at = {"pid": pid, "tid": thread, "ts": trace.place(time)}
         args = {"Total Allocated": total, "Bytes": bytes, "Addr": address, "Device Id": -1, "Device Type": 0}
-        yield {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", **at, "args": args}
+        yield {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": MEMORY_EVENT_NAME, **at, "args": args}
         yield {"ph": "C", "name": "CPU memory", "pid": pid, "ts": at["ts"], "args": {"allocated": total}}
 
 

@@ -4,6 +4,7 @@ from functools import wraps
 
 import rushlight
 from rushlight import _C
+from rushlight._advice import advised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,10 +115,12 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
         )
 
     def __call__(self, *args, **kwargs):
-        raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
-            "autograd function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        raise advised(
+            RuntimeError(
+                "Legacy autograd function with non-static forward method is deprecated. Please use new-style "
+                "autograd function with static forward method. (Example: "
+                "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+            )
         )
 
     @staticmethod

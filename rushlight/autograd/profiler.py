@@ -6,7 +6,7 @@ from functools import wraps
 from rushlight import _C
 from rushlight.autograd import profiler_util
 from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity
-from rushlight.autograd._profiler_scopes import ModuleScopes, known_blocks
+from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks
 from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (
     EventList,
@@ -52,6 +52,8 @@ class profile:
         with_stack: keep the Python frames that were running.
         with_modules: the calls of modules are events too, named by their paths.
 
+        experimental_config: with ``profile_all_threads`` the program's other threads are recorded too.
+
     Nothing but the CPU is observed: ``use_cuda`` and ``use_device`` warn.
     """
 
@@ -80,6 +82,7 @@ class profile:
         self.with_flops, self.profile_memory = with_flops, profile_memory
         self.with_stack, self.with_modules = with_stack, with_modules
         self.acc_events = acc_events
+        self.profile_all_threads = getattr(experimental_config, "profile_all_threads", False)
         self._events = None
         self._accumulated = []
         if use_cuda or use_device not in (None, "cpu"):
@@ -105,11 +108,14 @@ class profile:
         self._known = known_blocks() if self.profile_memory else {}
         self._modules = ModuleScopes() if self.with_modules else None
         _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
+        self._threads = OtherThreads() if self.profile_all_threads else None
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         if not self.enabled or not self.entered:
             return False
         logs, started, offset, memory, before = _C._profiler_stop()
+        if self._threads is not None:
+            self._threads.remove()
         if self._modules is not None:
             self._modules.remove()
         known = (self._known, known_blocks() if self.profile_memory else {})

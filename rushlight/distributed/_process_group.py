@@ -2,6 +2,8 @@
 
 import warnings
 
+from rushlight._advice import advised
+
 from . import _recorder
 from ._engine import Engine
 from ._errors import DistBackendError
@@ -234,9 +236,8 @@ class GroupMember(metaclass=_GroupMeta):
 
 def _get_default_group():
     if _world.default_pg is None:
-        raise ValueError(
-            "Default process group has not been initialized, please make sure to call init_process_group."
-        )
+        text = "Default process group has not been initialized, please make sure to call init_process_group."
+        raise advised(ValueError(text))
     return _world.default_pg
 
 

@@ -141,6 +141,9 @@ class Optimizer:
             )
         self.state = defaultdict(dict)
         self.param_groups = []
+        if not hasattr(params, "__iter__"):  # a model, or its method `parameters`
+            text = f"optimizer parameters: '{type(params).__name__}' object is not iterable"
+            raise advised(TypeError(text))
         groups = list(params)
         if not groups:
             raise advised(ValueError("optimizer got an empty parameter list"))

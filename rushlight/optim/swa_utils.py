@@ -4,6 +4,7 @@ import math
 from copy import deepcopy
 
 import rushlight
+from rushlight._advice import advised
 from rushlight.optim.lr_scheduler import LRScheduler, _check_optimizer, _per_group
 
 __all__ = [
@@ -86,6 +87,8 @@ class AveragedModel(rushlight.nn.Module):
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
+        if not isinstance(model, rushlight.nn.Module):
+            raise advised(TypeError(f"AveragedModel: the model is no Module but {type(model).__name__}"))
         self.module = deepcopy(model)
         if device is not None:
             self.module = self.module.to(device)

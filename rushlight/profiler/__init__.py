@@ -1,6 +1,6 @@
 """Profiles of training loops: schedules, traces for Chrome and TensorBoard, tables."""
 
-from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope
+from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig
 from rushlight.autograd.profiler import KinetoStepTracker, kineto_available, record_function
 from rushlight.profiler.profiler import (
     ProfilerAction,

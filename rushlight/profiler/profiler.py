@@ -42,6 +42,7 @@ class _KinetoProfile:
         self.record_shapes, self.profile_memory = record_shapes, profile_memory
         self.with_stack, self.with_flops, self.with_modules = with_stack, with_flops, with_modules
         self.acc_events = acc_events
+        self.experimental_config = experimental_config
         self.execution_trace_observer = execution_trace_observer
         self.profiler = None
         self.preset_metadata, self._metadata = {}, {}
@@ -61,6 +62,7 @@ class _KinetoProfile:
                 profile_memory=self.profile_memory,
                 with_stack=self.with_stack,
                 with_modules=self.with_modules,
+                experimental_config=self.experimental_config,
                 acc_events=self.acc_events,
             )
         self.profiler._prepare_trace()
@@ -222,6 +224,8 @@ class profile(_KinetoProfile):
         on_trace_ready: called with this object each time a recording is complete.
         record_shapes, profile_memory, with_stack, with_flops: what to keep of every event.
         with_modules: the calls of modules are events too, named by their paths.
+        experimental_config: ``_ExperimentalConfig(profile_all_threads=True)`` records the program's other
+            threads too, those that run and those that begin.
 
     >>> with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=report) as prof:
     ...     for batch in loader:

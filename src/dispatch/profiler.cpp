@@ -38,6 +38,9 @@ struct ThreadLog {
 };
 thread_local ThreadLog thread_log;
 
+// The session that this thread joined; 0 where it belongs to one by starting it, or as the engine's.
+thread_local uint64_t joined = 0;
+
 int64_t thread_number() {
   static thread_local const int64_t number = syscall(SYS_gettid);
   return number;
@@ -105,6 +108,14 @@ std::string_view ProfilerSession::keep(std::string_view name) {
   return *names_.emplace(name).first;
 }
 
+void ProfilerSession::close() {
+  const std::lock_guard guard(mutex_);
+  for (Log& log : logs_) {
+    const std::lock_guard log_guard(log.mutex);
+    log.closed = true;
+  }
+}
+
 void ProfilerSession::record_memory(void* address, int64_t bytes) {
   allocated_.fetch_add(bytes, std::memory_order_relaxed);
   memory_.push_back({now(), thread_number(), reinterpret_cast<uintptr_t>(address), bytes});
@@ -115,6 +126,7 @@ void start_profiler(const ProfilerOptions& options) {
   RL_CHECK(!running, "profiler: another profiler is running in this process; stop it first");
   running = std::make_shared<ProfilerSession>(options);
   if (options.memory) listen_to_memory(running.get());
+  joined = 0;
   dispatch_state.always |= kProfiled;
 }
 
@@ -123,6 +135,7 @@ std::shared_ptr<ProfilerSession> stop_profiler() {
   RL_CHECK(running, "profiler: no profiler is running");
   dispatch_state.always &= ~kProfiled;
   if (running->options.memory) listen_to_memory(nullptr);
+  running->close();
   return std::exchange(running, nullptr);
 }
 
@@ -135,20 +148,41 @@ void set_thread_profiled(bool on) {
   dispatch_state.always = on ? dispatch_state.always | kProfiled : dispatch_state.always & ~kProfiled;
 }
 
+void join_profiler(uint64_t session) {
+  const std::lock_guard guard(running_mutex);
+  if (!running || running->number != session) return;
+  joined = session;
+  dispatch_state.always |= kProfiled;
+}
+
+// The session for which this thread is recorded. One that it joined and that has ended switches it off.
+static std::shared_ptr<ProfilerSession> session_of_this_thread() {
+  std::shared_ptr<ProfilerSession> session = running_profiler();
+  if (joined != 0 && (!session || session->number != joined)) {
+    joined = 0;
+    set_thread_profiled(false);
+    return nullptr;
+  }
+  return session;
+}
+
 ProfilerScope::ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bool copy)
-    : session_(running_profiler()) {
+    : session_(session_of_this_thread()) {
   if (!session_) return;
-  log_ = &session_->log_of_this_thread();
-  ProfilerEvent& event = log_->events.emplace_back();
+  ProfilerEvent event;
   event.name = copy ? session_->keep(name) : name;
   event.kind = kind;
-  event.parent = log_->open;
-  event.forward_thread = log_->thread;
-  log_->open = static_cast<int64_t>(log_->events.size()) - 1;
   if (session_->options.stack) read_python_stack(event.stack);
   if (session_->options.memory) event.bytes = session_->allocated();
-  event_ = &event;
-  event.start = now();
+  log_ = &session_->log_of_this_thread();
+  event.forward_thread = log_->thread;
+
+  const std::lock_guard guard(log_->mutex);
+  if (log_->closed) return;
+  event.parent = log_->open;
+  log_->open = static_cast<int64_t>(log_->events.size());
+  event_ = &log_->events.emplace_back(std::move(event));
+  event_->start = now();
 }
 
 ProfilerScope::ProfilerScope(ProfilerScope&& o) noexcept
@@ -156,10 +190,13 @@ ProfilerScope::ProfilerScope(ProfilerScope&& o) noexcept
 
 void ProfilerScope::close() noexcept {
   if (!event_) return;
-  event_->end = now();
-  if (session_->options.memory) event_->bytes = session_->allocated() - event_->bytes;
-  log_->open = event_->parent;
-  event_ = nullptr;
+  const int64_t end = now();
+  ProfilerEvent& event = *std::exchange(event_, nullptr);
+  const std::lock_guard guard(log_->mutex);
+  if (log_->closed) return;
+  if (session_->options.memory) event.bytes = session_->allocated() - event.bytes;
+  log_->open = event.parent;
+  event.end = end;
 }
 
 }  // namespace rushlight

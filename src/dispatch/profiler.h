@@ -15,7 +15,7 @@
 namespace rushlight {
 
 // In dispatch_state.always while this thread is recorded; above the flags that tensors have. Operators that
-// the program starts from a recorded thread are recorded, those of other threads are not.
+// the program starts from a recorded thread are recorded, those of other threads when these join the session.
 inline constexpr uint32_t kProfiled = 1u << 31;
 
 inline bool is_profiled() { return dispatch_state.always & kProfiled; }
@@ -64,6 +64,9 @@ class ProfilerSession {
     int64_t thread = 0;
     std::deque<ProfilerEvent> events;
     int64_t open = -1;  // the innermost event that has not ended
+    // Threads that joined may still run when the session ends: what they then do is not recorded.
+    std::mutex mutex;
+    bool closed = false;
   };
   explicit ProfilerSession(const ProfilerOptions& options);
 
@@ -72,8 +75,10 @@ class ProfilerSession {
   const int64_t started, wall_offset;  // steady clock; what to add to it for nanoseconds since 1970
   Log& log_of_this_thread();
   std::string_view keep(std::string_view name);
-  // Only when no thread records any more.
+  // After the end: an event of which `end` is negative was open then, and its thread may be writing to it all
+  // but name, kind, start, parent and stack.
   const std::deque<Log>& logs() const { return logs_; }
+  void close();
 
   const int64_t allocated_before;  // bytes that were live when the session began
   int64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
@@ -94,6 +99,8 @@ std::shared_ptr<ProfilerSession> stop_profiler();
 std::shared_ptr<ProfilerSession> running_profiler();
 // Switches this thread's recording while a session runs.
 void set_thread_profiled(bool on);
+// Records this thread too until the session of that number ends; nothing if it has.
+void join_profiler(uint64_t session);
 
 // An event that lasts as long as this object. Does nothing when no session runs.
 class ProfilerScope {

@@ -31,15 +31,19 @@ PyRef operand_object(const ProfiledOperand& operand) {
   return operand.tensors.empty() ? PyRef::borrow(Py_None) : shape_object(operand.tensors[0]);
 }
 
+// Of an event that was still open only what no thread writes to any more.
 PyRef event_object(const ProfilerEvent& e, int64_t thread) {
-  const PyRef inputs = list_of(e.inputs, operand_object), outputs = list_of(e.outputs, operand_object);
+  static const std::vector<ProfiledOperand> unknown;
+  const bool open = e.end < 0;
+  const PyRef inputs = list_of(open ? unknown : e.inputs, operand_object);
+  const PyRef outputs = list_of(open ? unknown : e.outputs, operand_object);
   const PyRef stack = list_of(e.stack, [](const std::string& s) { return owned(to_python(s)); });
-  return owned(Py_BuildValue("(s#iLLLLLLLOOO)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()),
-                             static_cast<int>(e.kind), static_cast<long long>(thread),
-                             static_cast<long long>(e.start), static_cast<long long>(e.end),
-                             static_cast<long long>(e.parent), static_cast<long long>(e.sequence),
-                             static_cast<long long>(e.forward_thread), static_cast<long long>(e.bytes),
-                             inputs.get(), outputs.get(), stack.get()));
+  return owned(Py_BuildValue(
+      "(s#iLLLLLLLOOO)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), static_cast<int>(e.kind),
+      static_cast<long long>(thread), static_cast<long long>(e.start), static_cast<long long>(e.end),
+      static_cast<long long>(e.parent), static_cast<long long>(open ? -1 : e.sequence),
+      static_cast<long long>(open ? thread : e.forward_thread), static_cast<long long>(open ? 0 : e.bytes),
+      inputs.get(), outputs.get(), stack.get()));
 }
 
 PyRef memory_object(const MemoryEvent& e) {
@@ -75,6 +79,70 @@ PyObject* set_thread(PyObject*, PyObject* on) {
   return guard([&] {
     set_thread_profiled(to_bool(on));
     return Py_NewRef(Py_None);
+  });
+}
+
+// Each thread joins at its next Python event; the hook then takes itself away. Threads with a hook of their
+// own keep it, and are not recorded.
+int join_by_hook(PyObject* session, PyFrameObject*, int, PyObject*) {
+  join_profiler(PyLong_AsUnsignedLongLong(session));
+  PyEval_SetProfile(nullptr, nullptr);
+  return 0;
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+void hook_all_threads(PyObject* session) {
+  PyThreadState* own = PyThreadState_Get();
+  const Py_tracefunc hook = own->c_profilefunc;
+  const PyRef argument = PyRef::borrow(own->c_profileobj);
+  PyEval_SetProfileAllThreads(join_by_hook, session);
+  PyEval_SetProfile(hook, argument.get());
+}
+#else
+void hook_all_threads(PyObject* session) {
+  PyThreadState* own = PyThreadState_Get();
+  PyThreadState* thread = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
+  for (; thread; thread = PyThreadState_Next(thread))
+    if (thread != own && !thread->c_profilefunc && _PyEval_SetProfile(thread, join_by_hook, session) < 0)
+      throw PythonError();
+}
+#endif
+
+PyObject* join(PyObject*, PyObject* session) {
+  return guard([&] {
+    join_profiler(PyLong_AsUnsignedLongLong(session));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// The session's number, with which threads that begin later can join.
+PyObject* invite_threads(PyObject*, PyObject*) {
+  return guard([] {
+    const std::shared_ptr<ProfilerSession> session = running_profiler();
+    RL_CHECK(session, "profiler: no profiler is running");
+    PyRef number = owned(PyLong_FromUnsignedLongLong(session->number));
+    hook_all_threads(number.get());
+    return number.release();
+  });
+}
+
+// All objects of some types that Python's collector knows. No bytecode runs while the list of all objects
+// exists: another thread would find its unfinished tuples in somebody else's hands, and could not resize
+// them.
+PyObject* live_objects(PyObject*, PyObject* types) {
+  return guard([&] {
+    const PyRef gc = owned(PyImport_ImportModule("gc"));
+    const PyRef all = owned(PyObject_CallMethod(gc.get(), "get_objects", nullptr));
+    PyRef out = owned(PyList_New(0));
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(all.get()); ++i) {
+      PyObject* object = PyList_GET_ITEM(all.get(), i);
+      for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(types); ++k)
+        if (PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(types, k)))) {
+          check(PyList_Append(out.get(), object));
+          break;
+        }
+    }
+    return out.release();
   });
 }
 
@@ -126,9 +194,13 @@ PyMethodDef functions[] = {
      "Ends the recording: (events by thread, start, wall clock offset, memory events, bytes before)."},
     {"_profiler_enabled", is_enabled, METH_NOARGS, "Whether this thread is recorded."},
     {"_profiler_set_thread", set_thread, METH_O, "Records this thread too, or no longer."},
+    {"_profiler_invite_threads", invite_threads, METH_NOARGS,
+     "Lets all threads that run join the recording; its number, for `_profiler_join`."},
+    {"_profiler_join", join, METH_O, "Records this thread too until the recording of that number ends."},
     {"_profiler_enter", enter<ProfilerEvent::Kind::Range>, METH_O, "Opens a named range."},
     {"_profiler_enter_module", enter<ProfilerEvent::Kind::Module>, METH_O, "Opens a module's range."},
     {"_profiler_exit", leave, METH_O, "Closes a range."},
+    {"_live_objects", live_objects, METH_VARARGS, "_live_objects(*types): what the collector knows of them."},
     {}};
 
 }  // namespace

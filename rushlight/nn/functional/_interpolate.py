@@ -70,6 +70,16 @@ def interpolate(
     return getattr(_C._nn, name)(input, sizes, align_corners, *scales)
 
 
+def _other_dimensions(what, input, got, wanted):
+    return advised(
+        ValueError(
+            f"Input and {what} must have the same number of spatial dimensions, but got input with spatial "
+            f"dimensions of {list(input.shape[2:])} and {got}. Please provide input tensor in "
+            f"(N, C, d1, d2, ...,dK) format and {wanted} format."
+        )
+    )
+
+
 def _output_size(input, n, size, scale_factor):
     """The size of the output, and the factors if they were given."""
     if size is not None and scale_factor is not None:
@@ -78,25 +88,16 @@ def _output_size(input, n, size, scale_factor):
         if not isinstance(size, (list, tuple)):
             return [size] * n, None
         if len(size) != n:
-            raise ValueError(
-                "Input and output must have the same number of spatial dimensions, but got input with "
-                "spatial "
-                f"dimensions of {list(input.shape[2:])} and output size of {size}. Please provide input "
-                "tensor in "
-                "(N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+            raise _other_dimensions(
+                "output", input, f"output size of {size}", "output size in (o1, o2, ...,oK)"
             )
         return list(size), None
     if scale_factor is None:
         raise advised(ValueError("either size or scale_factor should be defined"))
     if isinstance(scale_factor, (list, tuple)):
         if len(scale_factor) != n:
-            raise ValueError(
-                "Input and scale_factor must have the same number of spatial dimensions, but got input with "
-                "spatial "
-                f"dimensions of {list(input.shape[2:])} and scale_factor of shape {scale_factor}. Please "
-                "provide "
-                "input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
-            )
+            got = f"scale_factor of shape {scale_factor}"
+            raise _other_dimensions("scale_factor", input, got, "scale_factor in (s1, s2, ...,sK)")
         factors = list(scale_factor)
     else:
         factors = [scale_factor] * n
@@ -108,9 +109,8 @@ def _check_mode(mode, input):
     if mode in _SMOOTH:
         if dims in (3, 4, 5):
             if dims != _SMOOTH[mode] + 2:
-                raise NotImplementedError(
-                    f"Got {dims}D input, but {mode} mode needs {_SMOOTH[mode] + 2}D input"
-                )
+                text = f"Got {dims}D input, but {mode} mode needs {_SMOOTH[mode] + 2}D input"
+                raise advised(NotImplementedError(text))
             return
     elif mode in ("nearest", "nearest-exact", "area") and dims in (3, 4, 5):
         return

@@ -4,11 +4,20 @@ import math
 import warnings
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.nn import functional as F
 
 
 def legacy_reduction(size_average, reduce):
     """What the two old arguments mean as a `reduction`."""
+    for value in (size_average, reduce):
+        if isinstance(value, torch.Tensor) and value.numel() > 1:  # nn.MSELoss(output, target)
+            raise advised(
+                RuntimeError(
+                    "Boolean value of Tensor with more than one value is ambiguous "
+                    "(a loss was given tensors when it was made)"
+                )
+            )
     size_average = True if size_average is None else size_average
     reduce = True if reduce is None else reduce
     reduction = ("mean" if size_average else "sum") if reduce else "none"

@@ -63,7 +63,10 @@ def _typename(value):
     """The name that error messages give to a value's type."""
     if isinstance(value, Tensor):
         return value.type()
-    cls = value.__class__
+    return _type_name(value.__class__)
+
+
+def _type_name(cls):
     return cls.__qualname__ if cls.__module__ in ("builtins", "") else f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -121,11 +124,11 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def _check_name(self, kind, name, table):
         if "." in name:
             got = f", got: {name}" if kind == "module" else ""
-            raise KeyError(f'{kind} name can\'t contain "."{got}')
+            raise advised(KeyError(f'{kind} name can\'t contain "."{got}'))
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in table and hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise advised(KeyError(f"attribute '{name}' already exists"))
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or None to keep the name free for one."""
@@ -174,11 +177,12 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
     def add_module(self, name: str, module: "Module | None") -> None:
         """Add a child module under name."""
         if not isinstance(module, Module) and module is not None:
-            raise advised(TypeError(f"{_typename(module)} is not a Module subclass"))
+            what = module if isinstance(module, type) else type(module)
+            raise advised(TypeError(f"{_type_name(what)} is not a Module subclass"))
         if not isinstance(name, str):
             raise TypeError(f"module name should be a string. Got {_typename(name)}")
         if name not in self._modules and hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise advised(KeyError(f"attribute '{name}' already exists"))
         self._check_name("module", name, self._modules)
         self._modules[name] = registered(_global_module_registration_hooks, self, name, module)
 
@@ -465,6 +469,12 @@ _set_module_setattr(
 )
 sys.modules[__name__].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
+
+
+for _mixin in (HookMixin, StateDictMixin, ConversionMixin):  # errors of Python name methods by their class
+    for _name, _method in vars(_mixin).items():
+        if hasattr(_method, "__code__"):
+            _method.__qualname__ = f"Module.{_name}"
 
 
 def __getattr__(name):

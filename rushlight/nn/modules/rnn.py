@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._advice import advised
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
@@ -493,6 +494,9 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         self._check_dim(input, "input")
+        if isinstance(hx, torch.Tensor):
+            text = "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
+            raise advised(TypeError(text))
         if hx is not None:
             for i, state in enumerate(hx):
                 self._check_dim(state, f"hx[{i}]")

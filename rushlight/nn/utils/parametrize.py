@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 
 import rushlight as torch
+from rushlight._advice import advised
 from rushlight.nn import ModuleDict, ModuleList, Parameter
 
 __all__ = [
@@ -214,9 +215,11 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
         _inject_property(module, tensor_name)
         module.parametrizations[tensor_name] = parametrizations
     else:
-        raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
-            f"'{tensor_name}'"
+        raise advised(
+            ValueError(
+                f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+                f"'{tensor_name}'"
+            )
         )
     return module
 

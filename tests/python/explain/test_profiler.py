@@ -60,6 +60,79 @@ def test_nothing_is_recorded_outside_and_in_other_threads():
     assert torch._C._profiler_enabled() is False
 
 
+def all_threads(**options):
+    config = torch.profiler._ExperimentalConfig(profile_all_threads=True)
+    return profile(experimental_config=config, **options)
+
+
+def test_threads_that_begin_are_recorded_where_that_is_asked_for():
+    x = torch.ones(3)
+    previous = threading.getprofile()
+    with all_threads(record_shapes=True) as prof:
+        thread = threading.Thread(target=lambda: x.exp())
+        thread.start()
+        thread.join()
+        x.sin()
+    assert sorted(names(prof)) == ["aten::exp", "aten::sin"]
+    assert len({event.thread for event in prof.events()}) == 2
+    assert threading.getprofile() is previous
+
+
+def test_threads_that_run_join_and_leave():
+    x = torch.ones(3)
+    turns, done = [threading.Event() for _ in range(3)], [threading.Event() for _ in range(3)]
+
+    def program():
+        for turn, ready in zip(turns, done):
+            turn.wait(60)
+            x.exp()
+            ready.set()
+
+    def take_turn(number):
+        turns[number].set()
+        assert done[number].wait(60)
+
+    thread = threading.Thread(target=program)
+    thread.start()
+    with all_threads() as first:
+        take_turn(0)
+    take_turn(1)
+    with profile() as second:
+        take_turn(2)
+        x.sin()
+    thread.join()
+    assert names(first) == ["aten::exp"] and names(second) == ["aten::sin"]
+
+
+def test_the_end_of_a_recording_does_not_disturb_threads_that_go_on():
+    stop = threading.Event()
+    w = torch.randn(64, 64, requires_grad=True)
+
+    failures = []
+
+    def program():
+        try:
+            while not stop.is_set():
+                (w.detach().requires_grad_() @ w).sum().backward()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=program) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(8):
+            with all_threads(record_shapes=True, profile_memory=True, with_stack=True) as prof:
+                w.detach().exp()
+            assert "aten::exp" in names(prof)
+            assert all(event.time_range.end >= event.time_range.start for event in prof.events())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+
+
 def test_deep_reentrant_backward_passes_are_recorded_on_their_threads():
     class Reenter(torch.autograd.Function):
         @staticmethod
@@ -101,6 +174,21 @@ def test_shapes_memory_stacks_and_flops():
         assert heading in table
     by_stack = prof.key_averages(group_by_stack_n=2).table()
     assert "Source Location" in by_stack
+
+
+def test_memory_outside_of_operators_is_an_event_of_its_own(tmp_path):
+    with profile(profile_memory=True) as prof:
+        x = torch.ones(1000)
+        del x
+    outside = [event for event in prof.events() if event.name == "[memory]"]
+    assert [event.cpu_memory_usage for event in outside] == [-4000]
+    (row,) = [total for total in prof.key_averages() if total.key == "[memory]"]
+    assert row.cpu_memory_usage == row.self_cpu_memory_usage == -4000 and row.cpu_time_total == 0
+    assert "[memory]" in prof.key_averages().table()
+    assert sum(event.self_cpu_memory_usage for event in prof.events()) == 0
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    trace = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert {event["ph"] for event in trace if event["name"] == "[memory]"} == {"i"}
 
 
 def test_sums_and_tables():
