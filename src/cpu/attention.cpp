@@ -6,18 +6,22 @@
 #include <vector>
 
 #include "core/parallel.h"
+#include "cpu/buffer.h"
 #include "cpu/gemm.h"
 #include "cpu/isa_variant.h"
 #include "cpu/loops.h"
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(void softmax_tile(DType compute, const ScoreTile& tile);
+RL_DECLARE_VARIANTS(AttentionKernels attention_kernels();
                     void softmax_gradient_tile(DType compute, const ScoreTile& tile, const void* logsumexp,
                                                const void* delta, void* grad, double scale);)
 
+AttentionKernels attention_kernels() { return RL_ISA_VARIANT(attention_kernels()); }
+
 namespace {
 
+constexpr int64_t kTaskQueries = 96;  // queries of a task
 constexpr int64_t kKeyBlock = 512;
 // Large tiles read the keys less often; small ones waste less beside the diagonal.
 int64_t query_block(int64_t queries) { return queries >= 768 ? 256 : queries >= 192 ? 128 : 64; }
@@ -62,8 +66,6 @@ struct Kernel {
                       C* c, int64_t ldc) {
     gemm(kCompute, m, n, k, Scalar(alpha), a, b, Scalar(beta), c, ldc);
   }
-  // How many keys the queries before `stop` look at.
-  int64_t visible(int64_t stop) const { return p.causal ? std::min(stop, p.keys) : p.keys; }
   ScoreTile tile(int64_t b, C* scores, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
     ScoreTile t;
     t.scores = scores, t.rows = rows, t.columns = columns, t.stride = columns;
@@ -73,61 +75,6 @@ struct Kernel {
       t.mask_start = p.mask.start[static_cast<size_t>(b)] + row * p.mask.row + column * p.mask.column;
     }
     return t;
-  }
-
-  struct Workspace {
-    Rows<T> query, key, value;
-    std::vector<C> scores, out, largest, total;
-  };
-  void forward_block(Workspace& space, int64_t b, int64_t row) const {
-    const int64_t rows = std::min(query_block_, p.queries - row), head = b / p.group;
-    auto& [q_rows, k_rows, v_rows, scores, out, largest, total] = space;
-    const MatrixView q = q_rows.load(p.query, b, row, rows, p.width);
-    scores.resize(static_cast<size_t>(rows * std::min(kKeyBlock, p.keys)));
-    C* sums;  // in the result where it has the compute type
-    int64_t stride = p.value_width;
-    if constexpr (std::is_same_v<T, C>) {
-      sums = static_cast<C*>(p.out.data) + p.out.start[static_cast<size_t>(b)] + row * p.out.row;
-      stride = p.out.row;
-    } else {
-      out.resize(static_cast<size_t>(rows * p.value_width));
-      sums = out.data();
-    }
-    largest.assign(static_cast<size_t>(rows), -std::numeric_limits<C>::infinity());
-    total.assign(static_cast<size_t>(rows), 0);
-    const int64_t keys = visible(row + rows);
-    for (int64_t column = 0; column < keys; column += kKeyBlock) {
-      const int64_t columns = std::min(kKeyBlock, keys - column);
-      const MatrixView k = k_rows.load(p.key, head, column, columns, p.width);
-      product(rows, columns, p.width, p.scale, q, flipped(k), 0, scores.data(), columns);
-      ScoreTile t = tile(b, scores.data(), row, rows, column, columns);
-      t.largest = largest.data(), t.total = total.data(), t.out = sums;
-      t.out_columns = column > 0 ? p.value_width : 0, t.out_stride = stride;
-      RL_ISA_VARIANT(softmax_tile(kCompute, t));
-      const MatrixView v = v_rows.load(p.value, head, column, columns, p.value_width);
-      product(rows, p.value_width, columns, 1, {scores.data(), columns, 1}, v, column > 0, sums, stride);
-    }
-    C* logsumexp = static_cast<C*>(p.logsumexp) + b * p.queries + row;
-    for (int64_t i = 0; i < rows; ++i) {
-      const auto at = static_cast<size_t>(i);
-      const bool nothing = total[at] == 0;  // a query that may look at nothing gets zeros, not NaN
-      const C inverse = 1 / total[at];
-      C* line = sums + i * stride;
-      for (int64_t k = 0; k < p.value_width; ++k) line[k] = nothing ? C(0) : line[k] * inverse;
-      logsumexp[i] = nothing ? std::numeric_limits<C>::infinity() : largest[at] + std::log(total[at]);
-    }
-    if constexpr (!std::is_same_v<T, C>) store<T>(p.out, b, row, rows, p.value_width, sums);
-  }
-
-  void forward() const {
-    const int64_t blocks = (p.queries + query_block_ - 1) / query_block_;
-    const int64_t work = std::min(query_block_, p.queries) * p.keys * (p.width + p.value_width + 16);
-    parallel_for(0, p.batch * blocks, std::max<int64_t>(1, 8 * kGrainSize / std::max<int64_t>(1, work)),
-                 [&](int64_t begin, int64_t end) {
-                   Workspace space;
-                   for (int64_t i = begin; i < end; ++i)
-                     forward_block(space, i / blocks, i % blocks * query_block_);
-                 });
   }
 
   // The sums over each row of out * grad_out.
@@ -203,11 +150,51 @@ struct Kernel {
   }
 };
 
+const char* matrix_at(const AttentionOperand& o, int64_t matrix, DType dtype) {
+  return static_cast<const char*>(o.data) +
+         o.start[static_cast<size_t>(matrix)] * static_cast<int64_t>(element_size(dtype));
+}
+
+AttentionHead head_of(const AttentionPlan& p, int64_t b) {
+  const int64_t head = b / p.group;
+  AttentionHead h{};
+  h.dtype = p.dtype;
+  h.queries = p.queries, h.keys = p.keys, h.width = p.width, h.value_width = p.value_width;
+  h.scale = p.scale, h.causal = p.causal;
+  h.query = matrix_at(p.query, b, p.dtype), h.query_row = p.query.row;
+  h.key = matrix_at(p.key, head, p.dtype), h.key_row = p.key.row;
+  h.value = matrix_at(p.value, head, p.dtype), h.value_row = p.value.row;
+  h.out = const_cast<char*>(matrix_at(p.out, b, p.dtype)), h.out_row = p.out.row;
+  if (p.mask.data) {
+    h.mask = static_cast<const char*>(p.mask.data) +
+             p.mask.start[static_cast<size_t>(b)] * static_cast<int64_t>(element_size(p.mask.dtype));
+    h.mask_dtype = p.mask.dtype, h.mask_row = p.mask.row, h.mask_column = p.mask.column;
+  }
+  const DType compute = p.dtype == DType::Float64 ? DType::Float64 : DType::Float32;
+  h.logsumexp = static_cast<char*>(p.logsumexp) + b * p.queries * static_cast<int64_t>(element_size(compute));
+  return h;
+}
+
 }  // namespace
 
-void attention(const AttentionPlan& plan) {
-  visit_dtype(FloatTypes{}, plan.dtype, "scaled_dot_product_attention",
-              [&](auto tag) { Kernel<decltype(tag)>{plan}.forward(); });
+void attention(const AttentionPlan& p) {
+  const AttentionKernels f = attention_kernels();
+  const int64_t blocks = (p.queries + kTaskQueries - 1) / kTaskQueries;
+  const int64_t work = std::min(kTaskQueries, p.queries) * p.keys * (p.width + p.value_width + 16);
+  parallel_for(0, p.batch * blocks, std::max<int64_t>(1, 8 * kGrainSize / std::max<int64_t>(1, work)),
+               [&](int64_t begin, int64_t end) {
+                 AttentionHead head = head_of(p, begin / blocks);
+                 const Buffer packed(f.packed_bytes(head)), scratch(f.scratch_bytes(head));
+                 int64_t held = -1;  // whose keys and values are laid out
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t matrix = i / blocks, first = i % blocks * kTaskQueries;
+                   head = head_of(p, matrix);
+                   if (held != matrix / p.group) f.pack(head, packed.as<void>());
+                   held = matrix / p.group;
+                   f.forward(head, packed.as<void>(), scratch.as<void>(),
+                             {first, std::min(first + kTaskQueries, p.queries)});
+                 }
+               });
 }
 void attention_backward(const AttentionPlan& plan, const AttentionGradients& gradients) {
   visit_dtype(FloatTypes{}, plan.dtype, "scaled_dot_product_attention_backward",

@@ -5,6 +5,7 @@
 
 #include "core/dims.h"
 #include "core/dtype.h"
+#include "cpu/span.h"
 
 namespace rushlight::cpu {
 
@@ -42,6 +43,30 @@ struct AttentionGradients {
 void attention(const AttentionPlan& plan);
 // Reads out and logsumexp; writes all three gradients.
 void attention_backward(const AttentionPlan& plan, const AttentionGradients& gradients);
+
+// What the instruction sets provide. One matrix of queries, and what it looks at; distances in elements.
+struct AttentionHead {
+  DType dtype;
+  int64_t queries, keys, width, value_width;
+  double scale;
+  bool causal;
+  const void *query, *key, *value;
+  int64_t query_row, key_row, value_row;
+  void* out;
+  int64_t out_row;
+  const void* mask;  // null: none
+  DType mask_dtype;
+  int64_t mask_row, mask_column;
+  void* logsumexp;
+};
+
+struct AttentionKernels {
+  int64_t (*packed_bytes)(const AttentionHead& h);   // keys and values laid out
+  int64_t (*scratch_bytes)(const AttentionHead& h);  // what a thread needs beside them
+  void (*pack)(const AttentionHead& h, void* packed);
+  void (*forward)(const AttentionHead& h, const void* packed, void* scratch, Span queries);
+};
+AttentionKernels attention_kernels();
 
 // One tile of scores, in the compute type (float or double), rows `stride` apart.
 struct ScoreTile {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "cpu/span.h"
 
 namespace rushlight::cpu {
 
@@ -37,10 +38,6 @@ void lstm_layer(const LstmLayer& layer);
 void lstm_layer_backward(const LstmLayerGradients& layer);
 
 // What the instruction sets provide.
-
-struct Span {
-  int64_t begin, end;
-};
 
 // Panels are [products, width] each, filled up with zeros; states are rows of `padded` elements. All in the
 // computing type; with `pairs` weights and factors of products are bfloat16.

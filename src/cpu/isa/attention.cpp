@@ -9,35 +9,6 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-constexpr int kLanes = 32;
-
-template <class C>
-C largest_of(const C* x, int64_t n, C start) {
-  C lanes[kLanes];
-  for (C& l : lanes) l = start;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-  for (int l = 0; i < n; ++i, ++l) lanes[l] = x[i] > lanes[l] ? x[i] : lanes[l];
-  return fold_lanes(lanes, [](C a, C b) { return b > a ? b : a; });
-}
-
-// x = exp(x - shift), which is at most 1; the sum.
-template <class C>
-C exponentials(C* x, int64_t n, C shift) {
-  C lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] += x[i + l] = exp_negative(x[i + l] - shift);
-  if (i < n) {
-    C rest[kLanes];
-    for (int l = 0; l < kLanes; ++l) rest[l] = i + l < n ? x[i + l] : -std::numeric_limits<C>::infinity();
-    for (int l = 0; l < kLanes; ++l) lanes[l] += rest[l] = exp_negative(rest[l] - shift);
-    for (int l = 0; i + l < n; ++l) x[i + l] = rest[l];
-  }
-  return fold_lanes(lanes, [](C a, C b) { return a + b; });
-}
-
 template <class C, class M>
 void add_mask_row(C* x, int64_t n, const void* data, int64_t start, int64_t step) {
   const M* mask = static_cast<const M*>(data) + start;
@@ -67,27 +38,6 @@ int64_t hide(const ScoreTile& t, int64_t i, C* x) {
   return n;
 }
 
-template <class C>
-void softmax(const ScoreTile& t) {
-  for (int64_t i = 0; i < t.rows; ++i) {
-    C* x = static_cast<C*>(t.scores) + i * t.stride;
-    C &largest = static_cast<C*>(t.largest)[i], &total = static_cast<C*>(t.total)[i];
-    const int64_t n = hide(t, i, x);
-    const C top = largest_of(x, n, largest);
-    const C shift = top == -std::numeric_limits<C>::infinity() ? C(0) : top;
-    const C sum = exponentials(x, n, shift);
-    for (int64_t j = n; j < t.columns; ++j) x[j] = 0;
-    if (top != largest) {
-      const C shrink = exp_negative(largest - shift);
-      C* out = static_cast<C*>(t.out) + i * t.out_stride;
-      for (int64_t k = 0; k < t.out_columns; ++k) out[k] *= shrink;
-      total *= shrink;
-      largest = top;
-    }
-    total += sum;
-  }
-}
-
 // scores become probabilities p, and grad, what flowed into them, p * (grad - delta) * scale.
 template <class C>
 void softmax_gradient(const ScoreTile& t, const C* logsumexp, const C* delta, C* grad, C scale) {
@@ -105,13 +55,6 @@ void softmax_gradient(const ScoreTile& t, const C* logsumexp, const C* delta, C*
 }
 
 }  // namespace
-
-void softmax_tile(DType compute, const ScoreTile& tile) {
-  if (compute == DType::Float32)
-    softmax<float>(tile);
-  else
-    softmax<double>(tile);
-}
 
 void softmax_gradient_tile(DType compute, const ScoreTile& tile, const void* logsumexp, const void* delta,
                            void* grad, double scale) {

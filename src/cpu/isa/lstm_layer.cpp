@@ -14,15 +14,6 @@ constexpr int64_t kUnits = Lanes<C>::count;
 // --- elements to and from the computing type
 // -----------------------------------------------------------------------
 
-// Elements of T are computed in C; `Pairs`: products take the states in bfloat16, two at a time.
-template <class T, bool Pairs>
-struct Types {
-  using C = compute_type<T>;
-  using State = std::conditional_t<Pairs, BFloat16, C>;
-  using Factor = std::conditional_t<Pairs, FactorPair, C>;
-  static constexpr int64_t step = Pairs ? 2 : 1;  // states in a factor
-};
-
 template <class To, class From>
 void convert(const From* from, int64_t n, To* to) {
   for (int64_t i = 0; i < n; ++i) to[i] = from ? To(static_cast<compute_type<To>>(from[i])) : To(0);
@@ -59,7 +50,7 @@ int64_t backward_width(DType dtype, int64_t hidden) {
 // panel[k][gate][unit] = weight[gate][unit][k], or [k / 2][gate][unit][k % 2].
 template <class T, bool Pairs>
 void pack_forward_as(const LstmLayer& s, const LstmScratch& m, Span panels) {
-  using Type = Types<T, Pairs>;
+  using Type = ProductTypes<T, Pairs>;
   using State = typename Type::State;
   constexpr int64_t lanes = kUnits<compute_type<T>>, step = Type::step;
   const int64_t h = s.hidden, depth = (h + step - 1) / step * step;
@@ -89,7 +80,7 @@ void pack_forward_as(const LstmLayer& s, const LstmScratch& m, Span panels) {
 template <class T, bool Pairs>
 void pack_backward_as(const LstmLayerGradients& s, const LstmScratch& m, Span panels) {
   using C = compute_type<T>;
-  using Type = Types<T, Pairs>;
+  using Type = ProductTypes<T, Pairs>;
   constexpr int64_t step = Type::step;
   const int64_t h = s.hidden;
   for (int64_t p = panels.begin; p < panels.end; ++p) {
@@ -117,7 +108,7 @@ template <class T, bool Pairs>
 void enter_forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows) {
   using C = compute_type<T>;
   const int64_t h = s.hidden, before = live_end(s, k - 1, rows), now = live_end(s, k, rows);
-  auto* state = static_cast<typename Types<T, Pairs>::State*>(m.states[k & 1]);
+  auto* state = static_cast<typename ProductTypes<T, Pairs>::State*>(m.states[k & 1]);
   C* cell = static_cast<C*>(m.cell);
   for (int64_t b = before; b < now; ++b) {
     convert_padded(static_cast<const T*>(s.hx) + b * h, h, m.padded, state + b * m.padded);
@@ -159,7 +150,7 @@ template <class T, class C, class State>
 
 template <class T, bool Pairs>
 void forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, Span panels) {
-  using Type = Types<T, Pairs>;
+  using Type = ProductTypes<T, Pairs>;
   using C = typename Type::C;
   using Factor = typename Type::Factor;
   constexpr int64_t lanes = kUnits<C>;
@@ -249,7 +240,7 @@ void gates_backward_as(const LstmLayerGradients& s, const LstmScratch& m, int64_
   for (int64_t b = rows.begin; b < live; ++b) {
     const C* state = static_cast<const C*>(m.states[0]) + b * m.padded;
     C* cell = static_cast<C*>(m.cell) + b * m.padded;
-    auto* grads = static_cast<typename Types<T, Pairs>::State*>(m.states[1]) + b * 4 * h;
+    auto* grads = static_cast<typename ProductTypes<T, Pairs>::State*>(m.states[1]) + b * 4 * h;
     if (b < older)
       gate_gradients<T>(s, row_of(s, k, b), static_cast<const C*>(s.cells) + row_of(s, k - 1, b) * h, state,
                         cell, grads);
@@ -278,7 +269,7 @@ template <class T, bool Pairs>
 void states_backward_as(const LstmLayerGradients& s, const LstmScratch& m, int64_t k, Span rows,
                         Span panels) {
   using C = compute_type<T>;
-  using Factor = typename Types<T, Pairs>::Factor;
+  using Factor = typename ProductTypes<T, Pairs>::Factor;
   const Span live{rows.begin, live_end(s, k, rows)};
   switch (m.width / kUnits<C>) {
     case 4:

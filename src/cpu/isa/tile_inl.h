@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/dtype.h"
+#include "cpu/isa/half_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -54,8 +55,12 @@ template <class T, class C>
     load(half, from);
     const FloatBits bits = __builtin_convertvector(half, FloatBits) << 16;
     __builtin_memcpy(to, &bits, sizeof(bits));
+#if defined(__AVX512F__)
+  } else if constexpr (std::is_same_v<T, Half>) {
+    widen_block(from, to);
+#endif
   } else {
-    read_some(from, n, to);
+    read_some(from, Lanes<C>::count, to);
   }
 }
 template <class T, class C>
@@ -70,8 +75,12 @@ template <class T, class C>
     const HalfBits narrow =
         __builtin_convertvector((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded, HalfBits);
     __builtin_memcpy(static_cast<void*>(to), &narrow, sizeof(narrow));
+#if defined(__AVX512F__)
+  } else if constexpr (std::is_same_v<T, Half>) {
+    narrow_block(from, to);
+#endif
   } else {
-    write_some(from, n, to);
+    write_some(from, Lanes<C>::count, to);
   }
 }
 
@@ -86,6 +95,15 @@ inline bool has_pair_products() {
   return false;
 #endif
 }
+
+// Elements of T are computed in C; `Pairs`: products take bfloat16, two at a time.
+template <class T, bool Pairs>
+struct ProductTypes {
+  using C = compute_type<T>;
+  using State = std::conditional_t<Pairs, BFloat16, C>;
+  using Factor = std::conditional_t<Pairs, FactorPair, C>;
+  static constexpr int64_t step = Pairs ? 2 : 1;  // states in a factor
+};
 
 template <class V, class C>
 [[gnu::always_inline]] inline V add_product(V sum, C factor, V b) {
@@ -103,25 +121,30 @@ template <class V>
   return sum;
 }
 
-// sums[r] = a[r, 0..k) panel[0..k, V vectors); rows of `a` lie `stride` elements apart. F: C, or pairs of
-// bfloat16 that are summed in float.
+// sums[r] += a[r, 0..k) panel[0..k, V vectors); the elements of `a` lie `row` and `column` apart. F: C, or
+// pairs of bfloat16 that are summed in float.
 template <int R, int V, class C, class F>
-[[gnu::always_inline]] inline void multiply_tile(const F* a, int64_t stride, const F* panel, int64_t k,
-                                                 typename Lanes<C>::type (&sums)[R][V]) {
+[[gnu::always_inline]] inline void accumulate_tile(const F* a, int64_t row, int64_t column, const F* panel,
+                                                   int64_t k, typename Lanes<C>::type (&sums)[R][V]) {
   constexpr int n = Lanes<C>::count;
-  for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) sums[r][v] = typename Lanes<C>::type{};
   for (int64_t i = 0; i < k; ++i, panel += V * n) {
     typename Lanes<C>::type b[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) load(b[v], panel + v * n);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const F factor = a[r * stride + i];
+      const F factor = a[r * row + i * column];
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) sums[r][v] = add_product(sums[r][v], factor, b[v]);
     }
   }
+}
+template <int R, int V, class C, class F>
+[[gnu::always_inline]] inline void multiply_tile(const F* a, int64_t row, const F* panel, int64_t k,
+                                                 typename Lanes<C>::type (&sums)[R][V]) {
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < V; ++v) sums[r][v] = typename Lanes<C>::type{};
+  accumulate_tile<R, V, C>(a, row, 1, panel, k, sums);
 }
 
 // Calls f(first row, number of rows) with the number as a constant, in groups of much the same size.

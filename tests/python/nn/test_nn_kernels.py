@@ -197,7 +197,9 @@ def attention_masks(mask, length, keys, heads):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-@pytest.mark.parametrize("shape", [(5, 7, 8, 6), (70, 600, 16, 16), (200, 130, 4, 4)])
+@pytest.mark.parametrize(
+    "shape", [(5, 7, 8, 6), (70, 600, 16, 16), (200, 130, 4, 4), (2, 530, 19, 70), (33, 270, 21, 81)]
+)
 @pytest.mark.parametrize("mask", ["none", "causal", "bool", "float", "heads"])
 def test_tiled_attention(dtype, shape, mask):
     length, keys, width, value_width = shape

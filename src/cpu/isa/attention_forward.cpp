@@ -1,0 +1,328 @@
+// Attention in tiles whose sums stay in registers, for each instruction set: a few queries at a time against
+// a block of keys, whose scores fit into the nearest caches.
+#include "cpu/isa/attention_inl.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+constexpr int64_t kQueries = 24;    // whose scores are held at once
+constexpr int64_t kKeys = 256;      // of one block
+constexpr int64_t kValueKeys = 64;  // whose values the nearest cache holds beside the sums
+constexpr int64_t kFewQueries = 4;  // for which laying out keys and values does not pay
+
+// The softmax of one query as it comes to know more keys.
+template <class C>
+struct Running {
+  C largest = -std::numeric_limits<C>::infinity(), total = 0;
+
+  // Scores x[0, n) become exp(x - largest), up to `padded` they become 0; what was summed before shrinks.
+  [[gnu::always_inline]] void take(C* x, int64_t n, int64_t padded, C* out, int64_t width) {
+    constexpr int64_t lanes = Lanes<C>::count;
+    constexpr C nothing = -std::numeric_limits<C>::infinity();
+    for (int64_t j = n; j < padded; ++j) x[j] = nothing;
+    LaneVector<C> top = LaneVector<C>{} + largest, score, sum{};
+    for (int64_t j = 0; j < padded; j += lanes) {
+      load(score, x + j);
+      top = larger_lanes<C>(score, top);
+    }
+    const C most = fold_vector<C>(top, [](C a, C b) { return b > a ? b : a; });
+    const C shift = most == nothing ? C(0) : most;
+    for (int64_t j = 0; j < padded; j += lanes) {
+      load(score, x + j);
+      score = exp_lanes<C>(score - shift);
+      sum += score;
+      __builtin_memcpy(x + j, &score, sizeof(score));
+    }
+    if (most != largest) {
+      const C shrink = exp_negative(largest - shift);
+      for (int64_t c = 0; c < width; ++c) out[c] *= shrink;
+      total *= shrink;
+      largest = most;
+    }
+    total += fold_vector<C>(sum, [](C a, C b) { return a + b; });
+  }
+};
+
+template <class T>
+void finish_row(const AttentionHead& h, int64_t query, const Running<compute_type<T>>& row,
+                compute_type<T>* sums) {
+  using C = compute_type<T>;
+  const bool nothing = row.total == 0;  // a query that may look at nothing gets zeros, not NaN
+  if (nothing) __builtin_memset(sums, 0, static_cast<size_t>(h.value_width) * sizeof(C));
+  const C inverse = nothing ? C(1) : 1 / row.total;
+#pragma GCC ivdep
+  for (int64_t c = 0; c < h.value_width; ++c) sums[c] *= inverse;
+  copy_row(sums, h.value_width, h.value_width, static_cast<T*>(h.out) + query * h.out_row);
+  static_cast<C*>(h.logsumexp)[query] =
+      nothing ? std::numeric_limits<C>::infinity() : row.largest + __builtin_log(row.total);
+}
+
+// --- many queries
+// ----------------------------------------------------------------------------------------------------------
+
+// Memory for one head: keys and values laid out, then what a block of queries needs.
+template <class C, class Factor>
+struct Layout {
+  using State = std::conditional_t<std::is_same_v<C, Factor>, C, BFloat16>;
+  static constexpr int64_t step = static_cast<int64_t>(sizeof(Factor) / sizeof(State)),
+                           lanes = Lanes<C>::count;
+  const AttentionHead& h;
+  const Columns<C> columns{h.value_width};
+  const int64_t depth = up(h.width, step) / step;       // factors of a query
+  const int64_t value_depth = up(h.keys, step) / step;  // of a column of values
+
+  int64_t key_factors() const { return up(h.keys, lanes) * depth; }
+  int64_t value_factors() const { return value_depth * columns.padded(); }
+  int64_t packed_bytes() const {
+    return (key_factors() + value_factors()) * static_cast<int64_t>(sizeof(Factor)) +
+           kPanel<C> * depth * static_cast<int64_t>(sizeof(Factor));
+  }
+  int64_t scratch_bytes() const {
+    return kQueries * (kKeys * static_cast<int64_t>(sizeof(C) + sizeof(State)) +
+                       depth * static_cast<int64_t>(sizeof(Factor)) +
+                       columns.padded() * static_cast<int64_t>(sizeof(C)));
+  }
+};
+
+template <class T, bool Pairs>
+using LayoutOf = Layout<compute_type<T>, typename ProductTypes<T, Pairs>::Factor>;
+
+template <class T, bool Pairs>
+void pack_as(const AttentionHead& h, void* packed) {
+  using Types = ProductTypes<T, Pairs>;
+  const LayoutOf<T, Pairs> l{h};
+  auto* keys = static_cast<typename Types::Factor*>(packed);
+  auto* values = keys + l.key_factors();
+  auto* strip = reinterpret_cast<typename Types::State*>(values + l.value_factors());
+  pack_turned<T, Pairs>(static_cast<const T*>(h.key), h.key_row, h.keys, h.width, strip, keys);
+  pack_rows<T, Pairs>(static_cast<const T*>(h.value), h.value_row, h.keys, h.value_width, values);
+}
+
+template <class C, class Factor>
+class Block {
+  using L = Layout<C, Factor>;
+  using State = typename L::State;
+
+ public:
+  Block(const AttentionHead& h, const void* packed, void* scratch)
+      : h_(h),
+        l_{h},
+        keys_(static_cast<const Factor*>(packed)),
+        values_(keys_ + l_.key_factors()),
+        queries_(static_cast<State*>(scratch)),
+        scores_(reinterpret_cast<C*>(queries_ + kQueries * l_.depth * L::step)),
+        sums_(scores_ + kQueries * kKeys),
+        weights_(reinterpret_cast<State*>(sums_ + kQueries * l_.columns.padded())) {}
+
+  template <class T>
+  void run(int64_t first, int64_t count) {
+    first_ = first, count_ = count;
+    for (int64_t i = 0; i < count; ++i)
+      copy_row(static_cast<const T*>(h_.query) + (first + i) * h_.query_row, h_.width, l_.depth * L::step,
+               queries_ + i * l_.depth * L::step);
+    __builtin_memset(sums_, 0, static_cast<size_t>(count * l_.columns.padded()) * sizeof(C));
+    for (int64_t i = 0; i < count; ++i) rows_[i] = {};
+    const int64_t end = seen(h_, first + count - 1);
+    for (int64_t key = 0; key < end; key += kKeys) {
+      const int64_t n = lesser(kKeys, end - key);
+      score(key, n);
+      weigh(key, n);
+      with_vectors(l_.columns.vectors, [&]<int V>() { add_values<V>(key, n); });
+    }
+    for (int64_t i = 0; i < count; ++i)
+      finish_row<T>(h_, first + i, rows_[i], sums_ + i * l_.columns.padded());
+  }
+
+ private:
+  // Scores of keys `key` to `key + n`, but for tiles beyond the diagonal.
+  void score(int64_t key, int64_t n) {
+    const C scale = static_cast<C>(h_.scale);
+    for (int64_t column = 0; column < n; column += kPanel<C>) {
+      const int64_t first = key + column, left = lesser(kPanel<C>, h_.keys - first);
+      const Factor* panel = keys_ + first * l_.depth;
+      with_vectors(up(left, L::lanes) / L::lanes, [&]<int V>() {
+        for_row_groups(0, count_, [&]<int R>(int64_t row) {
+          if (first >= seen(h_, first_ + row + R - 1)) return;
+          LaneVector<C> sums[R][V];
+          const auto* factors = reinterpret_cast<const Factor*>(queries_) + row * l_.depth;
+          multiply_tile<R, V, C>(factors, l_.depth, panel, l_.depth, sums);
+          for (int r = 0; r < R; ++r)
+            for (int v = 0; v < V; ++v) sums[r][v] *= scale;
+          for (int r = 0; r < R; ++r)
+            __builtin_memcpy(scores_ + (row + r) * kKeys + column, sums[r], sizeof(sums[r]));
+        });
+      });
+    }
+  }
+
+  // Scores become weights, zeros where a query does not see a key.
+  void weigh(int64_t key, int64_t n) {
+    const int64_t padded = up(n, L::lanes), width = l_.columns.padded();
+    for (int64_t i = 0; i < count_; ++i) {
+      C* x = scores_ + i * kKeys;
+      const int64_t visible = seen(h_, first_ + i) - key, now = visible < 0 ? 0 : lesser(n, visible);
+      mask_scores(h_, first_ + i, key, now, x);
+      rows_[i].take(x, now, padded, sums_ + i * width, key > 0 ? width : 0);
+      if constexpr (L::step > 1) copy_row(x, padded, padded, weights_ + i * kKeys);
+    }
+  }
+
+  const Factor* weights() const {
+    if constexpr (L::step > 1)
+      return reinterpret_cast<const Factor*>(weights_);
+    else
+      return scores_;
+  }
+
+  template <int V>
+  void add_values(int64_t key, int64_t n) {
+    constexpr int64_t stride = kKeys / L::step;
+    const int64_t width = l_.columns.padded();
+    for (int64_t p = 0; p < l_.columns.panels; ++p)
+      for (int64_t from = 0; from < n; from += kValueKeys) {
+        const Factor* panel = values_ + (p * l_.value_depth + (key + from) / L::step) * (V * L::lanes);
+        for_row_groups(0, count_, [&]<int R>(int64_t row) {
+          const int64_t end = lesser(lesser(n, from + kValueKeys), seen(h_, first_ + row + R - 1) - key);
+          if (end <= from) return;
+          C* to = sums_ + row * width + p * (V * L::lanes);
+          LaneVector<C> sums[R][V];
+          for (int r = 0; r < R; ++r) __builtin_memcpy(sums[r], to + r * width, sizeof(sums[r]));
+          accumulate_tile<R, V, C>(weights() + row * stride + from / L::step, stride, 1, panel,
+                                   up(end - from, L::step) / L::step, sums);
+          for (int r = 0; r < R; ++r) __builtin_memcpy(to + r * width, sums[r], sizeof(sums[r]));
+        });
+      }
+  }
+
+  const AttentionHead& h_;
+  const L l_;
+  const Factor *keys_, *values_;
+  State* queries_;
+  C *scores_, *sums_;
+  State* weights_;
+  int64_t first_ = 0, count_ = 0;
+  Running<C> rows_[kQueries];
+};
+
+template <class T, bool Pairs>
+void forward_as(const AttentionHead& h, const void* packed, void* scratch, Span queries) {
+  Block<compute_type<T>, typename ProductTypes<T, Pairs>::Factor> block(h, packed, scratch);
+  for (int64_t first = queries.begin; first < queries.end; first += kQueries)
+    block.template run<T>(first, lesser(kQueries, queries.end - first));
+}
+
+// --- few queries, as when a text is made word by word: keys and values are read where they lie
+// ----------------------------------------------------------------------------------------------------------
+
+template <class T>
+[[gnu::always_inline]] inline LaneVector<compute_type<T>> lanes_at(const T* x, int64_t n) {
+  alignas(kVectorBytes) compute_type<T> lanes[Lanes<compute_type<T>>::count];
+  LaneVector<compute_type<T>> v;
+  read_lanes(x, n, lanes);
+  load(v, lanes);
+  return v;
+}
+
+// scores[0, N) = scale * query . keys
+template <int N, class T, class C>
+void score_keys(const C* query, const T* key, int64_t row, int64_t width, C scale, C* scores) {
+  constexpr int64_t lanes = Lanes<C>::count;
+  LaneVector<C> sums[N] = {}, q;
+  for (int64_t c = 0; c < width; c += lanes) {
+    load(q, query + c);
+    for (int i = 0; i < N; ++i) sums[i] += q * lanes_at(key + i * row + c, width - c);
+  }
+  for (int i = 0; i < N; ++i) scores[i] = scale * fold_vector<C>(sums[i], [](C a, C b) { return a + b; });
+}
+
+// sums[0, n) += sum of weights[j] * value[j]; n: up to two vectors
+template <class T, class C>
+void weigh_values(const C* weights, int64_t keys, const T* value, int64_t row, int64_t n, C* sums) {
+  constexpr int64_t lanes = Lanes<C>::count;
+  LaneVector<C> a, b{};
+  load(a, sums);
+  if (n <= lanes) {
+    for (int64_t j = 0; j < keys; ++j) a += weights[j] * lanes_at(value + j * row, n);
+  } else {
+    load(b, sums + lanes);
+    for (int64_t j = 0; j < keys; ++j) {
+      a += weights[j] * lanes_at(value + j * row, lanes);
+      b += weights[j] * lanes_at(value + j * row + lanes, n - lanes);
+    }
+    __builtin_memcpy(sums + lanes, &b, sizeof(b));
+  }
+  __builtin_memcpy(sums, &a, sizeof(a));
+}
+
+template <class T>
+void forward_few(const AttentionHead& h, void* scratch, Span queries) {
+  using C = compute_type<T>;
+  constexpr int64_t lanes = Lanes<C>::count, two = 2 * lanes;
+  const int64_t width = up(h.width, lanes), value_width = up(h.value_width, two);
+  const C scale = static_cast<C>(h.scale);
+  C *query = static_cast<C*>(scratch), *sums = query + width, *scores = sums + value_width;
+  const T *keys = static_cast<const T*>(h.key), *values = static_cast<const T*>(h.value);
+  for (int64_t i = queries.begin; i < queries.end; ++i) {
+    copy_row(static_cast<const T*>(h.query) + i * h.query_row, h.width, width, query);
+    __builtin_memset(sums, 0, static_cast<size_t>(value_width) * sizeof(C));
+    Running<C> row;
+    const int64_t end = seen(h, i);
+    for (int64_t key = 0; key < end; key += kKeys) {
+      const int64_t n = lesser(kKeys, end - key);
+      int64_t j = 0;
+      for (; j + 4 <= n; j += 4)
+        score_keys<4>(query, keys + (key + j) * h.key_row, h.key_row, h.width, scale, scores + j);
+      for (; j < n; ++j)
+        score_keys<1>(query, keys + (key + j) * h.key_row, h.key_row, h.width, scale, scores + j);
+      mask_scores(h, i, key, n, scores);
+      row.take(scores, n, up(n, lanes), sums, value_width);
+      for (int64_t c = 0; c < h.value_width; c += two)
+        weigh_values(scores, n, values + key * h.value_row + c, h.value_row, lesser(two, h.value_width - c),
+                     sums + c);
+    }
+    finish_row<T>(h, i, row, sums);
+  }
+}
+
+// --- by dtype
+// ----------------------------------------------------------------------------------------------------------
+
+// f<type, pairs>().
+template <class F>
+void with_types(DType dtype, F&& f) {
+#if defined(__AVX512BW__)
+  if (dtype == DType::BFloat16 && has_pair_products()) return f.template operator()<BFloat16, true>();
+#endif
+  visit_dtype(FloatTypes{}, dtype, "scaled_dot_product_attention",
+              [&](auto tag) { f.template operator()<decltype(tag), false>(); });
+}
+
+bool is_few(const AttentionHead& h) { return h.queries <= kFewQueries; }
+int64_t packed_bytes(const AttentionHead& h) {
+  int64_t bytes = 0;
+  if (!is_few(h)) with_types(h.dtype, [&]<class T, bool P>() { bytes = LayoutOf<T, P>{h}.packed_bytes(); });
+  return bytes;
+}
+int64_t scratch_bytes(const AttentionHead& h) {
+  if (is_few(h))
+    return (up(h.width, 16) + up(h.value_width, 32) + kKeys) * static_cast<int64_t>(sizeof(double));
+  int64_t bytes = 0;
+  with_types(h.dtype, [&]<class T, bool P>() { bytes = LayoutOf<T, P>{h}.scratch_bytes(); });
+  return bytes;
+}
+void pack(const AttentionHead& h, void* packed) {
+  if (!is_few(h)) with_types(h.dtype, [&]<class T, bool P>() { pack_as<T, P>(h, packed); });
+}
+void forward(const AttentionHead& h, const void* packed, void* scratch, Span queries) {
+  if (is_few(h))
+    visit_dtype(FloatTypes{}, h.dtype, "scaled_dot_product_attention",
+                [&](auto tag) { forward_few<decltype(tag)>(h, scratch, queries); });
+  else
+    with_types(h.dtype, [&]<class T, bool P>() { forward_as<T, P>(h, packed, scratch, queries); });
+}
+
+}  // namespace
+
+AttentionKernels attention_kernels() { return {packed_bytes, scratch_bytes, pack, forward}; }
+
+}  // namespace rushlight::cpu::RL_ISA

@@ -1,0 +1,155 @@
+// What attention and its gradients share: masks, operands laid out for tiles in registers.
+#pragma once
+#include <limits>
+
+#include "cpu/attention.h"
+#include "cpu/isa/exp_lanes_inl.h"
+#include "cpu/transpose.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+inline int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+
+template <class C, class M>
+void add_mask_row(C* x, int64_t n, const void* data, int64_t start, int64_t step) {
+  const M* mask = static_cast<const M*>(data) + start;
+  for (int64_t j = 0; j < n; ++j) {
+    if constexpr (std::is_same_v<M, bool>)
+      x[j] = mask[j * step] ? x[j] : -std::numeric_limits<C>::infinity();
+    else
+      x[j] += static_cast<C>(static_cast<compute_type<M>>(mask[j * step]));
+  }
+}
+
+// Applies the mask to the scores of one query with keys `first` to `first + n`.
+template <class C>
+void mask_scores(const AttentionHead& h, int64_t query, int64_t first, int64_t n, C* x) {
+  if (!h.mask || n <= 0) return;
+  const int64_t start = query * h.mask_row + first * h.mask_column;
+  visit_dtype(Concat<TypeList<bool>, FloatTypes>{}, h.mask_dtype, "scaled_dot_product_attention",
+              [&](auto tag) {
+                using M = decltype(tag);
+                if (h.mask_column == 1)
+                  add_mask_row<C, M>(x, n, h.mask, start, 1);
+                else
+                  add_mask_row<C, M>(x, n, h.mask, start, h.mask_column);
+              });
+}
+
+// The keys before this one are seen by the query.
+inline int64_t seen(const AttentionHead& h, int64_t query) {
+  return h.causal ? lesser(query + 1, h.keys) : h.keys;
+}
+
+template <class C>
+constexpr int64_t kPanel = 4 * Lanes<C>::count;  // columns of a panel, but for the last
+
+// How the columns of a matrix are divided among panels of the same number of vectors, at most four.
+template <class C>
+struct Columns {
+  int64_t vectors, panels;
+  explicit Columns(int64_t count) {
+    const int64_t all = (count + Lanes<C>::count - 1) / Lanes<C>::count;
+    panels = (all + 3) / 4;
+    vectors = panels ? (all + panels - 1) / panels : 0;
+  }
+  int64_t width() const { return vectors * Lanes<C>::count; }
+  int64_t padded() const { return panels * width(); }
+};
+
+// n elements, converted, and zeros up to `padded`.
+template <class T, class State>
+[[gnu::always_inline]] inline void copy_row(const T* from, int64_t n, int64_t padded, State* to) {
+  using C = compute_type<State>;
+  constexpr int64_t lanes = Lanes<C>::count;
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, State>) {
+    for (; i + lanes <= n; i += lanes) __builtin_memcpy(to + i, from + i, lanes * sizeof(T));
+  } else {
+    C block[lanes];
+    for (; i + lanes <= n; i += lanes) {
+      read_lanes(from + i, lanes, block);
+      write_lanes(block, lanes, to + i);
+    }
+  }
+  for (; i < n; ++i) to[i] = State(static_cast<compute_type<T>>(from[i]));
+  for (; i < padded; ++i) to[i] = State(0);
+}
+
+// Calls f.template operator()<V>() for V = vectors.
+template <class F>
+[[gnu::always_inline]] inline void with_vectors(int64_t vectors, F&& f) {
+  switch (vectors) {
+    case 4:
+      return f.template operator()<4>();
+    case 3:
+      return f.template operator()<3>();
+    case 2:
+      return f.template operator()<2>();
+    default:
+      return f.template operator()<1>();
+  }
+}
+
+// Rows as columns of panels: panel p holds rows p * kPanel and on as [factors of a row][rows], the last one
+// only as many vectors as it needs. `strip`: a panel's worth of rows in the type of the products.
+template <class T, bool Pairs>
+void pack_turned(const T* from, int64_t row, int64_t rows, int64_t width,
+                 typename ProductTypes<T, Pairs>::State* strip,
+                 typename ProductTypes<T, Pairs>::Factor* panels) {
+  using Type = ProductTypes<T, Pairs>;
+  using State = typename Type::State;
+  using Factor = typename Type::Factor;
+  using C = typename Type::C;
+  const int64_t depth = up(width, Type::step) / Type::step;
+  const TransposeTile transpose = transpose_tile(sizeof(Factor));
+  const bool direct = std::is_same_v<T, State> && width % Type::step == 0;
+  for (int64_t first = 0; first < rows; first += kPanel<C>) {
+    const int64_t n = lesser(kPanel<C>, rows - first), columns = up(n, Lanes<C>::count);
+    Factor* panel = panels + first * depth;
+    const char* source = reinterpret_cast<const char*>(from + first * row);
+    int64_t line = row * static_cast<int64_t>(sizeof(T));
+    if (!direct) {
+      line = depth * static_cast<int64_t>(sizeof(Factor));
+      for (int64_t i = 0; i < n; ++i)
+        copy_row(from + (first + i) * row, width, depth * Type::step, strip + i * depth * Type::step);
+      source = reinterpret_cast<const char*>(strip);
+    }
+    transpose(reinterpret_cast<char*>(panel), columns * static_cast<int64_t>(sizeof(Factor)), source, line,
+              depth, n);
+    for (int64_t i = 0; i < depth && n < columns; ++i)
+      __builtin_memset(static_cast<void*>(panel + i * columns + n), 0,
+                       static_cast<size_t>(columns - n) * sizeof(Factor));
+  }
+}
+
+// Rows as they are, in panels of some columns: [rows][columns], or [rows / 2][columns][2].
+template <class T, bool Pairs>
+void pack_rows(const T* from, int64_t row, int64_t rows, int64_t width,
+               typename ProductTypes<T, Pairs>::Factor* panels) {
+  using Type = ProductTypes<T, Pairs>;
+  using State = typename Type::State;
+  const Columns<typename Type::C> columns(width);
+  const int64_t w = columns.width(), depth = up(rows, Type::step) / Type::step;
+  for (int64_t p = 0; p < columns.panels; ++p) {
+    const int64_t n = lesser(w, width - p * w);
+    State* to = reinterpret_cast<State*>(panels + p * depth * w);
+    for (int64_t i = 0; i < depth; ++i, to += w * Type::step) {
+      const T* a = from + i * Type::step * row + p * w;
+      if constexpr (!Pairs) {
+        copy_row(a, n, w, to);
+      } else {
+        const T* b = a + row;
+        const bool both = 2 * i + 1 < rows;
+#pragma GCC ivdep
+        for (int64_t j = 0; j < n; ++j) to[2 * j] = a[j], to[2 * j + 1] = both ? b[j] : State(0);
+        for (int64_t j = 2 * n; j < 2 * w; ++j) to[j] = State(0);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RL_ISA

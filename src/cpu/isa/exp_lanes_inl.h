@@ -1,0 +1,60 @@
+// Exponentials of vectors that stay in registers; included by the files of this folder.
+#pragma once
+#include "cpu/isa/exp_inl.h"
+#include "cpu/isa/tile_inl.h"
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+template <class C>
+using LaneVector = typename Lanes<C>::type;
+
+// The larger of both, y where x is NaN.
+template <class C>
+[[gnu::always_inline]] inline LaneVector<C> larger_lanes(LaneVector<C> x, LaneVector<C> y) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<C, float>) return _mm512_maskz_max_ps(0xffff, x, y);
+#endif
+  return x > y ? x : y;
+}
+
+// exp(x) for x <= 0. NaN stays NaN.
+template <class C>
+[[gnu::always_inline]] inline LaneVector<C> exp_lanes(LaneVector<C> x) {
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<C, float>) {
+    // A polynomial of the least error (2e-9) where |r| <= ln(2) / 2; powers of two by the processor.
+    const LaneVector<float> zero{};
+    const LaneVector<float> bounded = larger_lanes<float>(zero - 104.0f, x);
+    const LaneVector<float> n = _mm512_maskz_roundscale_ps(0xffff, bounded * 1.44269504f, 8);
+    const LaneVector<float> r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;
+    LaneVector<float> p = zero + 0.0013843635f;
+    p = p * r + 0.008374171f;
+    p = p * r + 0.041668f;
+    p = p * r + 0.16666432f;
+    p = p * r + 0.49999994f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return _mm512_maskz_scalef_ps(0xffff, p, n);
+  }
+#endif
+  C lanes[Lanes<C>::count];
+  __builtin_memcpy(lanes, &x, sizeof(x));
+  for (C& l : lanes) l = exp_negative(l);
+  load(x, lanes);
+  return x;
+}
+
+// What combine(a, b) makes of all lanes.
+template <class C, class F>
+[[gnu::always_inline]] inline C fold_vector(LaneVector<C> x, F&& combine) {
+  C lanes[Lanes<C>::count];
+  __builtin_memcpy(lanes, &x, sizeof(x));
+  return fold_lanes(lanes, combine);
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RL_ISA
