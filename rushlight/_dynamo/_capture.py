@@ -22,6 +22,7 @@ from rushlight.nn.modules import module as _module
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
+from ._backward import Backward
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant
 from .exc import Unsupported
@@ -62,6 +63,7 @@ class Capture:
     output: object = None  # what to return: containers, with nodes for tensors
     records: bool = False  # autograd records what runs
     module: GraphModule | None = None
+    backward: object = None  # a Backward of _backward.py: traces the backward pass
 
     @property
     def example_inputs(self):
@@ -82,6 +84,7 @@ class _Recorder(TorchDispatchMode):
         self.constants = {}  # id of a real tensor -> (it, fake)
         self.versions = []  # of real tensors, which writes to them would count up
         self.muted = False  # what runs now is part of an operator that is kept whole
+        self.node_of = None  # while a backward pass is traced: where its values come from
         self.anchor = self.graph.create_node("placeholder", "anchor", (), {}, name="anchor")
 
     def add_input(self, name, tensor):
@@ -119,6 +122,11 @@ class _Recorder(TorchDispatchMode):
             self.constants[id(tensor)] = known = tensor, copy, node
         return known[1]
 
+    def forget(self):
+        """Let go of arguments and of Python's state; backward passes may still be traced."""
+        self.held = {key: entry for key, entry in self.held.items() if entry[1] != "argument"}
+        self.versions, self.reachable = [], Reachable()
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.observer.paused = True
         try:
@@ -149,10 +157,10 @@ class _Recorder(TorchDispatchMode):
         self._track(result, node)
 
     def _as_nodes(self, value):
-        def node_of(tensor):
-            return self.nodes[id(tensor)][1]
+        return _map(self.node_of or self._own_node, value)
 
-        return _map(node_of, value)
+    def _own_node(self, tensor):
+        return self.nodes[id(tensor)][1]
 
     def _track(self, result, node):
         if isinstance(result, torch.Tensor):
@@ -166,7 +174,11 @@ class _Recorder(TorchDispatchMode):
 
 
 class _Whole(TorchFunctionMode):
-    """Keeps compositions whole that have a kernel of their own: within a trace they would fall into parts."""
+    """Keeps compositions whole that have a kernel of their own: within a trace they would fall into parts.
+
+    Where gradients are recorded, parts are what a backward pass can be traced through: of linear layers all
+    of them, of attention the kernel that it runs in tiles.
+    """
 
     def __init__(self, recorder):
         super().__init__()
@@ -177,6 +189,12 @@ class _Whole(TorchFunctionMode):
         name = getattr(func, "__name__", None)
         if name not in _WHOLE or recorder.muted:
             return func(*args, **kwargs)
+        if torch.is_grad_enabled():
+            if name == "linear":
+                return func(*args, **kwargs)
+            tiles = _attention_in_tiles(*args, **kwargs)
+            if tiles is not None:
+                return tiles
         recorder.muted = True
         try:
             result = func(*args, **kwargs)
@@ -189,6 +207,31 @@ class _Whole(TorchFunctionMode):
         finally:
             recorder.observer.paused = False
         return result
+
+
+def _attention_in_tiles(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    """Attention as the operator that the core's composition calls, or None where it calls others."""
+    dtype, dims = query.dtype, query.dim()
+    casts = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") != dtype
+    if dropout_p or casts or not dtype.is_floating_point or dtype.itemsize == 1 or not query.numel():
+        return None
+    if attn_mask is not None and (is_causal or attn_mask.requires_grad):
+        return None
+    for other in (key, value):
+        if other.dim() != dims or other.dtype != dtype or not other.numel():
+            return None
+        for i, (mine, theirs) in enumerate(zip(query.shape[:-2], other.shape[:-2])):
+            grouped = enable_gqa and i == dims - 3 and mine % theirs == 0
+            if mine != theirs and not grouped:
+                return None
+    if dims >= 3 and key.shape[-3] != value.shape[-3]:
+        return None
+    if key.shape[-1] != query.shape[-1] or key.shape[-2] != value.shape[-2]:
+        return None
+    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    return attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
 
 
 def _map(function, value):
@@ -252,7 +295,10 @@ def capture(function, args, kwargs):
         for name, value in vars(_module).items():
             if name.startswith("_global_") and isinstance(value, dict):
                 reachable.visit(value, f"the hooks of all modules ({name})")
-        return _Run(reachable, leaves).run(function, args, kwargs)
+        made = _Run(reachable, leaves).run(function, args, kwargs)
+        if made.backward is not None:
+            made.backward.recorder.forget()
+        return made
 
 
 class _Run:
@@ -286,10 +332,7 @@ class _Run:
             return self._finish(result)
         finally:
             self.recorder.fakes.fake_tensor_converter.tensor_memo.clear()  # users would notice
-            torch._C._set_grad_enabled(surroundings[0])
-            torch.set_default_dtype(surroundings[2])
-            torch.set_autocast_enabled("cpu", surroundings[3])
-            torch.set_autocast_dtype("cpu", surroundings[4])
+            _restore_surroundings(surroundings)
             self.reachable.restore()
             for tensor, version in self.recorder.versions:
                 _C._set_version(tensor, version)
@@ -344,7 +387,9 @@ class _Run:
         made.records = torch.is_grad_enabled() and any(t.requires_grad for t in made.example_inputs)
         if made.records:
             self._check_autograd(nodes)
+            made.backward = Backward(recorder, nodes)
         made.module = GraphModule(torch.nn.Module(), recorder.graph)
+        made.module.meta["backward"] = made.backward
         return made
 
     def _output(self, value):
@@ -402,9 +447,22 @@ def _order_inputs(recorder, leaf_nodes, held):
         recorder.anchor.prepend(node)
 
 
+_DEVICES = "cpu", "cuda"
+
+
 def _surroundings():
     return (
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
-        torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"),
+        [(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _DEVICES],
+        torch.is_autocast_cache_enabled(),
         torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(),
     )  # fmt: skip
+
+
+def _restore_surroundings(before):
+    torch._C._set_grad_enabled(before[0])
+    torch.set_default_dtype(before[2])
+    for device, (enabled, dtype) in zip(_DEVICES, before[3]):
+        torch.set_autocast_enabled(device, enabled)
+        torch.set_autocast_dtype(device, dtype)
+    torch.set_autocast_cache_enabled(before[4])

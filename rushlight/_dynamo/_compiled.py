@@ -35,6 +35,7 @@ class Entry:
     def __init__(self, guards, run, trials):
         self.match, self.guards = guards.match, guards
         self.run = run
+        self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
         self.pays = True
 
@@ -44,29 +45,63 @@ class Entry:
 
 
 class Trials:
-    """Times of the first calls: the graph and the program itself in turn."""
+    """Times of the first calls: the graph and the program itself in turn, with their backward passes."""
 
     _ROUNDS = ((0.05, 2), (0.001, 6), (0.0, 40))  # so many of each for calls above so many seconds
 
-    def __init__(self):
+    def __init__(self, records=False):
+        self.records = records
         self.times = [], []
+        self.backward_times = [], []
 
     def next_is_compiled(self):
+        if self.records and sum(map(len, self.backward_times)):
+            return len(self.backward_times[1]) <= len(self.backward_times[0])
         return len(self.times[1]) <= len(self.times[0])
 
     def add(self, compiled, seconds):
         self.times[compiled].append(seconds)
 
+    def watch_backward(self, compiled, result):
+        """From when the gradient of a result arrives until the whole pass ends."""
+        step = next((t.grad_fn for t in _tensors(result) if t.grad_fn is not None), None)
+        if step is None:
+            return
+        times = self.backward_times[compiled]
+
+        def begin(gradients):
+            start = time.perf_counter()
+            handle.remove()
+            _C._engine_queue_callback(lambda: times.append(time.perf_counter() - start))
+
+        handle = step.register_prehook(begin)
+
     def complete(self):
-        if min(map(len, self.times)) < 2:
+        counts = list(map(len, self.times))
+        if min(counts) < 2:
             return False
         fastest = min(map(min, self.times))
         rounds = next(n for seconds, n in self._ROUNDS if fastest >= seconds)
-        return min(map(len, self.times)) >= rounds
+        if any(self.backward_times) and min(counts) < 4 * rounds:  # later on, none is expected any more
+            return min(map(len, self.backward_times)) >= rounds
+        return min(counts) >= rounds
 
     def best(self):
         """(the program itself, the graph) in seconds."""
-        return min(self.times[0]), min(self.times[1])
+        plain, graph = min(self.times[0]), min(self.times[1])
+        if all(self.backward_times):
+            plain += min(self.backward_times[0])
+            graph += min(self.backward_times[1])
+        return plain, graph
+
+
+def _tensors(value):
+    """The tensors in what a program returned."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
 
 
 class Compiled:
@@ -82,15 +117,23 @@ class Compiled:
         self.failures = 0
         self.reason = None  # why the program runs as it is written, for good
         self.on_give_up = None
+        self.fast = None  # the last graph that was found to pay
 
     def __call__(self, *args, **kwargs):
+        if self.fast is not None:
+            result = self.fast(args, kwargs)
+            if result is not NotImplemented:
+                return result
         if self.reason is not None:
             return self.function(*args, **kwargs)
         for entry in self.entries:
             inputs = entry.match(args, kwargs)
             if type(inputs) is list:
                 if entry.trials is None:
-                    return entry.run(inputs) if entry.pays else self.function(*args, **kwargs)
+                    if not entry.pays:
+                        return self.function(*args, **kwargs)
+                    self.fast = entry.call
+                    return entry.run(inputs)
                 return self._try(entry, inputs, args, kwargs)
         return self._first_call(args, kwargs)
 
@@ -134,7 +177,14 @@ class Compiled:
                 f"backend={_name(self.backend)!r} raised:\n{type(error).__name__}: {error}"
             ) from error
         rest = [tensor for tensor, _ in captured.held] + captured.constants
-        entry = Entry(guards, _runner(program, rest, captured.output), Trials() if self._measures() else None)
+        trials = Trials(captured.records) if self._measures() else None
+        if hasattr(program, "bind"):
+            form = _form(captured.output)
+            graph = program.bind(rest, form, guards.set)
+            entry = Entry(guards, graph.run if form != "l" else _filler(graph.run, captured.output), trials)
+            entry.call = graph.call if form != "l" else None
+        else:
+            entry = Entry(guards, _runner(program, rest, captured.output), trials)
         entry.captured = captured if config._keep_captures else None
         return entry
 
@@ -155,6 +205,8 @@ class Compiled:
         else:
             result = self.function(*args, **kwargs)
         trials.add(compiled, time.perf_counter() - start)
+        if trials.records:
+            trials.watch_backward(compiled, result)
         if trials.complete():
             plain, graph = trials.best()
             entry.trials, entry.pays = None, graph <= self._WORTH * plain
@@ -191,7 +243,7 @@ class Compiled:
 
     def give_up(self, reason):
         """From now on the program runs as it is written."""
-        self.reason = reason
+        self.reason, self.fast = reason, None
         if self.on_give_up is not None:
             self.on_give_up()
 
@@ -199,30 +251,36 @@ class Compiled:
         return self.function
 
     def reset(self):
-        self.entries, self.failures, self.reason = [], 0, None
+        self.entries, self.failures, self.reason, self.fast = [], 0, None, None
 
 
 def _name(backend):
     return getattr(backend, "compiler_name", getattr(backend, "__name__", type(backend).__name__))
 
 
+def _form(output):
+    """What a program returns: a tensor, a tuple of tensors, or something else, filled from a list."""
+    if isinstance(output, Node):
+        return "t"
+    return "u" if type(output) is tuple and all(isinstance(item, Node) for item in output) else "l"
+
+
+def _filler(run, output):
+    return lambda inputs: _fill(output, iter(run(inputs)))
+
+
 def _runner(program, rest, output):
     """A function of the list of input tensors that returns what the program returns."""
-    if getattr(program, "_boxed_call", False):
-        run = getattr(program, "run", program)
 
-        def values(inputs):
-            return run(inputs + rest)
-    else:
+    def values(inputs):
+        return program(*inputs, *rest)
 
-        def values(inputs):
-            return program(*inputs, *rest)
-
-    if isinstance(output, Node):
+    form = _form(output)
+    if form == "t":
         return lambda inputs: values(inputs)[0]
-    if type(output) is tuple and all(isinstance(item, Node) for item in output):
+    if form == "u":
         return lambda inputs: tuple(values(inputs))
-    return lambda inputs: _fill(output, iter(values(inputs)))
+    return _filler(values, output)
 
 
 def _fill(template, values):

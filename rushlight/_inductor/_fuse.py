@@ -14,6 +14,7 @@ __all__ = ["fuse_pointwise"]
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _CHOOSE = -1
 _MAX_STEPS = 32
+_MAX_LATE = 1
 _DTYPES = (torch.float32, torch.float64)
 
 # Operators that are a formula of their tensors, without parameters.
@@ -141,7 +142,11 @@ def _find_chains(graph, position):
         made.nodes[node] = step
         for operand in dict.fromkeys(a for a in step.operands if isinstance(a, Node)):
             other = chain_of.get(operand)
-            if other is not None and other is not made and _may_join(other, made, node, epochs, position):
+            if (
+                other is not None
+                and other is not made
+                and _may_join(other, made, node, epochs, position, chain_of)
+            ):
                 made.nodes = {**other.nodes, **made.nodes}
                 chain_of.update(dict.fromkeys(other.nodes, made))
                 chains.remove(other)
@@ -151,13 +156,19 @@ def _find_chains(graph, position):
     return [chain for chain in chains if len(chain.nodes) > 1]
 
 
-def _may_join(chain, made, node, epochs, position):
+def _may_join(chain, made, node, epochs, position, chain_of):
     """Whether a chain may be computed where the node stands, together with it."""
     if (chain.dtype, chain.shape) != (made.dtype, made.shape):
         return False
     if len(chain.nodes) + len(made.nodes) > _MAX_STEPS:
         return False
     if any(epochs[member] != epochs[node] for member in chain.nodes):
+        return False
+    first = min(position[member] for member in chain.nodes)
+    steps = (*chain.nodes.values(), *made.nodes.values())
+    operands = {a for step in steps for a in step.operands if isinstance(a, Node)}
+    late = [a for a in operands if position[a] > first and a is not node and a not in chain_of]
+    if len(late) > _MAX_LATE:  # all of them would be kept until the last one is there
         return False
     users = (user for member in chain.nodes for user in member.users if user not in chain.nodes)
     return all(position[user] >= position[node] or user in made.nodes for user in users)

@@ -5,22 +5,17 @@ import math
 import operator
 
 import rushlight as torch
-from rushlight import _C
 from rushlight.fx import Node
 
-__all__ = ["NotLowered", "lower"]
+__all__ = ["NotLowered", "graph_text"]
 
 
 class NotLowered(Exception):
     """The executor has no word for something in the graph."""
 
 
-def lower(graph):
-    """An executor of the graph."""
-    return _C._JitExecutor(graph_text(graph))
-
-
 def graph_text(graph):
+    """The text of a graph."""
     names: dict = {}
     inputs, lines = [], []
     for node in graph.nodes:

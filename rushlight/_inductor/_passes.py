@@ -3,8 +3,9 @@
 import functools
 
 from rushlight import _C
+from rushlight.fx import Node
 
-__all__ = ["has_effects", "remove_dead"]
+__all__ = ["draws", "has_effects", "remove_dead", "written_by"]
 
 _DRAWS = ("rand", "randn", "randint", "randperm", "normal")
 
@@ -16,14 +17,42 @@ def _families():
 
 def has_effects(node):
     """Whether a node does more than compute its result: it writes, or draws random numbers."""
-    if node.op != "call_function" or not hasattr(node.target, "_schema"):
+    if not _is_operator(node):
         return node.op in ("placeholder", "output")
-    if node.target._schema.is_mutable:
-        return True
+    return node.target._schema.is_mutable or bool(written_by(node)) or draws(node)
+
+
+def _is_operator(node):
+    return node.op == "call_function" and hasattr(node.target, "_schema")
+
+
+def draws(node):
+    """Whether a node draws random numbers."""
+    if not _is_operator(node):
+        return False
     if node.target._opname == "scaled_dot_product_attention":
         return bool(node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0))
     family = _families()[node.target._entry.index]
     return family == "random" or (family == "factory" and node.target._opname.removesuffix("_like") in _DRAWS)
+
+
+def written_by(node):
+    """The values that a node writes to."""
+    if not _is_operator(node):
+        return []
+    if node.target._opname == "native_batch_norm":  # running statistics, while training
+        training = node.args[5] if len(node.args) > 5 else node.kwargs["training"]
+        return [a for a in node.args[3:5] if isinstance(a, Node)] if training else []
+    if not node.target._schema.is_mutable:
+        return []
+    found = []
+    for i, parameter in enumerate(node.target._schema.arguments):
+        if parameter.alias_info is not None and parameter.alias_info.is_write:
+            value = node.args[i] if i < len(node.args) else node.kwargs.get(parameter.name)
+            found += [
+                v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, Node)
+            ]
+    return found
 
 
 def remove_dead(graph):

@@ -77,6 +77,7 @@ class Pass {
     return s >= 0 &&
            ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
   }
+  bool keeps_graph() const { return options_.keep_graph; }
   bool wants(const Edge& edge) const {
     const int64_t s = inputs_.empty() ? -1 : work_->find_known(edge.node.get());
     return s < 0 || (*work_)[static_cast<uint32_t>(s)].reaches;
@@ -308,6 +309,8 @@ bool pass_executes(const Node& node) {
 bool pass_wants(const Node& node, const Edge& edge) {
   return pass_state.node != &node || pass_state.running->wants(edge);
 }
+
+bool pass_keeps_graph() { return !pass_state.running || pass_state.running->keeps_graph(); }
 
 Node* current_node() { return pass_state.node; }
 int64_t current_pass() { return pass_state.pass; }

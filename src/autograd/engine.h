@@ -37,6 +37,8 @@ bool pass_executes(const Node& node);
 // Whether the running pass, which is about to execute `node`, needs the gradient that goes along one of its
 // edges: always, but for passes that were asked for the gradients of certain inputs only.
 bool pass_wants(const Node& node, const Edge& edge);
+// Whether saved tensors survive the running pass.
+bool pass_keeps_graph();
 
 // Anomaly mode: nodes remember where they were made, and gradients are checked for NaN.
 struct AnomalyState {

@@ -13,6 +13,8 @@ SavedHooksState& saved_hooks_state() {
   return state;
 }
 
+bool saved_hooks_active() { return hooks_used && !saved_hooks_state().stack.empty(); }
+
 void fail_released() {
   RL_FAIL(
       "Trying to backward through the graph a second time (or directly access saved tensors after they have "

@@ -22,6 +22,7 @@ struct SavedHooksState {
   bool tracing = false;  // hooks do not see what they save themselves
 };
 SavedHooksState& saved_hooks_state();
+bool saved_hooks_active();  // whether hooks of this thread see what is saved now
 
 class SavedVariable {
  public:

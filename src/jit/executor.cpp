@@ -67,6 +67,10 @@ void Executor::compile() {
   for (ValueId id = 0; id < last.size(); ++id)
     if (last[id] != 0 && last[id] != UINT32_MAX) steps_[last[id] - 1].dying.push_back(id);
   for (Step& step : steps_) step.find_reuse(graph_);
+  fixed_ = std::ranges::all_of(graph_.inputs, [&](ValueId id) {
+    const Type& type = graph_.values[id].type;
+    return type.has_sizes && std::ranges::all_of(type.sizes, &Size::is_number);
+  });
   held_ = graph_.inputs;
   for (const Output& out : graph_.outputs) held_.push_back(out.value);
   for (const Node& node : graph_.nodes)
@@ -109,7 +113,7 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
       refuse(str("it must have ", v.type.sizes.size(), " dimensions"));
     for (size_t d = 0; d < t.sizes().size(); ++d) {
       const int64_t n = t.sizes()[d];
-      sizes.push_back(n);
+      if (!fixed_) sizes.push_back(n);
       if (!v.type.has_sizes || !v.type.sizes[d].known) continue;
       const Size& expected = v.type.sizes[d];
       if (expected.symbol < 0) {
@@ -127,14 +131,14 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
                    known, " elsewhere"));
       known = value;
     }
-    sizes.push_back(-1);
+    if (!fixed_) sizes.push_back(-1);
   }
   return sizes;
 }
 
 // --- runs --------------------------------------------------------------------------------------------
 
-std::vector<Tensor> Executor::run(std::span<const Tensor> inputs) {
+std::vector<Tensor> Executor::run(std::vector<Tensor> inputs) {
   Sizes sizes = check_inputs(inputs);
   const GradMode no_grad(false);
   std::unique_ptr<Frame> frame = take_frame();
@@ -162,8 +166,8 @@ std::vector<Tensor> Executor::run(std::span<const Tensor> inputs) {
   return outputs;
 }
 
-void Executor::execute(Frame& frame, std::span<const Tensor> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) frame.tensors[graph_.inputs[i]] = inputs[i];
+void Executor::execute(Frame& frame, std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) frame.tensors[graph_.inputs[i]] = std::move(inputs[i]);
   for (const Step& step : steps_) step.run(frame);
 }
 

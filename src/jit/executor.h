@@ -33,8 +33,12 @@ class Executor {
   ~Executor();
   Executor(const Executor&) = delete;
 
-  // The outputs for these inputs, nothing recorded for autograd. Each value is freed after its last use.
-  std::vector<Tensor> run(std::span<const Tensor> inputs);
+  // The outputs for these inputs, nothing recorded for autograd. Each value is freed after its last use,
+  // inputs that nobody else holds included.
+  std::vector<Tensor> run(std::vector<Tensor> inputs);
+  std::vector<Tensor> run(std::span<const Tensor> inputs) {
+    return run(std::vector<Tensor>(inputs.begin(), inputs.end()));
+  }
 
   const Graph& graph() const { return graph_; }
   ExecutorStatistics statistics() const;
@@ -51,7 +55,7 @@ class Executor {
   void compile();
   Sizes check_inputs(std::span<const Tensor> inputs) const;
   [[noreturn]] void refuse_input(const std::string& what) const;
-  void execute(Frame& frame, std::span<const Tensor> inputs);
+  void execute(Frame& frame, std::vector<Tensor>& inputs);
   std::shared_ptr<const MemoryPlan> find_plan(const Sizes& sizes);
   void add_plan(Sizes sizes, std::shared_ptr<const MemoryPlan> plan);
   std::unique_ptr<Frame> take_frame();
@@ -63,6 +67,7 @@ class Executor {
   std::vector<Step> steps_;
   std::vector<Tensor> pinned_;  // constants of which kernels keep what they make
   std::vector<ValueId> held_;   // what a frame still holds after a run
+  bool fixed_ = false;          // every size of every input is a number: there is one plan
   mutable std::mutex mutex_;    // of what follows
   std::list<Planned> plans_;    // those used last come first
   std::vector<std::unique_ptr<Frame>> idle_;

@@ -77,7 +77,8 @@ void fold_constants(Graph& graph, Constants& constants) {
   }
   if (part.outputs.empty()) return;
   eliminate_dead_code(part);
-  const std::vector<Tensor> computed = Executor(part, constants, {.plan_memory = false}).run({});
+  const std::vector<Tensor> computed =
+      Executor(part, constants, {.plan_memory = false}).run(std::vector<Tensor>());
   std::unordered_map<ValueId, Tensor> found;
   for (size_t i = 0; i < computed.size(); ++i) found.emplace(part.outputs[i].value, computed[i]);
   const std::vector<const Tensor*> given = constant_values(graph, constants);

@@ -1,10 +1,15 @@
 // GuardSet: what compiled code took for granted about its arguments and about Python's state, checked before
 // each call without a Python frame.
+#include "python/guards.h"
+
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
+#include "autograd/engine.h"
+#include "autograd/saved.h"
 #include "dispatch/state.h"
 #include "python/op_function.h"
 #include "transform/autocast.h"
@@ -60,9 +65,14 @@ struct Surroundings {
   AutocastState::Region autocast_cpu = autocast_state.cpu, autocast_cuda = autocast_state.cuda;
   bool autocast_cache = autocast_state.cache;
 
+  // Somebody wants to know what single operators save, or compute.
+  bool recording_watched = saved_hooks_active() || anomaly_state.enabled;
+
   bool operator==(const Surroundings&) const = default;
   // Nothing watches single operators, apart from autograd and autocasting.
-  bool plain() const { return !(always & ~uint32_t{kAutocast}) && !inside_transform && !mode; }
+  bool plain() const {
+    return !(always & ~uint32_t{kAutocast}) && !inside_transform && !mode && !recording_watched;
+  }
 };
 
 // Where a value comes from that every call brings along.
@@ -98,9 +108,27 @@ struct Check {
   std::optional<TensorFacts> facts;
 };
 
+// A number that every change of a dict renews; 0 where this Python does not keep it.
+inline uint64_t version_of_dict([[maybe_unused]] PyObject* dict) {
+#if PY_VERSION_HEX < 0x030C0000
+  return reinterpret_cast<PyDictObject*>(dict)->ma_version_tag;
+#else
+  return 0;
+#endif
+}
+
+// The checks of what one dict holds: passed over while the dict is as it was when they last held.
+struct DictChecks {
+  PyObject* dict;  // borrowed from the checks
+  std::vector<size_t> checks;
+  uint64_t version = 0;
+};
+
 struct Guards {
   std::vector<Source> sources;
   std::vector<Check> checks;
+  std::vector<size_t> single;  // the checks that are not of a dict
+  std::vector<DictChecks> dicts;
   std::vector<int> tensors;     // sources of the tensors that a call is given
   std::vector<int> inputs;      // those of them that the graph takes
   std::vector<int> alias;       // per tensor: the first one that was the same
@@ -262,17 +290,48 @@ void each_alias(const Guards& g, const Incoming& in, F&& f) {
 constexpr int kSurroundings = -1, kAliases = -2;
 
 // The index of the first check that fails, or one of the constants above.
-std::optional<int> first_failure(const Guards& g, Incoming& in) {
+std::optional<int> first_failure(Guards& g, Incoming& in) {
   if (Surroundings() != g.surroundings) return kSurroundings;
   resolve(g, in);
-  for (size_t i = 0; i < g.checks.size(); ++i)
+  for (const size_t i : g.single)
     if (!holds(g.checks[i], in)) return static_cast<int>(i);
+  for (DictChecks& d : g.dicts) {
+    const uint64_t version = version_of_dict(d.dict);
+    if (version && version == d.version) continue;
+    for (const size_t i : d.checks)
+      if (!holds(g.checks[i], in)) return static_cast<int>(i);
+    if (version_of_dict(d.dict) == version) d.version = version;  // comparing may run Python
+  }
   bool same = true;
   each_alias(g, in, [&](size_t i, int first, int held) {
     same = same && first == g.alias[i] && held == g.held_alias[i];
   });
   if (!same) return kAliases;
   return std::nullopt;
+}
+
+// Whether a check asks what is in a dict that belongs to no argument. The order of an OrderedDict is not in
+// the dict itself.
+bool is_of_dict(const Check& c) {
+  if (c.source >= 0 || !c.object || !PyDict_Check(c.object.get())) return false;
+  return c.kind == Check::kEntry || c.kind == Check::kAbsent || c.kind == Check::kLength ||
+         (c.kind == Check::kKeys && PyDict_CheckExact(c.object.get()));
+}
+
+void group_by_dict(Guards& g) {
+  g.single.clear();
+  g.dicts.clear();
+  std::unordered_map<PyObject*, size_t> known;
+  for (size_t i = 0; i < g.checks.size(); ++i) {
+    if (!is_of_dict(g.checks[i])) {
+      g.single.push_back(i);
+      continue;
+    }
+    PyObject* dict = g.checks[i].object.get();
+    const auto [at, is_new] = known.emplace(dict, g.dicts.size());
+    if (is_new) g.dicts.push_back({dict, {}});
+    g.dicts[at->second].checks.push_back(i);
+  }
 }
 
 // --- the Python type
@@ -452,6 +511,7 @@ PyObject* complete(PyObject* self, PyObject* call) {
   Guards& g = guards_of(self);
   if (!take_sources(g, tensors, g.tensors) || !take_sources(g, inputs, g.inputs)) return nullptr;
   g.surroundings = Surroundings();
+  group_by_dict(g);
   Incoming in{args, kwargs, {}};
   resolve(g, in);
   g.alias.resize(g.tensors.size());
@@ -464,7 +524,7 @@ PyObject* complete(PyObject* self, PyObject* call) {
 PyObject* match(PyObject* self, PyObject* const* call, Py_ssize_t count) {
   if (count != 2 || !PyTuple_Check(call[0]) || !PyDict_Check(call[1]))
     return PyErr_Format(PyExc_TypeError, "match() expects a tuple and a dict");
-  const Guards& g = guards_of(self);
+  Guards& g = guards_of(self);
   Incoming in{call[0], call[1], {}};
   if (const std::optional<int> failure = first_failure(g, in)) return PyLong_FromLong(*failure);
   PyRef found(PyList_New(static_cast<Py_ssize_t>(g.inputs.size())));
@@ -519,6 +579,8 @@ int traverse(PyObject* self, visitproc visit, void* arg) {
 int clear(PyObject* self) {
   Guards& g = guards_of(self);
   g.held.clear();
+  g.single.clear();
+  g.dicts.clear();
   std::vector<Check>().swap(g.checks);
   return 0;
 }
@@ -527,6 +589,8 @@ void dealloc(PyObject* self) {
   delete reinterpret_cast<GuardSet*>(self)->guards;
   Py_TYPE(self)->tp_free(self);
 }
+
+}  // namespace
 
 PyTypeObject GuardSetType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -541,7 +605,13 @@ PyTypeObject GuardSetType = {
     .tp_new = guard_set_new,
 };
 
-}  // namespace
+bool match_guards(PyObject* guard_set, PyObject* args, PyObject* kwargs, std::vector<PyObject*>& inputs) {
+  Guards& g = guards_of(guard_set);
+  Incoming in{args, kwargs, {}};
+  if (first_failure(g, in)) return false;
+  for (const int source : g.inputs) inputs.push_back(in.values[static_cast<size_t>(source)]);
+  return true;
+}
 
 // _set_version(tensor, version): undoes the count of writes that did not take place.
 static PyObject* set_version(PyObject*, PyObject* args) {

@@ -21,6 +21,7 @@ void init_grad_scopes(PyObject* module);
 void init_cuda(PyObject* module);
 void init_jit(PyObject* module);
 void init_guards(PyObject* module);
+void init_compiled_graph(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -70,6 +71,7 @@ static void init_all(PyObject* module) {
   init_cuda(module);
   init_jit(module);
   init_guards(module);
+  init_compiled_graph(module);
 }
 
 }  // namespace rushlight::python

@@ -1,0 +1,387 @@
+// CompiledGraph: what torch.compile runs. A program is one call of an executor, and its backward pass
+// another, behind one node of autograd. Note [Compiled graphs]
+#include <algorithm>
+
+#include "autograd/accumulate.h"
+#include "core/generator.h"
+#include "jit/executor.h"
+#include "jit/text.h"
+#include "ops/copy.h"
+#include "python/autograd.h"
+#include "python/guards.h"
+#include "transform/autocast.h"
+
+namespace rushlight::python {
+namespace {
+
+// Note [Compiled graphs]
+// The forward graph gives the program's results and, behind them, what backward graphs take besides inputs
+// and results. A backward graph is for those results that gradients came for; `again` (Python) answers where
+// none is: it runs the program once more, recorded operator by operator, which serves gradients of gradients
+// too. That is why the node keeps all inputs, and the state of the random numbers where the program draws
+// some.
+
+using jit::Executor;
+using Positions = std::vector<size_t>;
+
+// The graph's operators are what autocasting made of the program's: no second time.
+class WithoutAutocast {
+ public:
+  WithoutAutocast() : always_(dispatch_state.always) { dispatch_state.always &= ~uint32_t{kAutocast}; }
+  ~WithoutAutocast() { dispatch_state.always = always_; }
+  WithoutAutocast(const WithoutAutocast&) = delete;
+
+ private:
+  uint32_t always_;
+};
+
+struct Backward {
+  std::vector<bool> given;  // the results that gradients came for, among those that can have one
+  Positions takes;          // of the inputs, then of what the node keeps besides
+  Positions edges;          // where its outputs go
+  std::unique_ptr<Executor> executor;
+};
+
+struct Program {
+  Program(std::string_view text, size_t result_count)
+      : forward(jit::parse_graph(text), {}), results(result_count) {}
+  ~Program() {
+    if (!Py_IsInitialized()) return;
+    GilAcquire gil;
+    Py_XDECREF(again);
+    Py_XDECREF(trace);
+  }
+  Program(const Program&) = delete;
+
+  const Backward* find(const std::vector<bool>& given) {
+    std::lock_guard guard(mutex);
+    const auto found = std::ranges::find(backwards, given, [](const auto& b) { return b->given; });
+    return found == backwards.end() ? nullptr : found->get();
+  }
+
+  Executor forward;
+  const size_t results;
+  bool draws = false;               // random numbers
+  Positions inputs_with_gradient;   // in the order of the node's edges
+  Positions results_with_gradient;  // in the order of the node's outputs
+  Positions keeps;                  // of the forward graph's outputs
+  PyObject* again = nullptr;        // (inputs, gradients, random state or None, create_graph) -> gradients
+  PyObject* trace = nullptr;        // (given): tries to add a backward graph
+  std::mutex mutex;                 // of what follows
+  std::vector<std::unique_ptr<Backward>> backwards;  // the first one is for all results
+};
+
+Positions positions_of(PyObject* list, size_t limit) {
+  Positions positions;
+  const PyRef items(check(PySequence_Fast(list, "expected a list of positions")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    const size_t at = PyLong_AsSize_t(PySequence_Fast_GET_ITEM(items.get(), i));
+    if (PyErr_Occurred()) throw PythonError();
+    RL_CHECK_VALUE(at < limit, "a compiled graph has no position ", at);
+    positions.push_back(at);
+  }
+  return positions;
+}
+
+// What Python traced, (text, takes, edges) or None, as the backward graph for such gradients.
+const Backward* add_backward(Program& program, std::vector<bool> given, PyObject* traced) {
+  if (traced == Py_None) return nullptr;
+  PyObject *text = nullptr, *takes = nullptr, *edges = nullptr;
+  if (!PyArg_ParseTuple(traced, "UOO", &text, &takes, &edges)) throw PythonError();
+  auto backward = std::make_unique<Backward>();
+  backward->given = std::move(given);
+  backward->takes = positions_of(takes, program.forward.graph().inputs.size() + program.keeps.size());
+  backward->edges = positions_of(edges, program.inputs_with_gradient.size());
+  backward->executor = std::make_unique<Executor>(jit::parse_graph(string_view(text)), jit::Constants());
+  const jit::Graph& graph = backward->executor->graph();
+  const auto gradients = static_cast<size_t>(std::ranges::count(backward->given, true));
+  RL_CHECK_VALUE(graph.outputs.size() == backward->edges.size() &&
+                     graph.inputs.size() == backward->takes.size() + gradients,
+                 "the backward graph does not fit its forward graph");
+  std::lock_guard guard(program.mutex);
+  return program.backwards.emplace_back(std::move(backward)).get();
+}
+
+// --- the node ----------------------------------------------------------------------------------------
+
+class CompiledNode final : public PlainNode {
+ public:
+  explicit CompiledNode(std::shared_ptr<Program> program) : program_(std::move(program)) {}
+  std::string name() const override { return "CompiledFunctionBackward"; }
+  Gradients apply(Gradients grads) override;
+  void release_saved() override {
+    std::vector<SavedVariable> dead, inputs_dead;
+    std::lock_guard guard(lock);
+    released_ = true;
+    dead.swap(kept);
+    inputs_dead.swap(inputs);
+  }
+  void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
+    for (const SavedVariable& s : kept) f(s);
+    for (const SavedVariable& s : inputs) f(s);
+  }
+
+  std::vector<SavedVariable> inputs, kept;  // of the forward graph; what backward graphs take besides
+  std::vector<std::byte> random_state;
+
+ private:
+  ~CompiledNode() override = default;
+  Gradients run_again(Gradients grads);
+
+  std::shared_ptr<Program> program_;
+  bool released_ = false;
+};
+
+// Whether the executor may take a gradient: transforms and modes see single operators.
+bool is_plain(const Tensor& t) {
+  constexpr uint32_t kWatched = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor | kNotCpu;
+  return !t.defined() || !(t->flags & kWatched);
+}
+
+Gradients CompiledNode::apply(Gradients grads) {
+  if (!grads.any_defined()) return Gradients(edges().size());
+  std::vector<bool> given;
+  for (const Tensor& g : grads) given.push_back(g.defined());
+  if (GradMode::enabled() || dispatch_state.level || !std::ranges::all_of(grads, is_plain))
+    return run_again(std::move(grads));
+  const Backward* backward = program_->find(given);
+  if (!backward && program_->trace) {
+    GilAcquire gil;
+    const PyRef flags(check(PyTuple_New(static_cast<Py_ssize_t>(given.size()))));
+    for (size_t i = 0; i < given.size(); ++i)
+      PyTuple_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(i), PyBool_FromLong(given[i]));
+    const PyRef traced(check(PyObject_CallOneArg(program_->trace, flags.get())));
+    backward = add_backward(*program_, std::move(given), traced.get());
+  }
+  if (!backward) return run_again(std::move(grads));
+  if (released_) fail_released();
+  std::vector<Tensor> taken;
+  for (const size_t at : backward->takes)
+    taken.push_back((at < inputs.size() ? inputs[at] : kept[at - inputs.size()]).unpack(*this));
+  if (!pass_keeps_graph()) release_saved();  // what is used up makes room for gradients
+  for (Tensor& g : grads)
+    if (g.defined()) taken.push_back(ops::contiguous(g, MemoryFormat::Contiguous));
+  grads = Gradients();
+  const WithoutAutocast plain;
+  std::vector<Tensor> computed = backward->executor->run(std::move(taken));
+  Gradients result(edges().size());
+  for (size_t i = 0; i < computed.size(); ++i) result[backward->edges[i]] = std::move(computed[i]);
+  return result;
+}
+
+Gradients CompiledNode::run_again(Gradients grads) {
+  if (released_) fail_released();
+  std::vector<Tensor> tensors;
+  for (const SavedVariable& s : inputs) tensors.push_back(s.unpack(*this));
+  const GilAcquire gil;
+  const PyRef given(check(PyList_New(0))), gradients(check(PyList_New(0)));
+  for (const Tensor& t : tensors) check(PyList_Append(given.get(), PyRef(check(wrap(t))).get()));
+  for (const Tensor& g : grads) check(PyList_Append(gradients.get(), PyRef(check(wrap(g))).get()));
+  PyRef state = PyRef::borrow(Py_None);
+  if (!random_state.empty()) {
+    Tensor bytes = empty_tensor(IntList{static_cast<int64_t>(random_state.size())}, DType::UInt8);
+    std::ranges::copy(random_state, static_cast<std::byte*>(bytes.data_ptr()));
+    state = PyRef(check(wrap(bytes)));
+  }
+  const PyRef found(
+      check(PyObject_CallFunctionObjArgs(program_->again, given.get(), gradients.get(), state.get(),
+                                         GradMode::enabled() ? Py_True : Py_False, nullptr)));
+  const PyRef items(check(PySequence_Fast(found.get(), "expected gradients")));
+  Gradients result(edges().size());
+  RL_ASSERT(static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) == result.size());
+  for (size_t i = 0; i < result.size(); ++i)
+    result[i] =
+        optional_tensor(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), "gradient");
+  return result;
+}
+
+// --- runs --------------------------------------------------------------------------------------------
+
+void record(const std::shared_ptr<Program>& program, const std::vector<Tensor>& inputs,
+            const std::vector<Tensor>& values, std::vector<std::byte> random_state) {
+  const Ref<CompiledNode> node = Ref<CompiledNode>::adopt(new CompiledNode(program));
+  for (const size_t i : program->inputs_with_gradient) node->add_edge(gradient_edge(inputs[i]));
+  for (const size_t r : program->results_with_gradient)
+    set_history(values[r], node, node->add_output(values[r]));
+  for (const size_t p : program->keeps) node->kept.emplace_back(values[p], p < program->results);
+  for (const Tensor& t : inputs) node->inputs.emplace_back(t, false);
+  node->random_state = std::move(random_state);
+}
+
+std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Tensor> inputs) {
+  const bool records = !program->backwards.empty() && GradMode::enabled();
+  std::vector<std::byte> random_state;
+  if (records && program->draws) {
+    random_state.resize(Generator::kStateBytes);
+    default_generator().get_state(random_state);
+  }
+  std::vector<Tensor> values;
+  {
+    const WithoutAutocast plain;
+    values = program->forward.run(records ? std::vector<Tensor>(inputs) : std::move(inputs));
+  }
+  for (size_t r = 0; r < program->results; ++r)  // nobody else has the base of a result that is a view
+    if (values[r]->view_base && values[r]->use_count() == 1) leave_base(values[r]);
+  if (records) record(program, inputs, values, std::move(random_state));
+  values.resize(program->results);
+  return values;
+}
+
+// --- the Python type ---------------------------------------------------------------------------------
+
+struct CompiledGraph {
+  PyObject_HEAD std::shared_ptr<Program> program;
+  PyObject* guards;  // a GuardSet, or null
+  PyObject* rest;    // the inputs that are no arguments: a list of tensors
+  char form;         // of what a call returns: 't' a tensor, 'u' a tuple, 'l' a list
+};
+CompiledGraph& self_of(PyObject* o) { return *reinterpret_cast<CompiledGraph*>(o); }
+
+PyObject* returned(const CompiledGraph& self, std::vector<Tensor> values) {
+  if (self.form == 't') return wrap(std::move(values[0]));
+  const auto n = static_cast<Py_ssize_t>(values.size());
+  PyRef made(check(self.form == 'u' ? PyTuple_New(n) : PyList_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* item = check(wrap(std::move(values[static_cast<size_t>(i)])));
+    if (self.form == 'u')
+      PyTuple_SET_ITEM(made.get(), i, item);
+    else
+      PyList_SET_ITEM(made.get(), i, item);
+  }
+  return made.release();
+}
+
+PyObject* run_with(const CompiledGraph& self, PyObject* const* given, size_t count) {
+  const std::shared_ptr<Program> program = self.program;
+  std::vector<Tensor> inputs;
+  const auto more = static_cast<size_t>(PyList_GET_SIZE(self.rest));
+  inputs.reserve(count + more);
+  for (size_t i = 0; i < count; ++i) inputs.push_back(expect_tensor(given[i], "input"));
+  for (size_t i = 0; i < more; ++i)
+    inputs.push_back(expect_tensor(PyList_GET_ITEM(self.rest, static_cast<Py_ssize_t>(i)), "input"));
+  std::vector<Tensor> values;
+  {
+    const GilRelease released;
+    values = run(program, std::move(inputs));
+  }
+  return returned(self, std::move(values));
+}
+
+PyObject* graph_run(PyObject* o, PyObject* inputs) {
+  return guard([&] {
+    const PyRef items(check(PySequence_Fast(inputs, "run expects a list of tensors")));
+    return run_with(self_of(o), PySequence_Fast_ITEMS(items.get()),
+                    static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())));
+  });
+}
+
+// call(args, kwargs): what the program returns, or NotImplemented if the graph is not for this call.
+PyObject* graph_call(PyObject* o, PyObject* const* call, Py_ssize_t count) {
+  CompiledGraph& self = self_of(o);
+  if (count != 2 || !PyTuple_Check(call[0]) || !PyDict_Check(call[1]) || !self.guards)
+    return PyErr_Format(PyExc_TypeError, "call() expects a tuple and a dict");
+  return guard([&] {
+    std::vector<PyObject*> inputs;
+    if (!match_guards(self.guards, call[0], call[1], inputs)) return Py_NewRef(Py_NotImplemented);
+    return run_with(self, inputs.data(), inputs.size());
+  });
+}
+
+PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"text", "results", "rest", "form", "guards", nullptr};
+  PyObject *text = nullptr, *rest = nullptr, *guards = nullptr;
+  Py_ssize_t results = 0;
+  int form = 'l';
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UnO!C|O!", const_cast<char**>(names), &text, &results,
+                                   &PyList_Type, &rest, &form, &GuardSetType, &guards))
+    return nullptr;
+  return guard([&] {
+    auto program = std::make_shared<Program>(string_view(text), static_cast<size_t>(results));
+    RL_CHECK_VALUE(
+        program->results <= program->forward.graph().outputs.size() && (form != 't' || program->results == 1),
+        "a compiled graph has fewer results than ", results);
+    PyObject* o = check(type->tp_alloc(type, 0));
+    new (&self_of(o).program) std::shared_ptr<Program>(std::move(program));
+    self_of(o).rest = Py_NewRef(rest);
+    self_of(o).guards = guards ? Py_NewRef(guards) : nullptr;
+    self_of(o).form = static_cast<char>(form);
+    return o;
+  });
+}
+
+// record(inputs, results, keeps, draws, again, trace): from now on runs are recorded.
+PyObject* graph_record(PyObject* o, PyObject* args) {
+  PyObject *inputs = nullptr, *results = nullptr, *keeps = nullptr, *again = nullptr, *trace = nullptr;
+  int draws = 0;
+  if (!PyArg_ParseTuple(args, "OOOpOO", &inputs, &results, &keeps, &draws, &again, &trace)) return nullptr;
+  return guard([&] {
+    Program& program = *self_of(o).program;
+    const size_t given = program.forward.graph().inputs.size();
+    program.inputs_with_gradient = positions_of(inputs, given);
+    program.results_with_gradient = positions_of(results, program.results);
+    program.keeps = positions_of(keeps, program.forward.graph().outputs.size());
+    program.draws = draws != 0;
+    program.again = Py_NewRef(again);
+    program.trace = Py_NewRef(trace);
+    return Py_NewRef(Py_None);
+  });
+}
+
+// add_backward(given, (text, takes, edges)): a graph for such gradients.
+PyObject* graph_add_backward(PyObject* o, PyObject* args) {
+  PyObject *given = nullptr, *traced = nullptr;
+  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &given, &traced)) return nullptr;
+  return guard([&] {
+    std::vector<bool> flags;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
+      flags.push_back(PyTuple_GET_ITEM(given, i) == Py_True);
+    add_backward(*self_of(o).program, std::move(flags), traced);
+    return Py_NewRef(Py_None);
+  });
+}
+
+PyMethodDef methods[] = {
+    {"run", graph_run, METH_O, "run(inputs): the results for these tensors."},
+    {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
+     "call(args, kwargs): the results, or NotImplemented if the graph is for other calls."},
+    {"record", graph_record, METH_VARARGS,
+     "record(inputs, results, keeps, draws, again, trace): runs become nodes of autograd."},
+    {"add_backward", graph_add_backward, METH_VARARGS,
+     "add_backward(given, (text, takes, edges)): a backward graph for these gradients."},
+    {}};
+
+int traverse(PyObject* o, visitproc visit, void* arg) {
+  Py_VISIT(self_of(o).guards);
+  Py_VISIT(self_of(o).rest);
+  return 0;
+}
+int clear(PyObject* o) {
+  Py_CLEAR(self_of(o).guards);
+  return 0;
+}
+void dealloc(PyObject* o) {
+  PyObject_GC_UnTrack(o);
+  clear(o);
+  Py_CLEAR(self_of(o).rest);
+  self_of(o).program.~shared_ptr();
+  Py_TYPE(o)->tp_free(o);
+}
+
+PyTypeObject CompiledGraphType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._CompiledGraph",
+    .tp_basicsize = sizeof(CompiledGraph),
+    .tp_dealloc = dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "_CompiledGraph(text, results, rest, form, guards): a program that runs as one call.",
+    .tp_traverse = traverse,
+    .tp_clear = clear,
+    .tp_methods = methods,
+    .tp_new = graph_new,
+};
+
+}  // namespace
+
+void init_compiled_graph(PyObject* module) { add_type(module, "_CompiledGraph", &CompiledGraphType); }
+
+}  // namespace rushlight::python
