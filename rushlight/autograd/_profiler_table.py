@@ -1,5 +1,7 @@
 """The table that a profile prints."""
 
+from rushlight.autograd._profiler_enums import DeviceType
+
 _SECOND, _MILLISECOND = 1e6, 1e3
 _UNITS = {"s": _SECOND, "ms": _MILLISECOND, "us": 1.0}
 _COLUMN = 12
@@ -91,6 +93,12 @@ def _columns(events, total_us, options):
     columns.add("CPU total %", _COLUMN, lambda e: format_share(e.cpu_time_total, total_us))
     columns.add("CPU total", _COLUMN, lambda e: format_time(e.cpu_time_total, unit))
     columns.add("CPU time avg", _COLUMN, lambda e: format_time(e.cpu_time, unit))
+    if options["device_total"]:
+        whole = options["device_total"]
+        columns.add("Self CUDA", _COLUMN, lambda e: format_time(e.self_device_time_total, unit))
+        columns.add("Self CUDA %", _COLUMN, lambda e: format_share(e.self_device_time_total, whole))
+        columns.add("CUDA total", _COLUMN, lambda e: format_time(e.device_time_total, unit))
+        columns.add("CUDA time avg", _COLUMN, lambda e: format_time(e.device_time, unit))
     if options["profile_memory"]:
         columns.add("CPU Mem", _COLUMN, lambda e: format_memory(e.cpu_memory_usage))
         columns.add("Self CPU Mem", _COLUMN, lambda e: format_memory(e.self_cpu_memory_usage))
@@ -140,6 +148,10 @@ def build_table(
     options = dict(locals())
     # Of what runs inside of a range the range's own time is not counted again.
     total = sum(e.self_cpu_time_total for e in events)
+    # What a device did is told twice: as an event of its own, and by the operator that asked for it.
+    options["device_total"] = sum(
+        e.self_device_time_total for e in events if e.device_type not in (None, DeviceType.CPU)
+    )
     columns = _columns(events, total, options)
     lines = [columns.rule(), columns.line(columns.headings), columns.rule()]
     if header is not None:
@@ -149,4 +161,6 @@ def build_table(
     if top_level_events_only:
         lines.append("This report only display top-level ops statistics")
     lines += [columns.rule(), f"Self CPU time total: {format_time(total, time_unit)}"]
+    if options["device_total"]:
+        lines.append(f"Self CUDA time total: {format_time(options['device_total'], time_unit)}")
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ import json
 import os
 from typing import NamedTuple
 
-from rushlight.autograd._profiler_enums import RecordScope
+from rushlight.autograd._profiler_enums import DeviceType, RecordScope
 from rushlight.autograd._profiler_flops import count_flops
 from rushlight.autograd.profiler_util import EventList, FunctionEvent, StringTable
 
@@ -29,6 +29,7 @@ class Trace(NamedTuple):
     options: dict
     memory: list = []  # (time, thread, address, bytes); negative bytes were given back
     allocated_before: int = 0
+    activities: list = []  # what devices did: _Activity's fields
     known: tuple = ({}, {})  # blocks whose use is known, at the beginning and at the end
 
     def place(self, time):
@@ -51,6 +52,22 @@ class _Record(NamedTuple):
     inputs: list
     outputs: list
     stack: list
+
+
+class _Activity(NamedTuple):
+    """Work of a device as the recorder hands it out."""
+
+    name: str
+    kind: int
+    device: int
+    stream: int
+    start: int
+    end: int
+    bytes: int
+    cause: int  # the thread and the place in its log of the call that asked for it; 0 if unknown
+
+
+_ACTIVITY_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 def _sizes(operand):
@@ -115,6 +132,7 @@ def _link(events, records):
             for child in event.cpu_children:
                 child.set_cpu_parent(event)
             twin.cpu_parent = twin
+            twin.same_call = event
     return [event for event in events if event.cpu_parent is not event]
 
 
@@ -153,16 +171,20 @@ def _memory_outside(events, trace, strings):
 
 def make_events(logs, trace):
     """The events of all threads. What had not ended when the recording did is left out."""
-    made = []
+    made, causes = [], {}
     strings = StringTable()
     for log in logs:
         records = [_Record(*entry) for entry in log]
         stop = max((max(r.start, r.end) for r in records), default=0)
         # An event that is still open ends with the recording.
         records = [r if r.end >= 0 else r._replace(end=stop) for r in records]
-        made += _link([_make_event(0, r, trace, strings) for r in records], records)
+        events = [_make_event(0, r, trace, strings) for r in records]
+        if records:
+            causes |= {records[0].thread << 32 | place: event for place, event in enumerate(events)}
+        made += _link(events, records)
     if trace.options["profile_memory"]:
         made += _memory_outside(made, trace, strings)
+    made += _device_events(trace, causes, strings)
     made.sort(key=lambda event: event.time_range.start)
     for number, event in enumerate(made, 1):
         event.id = number
@@ -172,8 +194,32 @@ def make_events(logs, trace):
         made,
         profile_memory=trace.options["profile_memory"],
         with_flops=trace.options["with_flops"],
+        use_device="cuda" if trace.activities else None,
         trace=trace,
     )
+
+
+def _device_events(trace, causes, strings):
+    """Events of what devices did. Each is counted by the call that asked for it, too."""
+    for activity in (_Activity(*entry) for entry in trace.activities):
+        start, end = ((t - trace.started) / 1000 for t in (activity.start, activity.end))
+        event = FunctionEvent(
+            id=0,
+            name=strings[activity.name],
+            thread=activity.stream,
+            start_us=start,
+            end_us=end,
+            use_device="cuda",
+            device_type=DeviceType.CUDA,
+            device_index=activity.device,
+            is_async=True,
+        )
+        event.activity, event.cause = activity, causes.get(activity.cause)
+        while event.cause is not None and event.cause.same_call is not None:
+            event.cause = event.cause.same_call
+        if event.cause is not None:
+            event.cause.append_kernel(event.name, activity.device, end - start)
+        yield event
 
 
 # --- Chrome traces
@@ -218,6 +264,8 @@ def _trace_events(events, trace):
         return {"pid": pid, "tid": event.thread, "ts": event.time_range.start + offset}
 
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}
+    yield from _device_trace([e for e in events if e.device_type != DeviceType.CPU], place, offset)
+    events = [event for event in events if event.device_type == DeviceType.CPU]
     for thread in sorted({event.thread for event in events}):
         name = f"thread {thread} (python)"
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": thread, "args": {"name": name}}
@@ -234,6 +282,30 @@ def _trace_events(events, trace):
         }
     yield from _flows(events, place)
     yield from _memory_events(trace, pid)
+
+
+def _device_trace(events, place, offset):
+    """Devices are processes of the trace and streams their threads; an arrow leads from a call to its work."""
+    for device in sorted({event.device_index for event in events}):
+        yield {"ph": "M", "name": "process_name", "pid": device, "tid": 0, "args": {"name": f"GPU {device}"}}
+    for device, stream in sorted({(event.device_index, event.thread) for event in events}):
+        name = {"name": f"stream {stream}"}
+        yield {"ph": "M", "name": "thread_name", "pid": device, "tid": stream, "args": name}
+    for number, event in enumerate(events, 1):
+        activity = event.activity
+        at = {"pid": activity.device, "tid": activity.stream, "ts": event.time_range.start + offset}
+        args = {"device": activity.device, "stream": activity.stream, "correlation": number}
+        if activity.bytes:
+            args["bytes"] = activity.bytes
+        if event.cause is not None:
+            args["External id"] = event.cause.id
+        category = _ACTIVITY_CATEGORIES[activity.kind]
+        duration = event.device_time_total
+        yield {"ph": "X", "cat": category, "name": event.name, **at, "dur": duration, "args": args}
+        if event.cause is not None:
+            common = {"id": number, "cat": "ac2g", "name": "ac2g"}
+            yield {"ph": "s", **common, **place(event.cause)}
+            yield {"ph": "f", "bp": "e", **common, **at}
 
 
 def _category(event):

@@ -54,7 +54,7 @@ class profile:
 
         experimental_config: with ``profile_all_threads`` the program's other threads are recorded too.
 
-    Nothing but the CPU is observed: ``use_cuda`` and ``use_device`` warn.
+    ``use_device="cuda"`` adds what CUDA devices do. Where there are none, or no CUPTI, it warns.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class profile:
         activity_filters=None,
     ):
         self.enabled, self.entered = enabled, False
-        self.use_cpu, self.use_device = use_cpu, None
+        self.use_cpu = use_cpu
+        self.use_device = "cuda" if use_cuda else None if use_device == "cpu" else use_device
         self.record_shapes = record_shapes or with_flops
         self.with_flops, self.profile_memory = with_flops, profile_memory
         self.with_stack, self.with_modules = with_stack, with_modules
@@ -85,11 +86,12 @@ class profile:
         self.profile_all_threads = getattr(experimental_config, "profile_all_threads", False)
         self._events = None
         self._accumulated = []
-        if use_cuda or use_device not in (None, "cpu"):
+        if self.use_device is not None and not (self.use_device == "cuda" and _C._cuda_getDeviceCount()):
             import warnings
 
             device = "CUDA" if use_cuda else use_device
             warnings.warn(f"{device} is not available, disabling {device} profiling", stacklevel=2)
+            self.use_device = None
 
     def __enter__(self):
         if not self.enabled:
@@ -107,13 +109,15 @@ class profile:
         self.entered = True
         self._known = known_blocks() if self.profile_memory else {}
         self._modules = ModuleScopes() if self.with_modules else None
-        _C._profiler_start(self.record_shapes, self.profile_memory, self.with_stack)
+        _C._profiler_start(
+            self.record_shapes, self.profile_memory, self.with_stack, self.use_device is not None
+        )
         self._threads = OtherThreads() if self.profile_all_threads else None
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         if not self.enabled or not self.entered:
             return False
-        logs, started, offset, memory, before = _C._profiler_stop()
+        logs, started, offset, memory, before, activities = _C._profiler_stop()
         if self._threads is not None:
             self._threads.remove()
         if self._modules is not None:
@@ -122,7 +126,7 @@ class profile:
         options = {"profile_memory": self.profile_memory, "record_shapes": self.record_shapes}
         options |= {"with_stack": self.with_stack, "with_flops": self.with_flops}
         self._logs, self._events = logs, None
-        self._trace = Trace(started, offset, options, memory, before, known)
+        self._trace = Trace(started, offset, options, memory, before, activities, known)
         self.entered = False
         if self.acc_events:
             self._accumulated += self.function_events

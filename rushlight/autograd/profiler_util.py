@@ -80,9 +80,10 @@ class FormattedTimesMixin:
 class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one step of a backward pass, or one range that the program named."""
 
-    device_time_total = self_device_time_total = 0
     self_device_memory_usage = 0
     count = 1
+    same_call = None  # the event that stands for this one too
+    activity = cause = None  # of work of a device: what is known of it, the call that asked for it
 
     def __init__(
         self,
@@ -147,7 +148,19 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_time_total(self):
-        return self.time_range.elapsed_us()
+        return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
+
+    @property
+    def device_time_total(self):
+        """What devices did for this call and for what ran inside of it; for work of a device, its time."""
+        if self.device_type != DeviceType.CPU:
+            return self.time_range.elapsed_us()
+        own = sum(kernel.duration for kernel in self.kernels)
+        return own + sum(child.device_time_total for child in self.cpu_children)
+
+    @property
+    def self_device_time_total(self):
+        return self.device_time_total - sum(child.device_time_total for child in self.cpu_children)
 
     @property
     def self_cpu_time_total(self):
@@ -282,7 +295,7 @@ class EventList(list):
         """One sum for each name, and for each tuple of shapes or each innermost frames if asked for."""
         sums = defaultdict(FunctionEventAvg)
         for event in self:
-            key = (event.key, event.scope, event.is_user_annotation)
+            key = (event.key, event.scope, event.is_user_annotation, event.device_type)
             key += (str(event.input_shapes),) if group_by_input_shapes else ()
             key += tuple(event.stack[:group_by_stack_n]) if group_by_stack_n > 0 else ()
             sums[key].add(event)
@@ -317,7 +330,7 @@ class EventList(list):
         own = metric == "self_cpu_time_total"
         with open(path, "w", encoding="utf-8") as file:
             for event in self:
-                value = int(event.self_cpu_time_total) if own else 0
+                value = int(event.self_cpu_time_total if own else event.self_device_time_total)
                 if event.stack and value > 0:
                     frames = ";".join(frame.translate(_PLAIN) for frame in reversed(event.stack))
                     file.write(f"{frames} {value}\n")

@@ -14,8 +14,10 @@ PROFILER_STEP_NAME = "ProfilerStep"
 
 
 def supported_activities():
-    """What can be observed in this build."""
-    return {ProfilerActivity.CPU}
+    """What can be observed here: CUDA where there is a device."""
+    from rushlight import cuda
+
+    return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if cuda.is_available() else set())
 
 
 class _KinetoProfile:
@@ -47,6 +49,9 @@ class _KinetoProfile:
         self.profiler = None
         self.preset_metadata, self._metadata = {}, {}
 
+    def _observes_cuda(self):
+        return ProfilerActivity.CUDA in self.activities and ProfilerActivity.CUDA in supported_activities()
+
     def start(self):
         self.prepare_trace()
         self.start_trace()
@@ -63,6 +68,7 @@ class _KinetoProfile:
                 with_stack=self.with_stack,
                 with_modules=self.with_modules,
                 experimental_config=self.experimental_config,
+                use_device="cuda" if self._observes_cuda() else None,
                 acc_events=self.acc_events,
             )
         self.profiler._prepare_trace()
@@ -219,7 +225,7 @@ class profile(_KinetoProfile):
     """Observes a training loop.
 
     Args:
-        activities: what to observe; only the CPU can be.
+        activities: what to observe, `supported_activities()` unless given: the CPU, and CUDA devices.
         schedule: what to do at which step, usually from `schedule`; by default all is recorded.
         on_trace_ready: called with this object each time a recording is complete.
         record_shapes, profile_memory, with_stack, with_flops: what to keep of every event.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 
@@ -29,6 +30,17 @@ class DeviceError : public Error {
  public:
   DeviceError(std::string message, int code) : Error(ErrorKind::Runtime, std::move(message)), code(code) {}
   int code;
+};
+
+// Work that a device did while it was observed. Times are the steady clock's, in nanoseconds.
+struct DeviceActivity {
+  enum class Kind : uint8_t { Kernel, Copy, Fill };
+  Kind kind = Kind::Kernel;
+  std::string name;
+  int device = 0;
+  uint64_t stream = 0;  // a number of the driver's
+  int64_t start = 0, end = 0, bytes = 0;
+  uint64_t cause = 0;  // what push_cause named when it was launched; 0: nothing
 };
 
 // Handles are the library's own pointers; the stream nullptr is the default one of the current device. Calls
@@ -87,6 +99,13 @@ class DeviceDriver {
   virtual bool is_capturing(Stream stream) = 0;
   virtual void launch_graph(Graph graph, Stream stream) = 0;
   virtual void release_graph(Graph graph) noexcept = 0;
+
+  // Records what all devices do. Stopping waits for what was launched. False: this driver cannot tell.
+  virtual bool start_observing() { return false; }
+  virtual std::vector<DeviceActivity> stop_observing() { return {}; }
+  // What this thread launches from now on is caused by `id`, until it is popped.
+  virtual void push_cause(uint64_t) {}
+  virtual void pop_cause() {}
 };
 
 }  // namespace rushlight

@@ -8,6 +8,7 @@
 #include "core/device_backend.h"
 #include "core/device_math.h"
 #include "cuda/check.h"
+#include "cuda/cupti.h"
 #include "cuda/gemm_plan.h"
 #include "cuda/kernels.h"
 #include "cuda/layers.h"
@@ -233,6 +234,17 @@ class CudaDriver final : public DeviceDriver {
   void release_graph(Graph graph) noexcept override {
     (void)cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph));
   }
+
+  bool start_observing() override { return cupti_start(); }
+  std::vector<DeviceActivity> stop_observing() override {
+    for (int device = 0; device < count_; ++device) {
+      const DeviceScope scope(*this, device);
+      check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    }
+    return cupti_stop();
+  }
+  void push_cause(uint64_t id) override { cupti_push(id); }
+  void pop_cause() override { cupti_pop(); }
 
  private:
   int count_;

@@ -3,6 +3,8 @@
 #include <array>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <tuple>
 
 #include "cuda/check.h"
 #include "cuda/gemm_plan.h"

@@ -9,6 +9,7 @@
 
 #include "core/allocation_observer.h"
 #include "core/cpu_allocator.h"
+#include "core/device_backend.h"
 
 namespace rushlight {
 
@@ -127,6 +128,8 @@ void start_profiler(const ProfilerOptions& options) {
   running = std::make_shared<ProfilerSession>(options);
   if (options.memory) listen_to_memory(running.get());
   joined = 0;
+  if (DeviceBackend* devices = options.devices ? find_device_backend(DeviceType::CUDA) : nullptr)
+    if (devices->driver().start_observing()) running->observed = &devices->driver();
   dispatch_state.always |= kProfiled;
 }
 
@@ -135,6 +138,7 @@ std::shared_ptr<ProfilerSession> stop_profiler() {
   RL_CHECK(running, "profiler: no profiler is running");
   dispatch_state.always &= ~kProfiled;
   if (running->options.memory) listen_to_memory(nullptr);
+  if (running->observed) running->activities = running->observed->stop_observing();
   running->close();
   return std::exchange(running, nullptr);
 }
@@ -182,16 +186,26 @@ ProfilerScope::ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bo
   event.parent = log_->open;
   log_->open = static_cast<int64_t>(log_->events.size());
   event_ = &log_->events.emplace_back(std::move(event));
+  // Ranges may end on another thread; operators and nodes do not.
+  is_cause_ =
+      session_->observed && (kind == ProfilerEvent::Kind::Operator || kind == ProfilerEvent::Kind::Node);
+  if (is_cause_)
+    session_->observed->push_cause(static_cast<uint64_t>(log_->thread) << 32 |
+                                   static_cast<uint64_t>(log_->open));
   event_->start = now();
 }
 
 ProfilerScope::ProfilerScope(ProfilerScope&& o) noexcept
-    : session_(std::move(o.session_)), log_(o.log_), event_(std::exchange(o.event_, nullptr)) {}
+    : session_(std::move(o.session_)),
+      log_(o.log_),
+      event_(std::exchange(o.event_, nullptr)),
+      is_cause_(o.is_cause_) {}
 
 void ProfilerScope::close() noexcept {
   if (!event_) return;
   const int64_t end = now();
   ProfilerEvent& event = *std::exchange(event_, nullptr);
+  if (is_cause_) session_->observed->pop_cause();
   const std::lock_guard guard(log_->mutex);
   if (log_->closed) return;
   if (session_->options.memory) event.bytes = session_->allocated() - event.bytes;

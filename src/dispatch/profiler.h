@@ -10,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/device_driver.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
@@ -55,6 +56,7 @@ struct MemoryEvent {
 
 struct ProfilerOptions {
   bool shapes = false, memory = false, stack = false;
+  bool devices = false;  // what they do, where there are any
 };
 
 // One recording. A thread's events lie in a log of its own, which only it writes.
@@ -79,6 +81,10 @@ class ProfilerSession {
   // but name, kind, start, parent and stack.
   const std::deque<Log>& logs() const { return logs_; }
   void close();
+
+  // Of all devices; filled when the session ends. A cause is the thread and the place in its log of an event.
+  std::vector<DeviceActivity> activities;
+  DeviceDriver* observed = nullptr;  // null: devices are not
 
   const int64_t allocated_before;  // bytes that were live when the session began
   int64_t allocated() const { return allocated_.load(std::memory_order_relaxed); }
@@ -123,6 +129,7 @@ class ProfilerScope {
   std::shared_ptr<ProfilerSession> session_;
   ProfilerSession::Log* log_ = nullptr;
   ProfilerEvent* event_ = nullptr;
+  bool is_cause_ = false;
 };
 
 // Fills what a Python program adds: the frames that are running, innermost first. Set by src/python.

@@ -51,11 +51,18 @@ PyRef memory_object(const MemoryEvent& e) {
                              static_cast<unsigned long long>(e.address), static_cast<long long>(e.bytes)));
 }
 
+PyRef activity_object(const DeviceActivity& a) {
+  return owned(Py_BuildValue("(s#iiKLLLK)", a.name.data(), static_cast<Py_ssize_t>(a.name.size()),
+                             static_cast<int>(a.kind), a.device, static_cast<unsigned long long>(a.stream),
+                             static_cast<long long>(a.start), static_cast<long long>(a.end),
+                             static_cast<long long>(a.bytes), static_cast<unsigned long long>(a.cause)));
+}
+
 PyObject* start(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
-    int shapes = 0, memory = 0, stack = 0;
-    if (!PyArg_ParseTuple(args, "ppp:_profiler_start", &shapes, &memory, &stack)) return nullptr;
-    start_profiler({shapes != 0, memory != 0, stack != 0});
+    int shapes = 0, memory = 0, stack = 0, devices = 0;
+    if (!PyArg_ParseTuple(args, "ppp|p:_profiler_start", &shapes, &memory, &stack, &devices)) return nullptr;
+    start_profiler({shapes != 0, memory != 0, stack != 0, devices != 0});
     return Py_NewRef(Py_None);
   });
 }
@@ -67,9 +74,10 @@ PyObject* stop(PyObject*, PyObject*) {
       return list_of(log.events, [&](const ProfilerEvent& e) { return event_object(e, log.thread); });
     });
     PyRef memory = list_of(session->memory(), memory_object);
-    return check(Py_BuildValue("(OLLOL)", logs.get(), static_cast<long long>(session->started),
+    PyRef activities = list_of(session->activities, activity_object);
+    return check(Py_BuildValue("(OLLOLO)", logs.get(), static_cast<long long>(session->started),
                                static_cast<long long>(session->wall_offset), memory.get(),
-                               static_cast<long long>(session->allocated_before)));
+                               static_cast<long long>(session->allocated_before), activities.get()));
   });
 }
 
@@ -189,9 +197,11 @@ void read_frames(std::vector<std::string>& frames) {
 }
 
 PyMethodDef functions[] = {
-    {"_profiler_start", start, METH_VARARGS, "_profiler_start(shapes, memory, stack): records this thread."},
+    {"_profiler_start", start, METH_VARARGS,
+     "_profiler_start(shapes, memory, stack, devices=False): records this thread."},
     {"_profiler_stop", stop, METH_NOARGS,
-     "Ends the recording: (events by thread, start, wall clock offset, memory events, bytes before)."},
+     "Ends the recording: (events by thread, start, wall clock offset, memory events, bytes before, work of "
+     "devices)."},
     {"_profiler_enabled", is_enabled, METH_NOARGS, "Whether this thread is recorded."},
     {"_profiler_set_thread", set_thread, METH_O, "Records this thread too, or no longer."},
     {"_profiler_invite_threads", invite_threads, METH_NOARGS,

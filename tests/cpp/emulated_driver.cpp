@@ -238,8 +238,22 @@ class Driver final : public DeviceDriver {
   }
 
   void copy(void* to, const void* from, size_t bytes, Stream stream) override {
-    add(stream, [=] { std::memmove(to, from, bytes); });
+    add(stream, [=] { std::memmove(to, from, bytes); }, "copy", DeviceActivity::Kind::Copy, bytes);
   }
+
+  bool start_observing() override {
+    const std::lock_guard lock(mutex_);
+    observing_ = true;
+    return true;
+  }
+  std::vector<DeviceActivity> stop_observing() override {
+    const std::lock_guard lock(mutex_);
+    for (auto& q : queues_) drain(*q);
+    observing_ = false;
+    return std::exchange(activities_, {});
+  }
+  void push_cause(uint64_t id) override { causes_.push_back(id); }
+  void pop_cause() override { causes_.pop_back(); }
 
   void begin_capture(Stream stream, int) override {
     const std::lock_guard lock(mutex_);
@@ -264,10 +278,12 @@ class Driver final : public DeviceDriver {
   }
   void release_graph(Graph graph) noexcept override { delete static_cast<Recording*>(graph); }
 
-  void add(Stream stream, std::function<void()> work) {
+  void add(Stream stream, std::function<void()> work, std::string_view what = "host",
+           DeviceActivity::Kind kind = DeviceActivity::Kind::Kernel, size_t bytes = 0) {
     const std::lock_guard lock(mutex_);
     check_alive();
     Queue& q = queue(stream);
+    if (observing_) work = observed(q, std::move(work), what, kind, bytes);
     if (q.capture)
       q.capture->work.push_back(std::move(work));
     else
@@ -309,6 +325,24 @@ class Driver final : public DeviceDriver {
     while (mark->passed < serial && !source->work.empty()) run_one(*source);
   }
 
+  // Work that notes when it ran, and which operator asked for it.
+  std::function<void()> observed(const Queue& q, std::function<void()> work, std::string_view what,
+                                 DeviceActivity::Kind kind, size_t bytes) {
+    DeviceActivity activity;
+    activity.kind = kind, activity.name = what, activity.device = q.device;
+    activity.bytes = static_cast<int64_t>(bytes);
+    for (size_t i = 0; i < queues_.size(); ++i)
+      if (queues_[i].get() == &q) activity.stream = i;
+    activity.cause = causes_.empty() ? 0 : causes_.back();
+    return [this, activity, work = std::move(work)]() mutable {
+      auto now = [] { return std::chrono::steady_clock::now().time_since_epoch(); };
+      activity.start = std::chrono::duration_cast<std::chrono::nanoseconds>(now()).count();
+      work();
+      activity.end = std::chrono::duration_cast<std::chrono::nanoseconds>(now()).count();
+      activities_.push_back(activity);
+    };
+  }
+
   static std::vector<std::unique_ptr<Queue>> default_queues() {
     std::vector<std::unique_ptr<Queue>> queues;
     for (int i = 0; i < kDevices; ++i) queues.push_back(std::make_unique<Queue>()), queues.back()->device = i;
@@ -316,6 +350,9 @@ class Driver final : public DeviceDriver {
   }
 
   static thread_local int current_;
+  static thread_local std::vector<uint64_t> causes_;
+  bool observing_ = false;
+  std::vector<DeviceActivity> activities_;
   std::mutex mutex_;
   Memory memory_;
   std::vector<std::unique_ptr<Queue>> queues_ = default_queues();
@@ -324,6 +361,7 @@ class Driver final : public DeviceDriver {
   int running_ = 0;
 };
 thread_local int Driver::current_ = 0;
+thread_local std::vector<uint64_t> Driver::causes_;
 
 Driver& the_driver() {
   static auto* one = new Driver;  // outlives the tensors of the interpreter's last breath
@@ -337,7 +375,7 @@ DeviceDriver& driver() { return the_driver(); }
 void enqueue(int device, std::string_view what, std::function<void()> work) {
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const DeviceScope scope(driver(), device);
-  the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work));
+  the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work), what);
   backend.launched(device, what);
 }
 

@@ -61,6 +61,11 @@ def test_libraries():
 
 
 @needs_device
+def test_profile():
+    run("device_profile.py")
+
+
+@needs_device
 def test_features():
     run("device_features.py")
 
