@@ -285,7 +285,7 @@ def _trace_events(events, trace):
 
 
 def _device_trace(events, place, offset):
-    """Devices are processes of the trace and streams their threads; an arrow leads from a call to its work."""
+    """Devices are processes of the trace, streams their threads; arrows lead from calls to their work."""
     for device in sorted({event.device_index for event in events}):
         yield {"ph": "M", "name": "process_name", "pid": device, "tid": 0, "args": {"name": f"GPU {device}"}}
     for device, stream in sorted({(event.device_index, event.thread) for event in events}):
