@@ -51,6 +51,12 @@ if(RUSHLIGHT_BLAS STREQUAL "mkl")
   target_link_libraries(rushlight_deps INTERFACE
     "$<LINK_GROUP:RESCAN,${mkl_interface},${mkl_threads},${mkl_core}>" m)
   with_feature(MKL)
+  # Kernels for processors of 2008 to 2012 are left out: cmake/alias_mkl_kernels.py
+  set(mkl_aliases "${CMAKE_CURRENT_BINARY_DIR}/mkl_aliases.cpp")
+  if(CMAKE_NM AND "${CMAKE_CURRENT_LIST_DIR}/alias_mkl_kernels.py" IS_NEWER_THAN "${mkl_aliases}")
+    execute_process(COMMAND "${Python_EXECUTABLE}" "${CMAKE_CURRENT_LIST_DIR}/alias_mkl_kernels.py" "${CMAKE_NM}"
+      "${mkl_core}" "${mkl_aliases}" COMMAND_ERROR_IS_FATAL ANY)
+  endif()
 elseif(RUSHLIGHT_BLAS STREQUAL "openblas")
   # This build prefixes its symbols: its cblas.h declares scipy_cblas_sgemm, its LAPACK is scipy_spotrf_.
   wheel_include(openblas_include scipy-openblas32 cblas.h)
