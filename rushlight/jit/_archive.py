@@ -216,10 +216,9 @@ def _load(file, name, map_location, extra_files):
     for key in extra_files or {}:
         extra_files[key] = records.read(f"extra/{key}")
     if any(n.startswith("code/") for n in records.names()):
-        raise RuntimeError(
-            f"jit.load: {name} was written by PyTorch, whose serialized graphs are not read here; export its "
-            "weights with state_dict() and torch.save"
-        )
+        from rushlight.jit._torchscript import load_archive
+
+        return load_archive(records, file, name, _restorer(map_location))
     content = _load_records(
         records, file, name, _restorer(map_location), _unpickler_factory(True, None, {}), None
     )

@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 import warnings
-import zipfile
 
 import pytest
 
@@ -238,16 +237,6 @@ def test_damaged_archives_are_errors():
     plain.seek(0)
     with pytest.raises(RuntimeError, match="no TorchScript archive"):
         torch.jit.load(plain)
-
-
-def test_archives_of_pytorch_are_told_apart():
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name in ("constants.pkl", "data.pkl", "code/__torch__.py", "version"):
-            archive.writestr(f"m/{name}", b"")
-    file.seek(0)
-    with pytest.raises(RuntimeError, match="was written by PyTorch"):
-        torch.jit.load(file)
 
 
 def test_scripts_under_the_alias(tmp_path):

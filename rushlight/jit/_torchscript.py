@@ -1,0 +1,214 @@
+"""TorchScript archives of PyTorch: `code/*.py`, `constants.pkl` and `data.pkl` become a ScriptModule.
+
+The code is text in a subset of Python. `_torchscript_code` checks it against that subset and compiles it;
+nothing of the archive is executed on the way, and what runs later can call operators of the table and code of
+the archive only. The pickles are read by a closed unpickler."""
+
+import pickle
+import struct
+import zipfile
+import zlib
+from collections import OrderedDict
+
+import rushlight
+from rushlight import _utils
+from rushlight.jit._script import RecursiveScriptModule
+from rushlight.jit._torchscript_code import Unit, refuse
+from rushlight.nn import Module, Parameter
+
+_DAMAGE = (
+    pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, ValueError, EOFError, OSError,
+    struct.error, zipfile.BadZipFile, zlib.error, RecursionError, MemoryError,
+)  # fmt: skip
+_CODE_LIMIT = 256 << 20
+_LISTS = ("build_intlist", "build_doublelist", "build_boollist", "build_tensorlist")
+
+
+def load_archive(records, file, name, restore):
+    """The module of a TorchScript archive, opened as `records`."""
+    try:
+        return _Archive(records, file, name, restore).load()
+    except _DAMAGE as e:
+        raise RuntimeError(f"jit.load: {name} is damaged ({type(e).__name__}: {e})") from e
+
+
+class LoadedModule(RecursiveScriptModule):
+    """A module of an archive: its class and methods come from the archive's code."""
+
+    _library_base = None
+    _archive_parameters: tuple = ()
+    _archive_buffers: tuple = ()
+    _archive_methods: dict = {}
+    _archive_text = ""
+
+    def __setstate__(self, state):
+        Module.__init__(self)
+        self.training = False  # which frozen modules do not say
+        for name, value in state.items():
+            self._put(name, value)
+
+    def _put(self, name, value):
+        if not isinstance(name, str):
+            raise TypeError("names of attributes must be text")
+        if name in self._archive_parameters:
+            self._parameters[name] = value if value is None else _parameter(value)
+        elif name in self._archive_buffers:
+            self._buffers[name] = value
+        elif isinstance(value, Module):
+            self._modules[name] = value
+        elif name in _TABLES:
+            raise ValueError(f"the name {name!r} is not allowed for an attribute")
+        elif name == "training":
+            self.training = bool(value)
+        else:
+            self.__dict__[name] = value
+
+    @property
+    def code(self):
+        """The text of the module's class, as the archive has it."""
+        return self._archive_text
+
+    @property
+    def graph(self):
+        raise NotImplementedError(
+            "graph: a module of an archive that PyTorch wrote has text alone: read .code"
+        )
+
+    inlined_graph = graph
+
+    def _method_names(self):
+        return list(self._archive_methods)
+
+    def save(self, f, _extra_files=None):
+        raise NotImplementedError(
+            "save: a module that came from an archive of PyTorch's cannot be written again; keep the "
+            "archive, or write its weights with torch.save(module.state_dict(), path)"
+        )
+
+    def save_to_buffer(self, _extra_files=None):
+        self.save(None)
+
+
+_TABLES = frozenset(Module().__dict__) - {"training", "_is_full_backward_hook"}
+
+
+def _parameter(tensor):
+    return tensor if isinstance(tensor, Parameter) else Parameter(tensor, tensor.requires_grad)
+
+
+class _Archive:
+    def __init__(self, records, file, name, restore):
+        self.records, self.file, self.name, self.restore = records, file, name, restore
+        self.tensors = {}  # one tensor for each place in memory: lists of weights name parameters again
+        self.constants = None
+        self.units, self.found = {}, {}
+
+    def load(self):
+        code = [n for n in self.records.names() if n.startswith("code/") and n.endswith(".py")]
+        self.texts = {record: self._read(record) for record in code}
+        self.constants = self._pickle("constants", self._read("constants.pkl"))
+        root = self._pickle("data", self._read("data.pkl"))
+        if not isinstance(root, LoadedModule):
+            raise refuse(f"jit.load: {self.name} holds a {type(root).__name__}, not a module")
+        for module in root.modules():
+            if isinstance(module, LoadedModule):
+                self._join_tensors(module)
+        self.records = self.file = None  # what is compiled later needs the texts alone
+        return root
+
+    def _read(self, record):
+        """Code may be compressed, so zipfile reads it; sizes are believed up to a limit."""
+        info = self.records._info(record)
+        if info.file_size > _CODE_LIMIT:
+            raise ValueError(f"the record {record} is too large")
+        return self.records._zip.read(info)
+
+    # --- pickles
+
+    def _pickle(self, folder, content):
+        from rushlight.serialization import _load_records
+
+        make = lambda file, persistent_load: self._unpickler(file, persistent_load)  # noqa: E731
+        records = _Folder(self.records, folder, content)
+        return _load_records(records, self.file, self.name, self.restore, make, None)
+
+    def _unpickler(self, file, persistent_load):
+        unpickler = _Unpickler(file, encoding="utf-8")
+        unpickler.archive, unpickler.weights_only = self, True
+        unpickler.persistent_load = persistent_load
+        return unpickler
+
+    def rebuild(self, storage, offset, sizes, strides, requires_grad, hooks, *more):
+        key = (storage._untyped_storage.data_ptr(), offset, tuple(sizes), tuple(strides), storage.dtype)
+        made = _utils._rebuild_tensor_v2(storage, offset, sizes, strides, requires_grad, hooks)
+        return self.tensors.setdefault(key, made) if made.numel() else made
+
+    def _join_tensors(self, module):
+        """Lists of weights, as LSTM keeps them, hold the module's own parameters."""
+        own = {(p.data_ptr(), p.shape): p for p in module._parameters.values() if p is not None}
+        for name, value in module.__dict__.items():
+            if isinstance(value, list) and value and all(isinstance(t, rushlight.Tensor) for t in value):
+                module.__dict__[name] = [own.get((t.data_ptr(), t.shape), t) for t in value]
+
+    # --- code
+
+    def lookup(self, path):
+        """What `__torch__.a.b.C` names: a class, a function or a kind of named tuple."""
+        if path not in self.found:
+            file, _, last = path.rpartition(".")
+            if file not in self.units:
+                record = f"code/{file.replace('.', '/')}.py"
+                if record not in self.texts:
+                    raise RuntimeError(f"jit.load: {self.name} has no {record}, where {path} would be")
+                self.units[file] = Unit(self, file, self.texts[record].decode())
+            self.found[path] = self.units[file].define(last)
+        return self.found[path]
+
+
+class _Folder:
+    """The records of an archive as a file of torch.save has them: `data.pkl`, and its storages in `data`."""
+
+    def __init__(self, records, folder, content):
+        self._records, self._folder, self._content = records, folder, content
+
+    def _place(self, name):
+        return f"{self._folder}/{name[5:]}" if name.startswith("data/") else name
+
+    def has(self, name):
+        return self._records.has(self._place(name))
+
+    def size(self, name):
+        return self._records.size(self._place(name))
+
+    def offset(self, name):
+        return self._records.offset(self._place(name))
+
+    def read(self, name):
+        return self._content if name == "data.pkl" else self._records.read(self._place(name))
+
+    def read_into(self, name, target):
+        self._records.read_into(self._place(name), target)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows tensors, plain containers and the archive's own classes; all else is an error."""
+
+    def find_class(self, module, name):
+        if module == "__torch__" or module.startswith("__torch__."):
+            return self.archive.lookup(f"{module}.{name}")
+        if module == "torch._utils" and name == "_rebuild_tensor_v2":
+            return self.archive.rebuild
+        if module == "torch.jit._pickle":
+            if name == "restore_type_tag":
+                return lambda value, kind: value
+            if name in _LISTS:
+                return list
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) == ("torch", "device"):
+            return rushlight.device
+        if module == "torch" and name.endswith("Storage"):
+            return getattr(rushlight.storage, name)
+        raise RuntimeError(
+            f"jit.load: {self.archive.name} names {module}.{name}, which archives may not hold here"
+        )

@@ -1,0 +1,157 @@
+"""Programs of PyTorch that the tests of TorchScript archives script, trace and save."""
+
+from typing import NamedTuple
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = None
+        if stride != 1:
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x):
+        identity = x
+        out = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        if self.downsample is not None:
+            identity = self.downsample(x)
+        out += identity
+        return self.relu(out)
+
+
+class ResNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(
+            nn.Conv2d(3, 8, 7, 2, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)
+        )
+        self.layer1 = nn.Sequential(Block(8, 8, 1), Block(8, 16, 2))
+        self.avgpool, self.fc = nn.AdaptiveAvgPool2d((1, 1)), nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(torch.flatten(self.avgpool(self.layer1(self.stem(x))), 1))
+
+
+class Words(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.embed = nn.Embedding(11, 6)
+        self.rnn = kind(6, 5, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, words):
+        return self.rnn(self.embed(words))[0]
+
+
+class Encoder(nn.Module):
+    def __init__(self, norm_first):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(
+            8, 2, 16, batch_first=True, norm_first=norm_first, activation="gelu"
+        )
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, x, mask: torch.Tensor | None = None):
+        return self.encoder(x, src_key_padding_mask=mask)
+
+
+class Pair(NamedTuple):
+    first: torch.Tensor
+    count: int
+
+
+class Control(nn.Module):
+    """Branches, loops, containers, text, numbers, and calls of functions and methods."""
+
+    limit: int
+
+    def __init__(self):
+        super().__init__()
+        self.limit, self.names, self.scales = 3, ["a", "b"], {"a": 2.0, "b": 0.5}
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def scaled(self, x, name: str, extra: float = 1.0):
+        return x * self.scales[name] * extra
+
+    def forward(self, x, bias: torch.Tensor | None = None) -> tuple[torch.Tensor, dict[str, int], list[str]]:
+        self.calls += 1
+        for i, layer in enumerate(self.layers):
+            x = layer(x) if i % 2 == 0 else torch.tanh(layer(x))
+        parts: list[torch.Tensor] = []
+        k = 0
+        while k < self.limit:
+            if k == 1:
+                k += 1
+                continue
+            parts.append(x[k : k + 2, ::2])
+            k += 1
+        x = torch.cat(parts, 0)
+        if bias is not None and bias.numel() > 0:
+            x = x + bias
+        for name in self.names:
+            x = self.scaled(x, name, extra=1.5)
+        pair = Pair(x, len(parts))
+        counts = {"rows": pair.count * 10, "half": x.size(0) // 2, "rest": -7 % 4}
+        texts = ["{} of {}".format(k, self.limit), "abc".upper()]  # noqa: UP032
+        if x.dtype == torch.float32:
+            texts.append("single")
+        values = [v for v in range(3)]
+        y = pair.first.to(torch.float64).sum(dim=1, dtype=torch.float64)
+        return F.softmax(y, dim=0, dtype=torch.float32) + float(values[2]), counts, texts
+
+
+class Sizes(nn.Module):
+    """What traces record of sizes: numbers that become tensors and numbers again."""
+
+    def forward(self, x, y):
+        n = x.shape[0] * x.shape[1]
+        z = x.reshape(n, -1) @ y.new_ones(x.shape[2], 3)
+        return z.view(x.size(0), -1, 3).permute(2, 0, 1), z.mean(), torch.arange(n) % 3, F.pad(y, (1, 2))
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        assert x.dim() == 2, "expected a matrix"
+        if x.size(0) > 5:
+            raise ValueError("too many rows")
+        return x
+
+
+def programs():
+    """name -> (module, inputs, ways of saving)"""
+    x = torch.randn(4, 4)
+    both = ("script", "trace")
+    words = torch.randint(0, 11, (3, 4))
+    padding = torch.tensor([[False, False, True], [False, True, True]])
+    return {
+        "resnet": (ResNet(), (torch.randn(2, 3, 32, 32),), (*both, "freeze")),
+        "mlp": (nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)), (x,), both),
+        "lstm": (Words(nn.LSTM), (words,), both),
+        "gru": (Words(nn.GRU), (words,), both),
+        "encoder": (Encoder(False), (torch.randn(2, 3, 8),), both),
+        "encoder_masked": (Encoder(True), (torch.randn(2, 3, 8), padding), ("script",)),
+        "control": (Control(), (x,), ("script",)),
+        "control_with_bias": (Control(), (x, torch.randn(2)), ("script",)),
+        "sizes": (Sizes(), (torch.randn(2, 3, 4), torch.randn(5)), both),
+    }
+
+
+def save(module, inputs, way, path):
+    module = module.eval()
+    if way == "trace":
+        made = torch.jit.trace(module, inputs, check_trace=False)
+    else:
+        made = torch.jit.script(module)
+    if way == "freeze":
+        made = torch.jit.freeze(made)
+    made.save(str(path))
+    return torch.jit.load(str(path))
