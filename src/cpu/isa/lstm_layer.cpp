@@ -1,7 +1,7 @@
 // The steps of LSTM layers, for each instruction set.
 #include "cpu/lstm_layer.h"
 
-#include "cpu/isa/gates_inl.h"
+#include "cpu/isa/gates_lanes_inl.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"
 
@@ -120,32 +120,53 @@ void enter_forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span 
   }
 }
 
+template <class T, class C>
+[[gnu::always_inline]] inline LaneVector<C> read_vector(const T* from, int64_t n) {
+  alignas(kVectorBytes) C lanes[kUnits<C>];
+  read_lanes(from, n, lanes);
+  LaneVector<C> v;
+  load(v, lanes);
+  return v;
+}
+template <class T, class C>
+[[gnu::always_inline]] inline void write_vector(const LaneVector<C>& v, int64_t n, T* to) {
+  alignas(kVectorBytes) C lanes[kUnits<C>];
+  __builtin_memcpy(lanes, &v, sizeof(v));
+  write_lanes(lanes, n, to);
+}
+
 // One sequence, the units of one panel. gates: before activation, without the input's share.
 template <class T, class C, class State>
 [[gnu::always_inline]] inline void finish_gates(const LstmLayer& s, int64_t row, int64_t unit,
-                                                C (&gates)[4][kUnits<C>], C* __restrict cell, State* state) {
+                                                LaneVector<C> (&gates)[4], C* __restrict cell, State* state) {
   constexpr int64_t lanes = kUnits<C>;
   const int64_t h = s.hidden, n = h - unit < lanes ? h - unit : lanes;
-  for (int64_t gate = 0; gate < 4; ++gate) {
-    alignas(kVectorBytes) C share[lanes];
-    read_lanes(static_cast<const T*>(s.projected) + (row * 4 + gate) * h + unit, n, share);
-    for (int64_t l = 0; l < lanes; ++l) gates[gate][l] += share[l];
-  }
-  alignas(kVectorBytes) C hidden[lanes];
-  for (int64_t l = 0; l < lanes; ++l) {
-    const C i = sigmoid_gate(gates[0][l]), f = sigmoid_gate(gates[1][l]), g = tanh_gate(gates[2][l]),
-            o = sigmoid_gate(gates[3][l]);
-    const C c = f * cell[l] + i * g;
-    gates[0][l] = i, gates[1][l] = f, gates[2][l] = g, gates[3][l] = o;
-    cell[l] = c;
-    hidden[l] = o * tanh_gate(c);
-  }
-  write_lanes(hidden, lanes, state);
-  write_lanes(hidden, n, static_cast<T*>(s.output) + row * h + unit);
-  if (!s.gates) return;
-  write_lanes(cell, n, static_cast<C*>(s.cells) + row * h + unit);
   for (int64_t gate = 0; gate < 4; ++gate)
-    write_lanes(gates[gate], n, static_cast<T*>(s.gates) + (row * 4 + gate) * h + unit);
+    gates[gate] += read_vector<T, C>(static_cast<const T*>(s.projected) + (row * 4 + gate) * h + unit, n);
+  LaneVector<C> c;
+  load(c, cell);
+  const Fraction<C> forget = sigmoid_fraction(gates[1]);
+  const Both<C> fresh = both<C>(sigmoid_fraction(gates[0]), tanh_fraction(gates[2]));
+  const LaneVector<C> f = forget.over / forget.under;
+  c = f * c + fresh.product;
+  __builtin_memcpy(cell, &c, sizeof(c));
+  const Both<C> out = both<C>(sigmoid_fraction(gates[3]), tanh_fraction(c));
+  write_vector<State, C>(out.product, lanes, state);
+  write_vector<T, C>(out.product, n, static_cast<T*>(s.output) + row * h + unit);
+  if (!s.gates) return;
+  write_vector<C, C>(c, n, static_cast<C*>(s.cells) + row * h + unit);
+  T* kept = static_cast<T*>(s.gates) + row * 4 * h + unit;
+  write_vector<T, C>(fresh.a, n, kept);
+  write_vector<T, C>(f, n, kept + h);
+  write_vector<T, C>(fresh.b, n, kept + 2 * h);
+  write_vector<T, C>(out.a, n, kept + 3 * h);
+}
+
+// The input's share comes from far away and in small pieces, which no processor foresees.
+template <class T>
+[[gnu::always_inline]] inline void expect_gates(const LstmLayer& s, int64_t row, int64_t unit) {
+  for (int64_t gate = 0; gate < 4; ++gate)
+    __builtin_prefetch(static_cast<const T*>(s.projected) + (row * 4 + gate) * s.hidden + unit);
 }
 
 template <class T, bool Pairs>
@@ -162,13 +183,12 @@ void forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, 
   for (int64_t p = panels.begin; p < panels.end; ++p) {
     const Factor* panel = static_cast<const Factor*>(m.weight) + p * depth * m.width;
     for_row_groups(rows.begin, live, [&]<int R>(int64_t first) {
-      typename Lanes<C>::type sums[R][4];
+      for (int r = 0; r < R; ++r) expect_gates<T>(s, row_of(s, k, first + r), p * lanes);
+      LaneVector<C> sums[R][4];
       multiply_tile<R, 4, C>(old + first * stride, stride, panel, depth, sums);
       for (int r = 0; r < R; ++r) {
-        alignas(kVectorBytes) C gates[4][lanes];
-        __builtin_memcpy(gates, sums[r], sizeof(gates));
         const int64_t b = first + r, place = b * m.padded + p * lanes;
-        finish_gates<T>(s, row_of(s, k, b), p * lanes, gates, cell + place, fresh + place);
+        finish_gates<T, C>(s, row_of(s, k, b), p * lanes, sums[r], cell + place, fresh + place);
       }
     });
   }
@@ -206,29 +226,22 @@ template <class T, class C, class B, class State>
   T* result = static_cast<T*>(s.grad_gates) + row * 4 * h;
   for (int64_t unit = 0; unit < h; unit += lanes) {
     const int64_t n = h - unit < lanes ? h - unit : lanes;
-    alignas(kVectorBytes) C gates[4][lanes], c[lanes], old[lanes], dh[lanes], dc[lanes], from_above[lanes];
-    for (int64_t gate = 0; gate < 4; ++gate) read_lanes(saved + gate * h + unit, n, gates[gate]);
-    read_lanes(static_cast<const C*>(s.cells) + row * h + unit, n, c);
-    read_lanes(before + unit, n, old);
-    read_lanes(state + unit, n, dh);
-    read_lanes(cell + unit, n, dc);
-    if (s.grad_output) {
-      read_lanes(static_cast<const T*>(s.grad_output) + row * h + unit, n, from_above);
-      for (int64_t l = 0; l < lanes; ++l) dh[l] += from_above[l];
-    }
-    for (int64_t l = 0; l < lanes; ++l) {
-      const C i = gates[0][l], f = gates[1][l], g = gates[2][l], o = gates[3][l];
-      const C t = tanh_gate(c[l]), d = dc[l] + dh[l] * o * (1 - t * t);
-      gates[0][l] = d * g * i * (1 - i);
-      gates[1][l] = d * old[l] * f * (1 - f);
-      gates[2][l] = d * i * (1 - g * g);
-      gates[3][l] = dh[l] * t * o * (1 - o);
-      dc[l] = d * f;
-    }
-    write_lanes(dc, n, cell + unit);
-    for (int64_t gate = 0; gate < 4; ++gate) {
-      write_lanes(gates[gate], n, grads + gate * h + unit);
-      write_lanes(gates[gate], n, result + gate * h + unit);
+    using V = LaneVector<C>;
+    const auto gate = [&](int64_t k) { return read_vector<T, C>(saved + k * h + unit, n); };
+    const V i = gate(0), f = gate(1), g = gate(2), o = gate(3);
+    const V old = read_vector<B, C>(before + unit, n);
+    V dh = read_vector<C, C>(state + unit, n);
+    if (s.grad_output) dh += read_vector<T, C>(static_cast<const T*>(s.grad_output) + row * h + unit, n);
+    const Fraction<C> squashed =
+        tanh_fraction(read_vector<C, C>(static_cast<const C*>(s.cells) + row * h + unit, n));
+    const V t = squashed.over / squashed.under;
+    const V d = read_vector<C, C>(cell + unit, n) + dh * o * (C(1) - t * t);
+    const V result_of[4] = {d * g * i * (C(1) - i), d * old * f * (C(1) - f), d * i * (C(1) - g * g),
+                            dh * t * o * (C(1) - o)};
+    write_vector<C, C>(d * f, n, cell + unit);
+    for (int64_t k = 0; k < 4; ++k) {
+      write_vector<State, C>(result_of[k], n, grads + k * h + unit);
+      write_vector<T, C>(result_of[k], n, result + k * h + unit);
     }
   }
 }
