@@ -3,8 +3,8 @@
 import rushlight as torch
 from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._codegen import generate
-from rushlight._inductor._fuse import fuse_pointwise
 from rushlight._inductor._lower import NotLowered, graph_text
+from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import draws, remove_dead, written_by
 
 __all__ = ["Joint"]
@@ -36,7 +36,7 @@ class Joint:
         self.edge_of = {i: at for at, i in enumerate(first.edges)}
         self.first = self._lowered(first)
         graph_text(graph)  # fails while the graph can still record itself
-        fuse_pointwise(graph)
+        optimize(graph)
         self.text = graph_text(graph)
 
     def _lowered(self, backward):
@@ -45,7 +45,7 @@ class Joint:
         edges = [self.edge_of[i] for i in backward.edges]
         _check_backward(backward.graph)
         remove_dead(backward.graph)
-        fuse_pointwise(backward.graph)
+        optimize(backward.graph)
         return graph_text(backward.graph), takes, edges
 
     def connect(self, compiled):

@@ -6,9 +6,9 @@ import rushlight as torch
 from rushlight import _C
 from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._codegen import generate
-from rushlight._inductor._fuse import fuse_pointwise
 from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
+from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import remove_dead
 
 __all__ = ["compile_fx"]
@@ -30,7 +30,7 @@ def compile_fx(module, example_inputs, **options):
     remove_dead(graph)
     if records or (torch.is_grad_enabled() and _gives_views(graph)):
         return generate(module)  # operators record themselves
-    fuse_pointwise(graph)
+    optimize(graph)
     try:
         return Program(graph_text(graph), len(results))
     except NotLowered:

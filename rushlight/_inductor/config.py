@@ -1,3 +1,4 @@
 """Settings of the default back end."""
 
 measure = True  # compare the first calls with running the program itself, and keep what is faster
+batch_products = True  # small products by one matrix become one, whose last digits may differ
