@@ -59,10 +59,32 @@ int64_t source(const ConvShape& s, int axis, int64_t out, int64_t tap) {
   return at >= 0 && at < s.input[axis] ? at : -1;
 }
 
+// One line, or plane of lines, of what a tap reads at stride 1 where results are as wide as the image: all of
+// it lies in one piece `shift` elements apart, but for what lies outside.
+template <class T>
+void copy_shifted(const T* plane, int64_t height, int64_t width, int64_t down, int64_t right, int64_t lines,
+                  T* to) {
+  const int64_t shift = down * width + right;
+  const int64_t top = std::clamp<int64_t>(-down, 0, lines),
+                bottom = std::clamp<int64_t>(height - down, top, lines);
+  const int64_t first = std::max(top * width, -shift),
+                last = std::max(first, std::min(bottom * width, height * width - shift));
+  std::fill(to, to + std::min(first, lines * width), T(0));
+  if (last > first) std::copy(plane + first + shift, plane + last + shift, to + first);
+  std::fill(to + std::min(last, lines * width), to + lines * width, T(0));
+  const int64_t left = std::min(width, std::max<int64_t>(0, -right)),
+                end = std::max<int64_t>(0, width - std::max<int64_t>(0, right));
+  for (int64_t h = top; h < bottom; ++h) {
+    for (int64_t w = 0; w < left; ++w) to[h * width + w] = T(0);
+    for (int64_t w = end; w < width; ++w) to[h * width + w] = T(0);
+  }
+}
+
 // columns[channel * taps + tap][output position] = image[channel][position the tap reads]
 template <class T>
 void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
   const int64_t area = volume(s.input), out_area = volume(s.output);
+  const bool in_pieces = s.stride[1] == 1 && s.stride[2] == 1 && s.output[2] == s.input[2];
   for_each_tap(s, channels, [&](int64_t row, int64_t c, int64_t kd, int64_t kh, int64_t kw) {
     T* to = columns + row * out_area;
     const T* from = image + c * area;
@@ -70,9 +92,16 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* c
     const int64_t shift = kw * s.dilation[2] - s.padding[2], step = s.stride[2], width = s.output[2];
     const int64_t first = std::min(width, std::max<int64_t>(0, (step - 1 - shift) / step)),
                   last = std::clamp<int64_t>((s.input[2] - shift + step - 1) / step, first, width);
-    for (int64_t d = 0; d < s.output[0]; ++d)
+    for (int64_t d = 0; d < s.output[0]; ++d) {
+      const int64_t z = source(s, 0, d, kd);
+      if (in_pieces && z >= 0) {
+        copy_shifted(from + z * s.input[1] * width, s.input[1], width, kh * s.dilation[1] - s.padding[1],
+                     shift, s.output[1], to);
+        to += s.output[1] * width;
+        continue;
+      }
       for (int64_t h = 0; h < s.output[1]; ++h, to += width) {
-        const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
+        const int64_t y = source(s, 1, h, kh);
         if (z < 0 || y < 0) {
           std::fill_n(to, width, T(0));
           continue;
@@ -82,6 +111,7 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* c
         for (int64_t w = first; w < last; ++w) to[w] = line[w * step];
         std::fill(to + last, to + width, T(0));
       }
+    }
   });
 }
 

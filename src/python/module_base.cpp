@@ -28,7 +28,7 @@ PyObject* module_dict(PyObject* module) {
 
 // Interned names of the tables in a module's __dict__.
 struct Names {
-  PyObject *forward, *parameters, *buffers, *modules, *compiled, *hooks[4];
+  PyObject *forward, *parameters, *buffers, *modules, *compiled, *hooks[4], *special_hooks[2];
 };
 static const Names& names() {
   static const Names n = {
@@ -38,7 +38,9 @@ static const Names& names() {
       PyUnicode_InternFromString("_modules"),
       PyUnicode_InternFromString("_compiled_call_impl"),
       {PyUnicode_InternFromString("_forward_hooks"), PyUnicode_InternFromString("_forward_pre_hooks"),
-       PyUnicode_InternFromString("_backward_hooks"), PyUnicode_InternFromString("_backward_pre_hooks")}};
+       PyUnicode_InternFromString("_backward_hooks"), PyUnicode_InternFromString("_backward_pre_hooks")},
+      {PyUnicode_InternFromString("_forward_hooks_with_kwargs"),
+       PyUnicode_InternFromString("_forward_hooks_always_called")}};
   return n;
 }
 
@@ -133,16 +135,28 @@ static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs
 
 static bool is_empty(PyObject* dict) { return PyDict_Check(dict) && PyDict_GET_SIZE(dict) == 0; }
 
-// Nobody wants to see this call pass.
-static bool is_unobserved(PyObject* dict) {
+// Who wants to see a call pass: nobody, one forward hook of the plain kind, or anything else.
+enum class Observers { None, OneHook, Others };
+
+static Observers observers_of(PyObject* dict) {
+  Py_ssize_t forward_hooks = 0;
   for (PyObject* name : names().hooks) {
     PyObject* hooks = PyDict_GetItemWithError(dict, name);
-    if (!hooks || !is_empty(hooks)) return false;
+    if (!hooks || !PyDict_Check(hooks)) return Observers::Others;
+    if (name == names().hooks[0])
+      forward_hooks = PyDict_GET_SIZE(hooks);
+    else if (PyDict_GET_SIZE(hooks) != 0)
+      return Observers::Others;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
-    if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return false;
+    if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return Observers::Others;
   PyObject* compiled = PyDict_GetItemWithError(dict, names().compiled);
-  return !compiled || compiled == Py_None;
+  if (compiled && compiled != Py_None) return Observers::Others;
+  if (forward_hooks == 0) return Observers::None;
+  for (PyObject* name : names().special_hooks)
+    if (PyObject* hooks = PyDict_GetItemWithError(dict, name); !hooks || !is_empty(hooks))
+      return Observers::Others;
+  return forward_hooks == 1 ? Observers::OneHook : Observers::Others;
 }
 
 static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
@@ -170,6 +184,22 @@ static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t narg
   return PyObject_Vectorcall(forward, stack.data(), n + 1, names_given);
 }
 
+static PyObject* call_with_hook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
+  PyRef result(call_forward(self, args, nargsf, names_given));
+  if (!result) return nullptr;
+  PyObject *hooks = PyDict_GetItemWithError(dict_of(self), names().hooks[0]), *key, *found;
+  Py_ssize_t at = 0;
+  if (!hooks || !PyDict_Check(hooks) || !PyDict_Next(hooks, &at, &key, &found)) return result.release();
+  PyRef hook = PyRef::borrow(found);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+  PyRef given(PyTuple_New(n));
+  if (!given) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(given.get(), i, Py_NewRef(args[i]));
+  PyObject* const stack[] = {self, given.get(), result.get()};
+  PyRef replaced(PyObject_Vectorcall(hook.get(), stack, 3, nullptr));
+  return !replaced || replaced.get() != Py_None ? replaced.release() : result.release();
+}
+
 static PyObject* call_observed(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   static PyObject* call_impl = PyUnicode_InternFromString("_call_impl");
   PyRef compiled(PyObject_GetAttr(self, names().compiled));
@@ -193,9 +223,11 @@ static void add_note(PyObject* self) {
 
 static PyObject* run_module(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   PyObject* dict = dict_of(self);
-  PyObject* result = dict && global_hooks && is_unobserved(dict)
-                         ? call_forward(self, args, nargsf, names_given)
-                         : call_observed(self, args, nargsf, names_given);
+  const Observers observers = dict && global_hooks ? observers_of(dict) : Observers::Others;
+  const auto call = observers == Observers::None      ? call_forward
+                    : observers == Observers::OneHook ? call_with_hook
+                                                      : call_observed;
+  PyObject* result = call(self, args, nargsf, names_given);
   if (!result) [[unlikely]]
     add_note(self);
   return result;

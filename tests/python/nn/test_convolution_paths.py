@@ -78,3 +78,21 @@ def test_statistics_do_not_depend_on_the_number_of_threads(shape):
     mean, variance = x.double().mean((0, 2, 3)), x.double().var((0, 2, 3), unbiased=False)
     expected = (x.double() - mean[:, None, None]) * ((variance + 1e-5).rsqrt() * w.double())[:, None, None]
     assert (results[0][0].double() - expected).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("dilation", [1, 3])
+@pytest.mark.parametrize("padding", range(6))
+@pytest.mark.parametrize("kernel", [1, 3, 4, (5, 2)])
+@pytest.mark.parametrize("size", [(1, 1), (4, 7), (8, 3)])
+def test_columns_of_pixels(size, kernel, padding, dilation):
+    """Double precision multiplies columns of pixels, which are one piece of memory where widths agree."""
+    torch = pytest.importorskip("torch")
+    high, wide = (kernel, kernel) if isinstance(kernel, int) else kernel
+    if any(s + 2 * padding <= dilation * (k - 1) for s, k in zip(size, (high, wide))):
+        pytest.skip("the filter is larger than the image")
+    rl.manual_seed(0)
+    x, w = rl.randn(2, 3, *size, dtype=rl.float64), rl.randn(4, 3, high, wide, dtype=rl.float64)
+    convolve = torch.nn.functional.conv2d
+    wanted = convolve(*map(torch.from_numpy, (x.numpy(), w.numpy())), padding=padding, dilation=dilation)
+    given = F.conv2d(x, w, padding=padding, dilation=dilation)
+    assert abs(given.numpy() - wanted.numpy()).max() < 1e-12

@@ -283,6 +283,38 @@ def test_forward_hooks():
     same(program)
 
 
+def test_a_single_forward_hook():
+    """It is called without a Python frame of the module's own."""
+
+    def program(t):
+        log = []
+
+        class M(t.nn.Module):
+            def forward(self, x, *, scale=1.0):
+                return x * scale
+
+        def failing(m, args, out):
+            raise ValueError("from the hook")
+
+        def removes_itself(m, args, out):
+            handle.remove()
+            return out + 1
+
+        m, x = M(), t.ones(2)
+        handle = m.register_forward_hook(lambda m, args, out: log.append((len(args), plain(out))))
+        log.append(plain(m(x, scale=3.0)))
+        handle.remove()
+        handle = m.register_forward_hook(removes_itself)
+        log += [plain(m(x)), plain(m(x))]
+        with m.register_forward_hook(lambda m, args, kwargs, out: out + kwargs["scale"], with_kwargs=True):
+            log.append(plain(m(x, scale=2.0)))
+        with m.register_forward_hook(failing), pytest.raises(ValueError, match="from the hook"):
+            m(x)
+        return [*log, plain(m(x))]
+
+    same(program)
+
+
 def test_always_called_hook_runs_when_forward_fails():
     def program(t):
         log = []
