@@ -1,9 +1,9 @@
 """Writes C++ that lets MKL's kernels for SSE 4.2 be those for any x86-64: ``NM libmkl_core.a OUT``.
 
-MKL has each kernel for five instruction sets. Processors with SSE 4.2 and without AVX2 are from before 2013; for
-them the wheel would be 3 MB larger. A kernel `mkl_blas_mc3_x` becomes a jump to `mkl_blas_def_x`, which the same
-table of MKL's names. Both names are weak: kernels that nothing asks for stay in the archive, and one that only
-SSE 4.2 has comes from there with all it needs.
+MKL has each kernel for five instruction sets. Processors with SSE 4.2 and without AVX2 are from before
+2013; for them the wheel would be 5 MB larger. `mkl_blas_mc3_x` becomes a jump to `mkl_blas_def_x`, which
+the same table of MKL's names. Both names are weak: kernels that nothing asks for stay in the archive, and
+one that only SSE 4.2 has comes from there with all it needs.
 """
 
 import re

@@ -339,6 +339,7 @@ from rushlight._C import bits4x2 as bits4x2
 from rushlight._C import bits8 as bits8
 from rushlight._C import bits16 as bits16
 from rushlight._C import uint1 as uint1
+from rushlight._C import bit as bit
 from rushlight._C import uint2 as uint2
 from rushlight._C import uint3 as uint3
 from rushlight._C import uint4 as uint4

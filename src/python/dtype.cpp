@@ -412,6 +412,8 @@ void init_dtypes(PyObject* module) {
   for (size_t i = 0; i < std::size(named_dtypes); ++i) {
     PyRef o(make(&DTypeType, static_cast<DType>(kDTypeCount + i)));
     check(PyModule_AddObjectRef(module, named_dtypes[i].name, o.get()));
+    if (std::string_view(named_dtypes[i].name) == "uint1")
+      check(PyModule_AddObjectRef(module, "bit", o.get()));
   }
   for (auto [alias, t] : {std::pair{"float", DType::Float32},
                           {"double", DType::Float64},

@@ -186,9 +186,14 @@ Py_ssize_t length_of(PyObject* container) {
 }
 // A number that every change of a class renews; 0 where there is none.
 unsigned version_of(PyTypeObject* type) {
+#if PY_VERSION_HEX >= 0x030C0000
+  PyUnstable_Type_AssignVersionTag(type);
+  return type->tp_version_tag;
+#else
   static PyObject* any_name = PyUnicode_InternFromString("__init__");
   if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) _PyType_Lookup(type, any_name);
   return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
+#endif
 }
 bool is_dict_of(PyObject* object, PyObject* dict) {
   PyRef found(PyObject_GenericGetDict(object, nullptr));

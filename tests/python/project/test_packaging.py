@@ -73,6 +73,68 @@ def test_a_wheel():
     subprocess.run([sys.executable, ROOT / "tools" / "check_wheel.py", wheel], check=True, timeout=280)
 
 
+def steps_of(workflow):
+    """The shell programs of a workflow's steps: what follows `run:`, on its line or indented below it."""
+    lines = workflow.read_text().splitlines()
+    steps = []
+    for number, line in enumerate(lines):
+        found = re.match(r"( *)-? *run: *(.*)", line)
+        if not found:
+            continue
+        indent, text = len(found[1]), found[2]
+        if text == "|":
+            below = lines[number + 1 :]
+            end = next(
+                (i for i, l in enumerate(below) if l.strip() and len(l) - len(l.lstrip()) <= indent), None
+            )
+            text = "\n".join(below[:end])
+        steps.append(text)
+    return steps
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_are_read_as_they_are_meant(workflow):
+    yaml = pytest.importorskip("yaml", reason="comes with MkDocs")
+    content = yaml.safe_load(workflow.read_text())
+    read = []
+    for job in content["jobs"].values():
+        assert job["runs-on"] and job["timeout-minutes"] <= 120
+        for step in job["steps"]:
+            assert len({"run", "uses"} & step.keys()) == 1, step
+            read += [step["run"]] if "run" in step else []
+            assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
+    squeezed = [" ".join(step.split()) for step in steps_of(workflow)]
+    # A comment behind a command belongs to YAML, not to the shell.
+    assert [" ".join(step.split()) for step in read] == [
+        step.split("  #")[0].split(" # ")[0] for step in squeezed
+    ]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_steps_of_workflows_are_programs_that_this_tree_can_run(workflow):
+    steps = steps_of(workflow)
+    assert steps
+    for step in steps:
+        step = re.sub(r"\$\{\{.*?\}\}", "x", step)
+        assert subprocess.run(["bash", "-n", "-c", step], capture_output=True, text=True).stderr == "", step
+        for command in re.findall(r"\./dev (.*)", step.replace("\\\n", " ")):
+            name, *arguments = command.split()
+            ran = subprocess.run([sys.executable, ROOT / "dev", "help"], capture_output=True, text=True)
+            assert re.search(rf"^\./dev {name}\b", ran.stdout, re.M), command
+            assert name == "wheel" or not arguments, command
+
+
+def test_workflows_and_the_project_name_the_same_interpreters():
+    text = (ROOT / ".github/workflows/wheels.yml").read_text()
+    built = {f"3.{minor}" for minor in re.findall(r"/opt/python/cp3(\d+)-cp3\d+/bin/python\b", text)}
+    tested = set(re.findall(r'"(3\.\d+)"', (ROOT / ".github/workflows/ci.yml").read_text()))
+    assert tested <= built and min(built, key=lambda v: int(v[2:])) == "3.10"
+    assert 'requires-python = ">=3.10"' in (ROOT / "pyproject.toml").read_text()
+
+
 def test_workflows_run_commands_that_exist():
     commands = set(re.findall(r"^def command_(\w+)", (ROOT / "dev").read_text(), re.M))
     used = set()

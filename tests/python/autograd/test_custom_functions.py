@@ -1,0 +1,221 @@
+"""Custom functions: what they save and mark, errors in their backward passes, cycles they may be in."""
+
+import gc
+import weakref
+
+import pytest
+
+import rushlight as rl
+
+F64 = rl.float64
+
+
+def leaf(*values):
+    return rl.tensor(values, dtype=F64, requires_grad=True)
+
+
+class Cube(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.save_for_backward(x)
+        ctx.scale = scale
+        return x * x * x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        assert ctx.needs_input_grad == (True, False)
+        return 3 * x * x * grad * ctx.scale, None
+
+
+def test_custom_function():
+    x = leaf(2.0)
+    y = Cube.apply(x, 2)
+    assert y.grad_fn.name() == "CubeBackward" and type(y.grad_fn).__name__ == "CubeBackward"
+    (g,) = rl.autograd.grad(y, x, create_graph=True)
+    assert g.tolist() == [24]
+    (gg,) = rl.autograd.grad(g, x)
+    assert gg.tolist() == [24]
+    with pytest.raises(RuntimeError, match="second time"):
+        rl.autograd.grad(g, x)
+
+
+def test_setup_context_and_flags():
+    class Split(rl.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, (x > 0).to(F64), "text"
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def backward(ctx, g, mask_grad, text_grad):
+            assert mask_grad is None and text_grad is None
+            return g * 2
+
+    x = leaf(1.0)
+    y, mask, text = Split.apply(x)
+    assert text == "text" and not mask.requires_grad
+    y.backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_mark_dirty():
+    class Double(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    x = leaf(1.0)
+    y = x * 1
+    z = Double.apply(y)
+    assert z is y and y.grad_fn.name() == "DoubleBackward"
+    z.backward()
+    assert x.grad.tolist() == [2]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        Double.apply(leaf(1.0))
+
+
+def test_custom_function_returns_input():
+    class Same(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 5
+
+    x = leaf(1.0)
+    y = Same.apply(x)
+    assert y is not x and x.is_leaf
+    y.backward()
+    assert x.grad.tolist() == [5]
+    with rl.no_grad():
+        assert not Same.apply(rl.zeros(1)).requires_grad
+
+
+def test_wrong_number_of_gradients():
+    class Bad(rl.autograd.Function):
+        result = (None,)
+
+        @staticmethod
+        def forward(ctx, x, k):
+            return x * k
+
+        @staticmethod
+        def backward(ctx, g):
+            return Bad.result
+
+    y = Bad.apply(leaf(1.0), 2)
+    with pytest.raises(
+        RuntimeError,
+        match=r"function BadBackward returned an incorrect number of gradients \(expected 2, got 1\)",
+    ):
+        y.backward(retain_graph=True)
+    Bad.result = (None, rl.zeros(1))
+    with pytest.raises(RuntimeError, match="returned a gradient different from None at position 2"):
+        y.backward()
+
+
+def test_errors_in_backward_are_the_same_object():
+    class Raises(rl.autograd.Function):
+        error = KeyError("mine")
+
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            raise Raises.error
+
+    with pytest.raises(KeyError) as e:
+        Raises.apply(leaf(1.0)).backward()
+    assert e.value is Raises.error
+
+
+def test_backward_inside_backward():
+    class Checkpoint(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, depth, x):
+            ctx.depth = depth
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            with rl.enable_grad():
+                x = x.detach().requires_grad_()
+                y = x * 2 if ctx.depth == 0 else Checkpoint.apply(ctx.depth - 1, x)
+            y.backward(g)
+            return None, x.grad
+
+    x = leaf(1.0)
+    Checkpoint.apply(100, x).backward()
+    assert x.grad.tolist() == [2]
+
+
+def test_saved_output_makes_no_cycle():
+    class Keep(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    gc.collect()
+    gc.disable()
+    try:
+        y = Keep.apply(leaf(1.0))
+        alive = weakref.ref(y.grad_fn)
+        del y
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_cycles_through_ctx_are_collected():
+    class Cycle(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.me = ctx
+            ctx.out = x * 2
+            return ctx.out
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = Cycle.apply(leaf(1.0))
+    alive = weakref.ref(y.grad_fn)
+    del y
+    gc.collect()
+    assert alive() is None
+
+
+def test_cycles_through_hooks_are_collected():
+    class Marker:
+        pass
+
+    x = leaf(1.0)
+    y = x * 2
+    marker = Marker()
+    y.register_hook(lambda g, y=y, marker=marker: None)
+    alive = weakref.ref(marker)
+    del y, marker
+    gc.collect()
+    assert alive() is None
