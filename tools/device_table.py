@@ -1,14 +1,12 @@
 """Prints where each operator is computed for CUDA tensors: ``python tools/device_table.py [--missing]``."""
 
 import argparse
-from collections import Counter, defaultdict
+import sys
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-def state(record):
-    """composite, view, device or cpu."""
-    if record["family"] in ("composite", "view"):
-        return record["family"]
-    return "device" if record["on_device"] else "cpu"
+from reference import devices  # noqa: E402
 
 
 def main():
@@ -17,18 +15,12 @@ def main():
     options = parser.parse_args()
     import rushlight
 
-    families = defaultdict(lambda: defaultdict(set))
-    for record in rushlight._C._operator_records():
-        families[record["family"]][state(record)].add(record["name"])
-    total = Counter(
-        {s: sum(len(f[s]) for f in families.values()) for s in ("device", "view", "composite", "cpu")}
-    )
-    print("| state | operators |\n|---|---|")
-    print("\n".join(f"| {name} | {count} |" for name, count in total.items()))
-    for family, states in families.items():
-        for name in ("cpu",) if options.missing else ("device", "cpu"):
-            if states[name]:
-                print(f"\n{family}, {name}: {' '.join(sorted(states[name]))}")
+    records = rushlight._C._operator_records()
+    if not options.missing:
+        print(devices.page(records), end="")
+        return
+    for family, names in sorted(devices.states(records)["cpu"].items()):
+        print(f"{family}: {' '.join(sorted(names))}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from reference import coverage, cpp, overview, pages, stubs  # noqa: E402
+from reference import coverage, cpp, devices, overview, pages, stubs  # noqa: E402
 
 
 def printed():
@@ -22,6 +22,7 @@ def printed():
 
     records = rushlight._C._operator_records()
     tables = {"docs/operators.md": overview.page(records), "docs/coverage.md": coverage.page(records)}
+    tables["docs/cuda_operators.md"] = devices.page(records)
     return {**tables, **pages.pages(records), **stubs.stubs(), **cpp.files(records)}
 
 

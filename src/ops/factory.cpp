@@ -260,8 +260,8 @@ Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLay
   RL_CHECK(m >= 0, "m must be greater or equal to 0, got ", m);
   const Tensor out = filled(empty_tensor({n, m}, chosen(call, dtype), device.value_or(Device{})), 0);
   const int64_t diagonal = std::min(n, m);
-  if (out.is_cpu() && diagonal)
-    cpu::copy(make_view(out, {diagonal}, {m + 1}, 0, false), scalar_tensor_of(1, out.dtype()));
+  if (!out.device().is_meta() && diagonal)
+    loops::copy(make_view(out, {diagonal}, {m + 1}, 0, false), scalar_tensor_of(1, out.dtype()));
   return out;
 }
 Tensor eye_square_kernel(const Call& call, int64_t n, OptDType dtype, OptLayout layout, OptDevice device,

@@ -373,6 +373,14 @@ Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim,
   return result;
 }
 
+// On devices: slices are what an index alone names.
+Tensor write_slices(const Tensor& result, int64_t dim, const Tensor& index, const Tensor& values) {
+  std::vector<Tensor> indices(static_cast<size_t>(dim) + 1);
+  indices.back() = index;
+  if (index.numel() > 0) ops::index_put_(at_least_vector(result), indices, values, false);
+  return result;
+}
+
 Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim, const Tensor& given,
                          const Tensor& source) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
@@ -382,6 +390,7 @@ Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_copy_");
   plan_slices(at_least_vector(self), dim, index, nullptr, false);
   const Tensor result = working_copy(call, self);
+  if (result.device().is_cuda()) return write_slices(result, dim, index, values);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
   if (blocks.numel() > 0 && result.is_cpu())
@@ -402,6 +411,7 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   plan_slices(at_least_vector(self), dim, index, nullptr, true);
   const Tensor number = to_dtype(value, self.dtype());
   const Tensor result = working_copy(call, self);
+  if (result.device().is_cuda()) return write_slices(result, dim, index, number);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, true);
   if (blocks.numel() > 0 && result.is_cpu())
     cpu::index_write(blocks, result.data_ptr(), number.data_ptr(), true, self.itemsize());

@@ -20,6 +20,9 @@ inline void require_data_beside(const Tensor& self, const Tensor& operand, const
 }
 // The elements of `self` where `mask` (bool, of its shape) is true.
 Tensor select_under_mask(const Tensor& self, const Tensor& mask);
+// nonzero, and the above, on devices.
+Tensor nonzero_on_device(const Tensor& self);
+Tensor select_on_device(const Tensor& self, const Tensor& mask);
 Tensor zeros_of(IntList sizes, const Tensor& like);
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);

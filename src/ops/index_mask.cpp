@@ -18,6 +18,7 @@ Tensor nonzero_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!call.out || call.out->dtype() == DType::Int64,
            "nonzero: Expected out tensor to have scalar type Long but got scalar type ",
            legacy_name(call.out->dtype()));
+  if (self.device().is_cuda()) return nonzero_on_device(self);
   require_data(self, "nonzero");
   Tensor out;
   cpu::nonzero(self, [&](int64_t count) {
@@ -47,6 +48,7 @@ std::vector<Tensor> nonzero_columns(const Call&, const Tensor& self) {
 }  // namespace
 
 Tensor select_under_mask(const Tensor& self, const Tensor& mask) {
+  if (self.device().is_cuda()) return select_on_device(self, mask);
   require_data_beside(self, mask, "masked_select"), require_data(self, "masked_select");
   Tensor out;
   cpu::masked_select(dense(self), dense(mask), [&](int64_t count) {

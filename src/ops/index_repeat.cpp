@@ -16,8 +16,13 @@ using namespace ops;
 Tensor roll_once(const Tensor& self, int64_t shift, int64_t dim) {
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   const int64_t n = self.size(dim);
-  if (self.numel() == 0 || !out.is_cpu()) return out;
+  if (self.numel() == 0 || self.device().is_meta()) return out;
   const int64_t start = ((shift % n) + n) % n;
+  if (!out.is_cpu()) {
+    copy_result(narrow(out, dim, start, n - start), narrow(self, dim, 0, n - start), false);
+    copy_result(narrow(out, dim, 0, start), narrow(self, dim, n - start, start), false);
+    return out;
+  }
   int64_t row = static_cast<int64_t>(self.itemsize());
   for (int64_t d = dim + 1; d < self.dim(); ++d) row *= self->sizes[d];
   const Tensor source = dense(self);
@@ -129,6 +134,23 @@ Tensor repeat_interleave_body(const Call&, const Tensor& self, int64_t repeats, 
   return clone(reshape(expand(unsqueeze(v, d + 1), sizes), result), MemoryFormat::Contiguous);
 }
 
+// Without a number of classes the largest one is read; classes out of range stop the kernel.
+Tensor one_hot_on_device(const Tensor& self, int64_t num_classes) {
+  RL_CHECK(self.numel() > 0 || num_classes > 0,
+           num_classes == -1 ? "Can not infer total number of classes from empty tensor."
+                             : "num_classes should be positive");
+  RL_CHECK(num_classes == -1 || num_classes > 0, "num_classes should be positive");
+  if (num_classes == -1) {
+    RL_CHECK(read_scalar(ops::amin(self, IntList{}, false)).to_int() >= 0,
+             "Class values must be non-negative.");
+    num_classes = read_scalar(ops::amax(self, IntList{}, false)).to_int() + 1;
+  }
+  Dims sizes = self->sizes;
+  sizes.push_back(num_classes);
+  const Tensor out = zeros(sizes, DType::Int64, std::nullopt, self.device());
+  return scatter_value(out, -1, unsqueeze(self, -1), Scalar(1));
+}
+
 Tensor one_hot_kernel(const Call&, const Tensor& self, int64_t num_classes) {
   RL_CHECK(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
   if (self.device().is_meta() && num_classes > 0) {
@@ -136,6 +158,7 @@ Tensor one_hot_kernel(const Call&, const Tensor& self, int64_t num_classes) {
     sizes.push_back(num_classes);
     return zeros(sizes, DType::Int64, std::nullopt, self.device());
   }
+  if (self.device().is_cuda()) return one_hot_on_device(self, num_classes);
   require_data(self, "one_hot");
   const Tensor at = dense(self);
   const int64_t* p = at.data<int64_t>();

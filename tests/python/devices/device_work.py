@@ -231,5 +231,47 @@ def test_files_and_scaled_gradients(tmp_path):
     assert w.detach().cpu().allclose(1 - x.cpu())
 
 
+def test_what_depends_on_values():
+    x = torch.randn(7, 9)
+    x[x.abs() < 0.5] = 0
+    for t in (x, x > 0, torch.zeros(0, 3), torch.tensor(2.0), torch.zeros(4), x[:, ::2].t()):
+        same(torch.nonzero, t)
+    same(lambda t: t[t > 0], x)
+    same(lambda t: torch.masked_select(t, t[0] > 0), x)
+    classes = torch.tensor([3, 0, 5])
+    same(torch.nn.functional.one_hot, classes)
+    same(lambda t: torch.nn.functional.one_hot(t, 9), classes)
+    assert torch.equal(x.cuda(), x.cuda()) and not torch.equal(x.cuda(), x.cuda() + 1)
+
+
+def test_moved_and_repeated_slices():
+    x, rows, values = torch.randn(7, 9), torch.tensor([3, 0, 5]), torch.randn(7, 3)
+    same(lambda t: t.roll((2, -3), (0, 1)), x)
+    same(lambda t: t.roll(11), x)
+    same(lambda t: t.repeat(2, 1, 3), x)
+    same(lambda t, i, v: t.index_copy(1, i, v), x, rows, values)
+    same(lambda t, i: t.index_fill(0, i, 2.5), x, rows)
+    same(lambda t: torch.eye(3, 5, device=t.device), x)
+    same(lambda t: torch.diag_embed(t, 1), x)
+    same(lambda t: torch.view_as_real(torch.complex(t, t + 1)), x)
+
+
+def test_indices_on_the_cpu():
+    x, rows = torch.randn(7, 9), torch.tensor([3, 0, -2])
+    same(lambda t: t[rows], x)
+    same(lambda t: t[rows, :2], x)
+    same(lambda t: t[:, x[0] > 0], x)
+
+    def written(t):
+        t = t.clone()
+        t[rows] = 1
+        t[x > 0] = -3
+        return t
+
+    same(written, x)
+    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
+        x[rows.cuda()]
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", __file__, *sys.argv[1:]]))

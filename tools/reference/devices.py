@@ -1,0 +1,65 @@
+"""docs/cuda_operators.md: where each operator is computed for CUDA tensors."""
+
+from collections import defaultdict
+
+# The library that computes an operator on CUDA; all others are loops of our own.
+_LIBRARIES = {
+    "cuBLAS": "mm bmm mv dot vdot baddbmm",
+    "cuBLAS, cuBLASLt": "addmm",
+    "cuDNN, or our loops and cuBLAS": "convolution _conv_input_gradient _conv_weight_gradient",
+    "cuFFT": "_fft_c2c _fft_r2c _fft_c2r",
+    "CUB": "sort argsort topk",
+    "cuBLAS and our loops": (
+        "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
+    ),
+}
+_BY_OPERATOR = {name: library for library, names in _LIBRARIES.items() for name in names.split()}
+
+_STATES = {
+    "device": "computed on the device",
+    "view": "a view: nothing is computed",
+    "composite": "made of other operators, wherever those are computed",
+    "cpu": "computed on the CPU, with copies there and back and a warning",
+}
+
+_HEAD = """# Operators on CUDA
+
+Printed by `python tools/print_operators.py` from the records; a test compares. docs/cuda.md says what of it has run
+where. `RUSHLIGHT_CUDA_FALLBACK=error` refuses what would run on the CPU, `=silent` does not warn.
+"""
+
+
+def state(record):
+    """device, view, composite or cpu."""
+    if record["family"] in ("composite", "view"):
+        return record["family"]
+    return "device" if record["on_device"] else "cpu"
+
+
+def states(records):
+    """The names of the operators by state, then by family."""
+    found = {name: defaultdict(set) for name in _STATES}
+    for record in records:
+        found[state(record)][record["family"]].add(record["name"])
+    return found
+
+
+def page(records):
+    found = states(records)
+    lines = [_HEAD, "| where | operators |", "|---|---|"]
+    for name, text in _STATES.items():
+        lines.append(f"| {text} | {sum(map(len, found[name].values()))} |")
+    lines += ["", "## By NVIDIA's libraries", "", "| library | operators |", "|---|---|"]
+    on_device = set().union(*found["device"].values())
+    for library, names in _LIBRARIES.items():
+        lines.append(f"| {library} | {_names(set(names.split()) & on_device)} |")
+    for name, text in _STATES.items():
+        lines += ["", f"## {text[0].upper()}{text[1:]}", "", "| family | operators |", "|---|---|"]
+        for family in sorted(found[name]):
+            own = found[name][family] - _BY_OPERATOR.keys()
+            lines += [f"| {family} | {_names(own)} |"] if own else []
+    return "\n".join(lines) + "\n"
+
+
+def _names(names):
+    return " ".join(f"`{name}`" for name in sorted(names))
