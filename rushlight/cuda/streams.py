@@ -9,7 +9,13 @@ __all__ = ["Event", "ExternalStream", "Stream"]
 
 def _dummy(self, name):
     if not _C._cuda_getDeviceCount():
-        raise RuntimeError(f"Tried to instantiate dummy base class {name}")
+        stream = name == "Stream"  # PyTorch words the two apart
+        said = (
+            "torch.cuda.Stream requires CUDA support"
+            if stream
+            else f"Tried to instantiate dummy base class {name}"
+        )
+        raise RuntimeError(said)
 
 
 class Stream(_streams.Stream):

@@ -24,8 +24,8 @@ _STATES = {
 
 _HEAD = """# Operators on CUDA
 
-Printed by `python tools/print_operators.py` from the records; a test compares. docs/cuda.md says what of it has run
-where. `RUSHLIGHT_CUDA_FALLBACK=error` refuses what would run on the CPU, `=silent` does not warn.
+Printed by `python tools/print_operators.py` from the records; a test compares. docs/cuda.md says what of it
+has run where. `RUSHLIGHT_CUDA_FALLBACK=error` refuses what would run on the CPU, `=silent` does not warn.
 """
 
 

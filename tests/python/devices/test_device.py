@@ -142,12 +142,23 @@ for ask in (
     torch.cuda.current_device,
     torch.cuda.synchronize,
     torch.cuda.get_device_name,
-    torch.cuda.Stream,
+    torch.cuda.current_stream,
 ):
     try:
         ask()
     except AssertionError as error:
         assert str(error) == "Torch not compiled with CUDA enabled", error
+    else:
+        raise SystemExit("there is no device")
+for make, said in (
+    (torch.cuda.Stream, "torch.cuda.Stream requires CUDA support"),
+    (torch.cuda.Event, "Tried to instantiate dummy base class Event"),
+    (torch.cuda.CUDAGraph, "Tried to instantiate dummy base class CUDAGraph"),
+):
+    try:
+        make()
+    except RuntimeError as error:
+        assert str(error) == said, error
     else:
         raise SystemExit("there is no device")
 assert torch.cuda.memory_allocated() == 0
