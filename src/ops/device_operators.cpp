@@ -173,6 +173,7 @@ constexpr std::string_view kShared[] = {
     "randn_like",
     "randint_like",
     "_dropout_noise",
+    "multinomial",
     // by position
     "arange",
     "range",

@@ -3,13 +3,17 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
 #include "ops/random.h"
 #include "ops/random_common.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
+#include "ops/scan.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -183,6 +187,32 @@ void draw_without_replacement(const Tensor& self, const Tensor& weights, int64_t
   });
 }
 
+// On devices the same race, whose numbers are PyTorch's there; with replacement, where uniform numbers fall
+// among the running sums.
+Tensor multinomial_on_device(const Tensor& weights, int64_t samples, bool replacement,
+                             OptGenerator generator) {
+  const Tensor valid = logical_and(ge(weights, wrapped_number(0)), isfinite(weights));
+  RL_CHECK(read_scalar(ops::all(valid)).to<bool>(),
+           "probability tensor contains either `inf`, `nan` or element < 0");
+  const Tensor some = ops::any_dim(gt(weights, wrapped_number(0)), -1, false);
+  RL_CHECK(read_scalar(ops::all(some)).to<bool>(),
+           "invalid multinomial distribution (sum of probabilities <= 0)");
+  if (!replacement || samples == 1) {
+    const Tensor keys = weights / exponential_(empty_like_tensor(weights, weights.dtype()), 1.0, generator);
+    return samples == 1 ? argmax(keys, -1, true) : std::get<1>(topk(keys, samples, -1, true, true));
+  }
+  const Tensor sums = cumsum(to_dtype(weights, compute_dtype(weights.dtype())), -1, std::nullopt);
+  const Tensor total = narrow(sums, -1, sums.size(-1) - 1, 1);
+  Dims sizes = weights->sizes;
+  sizes.back() = samples;
+  const Tensor drawn =
+      uniform_(empty_tensor(sizes, sums.dtype(), sums.device()), 0.0, 1.0, generator) * total;
+  const Tensor passed = le(unsqueeze(sums, -2), unsqueeze(drawn, -1));
+  // A product may round to the total: the last category that has a weight, then.
+  return minimum(sum_dim(passed, IntList{-1}, false, DType::Int64),
+                 sum_dim(lt(sums, total), IntList{-1}, true, DType::Int64));
+}
+
 Tensor multinomial_kernel(const Call& call, const Tensor& self, int64_t samples, bool replacement,
                           OptGenerator generator) {
   RL_CHECK(self.dim() == 1 || self.dim() == 2, "prob_dist must be 1 or 2 dim");
@@ -197,9 +227,10 @@ Tensor multinomial_kernel(const Call& call, const Tensor& self, int64_t samples,
   RL_CHECK(categories <= int64_t{1} << 24, "number of categories cannot exceed 2^24");
   const Dims sizes = self.dim() == 1 ? Dims{samples} : Dims{self.size(0), samples};
   const Tensor result = call.output(sizes, DType::Int64, self.device());
-  if (!self.is_cpu() || result.numel() == 0) return result;
+  if (self.device().is_meta() || result.numel() == 0) return result;
   RL_CHECK(categories > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
   GradMode off(false);
+  if (!self.is_cpu()) return multinomial_on_device(self, samples, replacement, generator);
   const Tensor weights = contiguous(self);
   const Tensor drawn = result.is_contiguous() ? result : empty_tensor(sizes, DType::Int64);
   Generator& g = generator_or_default(generator);

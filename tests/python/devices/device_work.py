@@ -231,6 +231,24 @@ def test_files_and_scaled_gradients(tmp_path):
     assert w.detach().cpu().allclose(1 - x.cpu())
 
 
+def test_multinomial():
+    weights = torch.tensor([[0.0, 1.0, 2.0, 1.0], [5.0, 0.0, 0.0, 1.0]])
+    for replacement, count in ((False, 1), (False, 2), (True, 1), (True, 4000)):
+        drawn = torch.multinomial(weights.cuda(), count, replacement)
+        assert drawn.is_cuda and drawn.dtype == torch.int64 and drawn.shape == (2, count)
+        assert (weights.gather(1, drawn.cpu()) > 0).all()
+    share = torch.nn.functional.one_hot(drawn.cpu(), 4).double().mean(1)
+    torch.testing.assert_close(share, (weights / weights.sum(1, True)).double(), atol=0.05, rtol=0)
+    torch.cuda.manual_seed(3)
+    first = torch.multinomial(weights.cuda(), 1)
+    torch.cuda.manual_seed(3)  # as PyTorch draws it: the largest weight over an exponential number
+    race = weights.cuda() / torch.empty(2, 4, device="cuda").exponential_()
+    assert torch.equal(first, race.argmax(-1, keepdim=True))
+    for wrong in ([0.0, 0.0], [1.0, -1.0], [1.0, float("nan")]):
+        with pytest.raises(RuntimeError, match="probability tensor|invalid multinomial"):
+            torch.multinomial(torch.tensor(wrong).cuda(), 1)
+
+
 def test_what_depends_on_values():
     x = torch.randn(7, 9)
     x[x.abs() < 0.5] = 0
