@@ -47,10 +47,16 @@ class Adadelta(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "adadelta"
+    _fused_states = "square_avg", "acc_delta"
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["square_avg"] = _zeros(p)
         state["acc_delta"] = _zeros(p)
+
+    def _fused_numbers(self, group, states):
+        return [group["eps"], group["rho"], _number(group["lr"])], []
 
     def _update(self, group, p, grad, state):
         rho, eps = group["rho"], group["eps"]

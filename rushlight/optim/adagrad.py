@@ -6,6 +6,7 @@ from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
     _check_range,
+    _for_each_step,
     _new_step,
     _number,
     _PerParameter,
@@ -62,11 +63,18 @@ class Adagrad(_PerParameter):
         for state in self.state.values():
             state["sum"].share_memory_()
 
+    _fused_rule = "adagrad"
+    _fused_states = ("sum",)
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         start = group["initial_accumulator_value"]
         start = complex(start, start) if p.is_complex() else start
         state["sum"] = rushlight.full_like(p, start, memory_format=rushlight.preserve_format)
+
+    def _fused_numbers(self, group, states):
+        lr, decay = _number(group["lr"]), group["lr_decay"]
+        return [group["eps"]], _for_each_step(states, lambda step: [lr / (1 + (step - 1) * decay)])
 
     def _update(self, group, p, grad, state):
         state["step"] += 1

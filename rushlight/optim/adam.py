@@ -6,7 +6,6 @@ from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
     _check_range,
-    _fused_batches,
     _new_step,
     _number,
     _PerParameter,
@@ -79,19 +78,10 @@ class Adam(_PerParameter):
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = _zeros(p)
 
-    def _step_group(self, group):
-        batches = _fused_batches(group) if _wants_fused(group) else None
-        if batches is None:
-            super()._step_group(group)
-            return
-        for params, grads in batches:
-            self._step_fused(group, params, grads)
+    _fused_rule = "adam"
 
     def _step_fused(self, group, params, grads):
-        states = [self.state[p] for p in params]
-        for p, state in zip(params, states):
-            if not state:
-                self._start(group, p, state)
+        states = self._states_of(group, params)
         steps = [state["step"] for state in states]
         amsgrad = group["amsgrad"]
         beta1, beta2 = group["betas"]

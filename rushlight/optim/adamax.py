@@ -5,6 +5,7 @@ from rushlight.optim._functional import adamax
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
+    _for_each_step,
     _new_step,
     _number,
     _PerParameter,
@@ -47,10 +48,17 @@ class Adamax(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "adamax"
+    _fused_states = "exp_avg", "exp_inf"
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["exp_avg"] = _zeros(p)
         state["exp_inf"] = _zeros(p)
+
+    def _fused_numbers(self, group, states):
+        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        return [group["eps"], beta1, beta2], _for_each_step(states, lambda step: [lr / (1 - beta1**step)])
 
     def _update(self, group, p, grad, state):
         beta1, beta2 = group["betas"]

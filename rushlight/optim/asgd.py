@@ -46,14 +46,29 @@ class ASGD(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "asgd"
+    _fused_states = ("ax",)
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["eta"] = _new_step().fill_(_number(group["lr"]))
         state["mu"] = _new_step().fill_(1.0)
         state["ax"] = _zeros(p)
 
+    def _advance(self, group, state, step):
+        """The step size and the weight in the average of the next step."""
+        lr = _number(group["lr"])
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))
+
+    def _fused_numbers(self, group, states):
+        factors = [state[name].item() for state in states for name in ("eta", "mu")]
+        for state in states:
+            self._advance(group, state, state["step"].item())
+        return [group["lambd"]], factors
+
     def _update(self, group, p, grad, state):
-        lr, lambd, ax = _number(group["lr"]), group["lambd"], state["ax"]
+        lambd, ax = group["lambd"], state["ax"]
         state["step"] += 1
         step, eta, mu = state["step"].item(), state["eta"].item(), state["mu"].item()
         if group["weight_decay"] != 0:
@@ -64,5 +79,4 @@ class ASGD(_PerParameter):
             ax.add_(p.sub(ax).mul_(mu))
         else:
             ax.copy_(p)
-        state["eta"].fill_(lr / (1 + lambd * lr * step) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, step - group["t0"]))
+        self._advance(group, state, step)

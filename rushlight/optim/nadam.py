@@ -5,6 +5,7 @@ from rushlight.optim._functional import nadam
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
+    _for_each_step,
     _new_step,
     _number,
     _PerParameter,
@@ -54,11 +55,30 @@ class NAdam(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "nadam"
+    _fused_states = "exp_avg", "exp_avg_sq"
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["mu_product"] = rushlight.ones_like(_new_step())
         state["exp_avg"] = _zeros(p)
         state["exp_avg_sq"] = _zeros(p)
+
+    def _momenta(self, group, step):
+        """The momentum of this step and of the next."""
+        beta1, decay = group["betas"][0], group["momentum_decay"]
+        return [beta1 * (1.0 - 0.5 * 0.96 ** (s * decay)) for s in (step, step + 1)]
+
+    def _fused_numbers(self, group, states):
+        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        momenta = _for_each_step(states, lambda step: [(*self._momenta(group, step), 1 - beta2**step)])
+        products = [state["mu_product"] for state in states]
+        rushlight._foreach_mul_(products, [mu for mu, _, _ in momenta])
+        factors = []
+        for (mu, mu_next, correction), product in zip(momenta, products):
+            product = product.item()
+            factors += lr * (1 - mu) / (1 - product), lr * mu_next / (1 - product * mu_next), correction
+        return [group["eps"], beta1, beta2], factors
 
     def _update(self, group, p, grad, state):
         beta1, beta2 = group["betas"]
@@ -70,8 +90,7 @@ class NAdam(_PerParameter):
         elif decay != 0:
             grad = grad.add(p, alpha=decay)
 
-        # The momentum of this step and of the next, and the product of all so far.
-        mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (s * group["momentum_decay"])) for s in (step, step + 1))
+        mu, mu_next = self._momenta(group, step)
         state["mu_product"] *= mu
         product = state["mu_product"] if differentiable else state["mu_product"].item()
 

@@ -402,11 +402,13 @@ class Optimizer:
 class _PerParameter(Optimizer):
     """An optimizer whose step treats each parameter on its own.
 
-    A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take a
-    whole group at once in ``_step_group``.
+    A subclass says how state starts (``_start``) and how one parameter moves (``_update``); it may take
+    many parameters at once by a rule of ``_fused_update_``, or in a ``_step_fused`` of its own.
     """
 
     _takes_sparse = False
+    _fused_rule = None
+    _fused_states = ()  # what the rule moves besides the parameter: keys of the state, in the rule's order
     # What older files lack: options of the groups, and counters that were numbers.
     _later_options = {
         "foreach": None,
@@ -448,6 +450,43 @@ class _PerParameter(Optimizer):
         return loss
 
     def _step_group(self, group):
+        batches = _fused_batches(group) if self._fused_rule and _wants_fused(group) else None
+        if batches is not None and all(self._uniform(group, params) for params, _ in batches):
+            for params, grads in batches:
+                self._step_fused(group, params, grads)
+        else:
+            self._step_each(group)
+
+    def _uniform(self, group, params):
+        """Whether one call can serve these parameters."""
+        return True
+
+    def _step_fused(self, group, params, grads):
+        states = self._states_of(group, params)
+        rushlight._foreach_add_([state["step"] for state in states], 1)
+        numbers, factors = self._fused_numbers(group, states)
+        lists = ([s[key] for s in states] if key in states[0] else [] for key in self._fused_states)
+        first, second, third, *_ = *lists, [], []
+        decay, shrink = group.get("weight_decay", 0), 1.0
+        if group.get("decoupled_weight_decay"):
+            decay, shrink = 0.0, 1 - _number(group["lr"]) * decay
+        rushlight._fused_update_(
+            self._fused_rule, params, grads, first, second, third, factors,
+            numbers=numbers, weight_decay=decay, shrink=shrink, maximize=group["maximize"],
+        )  # fmt: skip
+
+    def _fused_numbers(self, group, states):
+        """Numbers of the rule for the group, and factors for its parameters, one after the other."""
+        raise NotImplementedError
+
+    def _states_of(self, group, params):
+        states = [self.state[p] for p in params]
+        for p, state in zip(params, states):
+            if not state:
+                self._start(group, p, state)
+        return states
+
+    def _step_each(self, group):
         for p in group["params"]:
             grad = p.grad
             if grad is None:
@@ -522,7 +561,8 @@ def _wants_fused(group):
     ``differentiable`` forbid it."""
     if group["differentiable"]:
         return False
-    return group["foreach"] is not False if group["fused"] is None else group["fused"]
+    fused = group.get("fused")
+    return group["foreach"] is not False if fused is None else fused
 
 
 def _fused_batches(group):
@@ -534,7 +574,7 @@ def _fused_batches(group):
         if grad is None:
             continue
         if not p.is_cpu:
-            if group["fused"]:
+            if group.get("fused"):
                 _device_dtype_check_for_fused(p)
             return None
         if grad.is_sparse or not p.is_floating_point():
@@ -545,6 +585,17 @@ def _fused_batches(group):
         batch[0].append(p)
         batch[1].append(grad)
     return batches.values()
+
+
+def _for_each_step(states, factors):
+    """What `factors` returns for the steps of the states, one after the other."""
+    known, found = {}, []
+    for state in states:
+        step = state["step"].item()
+        if step not in known:
+            known[step] = factors(step)
+        found += known[step]
+    return found
 
 
 def _number(value):

@@ -4,6 +4,7 @@ from rushlight.optim._functional import radam
 from rushlight.optim.optimizer import (
     _check_learning_rate,
     _check_range,
+    _for_each_step,
     _new_step,
     _number,
     _PerParameter,
@@ -11,6 +12,18 @@ from rushlight.optim.optimizer import (
 )
 
 __all__ = ["RAdam", "radam"]
+
+
+def _rectified(beta2, step):
+    """What the root of the second moment is divided into; 0 while the moment says too little."""
+    correction = 1 - beta2**step
+    # rho is the length of the average that the second moment stands for.
+    rho_inf = 2 / (1 - beta2) - 1
+    rho = rho_inf - 2 * step * beta2**step / correction
+    if rho <= 5.0:
+        return 0.0
+    rectify = (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)
+    return (correction * rectify) ** 0.5
 
 
 class RAdam(_PerParameter):
@@ -48,10 +61,18 @@ class RAdam(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "radam"
+    _fused_states = "exp_avg", "exp_avg_sq"
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["exp_avg"] = _zeros(p)
         state["exp_avg_sq"] = _zeros(p)
+
+    def _fused_numbers(self, group, states):
+        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        factors = _for_each_step(states, lambda step: [lr / (1 - beta1**step), _rectified(beta2, step)])
+        return [group["eps"], beta1, beta2], factors
 
     def _update(self, group, p, grad, state):
         beta1, beta2 = group["betas"]
@@ -64,15 +85,10 @@ class RAdam(_PerParameter):
             grad = grad.add(p, alpha=decay)
         exp_avg = state["exp_avg"].lerp_(grad, 1 - beta1)
         exp_avg_sq = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        correction2 = 1 - beta2**step
         move = exp_avg / (1 - beta1**step) * lr
-
-        # rho is the length of the average that the second moment stands for; below 5 it says too little.
-        rho_inf = 2 / (1 - beta2) - 1
-        rho = rho_inf - 2 * step * beta2**step / correction2
-        if rho > 5.0:
-            rectify = (rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)
+        rectified = _rectified(beta2, step)
+        if rectified != 0:
             size = exp_avg_sq.sqrt()
             size = size + group["eps"] if group["differentiable"] else size.add_(group["eps"])
-            move = move * (correction2**0.5 / size) * rectify**0.5
+            move = move * (rectified / size)
         p.add_(move, alpha=-1.0)

@@ -49,6 +49,9 @@ class RMSprop(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "rmsprop"
+    _fused_states = "square_avg", "momentum_buffer", "grad_avg"
+
     def _start(self, group, p, state):
         state["step"] = _new_step()
         state["square_avg"] = _zeros(p)
@@ -56,6 +59,9 @@ class RMSprop(_PerParameter):
             state["momentum_buffer"] = _zeros(p)
         if group["centered"]:
             state["grad_avg"] = _zeros(p)
+
+    def _fused_numbers(self, group, states):
+        return [group["eps"], group["alpha"], _number(group["lr"]), group["momentum"]], []
 
     def _update(self, group, p, grad, state):
         lr, alpha, square_avg = _number(group["lr"]), group["alpha"], state["square_avg"]

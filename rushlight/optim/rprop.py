@@ -42,11 +42,17 @@ class Rprop(_PerParameter):
         }
         super().__init__(params, defaults)
 
+    _fused_rule = "rprop"
+    _fused_states = "prev", "step_size"
+
     def _start(self, group, p, state):
         lr = _number(group["lr"])
         state["step"] = _new_step()
         state["prev"] = _zeros(p)
         state["step_size"] = rushlight.full_like(p, complex(lr, lr) if p.is_complex() else lr)
+
+    def _fused_numbers(self, group, states):
+        return [*group["etas"], *group["step_sizes"]], []
 
     def _update(self, group, p, grad, state):
         shrink, grow = group["etas"]

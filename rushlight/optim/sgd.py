@@ -6,10 +6,8 @@ from rushlight.optim.optimizer import (
     _check_fused,
     _check_learning_rate,
     _check_range,
-    _fused_batches,
     _number,
     _PerParameter,
-    _wants_fused,
 )
 
 __all__ = ["SGD", "sgd"]
@@ -56,17 +54,10 @@ class SGD(_PerParameter):
         _check_fused(foreach, fused, differentiable)
 
     _takes_sparse = True
+    _fused_rule = "sgd"
 
     def _keeps_state(self, group):
         return group["momentum"] != 0
-
-    def _step_group(self, group):
-        batches = _fused_batches(group) if _wants_fused(group) else None
-        if batches is None or not all(self._uniform(group, batch[0]) for batch in batches):
-            super()._step_group(group)
-            return
-        for params, grads in batches:
-            self._step_fused(group, params, grads)
 
     def _uniform(self, group, params):
         """Whether the buffers of these parameters are all there or all missing, as the fused kernel wants

@@ -68,6 +68,11 @@ void adam_step(DType dtype, std::span<const StepArrays> params, const AdamOption
   over_all(params, [&](const StepArrays& a, int64_t b, int64_t e) { loop(a, options, b, e); });
 }
 
+void update_step(DType dtype, std::span<const StepArrays> params, const UpdateOptions& options) {
+  const auto loop = loops_for(dtype).update[static_cast<size_t>(options.rule)];
+  over_all(params, [&](const StepArrays& a, int64_t b, int64_t e) { loop(a, options, b, e); });
+}
+
 void unscale_grads(DType dtype, std::span<const StepArrays> params, double scale) {
   const auto loop = loops_for(dtype).unscale;
   over_all(params, [&](const StepArrays& a, int64_t b, int64_t e) { loop(a, scale, b, e); });

@@ -1,5 +1,6 @@
 #include "ops/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "cpu/optimizer.h"
@@ -101,7 +102,7 @@ void fused_adam(const Call& call, TensorList self, TensorList grads, TensorList 
   group.add(grads, "grads", &cpu::StepArrays::grad, grad_scale.defined());
   group.add(exp_avgs, "exp_avgs", &cpu::StepArrays::first, true);
   group.add(exp_avg_sqs, "exp_avg_sqs", &cpu::StepArrays::second, true);
-  if (amsgrad) group.add(max_exp_avg_sqs, "max_exp_avg_sqs", &cpu::StepArrays::largest, true);
+  if (amsgrad) group.add(max_exp_avg_sqs, "max_exp_avg_sqs", &cpu::StepArrays::third, true);
   check_lengths(call, self, state_steps, "state_steps");
   for (size_t i = 0; i < self.size(); ++i) {
     RL_CHECK(state_steps[i].numel() == 1, call.op.name(), ": state_steps[", i, "] must hold one number, got ",
@@ -112,6 +113,54 @@ void fused_adam(const Call& call, TensorList self, TensorList grads, TensorList 
   }
   if (!unscale(group, grad_scale, found_inf)) return;
   cpu::adam_step(group.dtype(), group.arrays(), {lr, beta1, beta2, eps, weight_decay, decoupled, maximize});
+  group.finish();
+}
+
+struct NamedRule {
+  std::string_view name;
+  cpu::UpdateRule rule;
+  size_t numbers, factors;  // how many of each
+};
+constexpr NamedRule kRules[] = {
+    {"adagrad", cpu::UpdateRule::Adagrad, 1, 1},   {"rmsprop", cpu::UpdateRule::RMSprop, 4, 0},
+    {"adadelta", cpu::UpdateRule::Adadelta, 3, 0}, {"adamax", cpu::UpdateRule::Adamax, 3, 1},
+    {"nadam", cpu::UpdateRule::NAdam, 3, 3},       {"radam", cpu::UpdateRule::RAdam, 3, 2},
+    {"asgd", cpu::UpdateRule::ASGD, 1, 2},         {"rprop", cpu::UpdateRule::Rprop, 4, 0}};
+
+const NamedRule& rule_named(std::string_view name) {
+  for (const NamedRule& rule : kRules)
+    if (rule.name == name) return rule;
+  RL_CHECK(false, "_fused_update_: there is no rule '", name, "'");
+}
+
+// Adagrad and ASGD have one state, RMSprop may lack the second or third, all others have two.
+void check_states(const NamedRule& rule, TensorList second, TensorList third) {
+  const bool one = rule.rule == cpu::UpdateRule::Adagrad || rule.rule == cpu::UpdateRule::ASGD;
+  const bool optional = rule.rule == cpu::UpdateRule::RMSprop;
+  RL_CHECK((optional || second.empty() == one) && (optional || third.empty()),
+           "_fused_update_: too many or too few lists of states for '", rule.name, "'");
+}
+
+void fused_update(const Call& call, std::string_view name, TensorList self, TensorList grads,
+                  TensorList first, TensorList second, TensorList third, FloatList factors, FloatList numbers,
+                  double weight_decay, double shrink, bool maximize, const Tensor& grad_scale,
+                  const Tensor& found_inf) {
+  if (self.empty()) return;
+  const NamedRule& rule = rule_named(name);
+  RL_CHECK(numbers.size() == rule.numbers && factors.size() == rule.factors * self.size(),
+           "_fused_update_: '", name, "' takes ", rule.numbers, " numbers, and ", rule.factors,
+           " factors a parameter, got ", numbers.size(), " and ", factors.size(), " for ", self.size());
+  check_states(rule, second, third);
+  Group group(call, self);
+  group.add(grads, "grads", &cpu::StepArrays::grad, grad_scale.defined());
+  group.add(first, "first", &cpu::StepArrays::first, true);
+  if (!second.empty()) group.add(second, "second", &cpu::StepArrays::second, true);
+  if (!third.empty()) group.add(third, "third", &cpu::StepArrays::third, true);
+  for (size_t i = 0; i < self.size(); ++i) group.arrays()[i].factors = factors.data() + i * rule.factors;
+  if (!unscale(group, grad_scale, found_inf)) return;
+  cpu::UpdateOptions options{rule.rule, {}, weight_decay, shrink, maximize};
+  std::ranges::copy(numbers, options.numbers.begin());
+  cpu::update_step(group.dtype(), group.arrays(), options);
   group.finish();
 }
 
@@ -144,6 +193,16 @@ void register_optimizer_operators(Table& t) {
   adam(_fused_adamw_, "_fused_adamw_" RL_ADAM_PARAMETERS, fused_adam<true>,
        "One step of AdamW for all parameters.");
 #undef RL_ADAM_PARAMETERS
+  t.op(_fused_update_,
+       "_fused_update_(str rule, Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] first, Tensor(d!)[] "
+       "second, Tensor(e!)[] third, float[] factors, *, float[] numbers, float weight_decay=0.0, float "
+       "shrink=1.0, bool maximize=False, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
+       fused_update)
+      .doc(
+          "One step of Adagrad, RMSprop, Adadelta, Adamax, NAdam, RAdam, ASGD or Rprop for all parameters; "
+          "the rules are those of src/cpu/optimizer.h.")
+      .not_differentiable(kReason)
+      .function_only();
 }
 
 }  // namespace rushlight

@@ -13,5 +13,9 @@ inline Fn<void(TensorList self, TensorList grads, TensorList exp_avgs, TensorLis
                double weight_decay, double eps, bool amsgrad, bool maximize, const Tensor& grad_scale,
                const Tensor& found_inf)>
     _fused_adam_, _fused_adamw_;
+inline Fn<void(std::string_view rule, TensorList self, TensorList grads, TensorList first, TensorList second,
+               TensorList third, FloatList factors, FloatList numbers, double weight_decay, double shrink,
+               bool maximize, const Tensor& grad_scale, const Tensor& found_inf)>
+    _fused_update_;
 
 }  // namespace rushlight::ops

@@ -90,7 +90,7 @@ def _fused_step(call):
     from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
     from rushlight.distributed.tensor._redistribute import redistribute_local_tensor
 
-    parameters = call.args[0]
+    parameters = call["self"]
 
     def local(value, k=None):
         spec = getattr(value, "_spec", None)
@@ -196,6 +196,7 @@ HANDLERS = {
     "_fused_sgd_": _fused_step,
     "_fused_adam_": _fused_step,
     "_fused_adamw_": _fused_step,
+    "_fused_update_": _fused_step,
     "nll_loss": _nll_loss,
     "nll_loss_backward": _nll_loss_backward,
 }
