@@ -892,6 +892,7 @@ from rushlight._C._VariableFunctions import log_softmax as log_softmax
 from rushlight._C._VariableFunctions import _fused_sgd_ as _fused_sgd_
 from rushlight._C._VariableFunctions import _fused_adam_ as _fused_adam_
 from rushlight._C._VariableFunctions import _fused_adamw_ as _fused_adamw_
+from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_
 from rushlight._C._VariableFunctions import rand as rand
 from rushlight._C._VariableFunctions import randn as randn
 from rushlight._C._VariableFunctions import randint as randint
