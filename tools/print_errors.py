@@ -53,7 +53,7 @@ def run(code):
 def without_places(text):
     """The text without what differs from run to run and from machine to machine."""
     text = re.sub(r"(?m)^\s*(File \".*|\^+)\n(?:    .*\n)*", "", text)
-    text = re.sub(r"\. Did you mean: .*\?", "", text)  # from Python 3.12 on
+    text = re.sub(r"\. Did you mean:? .*\?", "", text)  # from Python 3.12 on
     return re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
 
 

@@ -30,10 +30,14 @@ SPEAK_FOR_THEMSELVES = {
     "Saving a lambda",
 }
 
+SAID_OTHERWISE_BY_3_14 = {"An error in a worker of a loader", "Saving a lambda"}
+
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 prints no notes")
 @pytest.mark.parametrize(("title", "code", "says"), CASES, ids=[title for title, _, _ in CASES])
 def test_mistake(title, code, says):
+    if title in SAID_OTHERWISE_BY_3_14 and sys.version_info >= (3, 14):
+        pytest.skip("these are Python 3.14's words, or its way of starting processes")
     got = print_errors.run(code)
     assert print_errors.same(says, got), got
     assert "fix: " in got or "Warning: " in got or title in SPEAK_FOR_THEMSELVES
