@@ -1,10 +1,10 @@
 // The recorder's face: start, stop, ranges that the program opens, and the events as tuples.
 #include "dispatch/profiler.h"
 
-#include <frameobject.h>  // where Python 3.10 has PyFrame_GetBack
-
 #include "python/parse.h"
 #include "python/types.h"
+// After Python.h. Python 3.10 has PyFrame_GetBack there.
+#include <frameobject.h>
 
 namespace rushlight::python {
 
