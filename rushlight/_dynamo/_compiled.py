@@ -47,7 +47,7 @@ class Entry:
 class Trials:
     """Times of the first calls: the graph and the program itself in turn, with their backward passes."""
 
-    _ROUNDS = ((0.05, 2), (0.001, 6), (0.0, 40))  # so many of each for calls above so many seconds
+    _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
 
     def __init__(self, records=False):
         self.records = records
@@ -107,7 +107,7 @@ def _tensors(value):
 class Compiled:
     """What `torch.compile` makes of a function."""
 
-    _WORTH = 0.97  # a graph that takes more of the program's time than this is not worth its checks
+    _WORTH = 0.98  # a graph that takes more of the program's time than this is not worth its checks
 
     def __init__(self, function, backend, fullgraph=False, measure=None, name=None):
         self.function, self.backend, self.fullgraph = function, backend, fullgraph

@@ -15,7 +15,7 @@ aten = torch.ops.aten  # type: ignore[attr-defined]
 _CHOOSE = -1
 _MAX_STEPS = 32
 _MAX_LATE = 1
-_DTYPES = (torch.float32, torch.float64)
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 # Operators that are a formula of their tensors, without parameters.
 _PLAIN = {

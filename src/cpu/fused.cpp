@@ -105,11 +105,27 @@ class Run {
     char* data[4] = {result};
     for (int i = 0; i < s.operand_count; ++i)
       data[i + 1] = at_register[static_cast<size_t>(s.operands[static_cast<size_t>(i)])];
+    if (s.formula != FusedStep::kChoose && program_.computes_in(s.formula) != program_.type)
+      return wide_step(s, data, n);
     if (s.formula != FusedStep::kChoose)
       return row(static_cast<Formula>(s.formula))
           .loop[static_cast<size_t>(program_.type)](data, 0, n, s.parameters.data());
     const auto choose = where_loops[std::countr_zero(element_size(program_.type))];
     choose(result, reinterpret_cast<const bool*>(data[1]), data[2], 1, data[3], 1, n);
+  }
+
+  // As the operators themselves do it: operands to float32, and what is computed back.
+  void wide_step(const FusedStep& s, char* const* data, int64_t n) const {
+    alignas(64) float tiles[4][kTile];
+    const auto narrow = static_cast<int64_t>(element_size(program_.type));
+    char* wide[4] = {s.gives_bool ? data[0] : reinterpret_cast<char*>(tiles[0])};
+    for (int i = 1; i <= s.operand_count; ++i) {
+      wide[i] = reinterpret_cast<char*>(tiles[i]);
+      cast_loop(DType::Float32, program_.type)(wide[i], sizeof(float), data[i], narrow, n);
+    }
+    row(static_cast<Formula>(s.formula))
+        .loop[static_cast<size_t>(DType::Float32)](wide, 0, n, s.parameters.data());
+    if (!s.gives_bool) cast_loop(program_.type, DType::Float32)(data[0], narrow, wide[0], sizeof(float), n);
   }
 
   const FusedProgram& program_;
@@ -118,6 +134,15 @@ class Run {
 };
 
 }  // namespace
+
+DType FusedProgram::computes_in(int formula) const {
+  const bool has_own = row(static_cast<Formula>(formula)).loop[static_cast<size_t>(type)];
+  return has_own || !is_reduced_float(type) ? type : DType::Float32;
+}
+
+bool FusedProgram::has_loop(int formula) const {
+  return row(static_cast<Formula>(formula)).loop[static_cast<size_t>(computes_in(formula))];
+}
 
 bool FusedProgram::is_bool(int reg) const {
   const auto r = static_cast<size_t>(reg);

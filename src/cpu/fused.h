@@ -22,7 +22,7 @@ struct FusedStep {
 };
 
 struct FusedProgram {
-  DType type = DType::Float32;   // in which it computes
+  DType type = DType::Float32;   // of registers
   std::vector<bool> input_bool;  // per input: read as bool, for kChoose
   std::vector<double> numbers;
   std::vector<FusedStep> steps;
@@ -31,6 +31,9 @@ struct FusedProgram {
   int number_register(size_t i) const { return static_cast<int>(input_bool.size() + i); }
   int step_register(size_t i) const { return static_cast<int>(input_bool.size() + numbers.size() + i); }
   bool is_bool(int reg) const;
+  // Formulas without a loop for a half type compute in float32, and round.
+  DType computes_in(int formula) const;
+  bool has_loop(int formula) const;
 };
 
 // Inputs of any dtype and strides that broadcast to the shape of the outputs, which are contiguous.

@@ -66,8 +66,7 @@ class Reader {
       for (size_t i = 0; i < 3; ++i) s.operands[i] = operand(i == 0);
       return s;
     }
-    RL_CHECK_VALUE(formula >= 0 && formula < kFormulaCount &&
-                       cpu::row(static_cast<Formula>(formula)).loop[static_cast<size_t>(program_.type)],
+    RL_CHECK_VALUE(formula >= 0 && formula < kFormulaCount && program_.has_loop(static_cast<int>(formula)),
                    call_.op.name(), "(): there is no formula ", formula, " for ", program_.type);
     const FormulaInfo& info = kFormulaInfo[formula];
     s.formula = static_cast<int>(formula);
@@ -81,7 +80,7 @@ class Reader {
                      "(): there is no number ", n);
       parameters.emplace_back(program_.numbers[static_cast<size_t>(n)]);
     }
-    const cpu::PackedParameters packed(parameters, program_.type);
+    const cpu::PackedParameters packed(parameters, program_.computes_in(s.formula));
     std::memcpy(s.parameters.data(), packed.data(), s.parameters.size());
     return s;
   }
@@ -96,8 +95,8 @@ std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, 
                                            FloatList numbers, DType dtype) {
   RL_CHECK_VALUE(!inputs.empty() && inputs.size() <= kMaxInputs, call.op.name(), "(): expected 1 to ",
                  kMaxInputs, " inputs, but got ", inputs.size());
-  RL_CHECK_VALUE(dtype == DType::Float32 || dtype == DType::Float64, call.op.name(),
-                 "(): computes in float32 or float64, not ", dtype);
+  RL_CHECK_VALUE(dtype == DType::Float32 || dtype == DType::Float64 || is_reduced_float(dtype),
+                 call.op.name(), "(): computes in floating-point types, not ", dtype);
   RL_CHECK_VALUE(numbers.size() <= kMaxSteps * 4, call.op.name(), "(): too many numbers");
   FusedProgram program;
   program.type = dtype;
