@@ -60,25 +60,23 @@ struct AttentionHead {
   void* logsumexp;
 };
 
+struct AttentionHeadGradients {
+  const void* grad_out;
+  int64_t grad_out_row;
+  void *query, *key, *value;
+  int64_t query_row, key_row, value_row;
+};
+
 struct AttentionKernels {
   int64_t (*packed_bytes)(const AttentionHead& h);   // keys and values laid out
   int64_t (*scratch_bytes)(const AttentionHead& h);  // what a thread needs beside them
   void (*pack)(const AttentionHead& h, void* packed);
   void (*forward)(const AttentionHead& h, const void* packed, void* scratch, Span queries);
+  int64_t (*backward_bytes)(const AttentionHead& h);
+  // One matrix of queries; memory is kept for all that share keys and values, of which it is first or last.
+  void (*backward)(const AttentionHead& h, const AttentionHeadGradients& g, void* memory, bool first,
+                   bool last);
 };
 AttentionKernels attention_kernels();
-
-// One tile of scores, in the compute type (float or double), rows `stride` apart.
-struct ScoreTile {
-  void* scores = nullptr;
-  int64_t rows = 0, columns = 0, stride = 0;
-  int64_t first_row = 0, first_column = 0;
-  bool causal = false;
-  const AttentionMask* mask = nullptr;  // null: none
-  int64_t mask_start = 0;
-  void *largest = nullptr, *total = nullptr;  // of each row so far
-  void* out = nullptr;                        // [rows, out_columns], rescaled as the largest grows
-  int64_t out_columns = 0, out_stride = 0;    // no columns: nothing summed so far
-};
 
 }  // namespace rushlight::cpu

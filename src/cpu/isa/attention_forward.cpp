@@ -3,6 +3,11 @@
 #include "cpu/isa/attention_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
+
+int64_t attention_backward_bytes(const AttentionHead& h);
+void attention_backward_head(const AttentionHead& h, const AttentionHeadGradients& g, void* memory,
+                             bool first, bool last);
+
 namespace {
 
 constexpr int64_t kQueries = 24;    // whose scores are held at once
@@ -125,7 +130,8 @@ class Block {
     const int64_t end = seen(h_, first + count - 1);
     for (int64_t key = 0; key < end; key += kKeys) {
       const int64_t n = lesser(kKeys, end - key);
-      score(key, n);
+      multiply_keys(h_, first, count, reinterpret_cast<const Factor*>(queries_), l_.depth, keys_, key, n,
+                    static_cast<C>(h_.scale), scores_, kKeys);
       weigh(key, n);
       with_vectors(l_.columns.vectors, [&]<int V>() { add_values<V>(key, n); });
     }
@@ -134,27 +140,6 @@ class Block {
   }
 
  private:
-  // Scores of keys `key` to `key + n`, but for tiles beyond the diagonal.
-  void score(int64_t key, int64_t n) {
-    const C scale = static_cast<C>(h_.scale);
-    for (int64_t column = 0; column < n; column += kPanel<C>) {
-      const int64_t first = key + column, left = lesser(kPanel<C>, h_.keys - first);
-      const Factor* panel = keys_ + first * l_.depth;
-      with_vectors(up(left, L::lanes) / L::lanes, [&]<int V>() {
-        for_row_groups(0, count_, [&]<int R>(int64_t row) {
-          if (first >= seen(h_, first_ + row + R - 1)) return;
-          LaneVector<C> sums[R][V];
-          const auto* factors = reinterpret_cast<const Factor*>(queries_) + row * l_.depth;
-          multiply_tile<R, V, C>(factors, l_.depth, panel, l_.depth, sums);
-          for (int r = 0; r < R; ++r)
-            for (int v = 0; v < V; ++v) sums[r][v] *= scale;
-          for (int r = 0; r < R; ++r)
-            __builtin_memcpy(scores_ + (row + r) * kKeys + column, sums[r], sizeof(sums[r]));
-        });
-      });
-    }
-  }
-
   // Scores become weights, zeros where a query does not see a key.
   void weigh(int64_t key, int64_t n) {
     const int64_t padded = up(n, L::lanes), width = l_.columns.padded();
@@ -185,11 +170,8 @@ class Block {
           const int64_t end = lesser(lesser(n, from + kValueKeys), seen(h_, first_ + row + R - 1) - key);
           if (end <= from) return;
           C* to = sums_ + row * width + p * (V * L::lanes);
-          LaneVector<C> sums[R][V];
-          for (int r = 0; r < R; ++r) __builtin_memcpy(sums[r], to + r * width, sizeof(sums[r]));
-          accumulate_tile<R, V, C>(weights() + row * stride + from / L::step, stride, 1, panel,
-                                   up(end - from, L::step) / L::step, sums);
-          for (int r = 0; r < R; ++r) __builtin_memcpy(to + r * width, sums[r], sizeof(sums[r]));
+          add_tile<R, V, C>(weights() + row * stride + from / L::step, stride, 1, panel,
+                            up(end - from, L::step) / L::step, to, width);
         });
       }
   }
@@ -323,6 +305,8 @@ void forward(const AttentionHead& h, const void* packed, void* scratch, Span que
 
 }  // namespace
 
-AttentionKernels attention_kernels() { return {packed_bytes, scratch_bytes, pack, forward}; }
+AttentionKernels attention_kernels() {
+  return {packed_bytes, scratch_bytes, pack, forward, attention_backward_bytes, attention_backward_head};
+}
 
 }  // namespace rushlight::cpu::RL_ISA

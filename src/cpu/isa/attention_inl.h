@@ -151,5 +151,38 @@ void pack_rows(const T* from, int64_t row, int64_t rows, int64_t width,
   }
 }
 
+// scores[i][j] = scale * rows[i] . keys[key + j] for `count` queries from `first` on and n keys, laid out as
+// panels; tiles beyond the diagonal are left out. Scores of different queries lie `stride` apart.
+template <class C, class Factor>
+void multiply_keys(const AttentionHead& h, int64_t first, int64_t count, const Factor* rows, int64_t depth,
+                   const Factor* panels, int64_t key, int64_t n, C scale, C* scores, int64_t stride) {
+  constexpr int64_t lanes = Lanes<C>::count;
+  for (int64_t column = 0; column < n; column += kPanel<C>) {
+    const int64_t begin = key + column, left = lesser(kPanel<C>, h.keys - begin);
+    const Factor* panel = panels + begin * depth;
+    with_vectors(up(left, lanes) / lanes, [&]<int V>() {
+      for_row_groups(0, count, [&]<int R>(int64_t row) {
+        if (begin >= seen(h, first + row + R - 1)) return;
+        LaneVector<C> sums[R][V];
+        multiply_tile<R, V, C>(rows + row * depth, depth, panel, depth, sums);
+        for (int r = 0; r < R; ++r)
+          for (int v = 0; v < V; ++v) sums[r][v] *= scale;
+        for (int r = 0; r < R; ++r)
+          __builtin_memcpy(scores + (row + r) * stride + column, sums[r], sizeof(sums[r]));
+      });
+    });
+  }
+}
+
+// to[r] += a[r, 0..k) panel[0..k, V vectors) in rows of `width` elements.
+template <int R, int V, class C, class Factor>
+[[gnu::always_inline]] inline void add_tile(const Factor* a, int64_t row, int64_t column, const Factor* panel,
+                                            int64_t k, C* to, int64_t width) {
+  LaneVector<C> sums[R][V];
+  for (int r = 0; r < R; ++r) __builtin_memcpy(sums[r], to + r * width, sizeof(sums[r]));
+  accumulate_tile<R, V, C>(a, row, column, panel, k, sums);
+  for (int r = 0; r < R; ++r) __builtin_memcpy(to + r * width, sums[r], sizeof(sums[r]));
+}
+
 }  // namespace
 }  // namespace rushlight::cpu::RL_ISA
