@@ -70,6 +70,12 @@ void choose_compute_types(LoopRow& row) {
       }
 }
 
+// A few units in the last place of float are nothing in halves.
+void compute_halves(Formula formula, Formula of_halves) {
+  for (DType t : {DType::Float16, DType::BFloat16})
+    rows[static_cast<int>(formula)].loop[static_cast<int>(t)] = row(of_halves).loop[static_cast<int>(t)];
+}
+
 // The little that PyTorch computes with eight bits: comparing, multiplying, magnitudes.
 void compute_float8(Formula formula) {
   LoopRow& row = rows[static_cast<int>(formula)];
@@ -94,6 +100,7 @@ void choose_loops() {
 #endif
   }
 #endif
+  compute_halves(Formula::Erf, Formula::ErfHalf);
   for (LoopRow& row : rows) choose_compute_types(row);
   for (Formula f : {Formula::Eq, Formula::Ne, Formula::Mul, Formula::Abs, Formula::IsNan}) compute_float8(f);
 }

@@ -13,18 +13,18 @@
   _(Fmax, 2, 0, Floating, Same, x >= y || y != y ? x : y)                                   \
   _(Fmin, 2, 0, Floating, Same, x <= y || y != y ? x : y)                                   \
   _(Copysign, 2, 0, Floating, Same, copysign(x, y))                                         \
-  _(Nextafter, 2, 1, Floating, Same, step_after(x, y, p[0]))                                \
+  _(Nextafter, 2, 1, FloatingP, Same, step_after(x, y, p[0]))                               \
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                     \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                       \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                       \
-  _(Lgamma, 1, 0, SingleV, Same, lgamma(x))                                                 \
+  _(Lgamma, 1, 0, SingleG, Same, guessed_lgamma(x))                                         \
   _(Digamma, 1, 0, SingleV, Same, digamma(x))                                               \
   _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                             \
   _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                         \
   _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                       \
-  _(Erfinv, 1, 0, SingleV, Same, erfinv(x))                                                 \
+  _(Erfinv, 1, 0, SingleG, Same, guessed_erfinv(x))                                         \
   _(Erfcx, 1, 0, SingleV, Same, erfcx(x))                                                   \
-  _(Ndtri, 1, 0, SingleV, Same, ndtri(x))                                                   \
+  _(Ndtri, 1, 0, SingleG, Same, guessed_ndtri(x))                                           \
   _(LogNdtr, 1, 0, FloatingS, Same, T(log_ndtr(double(x))))                                 \
   _(I0, 1, 0, SingleV, Same, bessel_i0(x))                                                  \
   _(I0e, 1, 0, SingleV, Same, bessel_i0e(x))                                                \

@@ -13,6 +13,17 @@ RL_HD [[gnu::always_inline]] inline double horner(const double (&c)[N], double x
   for (size_t k = 1; k < N; ++k) sum = sum * x + c[k];
   return sum;
 }
+// The same in two halves, by even and odd powers: loops that wait for sums wait half as long.
+template <size_t N>
+RL_HD [[gnu::always_inline]] inline double horner_by_halves(const double (&c)[N], double x) {
+  const double square = x * x;
+  double even = c[(N - 1) % 2], odd = c[N % 2];
+#pragma GCC unroll 32
+  for (size_t k = (N - 1) % 2 + 2; k < N; k += 2) even = even * square + c[k];
+#pragma GCC unroll 32
+  for (size_t k = N % 2 + 2; k < N; k += 2) odd = odd * square + c[k];
+  return even + x * odd;
+}
 // Sum of c[k] T_k(2 u - 1) for u in [0, 1], by Clenshaw's recurrence.
 template <size_t N>
 RL_HD [[gnu::always_inline]] inline double chebyshev_double(const long double (&c)[N], double u) {
@@ -27,23 +38,42 @@ RL_HD [[gnu::always_inline]] inline double chebyshev_double(const long double (&
   return 0.5 * t * b1 - b2 + static_cast<double>(c[0]);
 }
 
-// log |Gamma(x)|: Stirling's series from 8 on; what lies below is shifted by products, negative numbers are
-// reflected, and all of that goes through one logarithm.
-RL_HD [[gnu::always_inline]] inline float lgamma(float number) {
+// log |Gamma(x)|: from 8 on Stirling's series; what lies below is shifted into [1.5, 2.5), where a polynomial
+// holds, and the factors go through one logarithm. The zeros at 1 and 2 are exact. Negative numbers are
+// reflected, at the price of a second logarithm.
+struct LgammaGuess {
+  double positive, x, size;
+  float value;
+  unsigned in_doubt;
+  RL_HD [[gnu::always_inline]] operator float() const {
+    const double rest = size - nearbyint(size), sine = std::fabs(sine_polynomial(kPi<double> * rest, 0));
+    const double reflected = log(kPi<double> / (size * sine)) - positive;
+    return x < 0 ? static_cast<float>(size == kInf<double> ? size : reflected) : value;
+  }
+};
+RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
+  constexpr double kNearTwo[] = {
+      1.204010090082647284e-6,  -2.556357351920304472e-6, 4.266920212502266391e-6, -9.219489989212323531e-6,
+      2.053112089321334868e-5,  -4.497388356997812118e-5, 9.945458992846496646e-5, -0.0002231490935608440846,
+      0.0005096697198454512055, -0.001192754275721382286, 0.002890510324225989022, -0.007385551017220658339,
+      0.0205808084278722984,    -0.06735230105333508724,  0.3224670334241129543,   0.4227843350984674077};
   constexpr double kSeries[] = {1.0 / 156,  -691.0 / 360360, 1.0 / 1188, -1.0 / 1680,
                                 1.0 / 1260, -1.0 / 360,      1.0 / 12};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
   const double x = number, z = std::fabs(x);
-  double product = z;
+  double product = 1, near_two = z;
 #pragma GCC unroll 8
-  for (int k = 1; k < 8; ++k) product *= z + k;
-  product = z < 8 ? product : 1;
-  const double w = z < 8 ? z + 8 : z, inverse = 1 / w;
-  const double main = (w - 0.5) * log(w) - w + kHalfLogTwoPi + inverse * horner(kSeries, inverse * inverse);
-  const double rest = z - nearbyint(z), sine = std::fabs(sine_polynomial(kPi<double> * rest, 0));
-  const double moved = log(x < 0 ? kPi<double> * product / (z * sine) : 1 / product);
-  const double value = moved + (x < 0 ? -main : main);
-  return static_cast<float>(z == kInf<double> ? z : x == 1 || x == 2 ? 0.0 : value);
+  for (int k = 1; k < 7; ++k) {
+    const double lower = z - k;
+    product = lower >= 1.5 ? product * lower : product;
+    near_two = lower >= 1.5 ? lower : near_two;
+  }
+  product = z < 0.5 ? z * (z + 1) : z < 1.5 ? z : product;
+  const double s = z < 0.5 ? z : z < 1.5 ? z - 1 : near_two - 2, shifted = s * horner_by_halves(kNearTwo, s);
+  const double l = log(z < 8 ? product : z), inverse = 1 / z;
+  const double far = (z - 0.5) * l - z + kHalfLogTwoPi + inverse * horner(kSeries, inverse * inverse);
+  const double value = z < 8 ? shifted + (z < 1.5 ? -l : l) : z == kInf<double> ? z : far;
+  return {value, x, z, static_cast<float>(value), x < 0};
 }
 
 // The same for the derivative of log Gamma(x).
@@ -66,33 +96,76 @@ RL_HD [[gnu::always_inline]] inline float digamma(float number) {
   return static_cast<float>(x == 0 ? std::copysign(kInf<double>, -x) : value);
 }
 
-// erfinv(y) by minimax polynomials in w = -log(1 - y^2), or in 1 / sqrt(w) from w = 5.4 on. The two factors
-// of 1 - y^2 come apart, as they are exact.
-RL_HD [[gnu::always_inline]] inline double erf_inverse(double y, double below, double above) {
+// erfinv(y) by minimax polynomials in w = -log(1 - y^2), or in 1 / sqrt(w) from w = 5.4 on, that is for one
+// number in 400. The two factors of 1 - y^2 come apart, as they are exact.
+struct ErfInverse {
+  double y, w, near;
+  RL_HD [[gnu::always_inline]] double far() const {
+    constexpr double kFar[] = {4278751.5028533464,  -386079.31543717641,  -597316.73662840089,
+                               43570.692403520621,  39121.008881892765,   -1385.6193528836172,
+                               -1679.0085830992322, -60.105964066649477,  43.118525950960245,
+                               9.5257082047558635,  0.015331248606062276, 0.54749275348456937,
+                               0.10713499933733625, -0.19519437799486277, 0.95681054433894719};
+    const double root = std::sqrt(w);
+    return y * (root * horner(kFar, 1 / root - 0.26593499366821444));
+  }
+};
+RL_HD [[gnu::always_inline]] inline ErfInverse erf_inverse(double y, double below, double above) {
   constexpr double kNear[] = {-1.897297916040717e-11, 6.6684660235970686e-11, 1.049853777098534e-9,
                               -8.5371439117129364e-9, -7.9278326443973014e-9, 4.8396893911544857e-7,
                               -2.5694784643180284e-6, -9.4881474944467131e-6, 0.00020906687611712647,
                               -0.0010385800106795904, -0.0050359759143184583, 0.24433025850764906,
                               1.5627896112343589};
-  constexpr double kFar[] = {4278751.5028533464,  -386079.31543717641,  -597316.73662840089,
-                             43570.692403520621,  39121.008881892765,   -1385.6193528836172,
-                             -1679.0085830992322, -60.105964066649477,  43.118525950960245,
-                             9.5257082047558635,  0.015331248606062276, 0.54749275348456937,
-                             0.10713499933733625, -0.19519437799486277, 0.95681054433894719};
-  const double product = below * above, w = -log(product > 0 ? product : 1), root = std::sqrt(w);
-  const double near = horner(kNear, w - 2.75), far = root * horner(kFar, 1 / root - 0.26593499366821444);
-  return y * (w < 5.4 ? near : far);
+  const double product = below * above, w = -log(product > 0 ? product : 1);  // elsewhere 0
+  return {y, w, y * horner_by_halves(kNear, w - 2.75)};
 }
-RL_HD [[gnu::always_inline]] inline float erfinv(float number) {
-  const double y = number, value = erf_inverse(y, 1 - y, 1 + y);
+// `scale` times the inverse inside of the range where it is defined, `edge` elsewhere.
+struct ErfInverseGuess {
+  ErfInverse inverse;
+  double scale;
+  float value;
+  unsigned in_doubt;
+  RL_HD [[gnu::always_inline]] operator float() const {
+    const auto far = static_cast<float>(scale * inverse.far());
+    return in_doubt ? far : value;
+  }
+};
+RL_HD [[gnu::always_inline]] inline ErfInverseGuess guess_of(const ErfInverse& inverse, double scale,
+                                                             bool inside, float edge) {
+  const float value = inside ? static_cast<float>(scale * inverse.near) : edge;
+  return {inverse, scale, value, inverse.w >= 5.4};
+}
+RL_HD [[gnu::always_inline]] inline ErfInverseGuess erfinv_guess(float number) {
+  const double y = number;
   const float edge = std::fabs(number) == 1 ? number * kInf<float> : kNan<float>;
-  return std::fabs(number) < 1 ? static_cast<float>(value) : edge;
+  return guess_of(erf_inverse(y, 1 - y, 1 + y), 1.0, std::fabs(number) < 1, edge);
 }
-RL_HD [[gnu::always_inline]] inline float ndtri(float number) {
-  const double p = number, value = 1.41421356237309504880 * erf_inverse(2 * p - 1, 2 - 2 * p, 2 * p);
+RL_HD [[gnu::always_inline]] inline ErfInverseGuess ndtri_guess(float number) {
+  const double p = number;
   const float edge = number == 0 ? -kInf<float> : number == 1 ? kInf<float> : kNan<float>;
-  return number > 0 && number < 1 ? static_cast<float>(value) : edge;
+  return guess_of(erf_inverse(2 * p - 1, 2 - 2 * p, 2 * p), 1.41421356237309504880, number > 0 && number < 1,
+                  edge);
 }
+
+// In double precision nothing is guessed, and on a GPU a branch costs less.
+#ifdef __CUDACC__
+#define RL_GUESSED(name)                                                 \
+  RL_HD inline float guessed_##name(float x) { return name##_guess(x); } \
+  RL_HD inline double guessed_##name(double x) { return name(x); }
+#else
+struct Sure {
+  double value;
+  unsigned in_doubt = 0;
+  operator double() const { return value; }
+};
+#define RL_GUESSED(name)                                                                 \
+  [[gnu::always_inline]] inline auto guessed_##name(float x) { return name##_guess(x); } \
+  inline Sure guessed_##name(double x) { return {name(x)}; }
+#endif
+RL_GUESSED(lgamma)
+RL_GUESSED(erfinv)
+RL_GUESSED(ndtri)
+#undef RL_GUESSED
 
 // exp(-x) times the modified Bessel function of order 0 or 1, for x >= 0.
 template <int Order>

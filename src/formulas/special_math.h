@@ -44,16 +44,22 @@ RL_HD [[gnu::always_inline]] inline T next_after(T x, T y) {
   const T least = std::copysign(std::bit_cast<T>(Bits{1}), y), next = std::bit_cast<T>(Bits(bits + step));
   return x != x || y != y ? x + y : x == y ? y : x == 0 ? least : next;
 }
+// The numbers of halves lie a fixed count of float's bits apart; float16 has the distance of its subnormal
+// ones up to 2^-14. All of it without branches.
 template <Real T>
 RL_HD [[gnu::always_inline]] inline T step_after(T x, T y, T kind) {
-  if (sizeof(T) != 4 || kind == 0) return next_after(x, y);
-  if (x != x || y != y || x == y) return x == y ? y : x + y;
-  const bool half = kind == 1;
-  const auto value = static_cast<float>(x);
-  const int32_t bits = half ? half_bits(value) : bfloat16_bits(value);
-  const int32_t next = x == 0 ? (y > 0 ? 1 : 0x8001) : bits + ((x < y) == (x > 0) ? 1 : -1);
-  return half ? T(half_value(static_cast<uint16_t>(next)))
-              : T(std::bit_cast<float>(static_cast<uint32_t>(next) << 16));
+  if constexpr (sizeof(T) != 4) {
+    return next_after(x, y);
+  } else {
+    const bool half = kind == 1, up = x < y, away = up == (x > 0);
+    const int32_t spacing = kind == 0 ? 1 : half ? 0x2000 : 0x10000;
+    const int32_t bits = std::bit_cast<int32_t>(x) + (away ? spacing : -spacing);
+    const float size = std::fabs(x), least = half ? 0x1p-24f : std::bit_cast<float>(spacing);
+    const bool fixed = half & ((size < 0x1p-14f) | ((size == 0x1p-14f) & !away));
+    const float moved = std::copysign(x + (up ? least : -least), x), next = std::bit_cast<float>(bits);
+    const float finite = fixed ? moved : half & (size > 65504.0f) ? std::copysign(65504.0f, x) : next;
+    return x != x || y != y ? x + y : x == y ? y : x == 0 ? std::copysign(least, y) : finite;
+  }
 }
 RL_HD inline double lgamma(double x) { return std::lgamma(x); }
 

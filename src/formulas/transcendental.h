@@ -2,10 +2,10 @@
 #pragma once
 
 #define RL_TRANSCENDENTAL_FORMULAS(_)                            \
-  _(Exp, 1, 0, FieldsV, Same, exp(x))                            \
+  _(Exp, 1, 0, FieldsH, Same, exp(x))                            \
   _(Exp2, 1, 0, FieldsV, Same, exp2(x))                          \
   _(Expm1, 1, 0, FieldsV, Same, expm1(x))                        \
-  _(Log, 1, 0, FieldsV, Same, log(x))                            \
+  _(Log, 1, 0, FieldsH, Same, log(x))                            \
   _(Log2, 1, 0, FieldsV, Same, log2(x))                          \
   _(Log10, 1, 0, FieldsV, Same, log10(x))                        \
   _(Log1p, 1, 0, FieldsV, Same, log1p(x))                        \
@@ -22,6 +22,7 @@
   _(Acosh, 1, 0, FieldsV, Same, acosh(x))                        \
   _(Atanh, 1, 0, FieldsV, Same, atanh(x))                        \
   _(Erf, 1, 0, FloatingV, Same, erf(x))                          \
+  _(ErfHalf, 1, 0, SingleH, Same, fast_erf(x))                   \
   _(Erfc, 1, 0, FloatingV, Same, erfc(x))                        \
   _(Sqrt, 1, 0, Fields, Same, sqrt(x))                           \
   _(Rsqrt, 1, 0, Fields, Same, T(1) / sqrt(x))                   \

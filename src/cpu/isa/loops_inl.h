@@ -25,15 +25,21 @@ using SmallInts = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>;
 template <class... T>
 struct Exact {
   using List = Concat<T...>;
-  static constexpr bool kPadded = false;
+  static constexpr bool kPadded = false, kGuessed = false, kSpaced = false;
 };
 template <class... T>
-struct Padded {
-  using List = Concat<T...>;
+struct Padded : Exact<T...> {
   static constexpr bool kPadded = true;
 };
 template <class... T>
-struct Guesses : Exact<T...> {};
+struct Guesses : Exact<T...> {
+  static constexpr bool kGuessed = true;
+};
+// Formulas whose parameter tells the spacing of numbers, see formulas/special_math.h.
+template <class... T>
+struct Spaced : Exact<T...> {
+  static constexpr bool kSpaced = true;
+};
 // Read and written in one pass where the formula is cheap; expensive ones meet chunks converted to float.
 using Halves = TypeList<Half, BFloat16>;
 using Products = Exact<SmallInts, TypeList<float, double, complex64, complex128>, Halves, Once<bool>>;
@@ -48,12 +54,18 @@ using Wide = Exact<Once<int64_t>>;
 using Divisible = Exact<TypeList<uint8_t, int8_t, int16_t, int32_t>, Once<int64_t, uint64_t>>;
 using Boolean = Exact<TypeList<bool>>;
 using Floating = Exact<TypeList<float, double>, Halves>;
+using FloatingP = Spaced<TypeList<float, double>, Halves>;
 using Guessed = Guesses<TypeList<float, double>, Halves>;
 using Fields = Exact<TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using ComplexV = Exact<Once<complex64, complex128>>;
 using FloatingV = Padded<TypeList<float, double>>;
 using FieldsV = Padded<TypeList<float, double>, Once<complex64, complex128>>;
 using SingleV = Padded<TypeList<float>, Once<double>>;
+// Where float has no library function that the compiler would have to call for halves.
+using FloatingH = Padded<TypeList<float, double>, Halves>;
+using FieldsH = Padded<TypeList<float, double>, Halves, Once<complex64, complex128>>;
+using SingleH = Padded<TypeList<float>, Halves>;
+using SingleG = Guesses<TypeList<float>, Halves, Once<double>>;
 using FloatingS = Exact<Once<float, double>>;
 
 template <class T, FormulaResult R>
@@ -72,8 +84,8 @@ struct ResultOf<std::complex<T>, FormulaResult::Part> {
 // One pass over n elements. The pragma says that a result written never changes a later operand: operands are
 // equal to the result (in place) or apart.
 template <class F, class T, class R>
-inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars, int64_t n,
-                 const compute_type<T>* p) {
+[[gnu::always_inline]] inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars,
+                                        int64_t n, const compute_type<T>* p) {
   using C = compute_type<T>;
   if constexpr (F::kInputs == 1) {
 #pragma GCC ivdep
@@ -147,7 +159,12 @@ inline void pass_halves(R* out, const Half* x, const Half* y, const Half* z, uns
   pass_halves<F, R, 0>(out, inputs, n, p);
 }
 
-// Two operands, whose formula gives a formulas::Guess: values by blocks, again where one is in doubt.
+// Vector functions and their scalar cousins differ in the last bit: the tail goes through the vector
+// functions too, so that a value does not depend on where in the tensor it stands.
+constexpr int64_t kPad = 16;
+
+// Formulas that give a guess, such as formulas::Guess: values by blocks, again where one is in doubt. Blocks
+// of functions are padded, see kPad.
 template <class F, class T>
 inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64_t n,
                          const compute_type<T>* p) {
@@ -158,22 +175,29 @@ inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64
   if (scalars & 2) std::fill_n(b, kBlock, C(*y));
   for (int64_t first = 0; first < n; first += kBlock) {
     const int64_t count = std::min(kBlock, n - first);
-    if (!(scalars & 1)) widen(x + first, a, count);
-    if (!(scalars & 2)) widen(y + first, b, count);
+    const auto load = [&](const T* from, C* to) {  // blocks of known size are copied by vectors
+      if (std::is_same_v<T, C> && count == kBlock)
+        widen(from + first, to, kBlock);
+      else
+        widen(from + first, to, count);
+    };
+    if (!(scalars & 1)) load(x, a);
+    if (F::kInputs > 1 && !(scalars & 2)) load(y, b);
+    const int64_t padded = F::kInputs > 1 ? count : (count + kPad - 1) & -kPad;
+    for (int64_t i = count; i < padded; ++i) a[i] = a[count - 1];
     unsigned any_doubt = 0;
-    for (int64_t i = 0; i < count; ++i) {
+    for (int64_t i = 0; i < padded; ++i) {
       const auto guess = F::template apply<C>(a[i], b[i], C{}, p);
       values[i] = guess.value;
       any_doubt |= guess.in_doubt;
     }
-    for (int64_t i = 0; any_doubt && i < count; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
-    narrow(values, out + first, count);
+    for (int64_t i = 0; any_doubt && i < padded; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
+    if (std::is_same_v<T, C> && count == kBlock)
+      narrow(values, out + first, kBlock);
+    else
+      narrow(values, out + first, count);
   }
 }
-
-// Vector functions and their scalar cousins differ in the last bit: the tail goes through the vector
-// functions too, so that a value does not depend on where in the tensor it stands.
-constexpr int64_t kPad = 16;
 
 template <class F, class T>
 void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
@@ -184,10 +208,16 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
   auto* out = reinterpret_cast<R*>(data[0]);
   auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const T*>(data[i]) : nullptr; };
   const T *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;
-  if constexpr (std::is_same_v<typename F::Types, Guessed>) {
+  if constexpr (F::Types::kGuessed) {
     pass_guesses<F>(out, x, y, scalars, n, p);
   } else if constexpr (std::is_same_v<T, Half>) {
     pass_halves<F, R>(out, x, y, z, scalars, n, p);
+  } else if constexpr (F::Types::kSpaced) {  // that of T is the rule, and worth a loop of its own
+    constexpr C kOwn[1] = {};
+    if (p[0] == 0)
+      pass<F, T, R>(out, x, y, z, scalars, n, kOwn);
+    else
+      pass<F, T, R>(out, x, y, z, scalars, n, p);
   } else if constexpr (!F::Types::kPadded) {
     pass<F, T, R>(out, x, y, z, scalars, n, p);
   } else {
