@@ -19,15 +19,14 @@ void copy_bytes(char* to, const char* from, int64_t nbytes) {
                [&](int64_t b, int64_t e) { copy_run(to + b, from + b, static_cast<size_t>(e - b)); });
 }
 
-// A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines.
-constexpr int64_t kTile = 32;
-
-// The two innermost dimensions of every slab, in strips of kTile rows, or of more where these are short.
+// A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines of
+// it. The two innermost dimensions of every slab, in strips of as many rows, or of more where these are
+// short.
 void copy_transposed(const Iteration& it, size_t itemsize) {
-  const int64_t columns = it.sizes()[0], rows = it.sizes()[1],
-                strip = std::max(kTile, kTile * kTile / columns), strips = (rows + strip - 1) / strip;
-  const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0],
-                item = static_cast<int64_t>(itemsize);
+  const auto item = static_cast<int64_t>(itemsize);
+  const int64_t side = std::max<int64_t>(32, 64 / item), columns = it.sizes()[0], rows = it.sizes()[1],
+                strip = std::max(side, side * side / columns), strips = (rows + strip - 1) / strip;
+  const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0];
   const TransposeTile tile = transpose_tile(itemsize);
   const int64_t slabs = it.numel() / (rows * columns);
   parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (strip * columns)),
@@ -36,9 +35,9 @@ void copy_transposed(const Iteration& it, size_t itemsize) {
                    const int64_t first = s % strips * strip, slab = s / strips * rows * columns;
                    char* to = it.address(0, slab) + first * to_row;
                    const char* from = it.address(1, slab) + first * item;
-                   for (int64_t c = 0; c < columns; c += kTile)
+                   for (int64_t c = 0; c < columns; c += side)
                      tile(to + c * item, to_row, from + c * from_column, from_column,
-                          std::min(strip, rows - first), std::min(kTile, columns - c));
+                          std::min(strip, rows - first), std::min(side, columns - c));
                  }
                });
 }

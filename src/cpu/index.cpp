@@ -204,6 +204,7 @@ void scatter_rows(const Tensor& self, int64_t dim, const Tensor& index, const Te
 void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (index.numel() == 0 || self.device().is_meta()) return;
   const LineStrides line = line_strides(self, dim, index, out);
+  const bool plain = line.index == 1 && line.other == 1 && line.along == 0 && line.indexed == 1;
   const Dims outer = strides_without(self, dim);
   const int64_t* positions = index.data<int64_t>();
   visit_width(self.itemsize(), [&]<class T>(T) {
@@ -216,6 +217,10 @@ void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
                                      const T* from = source + at[0];
                                      const int64_t* where = positions + at[1];
                                      T* to = target + at[2];
+                                     if (plain) {
+                                       for (int64_t j = 0; j < line.length; ++j) to[j] = from[where[j]];
+                                       return;
+                                     }
                                      for (int64_t j = 0; j < line.length; ++j)
                                        to[j * line.other] =
                                            from[j * line.along + where[j * line.index] * line.indexed];

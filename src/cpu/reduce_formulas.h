@@ -82,7 +82,9 @@ template <class T>
 struct Max : FormulaBase<T> {
   using Acc = compute_type<T>;
   static constexpr int kRegisters = 4;
+  static constexpr bool kSticksToNan = true;
   static Acc init() { return lowest<Acc>(); }
+  static Acc closer(Acc x, Acc a) { return x > a ? x : a; }
   static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b > a) | (b != b) ? b : a; }
 };
@@ -91,7 +93,9 @@ template <class T>
 struct Min : FormulaBase<T> {
   using Acc = compute_type<T>;
   static constexpr int kRegisters = 4;
+  static constexpr bool kSticksToNan = true;
   static Acc init() { return highest<Acc>(); }
+  static Acc closer(Acc x, Acc a) { return x < a ? x : a; }
   static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc combine(Acc a, Acc b) { return (b < a) | (b != b) ? b : a; }
 };

@@ -59,6 +59,8 @@ struct ReduceLoops {
 
   // --- along contiguous elements ---
   static Acc leaf(const In* x, int64_t n, Acc centre) {
+    if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
+      if (Acc extreme; n >= kLanes && extreme_without_nan(x, n, extreme)) return extreme;
     if (n < kLanes / 2) {
       Acc acc = F::init();
       for (int64_t i = 0; i < n; ++i) acc = F::step(acc, x[i], centre);
@@ -80,6 +82,26 @@ struct ReduceLoops {
     for (int l = 0; i + l < n; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
     fold<kLanes / 2>(lanes);
     return lanes[0];
+  }
+  // Largest and smallest numbers as the processor finds them, which passes over NaN: products with zero tell
+  // whether one, or an infinity, was among them.
+  static bool extreme_without_nan(const In* x, int64_t n, Acc& result) {
+    Acc lanes[kLanes], zeros[kLanes] = {};
+    for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes)
+      for (int l = 0; l < kLanes; ++l) {
+        lanes[l] = F::closer(x[i + l], lanes[l]);
+        zeros[l] += x[i + l] * 0;
+      }
+    for (; i < n; ++i) {
+      lanes[0] = F::closer(x[i], lanes[0]);
+      zeros[0] += x[i] * 0;
+    }
+    for (int l = 1; l < kLanes; ++l) zeros[0] += zeros[l];
+    fold<kLanes / 2>(lanes);
+    result = lanes[0];
+    return zeros[0] == 0;
   }
   template <int Width>
   [[gnu::always_inline]] static void fold(Acc* lanes) {

@@ -96,6 +96,25 @@ struct Square2 {
   }
 };
 
+// Each round interleaves the upper half of the lines with the lower one, which turns the bits of an element's
+// place by one; after four of the eight, line and column have changed places.
+struct Square1 {
+  static constexpr int64_t kSide = 16, kItem = 1;
+  using Element = uint8_t;
+  static void interleave(const __m128i* from, __m128i* to) {
+    for (int i = 0; i < 8; ++i) {
+      to[2 * i] = _mm_unpacklo_epi8(from[i], from[i + 8]);
+      to[2 * i + 1] = _mm_unpackhi_epi8(from[i], from[i + 8]);
+    }
+  }
+  static void run(char* out, int64_t out_line, const char* in, int64_t in_line) {
+    __m128i a[16], b[16];
+    for (int i = 0; i < 16; ++i) a[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i * in_line));
+    interleave(a, b), interleave(b, a), interleave(a, b), interleave(b, a);
+    for (int i = 0; i < 16; ++i) _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i * out_line), a[i]);
+  }
+};
+
 template <class Square>
 void by_squares(char* out, int64_t out_line, const char* in, int64_t in_line, int64_t rows, int64_t columns) {
   constexpr int64_t kSide = Square::kSide, kItem = Square::kItem;
@@ -138,9 +157,9 @@ Weave weave_variant(size_t itemsize, size_t count) {
 
 TransposeTile transpose_tile_variant(size_t itemsize) {
   switch (itemsize) {
-    case 1:
-      return rectangle<uint8_t>;
 #ifdef __AVX2__
+    case 1:
+      return by_squares<Square1>;
     case 2:
       return by_squares<Square2>;
     case 4:
@@ -148,6 +167,8 @@ TransposeTile transpose_tile_variant(size_t itemsize) {
     case 8:
       return by_squares<Square8>;
 #else
+    case 1:
+      return rectangle<uint8_t>;
     case 2:
       return rectangle<uint16_t>;
     case 4:
