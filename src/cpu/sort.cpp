@@ -8,6 +8,7 @@
 
 #include "cpu/lines.h"
 #include "cpu/scan.h"
+#include "cpu/topk.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -179,12 +180,15 @@ struct LineSorter {
   // What std::partial_sort by key alone makes of the first k, without loading the rest: an element that does
   // not come before the last of the k leaves no trace.
   void partial_sort(Line<const T> x, int64_t n, int64_t k, bool descending) {
-    constexpr int64_t kBlock = 32;
+    constexpr int64_t kBlock = 64;
     const auto key_at = [&](int64_t i) { return descending ? ~order_key(x[i]) : order_key(x[i]); };
     items.resize(static_cast<size_t>(k));
     for (int64_t i = 0; i < k; ++i) items[i] = Traits::make(key_at(i), static_cast<uint64_t>(i));
     std::make_heap(items.begin(), items.end(), less_by_key);
+    const SkipOrdered skip = x.stride == 1 ? skip_ordered(dtype_of<T>, descending) : nullptr;
     for (int64_t first = k; first < n; first += kBlock) {
+      if (skip) first = skip(x.data, first, n, Traits::position(items[0]));
+      if (first == n) break;
       K keys[kBlock], least = ~K{0};
       const int64_t count = std::min(kBlock, n - first);
       for (int64_t j = 0; j < count; ++j) keys[j] = key_at(first + j);

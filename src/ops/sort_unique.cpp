@@ -85,6 +85,25 @@ std::vector<int64_t> natural_order(int64_t n) {
   return order;
 }
 
+// The values alone: written always, over the one before where no group starts, so that there is no branch.
+// What is left over of the memory is given back where it is much.
+template <class T, class Starts>
+Tensor distinct_values(const Tensor& sorted, Starts&& starts) {
+  const int64_t n = sorted.numel();
+  const Tensor room = empty_tensor({n}, sorted.dtype());
+  if (n == 0) return room;
+  const T* x = sorted.data<T>();
+  T* value = room.data<T>();
+  *value = *x;
+  for (int64_t i = 1; i < n; ++i) {
+    value += starts(i);
+    *value = x[i];
+  }
+  const int64_t groups = value - room.data<T>() + 1;
+  const Tensor values = make_view(room, {groups}, {1}, 0, false);
+  return groups < n / 2 ? clone(values) : values;
+}
+
 // The distinct of `sorted` values; `order` tells where each comes from, null: from its own place.
 template <class T>
 UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inverse, bool want_counts) {
@@ -94,21 +113,15 @@ UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inve
     using A = compute_type<T>;
     return !(static_cast<A>(x[i]) == static_cast<A>(x[i - 1]));  // NaN equals nothing
   };
+  if (!want_inverse && !want_counts)
+    return {distinct_values<T>(sorted, starts), empty_tensor({0}, DType::Int64),
+            empty_tensor({0}, DType::Int64)};
   int64_t groups = n > 0;
   for (int64_t i = 1; i < n; ++i) groups += starts(i);
   const Tensor values = empty_tensor({groups}, sorted.dtype()),
                inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64),
                counts = empty_tensor({want_counts ? groups : 0}, DType::Int64);
   T* value = values.data<T>();
-  if (!want_inverse && !want_counts) {  // written always and moved on from where a group starts: no branch
-    if (n > 0) value += groups - 1;
-    for (int64_t i = n - 1; i > 0; --i) {
-      *value = x[i];
-      value -= starts(i);
-    }
-    if (n > 0) *value = x[0];
-    return {values, inverse, counts};
-  }
   int64_t *group_of = inverse.data<int64_t>(), *count = counts.data<int64_t>(), group = -1, first = 0;
   for (int64_t i = 0; i < n; ++i) {
     if (i == 0 || starts(i)) {
