@@ -69,6 +69,46 @@ void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
   });
 }
 
+// The gradient of a row: what normalisation leaves of it, given the factor of each element.
+template <class T, class C, class Weight>
+[[gnu::always_inline]] inline void row_gradient(const T* g, const T* x, int64_t n, C mean, C rstd, bool rms,
+                                                Weight weight, T* out) {
+  auto scaled = [&](int64_t i) { return static_cast<C>(g[i]) * weight(i); };
+  auto centred = [&](int64_t i) { return (static_cast<C>(x[i]) - mean) * rstd; };
+  const auto width = static_cast<double>(n);
+  const C sum = rms ? C(0) : static_cast<C>(sum_of<C>(n, scaled) / width);
+  const C product = static_cast<C>(sum_of<C>(n, [&](int64_t i) { return scaled(i) * centred(i); }) / width);
+  for (int64_t i = 0; i < n; ++i) out[i] = T(rstd * (scaled(i) - sum - centred(i) * product));
+}
+
+// Gradients of `kBlock` weights and biases from `from` on: a few rows in C, all of them in double.
+template <class T, int64_t kBlock>
+void parameter_gradients(int64_t count, int64_t n, int64_t from, const NormGradients& a, bool rms) {
+  using C = compute_type<T>;
+  constexpr int64_t kRows = 32;
+  const int64_t width = std::min(kBlock, n - from);
+  const auto *grad = static_cast<const T*>(a.grad) + from, *input = static_cast<const T*>(a.x) + from;
+  double weights[kBlock] = {}, biases[kBlock] = {};
+  for (int64_t first = 0; first < count; first += kRows) {
+    C some_weights[kBlock] = {}, some_biases[kBlock] = {};
+    for (int64_t r = first; r < std::min(first + kRows, count); ++r) {
+      const T *g = grad + r * n, *x = input + r * n;
+      const C mean = rms ? C(0) : static_cast<const C*>(a.mean)[r], rstd = static_cast<const C*>(a.rstd)[r];
+      for (int64_t i = 0; i < width; ++i) {
+        const C value = static_cast<C>(g[i]);
+        some_weights[i] += value * ((static_cast<C>(x[i]) - mean) * rstd);
+        some_biases[i] += value;
+      }
+    }
+    for (int64_t i = 0; i < width; ++i) weights[i] += some_weights[i], biases[i] += some_biases[i];
+  }
+  auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
+  for (int64_t i = 0; i < width; ++i) {
+    if (grad_weight) grad_weight[from + i] = static_cast<C>(weights[i]);
+    if (grad_bias) grad_bias[from + i] = static_cast<C>(biases[i]);
+  }
+}
+
 template <class T>
 void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
   using C = compute_type<T>;
@@ -81,38 +121,19 @@ void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
       for (int64_t r = begin; r < end; ++r) {
         const T *g = grad + r * n, *x = input + r * n;
         T* out = static_cast<T*>(a.grad_x) + r * n;
-        const C mean = mean_of(r), rstd = rstds[r];
-        auto scaled = [&](int64_t i) { return static_cast<C>(g[i]) * at_or(weight, i, C(1)); };
-        auto centred = [&](int64_t i) { return (static_cast<C>(x[i]) - mean) * rstd; };
-        const C sum = rms ? C(0) : static_cast<C>(sum_of<C>(n, scaled) / static_cast<double>(n));
-        const C product = static_cast<C>(sum_of<C>(n, [&](int64_t i) { return scaled(i) * centred(i); }) /
-                                         static_cast<double>(n));
-        for (int64_t i = 0; i < n; ++i) out[i] = T(rstd * (scaled(i) - sum - centred(i) * product));
+        if (weight)
+          row_gradient(g, x, n, mean_of(r), rstds[r], rms, [=](int64_t i) { return weight[i]; }, out);
+        else
+          row_gradient(g, x, n, mean_of(r), rstds[r], rms, [](int64_t) { return C(1); }, out);
       }
     });
-  auto *grad_weight = static_cast<C*>(a.grad_weight), *grad_bias = static_cast<C*>(a.grad_bias);
-  if (!grad_weight && !grad_bias) return;
+  if (!a.grad_weight && !a.grad_bias) return;
   constexpr int64_t kBlock = 256;
   const int64_t blocks = (n + kBlock - 1) / kBlock;
   parallel_for(0, blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(count, 1))),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t block = begin; block < end; ++block) {
-                   const int64_t from = block * kBlock, width = std::min(kBlock, n - from);
-                   double weights[kBlock] = {}, biases[kBlock] = {};
-                   for (int64_t r = 0; r < count; ++r) {
-                     const T *g = grad + r * n + from, *x = input + r * n + from;
-                     const C mean = mean_of(r), rstd = rstds[r];
-                     for (int64_t i = 0; i < width; ++i) {
-                       const C value = static_cast<C>(g[i]);
-                       weights[i] += value * (static_cast<C>(x[i]) - mean) * rstd;
-                       biases[i] += value;
-                     }
-                   }
-                   for (int64_t i = 0; i < width; ++i) {
-                     if (grad_weight) grad_weight[from + i] = static_cast<C>(weights[i]);
-                     if (grad_bias) grad_bias[from + i] = static_cast<C>(biases[i]);
-                   }
-                 }
+                 for (int64_t block = begin; block < end; ++block)
+                   parameter_gradients<T, kBlock>(count, n, block * kBlock, a, rms);
                });
 }
 
