@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
@@ -259,10 +260,24 @@ const void* pixels_seen(const ConvShape& s, const void* input, std::optional<Scr
   return to;
 }
 
+// f(pixels, input, output) for every image.
+template <class Output, class F>
+void for_each_image(const ConvShape& s, const void* input, Output* output, F&& f) {
+  using Bytes = std::conditional_t<std::is_const_v<Output>, const char, char>;
+  const int64_t area = volume(s.output), item = static_cast<int64_t>(element_size(s.dtype));
+  for (int64_t n = 0; n < s.batch; ++n)
+    f(area, static_cast<const char*>(input) + n * s.in_channels * area * item,
+      static_cast<Bytes*>(output) + n * s.out_channels * area * item);
+}
+
 void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
                      void* output) {
   std::optional<Scratch> space;
   const int64_t in = s.in_channels, out = s.out_channels;
+  if (s.input_in_planes)
+    return for_each_image(s, input, output, [&](int64_t area, const void* x, void* y) {
+      gemm_bias(s.dtype, area, out, in, {x, 1, area}, {weight, 1, in}, bias, y, out);
+    });
   gemm_bias(s.dtype, s.batch * volume(s.output), out, in, {pixels_seen(s, input, space), in, 1},
             {weight, 1, in}, bias, output, out);
 }
@@ -283,6 +298,11 @@ void product_input_gradient(const ConvShape& s, const void* gradient, const void
 void product_weight_gradient(const ConvShape& s, const void* gradient, const void* input, void* result) {
   std::optional<Scratch> space;
   const int64_t in = s.in_channels, out = s.out_channels;
+  int64_t kept = 0;  // 1 where an image adds to what those before gave
+  if (s.input_in_planes)
+    return for_each_image(s, input, gradient, [&](int64_t area, const void* x, const void* g) {
+      gemm(s.dtype, out, in, area, 1, {g, 1, out}, {x, 1, area}, std::exchange(kept, 1), result, in);
+    });
   gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {gradient, 1, out},
        {pixels_seen(s, input, space), in, 1}, 0, result, in);
 }
@@ -291,6 +311,10 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 }  // namespace
 
+bool reads_planes(const ConvShape& s) {
+  constexpr int64_t kPixels = 64;  // fewer make products too small
+  return is_product(s) && s.input == s.output && volume(s.output) >= kPixels;
+}
 bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
 
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {

@@ -16,6 +16,7 @@ struct ConvShape {
       dilation{1, 1, 1};
   bool channels_last =
       false;  // of input and output alike; the weight is always contiguous [out, in / groups, ...]
+  bool input_in_planes = false;  // all the same: see reads_planes
 
   int64_t input_numel() const;
   int64_t output_numel() const;
@@ -24,6 +25,9 @@ struct ConvShape {
 
 // Whether oneDNN does this convolution, which likes channels last.
 bool conv_by_onednn(const ConvShape& s);
+// Whether a convolution of channels last takes an input in planes as it lies: the forward pass and the
+// gradient of the weight, by `input_in_planes`.
+bool reads_planes(const ConvShape& s);
 // output = conv(input, weight) + bias. `bias` may be null.
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output);
 // The adjoint in the input: what a transposed convolution computes.

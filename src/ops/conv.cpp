@@ -36,6 +36,12 @@ bool hide_layout_of(cpu::ConvShape& s, const Tensor& image) {
 Tensor laid_out(const Tensor& t, bool channels_last) {
   return contiguous(channels_last ? image_of(t) : t, channels_last ? format_of(t) : MemoryFormat::Contiguous);
 }
+// An image in planes may stay so.
+Tensor input_for(cpu::ConvShape& s, const Tensor& input) {
+  s.input_in_planes = s.channels_last && !has_hidden_layout(input) && input.is_contiguous() &&
+                      !is_channels_last(input) && cpu::reads_planes(s);
+  return s.input_in_planes ? input : laid_out(input, s.channels_last);
+}
 Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
   return empty_tensor(sizes, like.dtype(), like.device(),
                       !channels_last      ? MemoryFormat::Contiguous
@@ -202,7 +208,7 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
     });
   const bool hidden = hide_layout_of(s, input);
   const Tensor result = empty_image(sizes, input, s.channels_last);
-  const Tensor x = laid_out(input, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
+  const Tensor x = input_for(s, input), w = contiguous(weight, MemoryFormat::Contiguous);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
   return hidden ? hide_layout(result) : result;
@@ -228,7 +234,7 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
     return result;
   }
   hide_layout_of(s, has_hidden_layout(input) ? input : grad);
-  const Tensor g = laid_out(grad, s.channels_last), x = laid_out(input, s.channels_last);
+  const Tensor g = laid_out(grad, s.channels_last), x = input_for(s, input);
   cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());
   return result;
 }
