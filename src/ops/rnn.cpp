@@ -374,7 +374,7 @@ Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch
            " and ", describe(batch_sizes));
   const Tensor counts = dense(batch_sizes);
   const Dims sizes(counts.data<int64_t>(), static_cast<size_t>(counts.numel()));
-  int64_t total = 0, before = sizes[0];
+  int64_t total = 0, before = counts.data<int64_t>()[0];
   for (int64_t s : sizes) {
     RL_CHECK(s > 0 && s <= before, "rnn: batch_sizes must be positive and must not grow, got ", sizes);
     total += before = s;

@@ -22,6 +22,8 @@ template <class T>
 struct Columns {
   alignas(64) T at[kMost][kMost][kLanes<T>];  // column, row, lane
 
+  Columns() { at[0][0][0] = 0; }  // so that something is written where matrices have no rows
+
   void load(int64_t rows, int64_t columns, const T* matrices, int64_t count) {
     for (int64_t l = 0; l < kLanes<T>; ++l) {
       const T* from = matrices + std::min(l, count - 1) * rows * columns;
