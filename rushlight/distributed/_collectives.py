@@ -11,12 +11,17 @@ part within the group's timeout.
 
 import time
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from .. import Tensor, cat
 from ._errors import DistError
 from ._initialize import get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
 from ._reduce_op import RedOpType, ReduceOp, op_of
+
+if TYPE_CHECKING:
+    from ._process_group import ProcessGroup
+    from ._work import Work
 
 
 def _check_tensor(value, name):
@@ -66,7 +71,9 @@ def _result(work, async_op):
     return work if async_op else None
 
 
-def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
+def all_reduce(
+    tensor: Tensor, op=ReduceOp.SUM, group: "ProcessGroup | None" = None, async_op: bool = False
+) -> "Work | None":
     """Reduce the tensors of all processes; each gets the result in its own."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -75,7 +82,9 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
     return _result(_group_or_default(group).engine.all_reduce([tensor], op, async_op), async_op)
 
 
-def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
+def all_reduce_coalesced(
+    tensors, op=ReduceOp.SUM, group: "ProcessGroup | None" = None, async_op: bool = False
+) -> "Work | None":
     """`all_reduce` of several tensors in one call."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_tensor_list(tensors, "tensors")
@@ -86,7 +95,14 @@ def all_reduce_coalesced(tensors, op=ReduceOp.SUM, group=None, async_op=False):
     return _result(_group_or_default(group).engine.all_reduce(list(tensors), op, async_op), async_op)
 
 
-def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op=ReduceOp.SUM,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> "Work | None":
     """Reduce the tensors of all processes into the one of rank `dst`."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -97,7 +113,13 @@ def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_
     return _result(group.engine.reduce(tensor, root, op, async_op), async_op)
 
 
-def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> "Work | None":
     """Copy the tensor of rank `src` to all processes."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -107,7 +129,9 @@ def broadcast(tensor, src=None, group=None, async_op=False, group_src=None):
     return _result(group.engine.broadcast(tensor, root, async_op), async_op)
 
 
-def all_gather(tensor_list, tensor, group=None, async_op=False):
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: "ProcessGroup | None" = None, async_op: bool = False
+) -> "Work | None":
     """Collect the tensors of all processes, by rank, in `tensor_list`."""
     _check_tensor_list(tensor_list, "tensor_list")
     _check_tensor(tensor, "tensor")
@@ -122,7 +146,9 @@ def all_gather(tensor_list, tensor, group=None, async_op=False):
     return _result(group.engine.all_gather(list(tensor_list), tensor, async_op), async_op)
 
 
-def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=False):
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: "ProcessGroup | None" = None, async_op: bool = False
+) -> "Work | None":
     """Collect the tensors of all processes in one, which has as many elements as all of them."""
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
@@ -144,7 +170,12 @@ def all_gather_into_tensor(output_tensor, input_tensor, group=None, async_op=Fal
 _all_gather_base = all_gather_single = all_gather_into_tensor
 
 
-def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, async_op=False):
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+) -> "Work | None":
     """`all_gather` of several tensors: `output_tensor_lists[rank][i]` is the rank's i-th tensor."""
     _check_tensor_list(input_tensor_list, "tensor_list")
     if _rank_not_in_group(group):
@@ -157,7 +188,14 @@ def all_gather_coalesced(output_tensor_lists, input_tensor_list, group=None, asy
     return _result(work, async_op)
 
 
-def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group_dst=None):
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> "Work | None":
     """Collect the tensors of all processes in `gather_list` of rank `dst` (default 0)."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -176,7 +214,14 @@ def gather(tensor, gather_list=None, dst=None, group=None, async_op=False, group
     return _result(group.engine.gather(tensor, gather_list, root, async_op), async_op)
 
 
-def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, group_src=None):
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> "Work | None":
     """Give every process the tensor of its rank in `scatter_list` of rank `src` (default 0)."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -197,7 +242,13 @@ def scatter(tensor, scatter_list=None, src=None, group=None, async_op=False, gro
     return _result(group.engine.scatter(tensor, scatter_list, root, async_op), async_op)
 
 
-def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op=ReduceOp.SUM,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+) -> "Work | None":
     """Reduce the lists of all processes tensor by tensor; each process gets the one of its rank."""
     _check_tensor(output, "output")
     _check_tensor_list(input_list, "input_list")
@@ -208,7 +259,13 @@ def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=None, async_op=Fal
     return reduce_scatter_tensor(output, flat, op, group, async_op)
 
 
-def reduce_scatter_tensor(output, input, op=ReduceOp.SUM, group=None, async_op=False):
+def reduce_scatter_tensor(
+    output: Tensor,
+    input: Tensor,
+    op=ReduceOp.SUM,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+) -> "Work | None":
     """Reduce the tensors of all processes; each process gets its rank's part of the result."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -228,8 +285,13 @@ _reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor
 
 
 def all_to_all_single(
-    output, input, output_split_sizes=None, input_split_sizes=None, group=None, async_op=False
-):
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+) -> "Work | None":
     """Cut the input along its first dimension, send each rank its part, put theirs together in `output`."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -254,7 +316,12 @@ def _split_sizes(tensor, sizes, ranks, what):
     return list(sizes)
 
 
-def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False):
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+) -> "Work | None":
     """Send each rank its tensor of `input_tensor_list`, and get theirs in `output_tensor_list`."""
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
@@ -272,14 +339,21 @@ def all_to_all(output_tensor_list, input_tensor_list, group=None, async_op=False
     return _result(group.engine.all_to_all(target, source, received, sent, async_op, finish), async_op)
 
 
-def barrier(group=None, async_op=False, device_ids=None, timeout=None):
+def barrier(
+    group: "ProcessGroup | None" = None,
+    async_op: bool = False,
+    device_ids: list[int] | None = None,
+    timeout: timedelta | None = None,
+) -> "Work | None":
     """Wait until every process of the group is here."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("barrier")
     return _result(_group_or_default(group).engine.barrier(async_op, timeout), async_op)
 
 
-def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+def monitored_barrier(
+    group: "ProcessGroup | None" = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
     """A barrier that says who did not come: rank 0 raises RuntimeError with the ranks that are missing after
     `timeout`, all of them with `wait_all_ranks`, else the first; the others raise because rank 0 did."""
     if _rank_not_in_group(group):
@@ -287,7 +361,8 @@ def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
     group = _group_or_default(group)
     limit: timedelta = timeout or group._timeout
     seconds, store = limit.total_seconds(), group._store
-    number = group._monitored = getattr(group, "_monitored", 0) + 1
+    number = getattr(group, "_monitored", 0) + 1
+    group._monitored = number  # type: ignore[attr-defined]
     if group.rank() != 0:
         store.set(f"monitored/{number}/{group.rank()}", b"here")
         try:

@@ -2,12 +2,17 @@
 
 import io
 import pickle
+from typing import TYPE_CHECKING, Any
 
 from .. import Tensor, cat, empty, frombuffer, int64, uint8, zeros
 from .. import tensor as make_tensor
 from ._collectives import _check_tensor, _root, all_gather, broadcast, gather, scatter
 from ._initialize import get_global_rank, get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
+
+if TYPE_CHECKING:
+    from ._process_group import ProcessGroup
+    from ._work import Work
 
 
 def _peer(group, rank, group_rank, what):
@@ -20,7 +25,13 @@ def _peer(group, rank, group_rank, what):
     return peer
 
 
-def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
+def isend(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: "ProcessGroup | None" = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> "Work | None":
     """Start sending to rank `dst`; the tensor must not be changed before the returned Work is done."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -29,7 +40,13 @@ def isend(tensor, dst=None, group=None, tag=0, group_dst=None):
     return group.engine.send(tensor, _peer(group, dst, group_dst, "dst"), tag)
 
 
-def irecv(tensor, src=None, group=None, tag=0, group_src=None):
+def irecv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> "Work | None":
     """Start receiving from rank `src`, or from any; the tensor is filled when the Work is done."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -39,20 +56,32 @@ def irecv(tensor, src=None, group=None, tag=0, group_src=None):
     return group.engine.receive(tensor, -1 if anyone else _peer(group, src, group_src, "src"), tag)
 
 
-def send(tensor, dst=None, group=None, tag=0, group_dst=None):
+def send(
+    tensor: Tensor,
+    dst: int | None = None,
+    group: "ProcessGroup | None" = None,
+    tag: int = 0,
+    group_dst: int | None = None,
+) -> None:
     """Send a tensor to rank `dst`."""
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
 
 
-def recv(tensor, src=None, group=None, tag=0, group_src=None) -> int:
+def recv(
+    tensor: Tensor,
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    tag: int = 0,
+    group_src: int | None = None,
+) -> int:
     """Receive a tensor from rank `src`, or from any; returns its global rank, -1 outside the group."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
     work.wait()
-    return get_global_rank(group, work.source_rank())
+    return get_global_rank(group, work.source_rank())  # type: ignore[attr-defined]
 
 
 class P2POp:
@@ -114,7 +143,7 @@ def _padded(data, size):
     return padded
 
 
-def all_gather_object(object_list, obj, group=None):
+def all_gather_object(object_list: list[Any], obj: Any, group: "ProcessGroup | None" = None) -> None:
     """Collect an object of every process, by rank, in `object_list`."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
@@ -126,7 +155,13 @@ def all_gather_object(object_list, obj, group=None):
         object_list[index] = _tensor_to_object(part, length)
 
 
-def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=None):
+def gather_object(
+    obj: Any,
+    object_gather_list: list[Any] | None = None,
+    dst: int | None = None,
+    group: "ProcessGroup | None" = None,
+    group_dst: int | None = None,
+) -> None:
     """Collect an object of every process in `object_gather_list` of rank `dst` (default 0)."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("gather_object")
@@ -142,10 +177,17 @@ def gather_object(obj, object_gather_list=None, dst=None, group=None, group_dst=
     parts = [data.new_empty(max(sizes)) for _ in sizes] if mine else None
     gather(_padded(data, max(sizes)), parts, group=group, group_dst=root)
     for index, part in enumerate(parts or []):
+        assert object_gather_list is not None
         object_gather_list[index] = _tensor_to_object(part, sizes[index])
 
 
-def broadcast_object_list(object_list, src=None, group=None, device=None, group_src=None):
+def broadcast_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    device=None,
+    group_src: int | None = None,
+) -> None:
     """Copy the objects of rank `src`'s list into the others' lists, which have the same length."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("broadcast_object_list")
@@ -166,8 +208,12 @@ def broadcast_object_list(object_list, src=None, group=None, device=None, group_
 
 
 def scatter_object_list(
-    scatter_object_output_list, scatter_object_input_list=None, src=None, group=None, group_src=None
-):
+    scatter_object_output_list: list[Any],
+    scatter_object_input_list: list[Any] | None = None,
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    group_src: int | None = None,
+) -> None:
     """Give every process the object of its rank in rank `src`'s input list, as first of its output list."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("scatter_object_list")
@@ -175,13 +221,18 @@ def scatter_object_list(
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
     group = _group_or_default(group)
     root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
-    sizes = parts = None
+    sizes: list[Tensor] | None = None
+    parts: list[Tensor] | None = None
     longest = make_tensor([0])
     if group.rank() == root:
-        parts, sizes = zip(*[_object_to_tensor(value) for value in scatter_object_input_list])
+        if not scatter_object_input_list:
+            raise ValueError(
+                "Argument scatter_object_input_list must hold an object for each rank on the source."
+            )
+        pairs = [_object_to_tensor(value) for value in scatter_object_input_list]
+        sizes = [size for _, size in pairs]
         longest = make_tensor([max(int(size) for size in sizes)])
-        parts = [_padded(part, int(longest)) for part in parts]
-        sizes = list(sizes)
+        parts = [_padded(part, int(longest)) for part, _ in pairs]
     broadcast(longest, group=group, group_src=root)
     size, data = make_tensor([0]), empty(int(longest), dtype=uint8)
     scatter(size, sizes, group=group, group_src=root)
@@ -189,7 +240,14 @@ def scatter_object_list(
     scatter_object_output_list[0] = _tensor_to_object(data, size)
 
 
-def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None, use_batch=False):
+def send_object_list(
+    object_list: list[Any],
+    dst: int | None = None,
+    group: "ProcessGroup | None" = None,
+    device=None,
+    group_dst: int | None = None,
+    use_batch: bool = False,
+) -> None:
     """Send a list of objects to rank `dst`."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("send_object_list")
@@ -198,7 +256,14 @@ def send_object_list(object_list, dst=None, group=None, device=None, group_dst=N
     send(cat(parts), dst, group, group_dst=group_dst)
 
 
-def recv_object_list(object_list, src=None, group=None, device=None, group_src=None, use_batch=False):
+def recv_object_list(
+    object_list: list[Any],
+    src: int | None = None,
+    group: "ProcessGroup | None" = None,
+    device=None,
+    group_src: int | None = None,
+    use_batch: bool = False,
+):
     """Receive a list of as many objects into `object_list`; returns the sender's global rank."""
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")

@@ -407,8 +407,10 @@ class _PerParameter(Optimizer):
     """
 
     _takes_sparse = False
-    _fused_rule = None
-    _fused_states = ()  # what the rule moves besides the parameter: keys of the state, in the rule's order
+    _fused_rule: str | None = None
+    _fused_states: tuple[
+        str, ...
+    ] = ()  # what the rule moves besides the parameter: keys of the state, in the rule's order
     # What older files lack: options of the groups, and counters that were numbers.
     _later_options = {
         "foreach": None,
@@ -465,8 +467,8 @@ class _PerParameter(Optimizer):
         states = self._states_of(group, params)
         rushlight._foreach_add_([state["step"] for state in states], 1)
         numbers, factors = self._fused_numbers(group, states)
-        lists = ([s[key] for s in states] if key in states[0] else [] for key in self._fused_states)
-        first, second, third, *_ = *lists, [], []
+        lists = [[s[key] for s in states] if key in states[0] else [] for key in self._fused_states]
+        first, second, third = (lists + [[], [], []])[:3]
         decay, shrink = group.get("weight_decay", 0), 1.0
         if group.get("decoupled_weight_decay"):
             decay, shrink = 0.0, 1 - _number(group["lr"]) * decay
