@@ -173,12 +173,12 @@ Derivative make_derivative(R (F::*)(A...) const) {
   return d;
 }
 }  // namespace detail
-
+#ifndef RUSHLIGHT_INFERENCE  // else: runtime/no_derivatives.h
 // `rule` must capture nothing.
 template <class F>
 Derivative make_derivative(F) {
   static_assert(std::is_empty_v<F>, "a derivative rule captures nothing");
   return detail::make_derivative<F>(&F::operator());
 }
-
+#endif
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-// The C interface over the operator table.
+// The C interface over the operator table; tensors are in c_tensor.cpp, models in c_model.cpp.
 #include "rushlight/c.h"
 
 #include <cstring>
@@ -10,54 +10,9 @@
 #include "rushlight/serialize.h"
 
 using namespace rushlight;
-
-namespace rushlight::c {
-
-thread_local std::string last_error;
-
-int error_number(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::Runtime:
-      return RL_ERROR_RUNTIME;
-    case ErrorKind::Value:
-      return RL_ERROR_VALUE;
-    case ErrorKind::Type:
-      return RL_ERROR_TYPE;
-    case ErrorKind::Index:
-      return RL_ERROR_INDEX;
-    case ErrorKind::NotImplemented:
-      return RL_ERROR_NOT_IMPLEMENTED;
-    case ErrorKind::OutOfMemory:
-      return RL_ERROR_OUT_OF_MEMORY;
-    default:
-      return RL_ERROR_OTHER;
-  }
-}
-
-Tensor tensor_at(rl_tensor t) {
-  RL_CHECK_VALUE(t, "the tensor is NULL");
-  return Tensor(Ref<TensorImpl>::share(reinterpret_cast<TensorImpl*>(t)));
-}
-
-}  // namespace rushlight::c
-
 using namespace rushlight::c;
 
 namespace {
-
-DType dtype_at(int dtype) {
-  RL_CHECK_VALUE(dtype >= 0 && dtype <= RL_COMPLEX128, "there is no dtype number ", dtype);
-  return static_cast<DType>(dtype);
-}
-// The numbers of rl_dtype are those of the core, whose list only grows.
-static_assert(RL_BOOL == static_cast<int>(DType::Bool) && RL_INT64 == static_cast<int>(DType::Int64) &&
-              RL_FLOAT16 == static_cast<int>(DType::Float16) &&
-              RL_COMPLEX128 == static_cast<int>(DType::Complex128));
-IntList list_at(const int64_t* data, size_t n) {
-  RL_CHECK_VALUE(data || n == 0, "the list is NULL");
-  RL_CHECK_VALUE(n <= 64, "at most 64 dimensions are possible, but got ", n);
-  return {data, n};
-}
 
 // A value of the caller's as the parameter wants it, or nothing where it does not fit.
 std::optional<Value> boxed(const rl_value& v, const Parameter& p, bool numbers_as_tensors,
@@ -157,54 +112,6 @@ rl_value shown(const Value& v) {
 
 extern "C" {
 
-int rl_c_version(void) { return RL_C_VERSION; }
-const char* rl_last_error(void) { return last_error.c_str(); }
-
-void rl_tensor_release(rl_tensor t) {
-  if (t) Tensor(Ref<TensorImpl>::adopt(reinterpret_cast<TensorImpl*>(t))).reset();
-}
-int rl_tensor_retain(rl_tensor t, rl_tensor* copy) {
-  return guarded([&] { *checked(copy, "copy") = given(tensor_at(t)); });
-}
-int rl_tensor_empty(const int64_t* sizes, size_t dim, int dtype, rl_tensor* result) {
-  return guarded([&] {
-    const Tensor t = rushlight::empty(list_at(sizes, dim), dtype_at(dtype));
-    *checked(result, "result") = given(t);
-  });
-}
-int rl_tensor_from_memory(void* data, const int64_t* sizes, const int64_t* strides, size_t dim, int dtype,
-                          void (*release)(void*), void* context, rl_tensor* result) {
-  return guarded([&] {
-    checked(result, "result");
-    const IntList shape = list_at(sizes, dim);
-    RL_CHECK_VALUE(data || checked_numel(shape) == 0, "data is NULL");
-    std::function<void(void*)> deleter;
-    if (release) deleter = [release, context](void*) { release(context); };
-    *result = given(strides ? from_blob(data, shape, list_at(strides, dim), deleter, dtype_at(dtype))
-                            : from_blob(data, shape, deleter, dtype_at(dtype)));
-  });
-}
-int rl_tensor_dim(rl_tensor t, size_t* dim) {
-  return guarded([&] { *checked(dim, "dim") = static_cast<size_t>(tensor_at(t).dim()); });
-}
-int rl_tensor_sizes(rl_tensor t, const int64_t** sizes) {
-  return guarded([&] { *checked(sizes, "sizes") = tensor_at(t)->sizes.data(); });
-}
-int rl_tensor_strides(rl_tensor t, const int64_t** strides) {
-  return guarded([&] { *checked(strides, "strides") = tensor_at(t)->strides.data(); });
-}
-int rl_tensor_numel(rl_tensor t, int64_t* numel) {
-  return guarded([&] { *checked(numel, "numel") = tensor_at(t).numel(); });
-}
-int rl_tensor_dtype(rl_tensor t, int* dtype) {
-  return guarded([&] { *checked(dtype, "dtype") = static_cast<int>(tensor_at(t).dtype()); });
-}
-int rl_tensor_data(rl_tensor t, void** data) {
-  return guarded([&] { *checked(data, "data") = tensor_at(t).data_ptr(); });
-}
-int rl_tensor_item(rl_tensor t, double* value) {
-  return guarded([&] { *checked(value, "value") = tensor_at(t).item<double>(); });
-}
 int rl_tensor_set_requires_grad(rl_tensor t, int on) {
   return guarded([&] { tensor_at(t).set_requires_grad(on != 0); });
 }

@@ -24,6 +24,8 @@ int guarded(F f) {
 }
 
 Tensor tensor_at(rl_tensor t);
+DType dtype_at(int dtype);
+IntList list_at(const int64_t* data, size_t n);
 inline rl_tensor given(Tensor t) { return reinterpret_cast<rl_tensor>(t.detach_impl()); }
 template <class T>
 T* checked(T* out, const char* what) {

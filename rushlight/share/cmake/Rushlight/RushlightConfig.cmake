@@ -1,4 +1,5 @@
-# find_package(Rushlight) gives the targets Rushlight::rushlight (shared) and, where it was built, Rushlight::static.
+# find_package(Rushlight) gives the targets Rushlight::rushlight (shared) and, where they were built, Rushlight::static
+# and Rushlight::runtime, which runs models of one file and nothing else.
 # This file finds everything beside itself: in an installed package, and in the source tree that it was built in.
 get_filename_component(_rushlight_package "${CMAKE_CURRENT_LIST_DIR}/../../.." REALPATH)
 if(EXISTS "${_rushlight_package}/include/rushlight/rushlight.h")
@@ -30,6 +31,13 @@ if(EXISTS "${_rushlight_package}/lib/librushlight_static.a" AND NOT TARGET Rushl
     IMPORTED_LOCATION "${_rushlight_package}/lib/librushlight_static.a"
     INTERFACE_INCLUDE_DIRECTORIES "${Rushlight_INCLUDE_DIRS}" INTERFACE_COMPILE_FEATURES cxx_std_20
     INTERFACE_LINK_LIBRARIES "${_rushlight_needs};Threads::Threads;${CMAKE_DL_LIBS}")
+endif()
+if(EXISTS "${_rushlight_package}/lib/librushlight_runtime.so" AND NOT TARGET Rushlight::runtime)
+  add_library(Rushlight::runtime SHARED IMPORTED)
+  set_target_properties(Rushlight::runtime PROPERTIES
+    IMPORTED_LOCATION "${_rushlight_package}/lib/librushlight_runtime.so" IMPORTED_SONAME librushlight_runtime.so
+    INTERFACE_INCLUDE_DIRECTORIES "${Rushlight_INCLUDE_DIRS}" INTERFACE_COMPILE_FEATURES cxx_std_20
+    INTERFACE_COMPILE_DEFINITIONS RUSHLIGHT_CORE INTERFACE_LINK_OPTIONS "-Wl,--allow-shlib-undefined")
 endif()
 set(Rushlight_LIBRARIES Rushlight::rushlight)
 set(Rushlight_FOUND TRUE)

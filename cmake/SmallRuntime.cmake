@@ -1,0 +1,71 @@
+# The small runtime: librushlight_runtime.so and a rushlight-run-small on it, which run models of one file and know
+# nothing of training (docs/one_file.md). `ninja rushlight_runtime_run` builds them; -DRUSHLIGHT_SMALL_RUNTIME=ON, with
+# everything else, and `cmake --install build --component runtime --prefix P` then installs them alone.
+option(RUSHLIGHT_SMALL_RUNTIME "Build and install librushlight_runtime.so too" OFF)
+set(in_all EXCLUDE_FROM_ALL)
+if(RUSHLIGHT_SMALL_RUNTIME)
+  set(in_all)
+endif()
+
+# Operators are compiled once more, without derivatives and for size: their loops are elsewhere.
+file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
+list(FILTER runtime_ops EXCLUDE REGEX
+  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|older_forms|device_operators|sparse[a-z_]*)\\.cpp$")
+set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/register.cpp")
+if(RUSHLIGHT_X86_64)
+  list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/wide_variants.cpp")
+endif()
+add_library(rushlight_inference OBJECT ${in_all} ${runtime_ops} ${runtime_sources})
+target_include_directories(rushlight_inference PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+target_link_libraries(rushlight_inference PRIVATE rushlight_flags rushlight_deps)
+target_compile_definitions(rushlight_inference PRIVATE RUSHLIGHT_CORE RUSHLIGHT_INFERENCE)
+target_compile_options(rushlight_inference PRIVATE -Os
+  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/no_derivatives.h\"")
+
+# Everything else is the library's.
+set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/ops/>"
+  "$<FILTER:$<TARGET_OBJECTS:rushlight_frontend>,INCLUDE,/frontend/c_(tensor|model)\\.cpp>"
+  $<TARGET_OBJECTS:rushlight_inference>)
+foreach(isa ${isas})
+  set(left_out "^$")
+  if(isa STREQUAL "avx512")  # see runtime/wide_variants.cpp
+    set(left_out "/isa/(arg_extreme|arithmetic|cast|comparison|ctc|embedding_bag|grid_sample|norm|pool|reduce_hot|resample|rnn|special)\\.cpp")
+  endif()
+  list(APPEND runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight_${isa}>,EXCLUDE,${left_out}>")
+endforeach()
+set(runtime_options -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags
+  "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/symbols.map")
+if(RUSHLIGHT_HAVE_LLD)
+  list(APPEND runtime_options -Wl,--icf=all -Wl,-O2)
+endif()
+
+add_library(rushlight_runtime SHARED ${in_all} ${runtime_objects})
+target_link_libraries(rushlight_runtime PRIVATE rushlight_flags rushlight_deps)
+target_link_options(rushlight_runtime PRIVATE ${runtime_options} -Wl,--no-undefined)
+set_target_properties(rushlight_runtime PROPERTIES LINKER_LANGUAGE CXX
+  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN;${bundled_dirs}" INSTALL_RPATH "$ORIGIN")
+
+add_executable(rushlight_runtime_run ${in_all} "${CMAKE_CURRENT_SOURCE_DIR}/src/run/main.cpp")
+target_include_directories(rushlight_runtime_run PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src" "${CMAKE_CURRENT_SOURCE_DIR}/include")
+target_link_libraries(rushlight_runtime_run PRIVATE rushlight_flags rushlight_runtime)
+target_compile_definitions(rushlight_runtime_run PRIVATE RUSHLIGHT_CORE)
+target_link_options(rushlight_runtime_run PRIVATE -Wl,--disable-new-dtags)
+set_target_properties(rushlight_runtime_run PROPERTIES OUTPUT_NAME rushlight-run-small
+  RUNTIME_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/bin" BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../lib")
+
+# Its size without the mathematics library: the same objects, linked without that.
+add_library(rushlight_runtime_own SHARED ${in_all} ${runtime_objects})
+target_link_libraries(rushlight_runtime_own PRIVATE rushlight_flags)
+target_link_options(rushlight_runtime_own PRIVATE ${runtime_options} -Wl,--unresolved-symbols=ignore-all -s)
+set_target_properties(rushlight_runtime_own PROPERTIES LINKER_LANGUAGE CXX
+  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib")
+
+if(RUSHLIGHT_SMALL_RUNTIME)
+  install(TARGETS rushlight_runtime LIBRARY DESTINATION rushlight/lib COMPONENT runtime)
+  install(TARGETS rushlight_runtime_run RUNTIME DESTINATION rushlight/bin COMPONENT runtime)
+  install(FILES "${CMAKE_CURRENT_SOURCE_DIR}/include/rushlight/c.h" "${CMAKE_CURRENT_SOURCE_DIR}/include/rushlight/runtime.h"
+    DESTINATION rushlight/include/rushlight COMPONENT runtime)
+  install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/src/core" DESTINATION rushlight/include COMPONENT runtime
+    FILES_MATCHING PATTERN "*.h")
+  install(FILES ${bundled} DESTINATION rushlight/lib COMPONENT runtime)
+endif()

@@ -1,0 +1,68 @@
+// The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them: there
+// the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what
+// they define is defined here.
+#include "cpu/arg_extreme.h"
+#include "cpu/ctc.h"
+#include "cpu/embedding_bag.h"
+#include "cpu/grid_sample.h"
+#include "cpu/isa/tables.h"
+#include "cpu/isa_variant.h"
+#include "cpu/norm.h"
+#include "cpu/pool.h"
+#include "cpu/reduce.h"
+#include "cpu/resample.h"
+#include "cpu/rnn.h"
+
+namespace rushlight::cpu {
+
+// NARROW(f(T x), (x)): avx512::f is avx2::f.
+#define NARROW(declaration, name, arguments)   \
+  namespace avx2 {                             \
+  declaration;                                 \
+  }                                            \
+  namespace avx512 {                           \
+  declaration { return avx2::name arguments; } \
+  }
+
+NARROW(ReduceKernel hot_reduce_kernel(ReduceOp op, DType in), hot_reduce_kernel, (op, in))
+NARROW(void resample(DType dtype, const ResamplePlan& plan, const void* in, void* out), resample,
+       (dtype, plan, in, out))
+NARROW(void grid_sample(const SamplePlan& plan, const void* input, const void* grid, void* out), grid_sample,
+       (plan, input, grid, out))
+NARROW(void grid_sample_backward(const SamplePlan& plan, const void* grad, const void* input,
+                                 const void* grid, void* grad_input, void* grad_grid),
+       grid_sample_backward, (plan, grad, input, grid, grad_input, grad_grid))
+NARROW(PoolKernels float_pool_kernels(DType dtype), float_pool_kernels, (dtype))
+NARROW(void embedding_bag(const BagPlan& plan, const void* table, void* out, int64_t* counts,
+                          int64_t* largest),
+       embedding_bag, (plan, table, out, counts, largest))
+NARROW(void embedding_bag_backward(const BagPlan& plan, const void* grad, const int64_t* counts,
+                                   const int64_t* largest, const double* inverse_frequency, void* grad_table),
+       embedding_bag_backward, (plan, grad, counts, largest, inverse_frequency, grad_table))
+NARROW(void embedding_bag_factors(const BagPlan& plan, const void* grad, const void* table,
+                                  void* grad_factors),
+       embedding_bag_factors, (plan, grad, table, grad_factors))
+NARROW(double ctc_forward(DType dtype, const CtcSample& sample), ctc_forward, (dtype, sample))
+NARROW(void ctc_backward(DType dtype, const CtcSample& sample, double loss, double grad_out, void* grad),
+       ctc_backward, (dtype, sample, loss, grad_out, grad))
+NARROW(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest), arg_extreme_columns_variant,
+       (dtype, largest))
+NARROW(const NormKernels* find_norm_kernels(DType dtype), find_norm_kernels, (dtype))
+NARROW(void lstm_step(DType dtype, const LstmStep& s), lstm_step, (dtype, s))
+NARROW(void lstm_step_backward(DType dtype, const LstmStepGradients& s), lstm_step_backward, (dtype, s))
+NARROW(void gru_step(DType dtype, const GruStep& s), gru_step, (dtype, s))
+NARROW(void gru_step_backward(DType dtype, const GruStepGradients& s), gru_step_backward, (dtype, s))
+#undef NARROW
+
+// Without a loop here the one of the set before stays (cpu/loops.cpp).
+namespace avx512 {
+#define COUNT(...) +1
+const FormulaLoops arithmetic_loops[0 RL_ARITHMETIC_FORMULAS(COUNT)] = {};
+const FormulaLoops comparison_loops[0 RL_COMPARISON_FORMULAS(COUNT)] = {};
+const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
+#undef COUNT
+const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {};
+const std::array<WhereLoop, 5> where_table = avx2::where_table;
+}  // namespace avx512
+
+}  // namespace rushlight::cpu
