@@ -1,5 +1,6 @@
 """Reverse-mode automatic differentiation: ``backward`` and ``grad``, custom functions, checks."""
 
+import math
 import threading
 from importlib import import_module
 
@@ -127,9 +128,11 @@ def _make_grads(outputs, grads):
 
 def _make_grad(i, out, grad):
     if isinstance(out, tuple):  # a gradient edge: only its node knows the shape
+        out = out.node._input_metadata[out.output_nr]
         if grad is None:
-            raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
-        return grad
+            if math.prod(out.shape) != 1:
+                raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
+            return rushlight.ones(out.shape, dtype=out.dtype, device=out.device)
     if isinstance(grad, rushlight.Tensor):
         if grad.shape != out.shape:
             raise advised(
@@ -251,6 +254,8 @@ def grad(
         for r, i in zip(results, inputs)
     )
     if materialize_grads:
+        if any(isinstance(i, tuple) for i, r in zip(inputs, results) if r is None):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         results = tuple(rushlight.zeros_like(i, requires_grad=create_graph) if r is None else r
                         for r, i in zip(results, inputs))  # fmt: skip
     return tuple(results) if names is None else dict(zip(names, results))  # type: ignore[return-value]

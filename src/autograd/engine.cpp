@@ -103,7 +103,8 @@ class Pass {
       work_->captures.push_back({inputs_[i].input, static_cast<uint32_t>(i), (*work_)[s].capture});
       (*work_)[s].capture = static_cast<int32_t>(work_->captures.size()) - 1;
       (*work_)[s].reaches = true;
-      (*work_)[s].executes = options_.accumulate && inputs_[i].node->is_accumulate;
+      // Gradients to accumulate run their node, for its hooks' sake, also where it is no leaf's.
+      (*work_)[s].executes = options_.accumulate;
     }
     for (const Edge& root : roots_)
       if (root) visit(work_->find_or_add(root.node.get()).first);

@@ -43,7 +43,8 @@ void Node::run_tensor_hooks(Gradients& grads) {
   if (!hooks) return;
   for (size_t i = 0; i < hooks->on_outputs.size(); ++i) {  // by index: a hook may register another
     const NodeHooks::OnOutput entry = hooks->on_outputs[i];
-    if (entry.output >= grads.size() || !grads[entry.output].defined()) continue;
+    if (entry.output >= grads.size()) continue;
+    if (!grads[entry.output].defined() && !entry.hook->python()) continue;  // Python sees None, as in PyTorch
     Tensor changed = entry.hook->call(grads[entry.output]);
     if (changed.defined()) grads[entry.output] = std::move(changed);
   }

@@ -36,7 +36,14 @@ Ref<PackedTensor> pack(SavedTensorHooks& hooks, const Tensor& t) {
     ~Reset() { state.tracing = false; }
   } reset{state};
   GradMode off(false);
-  return hooks.pack(t);
+  const uint32_t version = t.version();
+  Ref<PackedTensor> packed = hooks.pack(t);
+  RL_CHECK(
+      t.version() == version,
+      "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+      "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+      "issue if you need to perform in-place operations on the input to a pack hook.");
+  return packed;
 }
 
 }  // namespace
@@ -57,7 +64,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) : state_(State::Ke
     output_nr_ = output_nr(t);
     output_requires_grad_ = requires_grad(t);
   }
-  if (hooks_used && pack_by_hooks(t)) return;
+  if (hooks_used && !(t->flags & kWrappedNumber) && pack_by_hooks(t)) return;
   data_ = is_output ? detach(t) : t;
 }
 

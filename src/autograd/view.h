@@ -23,7 +23,11 @@ class CopySlices final : public PlainNode {
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write);
   std::string name() const override { return "CopySlices"; }
   Gradients apply(Gradients grads) override;
-  void release_saved() override { write_->release_saved(); }
+  // The write's node may be reached apart from this one, through the result it saved: then it releases
+  // itself.
+  void release_saved() override {
+    if (write_->use_count() == 1) write_->release_saved();
+  }
   void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
     write_->each_saved(f);
   }

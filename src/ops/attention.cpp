@@ -295,7 +295,8 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
            "_scaled_dot_product_flash_attention_for_cpu: shapes do not fit: ", describe(query), ", ",
            describe(key), " and ", describe(value));
   const Dims lead = lead_of(query);
-  Tensor out = empty_heads(joined(lead, query.size(-2), value.size(-1)), query.dtype(), query.device());
+  Tensor out =
+      empty_as(query, joined(lead, query.size(-2), value.size(-1)));  // PyTorch's layout: the query's
   Tensor logsumexp =
       empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
   if (device_layers(out))

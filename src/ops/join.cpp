@@ -207,7 +207,7 @@ Tensor column_stack_body(const Call&, TensorList tensors) {
 }
 
 Tensor block_diag_body(const Call&, TensorList tensors) {
-  RL_CHECK(!tensors.empty(), "torch.block_diag: expected a non-empty list of Tensors");
+  if (tensors.empty()) return empty({1, 0});
   Promotion promotion;
   std::vector<Tensor> blocks;
   int64_t width = 0;

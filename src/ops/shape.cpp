@@ -64,7 +64,7 @@ Tensor matrix_h_body(const Call&, const Tensor& self) {
 Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {
   RL_CHECK(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
            source, " dims) should contain the same number of dims as destination (", destination, " dims)");
-  const int64_t n = self.dim();
+  const int64_t n = std::max<int64_t>(self.dim(), 1);  // a tensor of no dimensions counts as one of one
   Dims order(n, -1);
   std::vector<bool> taken(n, false);
   for (size_t i = 0; i < source.size(); ++i) {
@@ -80,7 +80,7 @@ Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList des
     while (taken[next]) ++next;
     d = next++;
   }
-  return permute(self, order);
+  return self.dim() ? permute(self, order) : permute(self, IntList{});
 }
 Tensor movedim_int_body(const Call& call, const Tensor& self, int64_t source, int64_t destination) {
   return movedim_body(call, self, IntList{source}, IntList{destination});
@@ -121,7 +121,7 @@ Tensor flatten_body(const Call&, const Tensor& self, int64_t start_dim, int64_t 
 }
 
 Tensor unflatten_body(const Call&, const Tensor& self, int64_t dim, IntList sizes) {
-  dim = wrap_dim(dim, self.dim());
+  dim = wrap_dim(dim, self.dim(), false);
   RL_CHECK(!sizes.empty(), "unflatten: sizes must be non-empty");
   Dims pieces = sizes.dims(), shape = self->sizes;
   int64_t product = 1, inferred = -1;

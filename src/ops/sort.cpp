@@ -83,6 +83,7 @@ std::tuple<Tensor, Tensor> topk_kernel(const Call&, const Tensor& self, int64_t 
     device_pick(self, dim, self.dim() ? narrow(order, dim, 0, k) : order, values, indices);
     return {values, indices};
   }
+  if (self.dim() == 0) k = 1;  // a tensor of no dimensions has its one element kept, also for k = 0
   if (values.numel() > 0 && k > 0) cpu::topk(self, dim, k, largest, in_order, values, indices);
   return {values, indices};
 }

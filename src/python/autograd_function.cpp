@@ -58,7 +58,9 @@ Gradients FunctionNode::apply(Gradients grads) {
   PyRef args(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
   for (size_t i = 0; i < grads.size(); ++i) {
     const bool described = i < outputs().size() && outputs()[i].described;
-    if (!grads[i].defined() && ctx().materialize_grads && described) grads[i] = zeros_of(outputs()[i]);
+    const bool materialize =
+        ctx().materialize_grads && (ctx().materialize_non_diff_grads || !non_differentiable.contains(i));
+    if (!grads[i].defined() && materialize && described) grads[i] = zeros_of(outputs()[i]);
     PyTuple_SET_ITEM(args.get(), i, check(wrap(std::move(grads[i]))));
   }
   PyRef method(check(PyObject_GetAttrString(self.get(), "apply")));
@@ -226,7 +228,7 @@ PyFunctionObject& self_of(PyObject* o) { return *reinterpret_cast<PyFunctionObje
 
 PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* o = type->tp_alloc(type, 0);
-  if (o) self_of(o).materialize_grads = true;
+  if (o) self_of(o).materialize_grads = self_of(o).materialize_non_diff_grads = true;
   return o;
 }
 
@@ -309,6 +311,8 @@ PyGetSetDef properties[] = {
     RL_MEMBER(needs_input_grad),
     {"materialize_grads", get_flag<&PyFunctionObject::materialize_grads>,
      set_flag<&PyFunctionObject::materialize_grads>, nullptr, nullptr},
+    {"_materialize_non_diff_grads", get_flag<&PyFunctionObject::materialize_non_diff_grads>,
+     set_flag<&PyFunctionObject::materialize_non_diff_grads>, nullptr, nullptr},
     {"_is_pure_view", get_flag<&PyFunctionObject::pure_view>, set_flag<&PyFunctionObject::pure_view>, nullptr,
      nullptr},
     {}};

@@ -1,5 +1,7 @@
 // Custom Functions: the node and the ctx object, which own each other in one direction only.
 #pragma once
+#include <set>
+
 #include "python/autograd.h"
 
 namespace rushlight::python {
@@ -10,7 +12,7 @@ class FunctionNode;
 struct PyFunctionObject {
   PyObject_HEAD FunctionNode* node;  // borrowed; null before recording and after the graph was freed
   PyObject *to_save, *saved_for_forward, *non_differentiable, *dirty_tensors, *needs_input_grad;
-  bool materialize_grads, pure_view;
+  bool materialize_grads, materialize_non_diff_grads, pure_view;
 };
 
 // Note [Custom functions]
@@ -29,6 +31,7 @@ class FunctionNode final : public PlainNode {
 
   std::vector<SavedVariable> saved;
   std::vector<bool> is_tensor_input;
+  std::set<size_t> non_differentiable;  // outputs, by mark_non_differentiable
   bool freed = false;
 
  private:

@@ -43,6 +43,7 @@ class Outputs {
     const bool is_input = contains(inputs_, raw), modified = contains(dirty_, raw);
     const bool differentiable = node_ && is_differentiable(raw.dtype()) && !contains(constant_, raw);
     returned_ += modified;
+    if (node_ && contains(constant_, raw)) node_->non_differentiable.insert(i);
     if (!differentiable) return as_constant(raw, is_input, modified);
     if (modified && is_input) {
       raw.bump_version();

@@ -50,7 +50,7 @@ class DictTensorHook final : public PyAttached<TensorHook> {
       check_replacement(grad, result.get(), hook);
       value = std::move(result);
     }
-    return tensor_of(value.get());
+    return value.get() == Py_None ? Tensor() : tensor_of(value.get());
   }
 };
 

@@ -353,16 +353,25 @@ static PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
+// Functions, unlike methods, take attributes: PyTorch's of nn.functional are written in Python, and libraries
+// note things on them.
+struct AttributedFunction {
+  OpFunction function;
+  PyObject* attributes;
+};
+
 PyTypeObject OpFunctionType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "builtin_function_or_method",
-    .tp_basicsize = sizeof(OpFunction),
+    .tp_basicsize = sizeof(AttributedFunction),
     .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
     .tp_repr = function_repr,
     .tp_call = PyVectorcall_Call,
+    .tp_setattro = PyObject_GenericSetAttr,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_methods = function_methods,
     .tp_getset = properties,
+    .tp_dictoffset = offsetof(AttributedFunction, attributes),
 };
 PyTypeObject OpMethodType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -404,6 +413,7 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
   f->method = method;
   f->inplace = inplace;
   f->shown = nullptr;
+  if (!method) reinterpret_cast<AttributedFunction*>(f)->attributes = nullptr;
   return f;
 }
 

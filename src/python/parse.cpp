@@ -135,6 +135,13 @@ static bool take_bool(PyObject* o, Value& v) {
   return true;
 }
 
+// `inplace=1`: PyTorch's functions in Python only test it.
+static bool take_truth(const ParameterSpec& p, PyObject* o, Value& v) {
+  if (!is_int(o) || p.schema->name != "inplace") return false;
+  new (&v) Value(to_int(o) != 0);
+  return true;
+}
+
 // The items of a list or tuple; what another thread does to the list meanwhile is not seen.
 static PyObject** items_of(PyObject* sequence, Py_ssize_t& n) {
   n = PySequence_Fast_GET_SIZE(sequence);
@@ -241,7 +248,7 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
     case Tag::Float:
       return take_float(o, v);
     case Tag::Bool:
-      return take_bool(o, v);
+      return take_bool(o, v) || take_truth(p, o, v);
     case Tag::IntList:
       return take_int_list(p, o, v, out, parameter);
     case Tag::FloatList:
@@ -439,6 +446,12 @@ static bool only_numbers(const SignatureSpec& spec, Arguments& out) {
 
 enum class Match : uint8_t { Yes, No, Unsure };
 
+// `int[1] dim=[]`: None asks for the default.
+static bool defaults_to_no_ints(const ParameterSpec& p) {
+  return p.role == ParameterSpec::kValue && p.type == Tag::IntList && p.has_default && !p.allow_none &&
+         p.schema->default_value.ints().empty();
+}
+
 // The common call: positional arguments, one for one, and defaults. Unsure leaves it to the rules.
 static Match parse_plain(const SignatureSpec& spec, const CallArgs& call, Arguments& out) {
   const auto n = static_cast<int>(call.count);
@@ -492,6 +505,10 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
       position = call.count;
       continue;
     }
+    if (!o && spec.varargs_tensors && i == spec.max_positional - 1) {  // `block_diag()`: none of them
+      new (&out.values()[i]) Value(TensorList{});
+      continue;
+    }
     if (!o) {
       if (!p.has_default) {
         if (explain) throw_missing(spec, i, name);
@@ -504,6 +521,8 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
       if (p.role == ParameterSpec::kValue) new (&out.values()[i]) Value();
     } else if (o == Py_None && p.has_default && p.type == Tag::TensorList && p.elements_optional) {
       new (&out.values()[i]) Value();
+    } else if (o == Py_None && defaults_to_no_ints(p)) {
+      new (&out.values()[i]) Value(p.schema->default_value);
     } else if (!take_argument(spec, i, o, out)) {
       if (!keyword && take_rest(spec, i, call, out)) {
         position = call.count;

@@ -1,5 +1,6 @@
 #include "transform/autograd.h"
 
+#include "autograd/accumulate.h"
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
 #include "dispatch/operands.h"
@@ -45,6 +46,16 @@ void refuse_out(const Frame& frame, bool inputs_require_grad) {
            "arguments requires grad.");
 }
 
+// A kernel that reshaped its own temporary handed back a view of it: nobody else knows the base, and writing
+// to such a result is writing to a tensor of its own.
+void leave_temporary_base(const Frame& frame, Tensor& result) {
+  if (!result->view_base || frame.op.family == Family::View || requires_grad(result)) return;
+  bool foreign = false;
+  each_operand(frame.op, frame.args,
+               [&](const Tensor& t) { foreign |= t->storage.get() == result->storage.get(); });
+  if (!foreign) leave_base(result);
+}
+
 // A kernel that handed back its input: the result must be another tensor, since it has another history.
 void separate_from_inputs(const Frame& frame, Tensor& result) {
   if (result->use_count() == 1) return;
@@ -57,6 +68,7 @@ void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Ten
   if (!result.defined()) return;
   if (is_differentiable(result.dtype()) && node.output_is_differentiable(i)) {
     separate_from_inputs(frame, result);
+    if (result->view_base) leave_temporary_base(frame, result);
     node.describe_output(i, result);
     set_history(result, owner, static_cast<uint32_t>(i));
   }
