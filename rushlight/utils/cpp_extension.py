@@ -100,10 +100,26 @@ def _stamp(command, sources):
     return digest.hexdigest()
 
 
+def _pybind11_paths(sources):
+    """Where pybind11's headers are, if a source makes a module with them."""
+    for source in sources:
+        with open(source, "rb") as file:
+            if b"PYBIND11_MODULE" in file.read():
+                try:
+                    import pybind11
+                except ImportError:
+                    raise RuntimeError(
+                        f"cpp_extension: {source} uses PYBIND11_MODULE, which needs pybind11: install it "
+                        "(pip install pybind11)"
+                    ) from None
+                return [pybind11.get_include()]
+    return []
+
+
 def _build(name, sources, cflags, ldflags, includes, folder, verbose):
     """Compile and link into the folder, unless that is done already; returns the library's path."""
     os.makedirs(folder, exist_ok=True)
-    dirs = [*includes, *include_paths(), sysconfig.get_path("include")]
+    dirs = [*includes, *include_paths(), sysconfig.get_path("include"), *_pybind11_paths(sources)]
     base = [_compiler(), *_compile_flags(), f"-DTORCH_EXTENSION_NAME={name}", *(f"-I{path}" for path in dirs)]
     base += list(cflags)
     lib = library_paths()[0]
