@@ -45,10 +45,11 @@ struct LgammaGuess {
   double positive, x, size;
   float value;
   unsigned in_doubt;
-  RL_HD [[gnu::always_inline]] operator float() const {
+  RL_HD [[gnu::always_inline]] operator float() const {  // no call may depend on a condition
     const double rest = size - nearbyint(size), sine = std::fabs(sine_polynomial(kPi<double> * rest, 0));
-    const double reflected = log(kPi<double> / (size * sine)) - positive;
-    return x < 0 ? static_cast<float>(size == kInf<double> ? size : reflected) : value;
+    const double moved = log(x < 0 ? kPi<double> / (size * sine) : 1.0);
+    const double reflected = moved + (x < 0 ? -positive : positive);
+    return static_cast<float>(size == kInf<double> ? size : reflected);
   }
 };
 RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
@@ -100,6 +101,7 @@ RL_HD [[gnu::always_inline]] inline float digamma(float number) {
 // number in 400. The two factors of 1 - y^2 come apart, as they are exact.
 struct ErfInverse {
   double y, w, near;
+  unsigned is_far;
   RL_HD [[gnu::always_inline]] double far() const {
     constexpr double kFar[] = {4278751.5028533464,  -386079.31543717641,  -597316.73662840089,
                                43570.692403520621,  39121.008881892765,   -1385.6193528836172,
@@ -117,7 +119,8 @@ RL_HD [[gnu::always_inline]] inline ErfInverse erf_inverse(double y, double belo
                               -0.0010385800106795904, -0.0050359759143184583, 0.24433025850764906,
                               1.5627896112343589};
   const double product = below * above, w = -log(product > 0 ? product : 1);  // elsewhere 0
-  return {y, w, y * horner_by_halves(kNear, w - 2.75)};
+  constexpr double kFarFrom = 0.0045165809426126704;                          // exp(-5.4)
+  return {y, w, y * horner_by_halves(kNear, w - 2.75), product > 0 && product <= kFarFrom};
 }
 // `scale` times the inverse inside of the range where it is defined, `edge` elsewhere.
 struct ErfInverseGuess {
@@ -133,7 +136,7 @@ struct ErfInverseGuess {
 RL_HD [[gnu::always_inline]] inline ErfInverseGuess guess_of(const ErfInverse& inverse, double scale,
                                                              bool inside, float edge) {
   const float value = inside ? static_cast<float>(scale * inverse.near) : edge;
-  return {inverse, scale, value, inverse.w >= 5.4};
+  return {inverse, scale, value, inverse.is_far};
 }
 RL_HD [[gnu::always_inline]] inline ErfInverseGuess erfinv_guess(float number) {
   const double y = number;

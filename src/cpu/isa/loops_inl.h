@@ -186,12 +186,16 @@ inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64
     const int64_t padded = F::kInputs > 1 ? count : (count + kPad - 1) & -kPad;
     for (int64_t i = count; i < padded; ++i) a[i] = a[count - 1];
     unsigned any_doubt = 0;
-    for (int64_t i = 0; i < padded; ++i) {
+    if constexpr (F::kInputs == 1)  // doubt is cheaper than a value there: one of the loops below does all
+      for (int64_t i = 0; i < padded; ++i) any_doubt |= F::template apply<C>(a[i], C{}, C{}, p).in_doubt;
+    const int64_t guessed = F::kInputs > 1 || !any_doubt ? padded : 0;
+    for (int64_t i = 0; i < guessed; ++i) {
       const auto guess = F::template apply<C>(a[i], b[i], C{}, p);
       values[i] = guess.value;
       any_doubt |= guess.in_doubt;
     }
-    for (int64_t i = 0; any_doubt && i < padded; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
+    const int64_t doubted = any_doubt ? padded : 0;
+    for (int64_t i = 0; i < doubted; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
     if (std::is_same_v<T, C> && count == kBlock)
       narrow(values, out + first, kBlock);
     else
