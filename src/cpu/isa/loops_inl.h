@@ -207,7 +207,7 @@ template <class F, class T>
 void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
   using R = typename ResultOf<T, F::kResult>::type;
   using C = compute_type<T>;
-  C p[F::kParameters + 1];
+  C p[F::kParameters + 1] = {};
   for (int i = 0; i < F::kParameters; ++i) p[i] = static_cast<const C*>(parameters)[i];
   auto* out = reinterpret_cast<R*>(data[0]);
   auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const T*>(data[i]) : nullptr; };
