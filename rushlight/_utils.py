@@ -361,3 +361,15 @@ def _get_device_module(device_type):
             f"'torch.{device_type}'."
         )
     return module
+
+
+def _flatten_dense_tensors(tensors):
+    """All elements of the tensors as one vector."""
+    flat = [t.contiguous().view(-1) for t in tensors]
+    return flat[0] if len(flat) == 1 else rushlight.cat(flat)
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of a vector in the shapes of the tensors; those without elements get a vector without any."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(p.view_as(t) if t.numel() else flat.new_empty(0) for p, t in zip(parts, tensors))

@@ -45,7 +45,7 @@ class _BaseDataLoaderIter:
         self._IterableDataset_len_called = loader._IterableDataset_len_called
         self._auto_collation = loader._auto_collation
         self._drop_last = loader.drop_last
-        self._samples_per_batch = loader.batch_size or 1
+        self._samples_per_batch = getattr(loader, "batch_size", None) or 1
         self._index_sampler = loader._index_sampler
         self._num_workers = loader.num_workers
         self._persistent_workers = loader.persistent_workers

@@ -5,12 +5,13 @@ from rushlight.utils.data._utils import seeding
 
 def _generators(loader):
     """The generators that belong to the loader and its sampler, by name."""
-    found = {"loader": loader.generator, "sampler": getattr(loader.sampler, "generator", None)}
+    sampler = getattr(loader, "sampler", None)  # fastai's loaders have none
+    found = {"loader": loader.generator, "sampler": getattr(sampler, "generator", None)}
     return {name: generator for name, generator in found.items() if generator is not None}
 
 
 def _samplers(loader):
-    found = {"sampler": loader.sampler, "batch_sampler": loader.batch_sampler}
+    found = {name: getattr(loader, name, None) for name in ("sampler", "batch_sampler")}
     return {name: sampler for name, sampler in found.items() if sampler is not None}
 
 

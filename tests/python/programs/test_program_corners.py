@@ -185,3 +185,24 @@ def test_functions_take_attributes():
     finally:
         del F.relu.default_init
     assert not hasattr(F.relu, "default_init")
+
+
+def test_tensors_as_one_vector():
+    from rushlight._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+
+    tensors = [torch.arange(6.0).view(2, 3).t(), torch.empty(0, 2), torch.tensor(7.0)]
+    flat = _flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 3, 1, 4, 2, 5, 7] and _flatten_dense_tensors(tensors[:1]).shape == (6,)
+    first, empty, last = _unflatten_dense_tensors(flat, tensors)
+    assert first.tolist() == tensors[0].tolist() and empty.shape == (0,) and last.item() == 7
+    first.zero_()
+    assert flat.sum() == 7
+
+
+def test_iterators_take_loaders_that_have_neither_samplers_nor_batch_sizes():
+    from rushlight.utils.data import _resume
+
+    class Loader:  # as fastai makes them
+        generator = None
+
+    assert _resume._generators(Loader()) == {} and _resume._samplers(Loader()) == {}
