@@ -94,7 +94,7 @@ _HOMES = {
         sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
     """,
     "_native_forms": """
-        cosine_similarity pairwise_distance pdist
+        cosine_similarity pairwise_distance
         bilinear binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss
         margin_ranking_loss triplet_margin_loss poisson_nll_loss instance_norm
         conv_tbc norm_except_dim batch_norm_stats batch_norm_elemt

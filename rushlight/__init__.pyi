@@ -244,7 +244,6 @@ from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
 from rushlight.sparse import spmm as spmm
 from rushlight._native_forms import cosine_similarity as cosine_similarity
 from rushlight._native_forms import pairwise_distance as pairwise_distance
-from rushlight._native_forms import pdist as pdist
 from rushlight._native_forms import bilinear as bilinear
 from rushlight._native_forms import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from rushlight._native_forms import kl_div as kl_div
@@ -987,6 +986,9 @@ from rushlight._C._VariableFunctions import cross as cross
 from rushlight._C._VariableFunctions import cov as cov
 from rushlight._C._VariableFunctions import corrcoef as corrcoef
 from rushlight._C._VariableFunctions import dist as dist
+from rushlight._C._VariableFunctions import _pdist_forward as _pdist_forward
+from rushlight._C._VariableFunctions import _pdist_backward as _pdist_backward
+from rushlight._C._VariableFunctions import pdist as pdist
 from rushlight._C._VariableFunctions import _fft_c2c as _fft_c2c
 from rushlight._C._VariableFunctions import _fft_r2c as _fft_r2c
 from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r

@@ -26,11 +26,6 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     return F.pairwise_distance(x1, x2, p, eps, keepdim)
 
 
-def pdist(input, p=2):
-    """Distances between all pairs of rows."""
-    return F.pdist(input, p)
-
-
 def bilinear(input1, input2, weight, bias=None):
     """x1 @ weight[k] @ x2 + bias[k] for each output k."""
     return F.bilinear(input1, input2, weight, bias)

@@ -22,6 +22,9 @@ _OK, _FAILED, _TIMED_OUT, _EMPTY = range(4)
 _ERRORS = {_FAILED: DistStoreError, _TIMED_OUT: DistStoreError, _EMPTY: QueueEmptyError}
 
 
+_LONGEST = 10 * 86400  # seconds; the system's clock of such waits ends at 24 days, beyond there is no limit
+
+
 def _send(connection, kind, strings):
     parts = [struct.pack("<BI", kind, len(strings))]
     for string in strings:
@@ -289,7 +292,7 @@ class TCPStore(Store):
             try:
                 _send(self._connection, _OPERATIONS.index(operation), strings)
                 if seconds is not None:
-                    if not wait([self._connection], seconds + 10):
+                    if not wait([self._connection], seconds + 10 if seconds < _LONGEST else None):
                         raise ConnectionError("no answer")
                 status, (reply,) = _receive(self._connection)
             except OSError as error:

@@ -1,66 +1,58 @@
 #include "cpu/linalg_distance.h"
 
-#include <algorithm>
-#include <cmath>
+#include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(const DistanceLoops& distance_loops(bool double_precision);)
+
 namespace {
 
-constexpr int kLanes = 8;  // sums that run side by side
-
-template <class T, class Term, class Combine>
-T fold(int64_t n, const T* x, const T* y, Term term, Combine combine) {
-  T lanes[kLanes] = {}, rest = 0;
-  int64_t k = 0;
-  for (; k + kLanes <= n; k += kLanes)
-    for (int i = 0; i < kLanes; ++i) lanes[i] = combine(lanes[i], term(std::abs(x[k + i] - y[k + i])));
-  for (; k < n; ++k) rest = combine(rest, term(std::abs(x[k] - y[k])));
-  for (T lane : lanes) rest = combine(rest, lane);
-  return rest;
+const DistanceLoops& loops_for(DType dtype) {
+  RL_ASSERT(dtype == DType::Float32 || dtype == DType::Float64);
+  return RL_ISA_VARIANT(distance_loops(dtype == DType::Float64));
 }
 
-template <class T, class Norm>
-void each_pair(int64_t rows_a, int64_t rows_b, int64_t columns, const T* a, const T* b, T* out, Norm norm) {
-  const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, rows_b * columns));
-  parallel_for(0, rows_a, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      for (int64_t j = 0; j < rows_b; ++j) out[i * rows_b + j] = norm(a + i * columns, b + j * columns);
-  });
+int64_t rows_at_once(int64_t others, int64_t columns) {
+  return std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, others * columns));
+}
+
+template <class Byte>
+Byte* row_of(Byte* rows, int64_t i, int64_t columns, DType dtype) {
+  return rows + i * columns * static_cast<int64_t>(element_size(dtype));
 }
 
 }  // namespace
 
 void row_distances(DType dtype, int64_t rows_a, int64_t rows_b, int64_t columns, double p, const void* a,
                    const void* b, void* out) {
-  visit_dtype(TypeList<float, double>{}, dtype, "cdist", [&](auto tag) {
-    using T = decltype(tag);
-    auto sum = [](T s, T t) { return s + t; };
-    auto run = [&](auto norm) {
-      each_pair(rows_a, rows_b, columns, static_cast<const T*>(a), static_cast<const T*>(b),
-                static_cast<T*>(out), norm);
-    };
-    auto size = [](T d) { return d; };
-    if (p == 0)
-      run([&](const T* x, const T* y) {
-        return fold(columns, x, y, [](T d) { return d != d ? d : T(d != 0); }, sum);
-      });
-    else if (p == 1)
-      run([&](const T* x, const T* y) { return fold(columns, x, y, size, sum); });
-    else if (p == 2)
-      run([&](const T* x, const T* y) {
-        return std::sqrt(fold(columns, x, y, [](T d) { return d * d; }, sum));
-      });
-    else if (std::isinf(p))  // a NaN stays
-      run([&](const T* x, const T* y) {
-        return fold(columns, x, y, size, [](T s, T t) { return t > s || t != t ? t : s; });
-      });
-    else
-      run([&](const T* x, const T* y) {
-        const T order = static_cast<T>(p);
-        return std::pow(fold(columns, x, y, [order](T d) { return std::pow(d, order); }, sum), 1 / order);
-      });
+  const auto distances = loops_for(dtype).distances;
+  parallel_for(0, rows_a, rows_at_once(rows_b, columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      distances(row_of(static_cast<const char*>(a), i, columns, dtype), b, rows_b, columns, p,
+                row_of(static_cast<char*>(out), i, rows_b, dtype));
+  });
+}
+
+void pair_distances(DType dtype, int64_t rows, int64_t columns, double p, const void* a, void* out) {
+  const auto distances = loops_for(dtype).distances;
+  const auto* points = static_cast<const char*>(a);
+  parallel_for(0, rows, rows_at_once(rows / 2, columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      distances(row_of(points, i, columns, dtype), row_of(points, i + 1, columns, dtype), rows - i - 1,
+                columns, p, row_of(static_cast<char*>(out), PairGradients::first_pair(i, rows), 1, dtype));
+  });
+}
+
+void pair_distances_backward(DType dtype, const PairGradients& pairs) {
+  const auto gradient = loops_for(dtype).gradient;
+  std::memset(pairs.out, 0, static_cast<size_t>(pairs.rows * pairs.columns) * element_size(dtype));
+  // Each row on its own, so that sums have one order.
+  parallel_for(0, pairs.rows, rows_at_once(pairs.rows, pairs.columns), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) gradient(pairs, i);
   });
 }
 

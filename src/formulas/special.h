@@ -19,6 +19,7 @@
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                       \
   _(Lgamma, 1, 0, SingleG, Same, guessed_lgamma(x))                                         \
   _(Digamma, 1, 0, SingleV, Same, digamma(x))                                               \
+  _(Trigamma, 1, 0, SingleV, Same, trigamma(x))                                             \
   _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                             \
   _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                         \
   _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                       \

@@ -162,6 +162,20 @@ RL_HD inline double digamma(double x) {
   return result + log(x) - 0.5 / x - tail;
 }
 
+// The derivative of digamma: a sum, then its asymptotic series; by reflection for negative x.
+RL_HD inline double trigamma(double x) {
+  if (x < 0) {
+    const double fraction = x - nearbyint(x), over_sine = kPi<double> / sin(kPi<double> * fraction);
+    return fraction == 0 ? kInf<double> : over_sine * over_sine - trigamma(1 - x);
+  }
+  double sum = 0;
+  for (; x < 15; x += 1) sum += 1 / (x * x);
+  const double inverse = 1 / x, square = inverse * inverse;
+  double power = inverse * square, tail = 0;
+  for (int j = 0; j < 7; ++j) tail += kBernoulliRatio[j] * (2 * j + 2) * power, power *= square;
+  return sum + inverse + square / 2 + tail;
+}
+
 // Hurwitz's zeta function: sum of (q + k)^-s.
 RL_HD inline double zeta(double s, double q) {
   if (s == 1) return kInf<double>;

@@ -1,6 +1,7 @@
 // Distances between tensors, and between all rows of two matrices.
 #include "cpu/linalg_distance.h"
 
+#include "ops/index.h"
 #include "ops/linalg_common.h"
 
 namespace rushlight {
@@ -14,6 +15,8 @@ Tensor dist_body(const Call&, const Tensor& self, const Tensor& other, const Sca
 }
 
 inline Fn<Tensor(const Tensor& x1, const Tensor& x2, double p, bool by_product)> cdist_forward;
+inline Fn<Tensor(const Tensor& self, double p)> pdist_forward;
+inline Fn<Tensor(const Tensor& grad, const Tensor& self, double p, const Tensor& distances)> pdist_backward;
 
 // |x|^2 - 2 x y + |y|^2 as one product of widened matrices.
 Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
@@ -45,6 +48,17 @@ Tensor or_zero(const Tensor& t, const Tensor& where_zero) {
   return rushlight::masked_fill(t, rushlight::eq(where_zero, Scalar(int64_t{0})), Scalar(int64_t{0}));
 }
 
+// What the coordinates' differences give to the gradient, from distances y and their gradients g.
+Tensor slope(const Tensor& gap, const Tensor& g, const Tensor& y, double p) {
+  const Tensor size = abs(gap);
+  if (p == 0) return gap * Scalar(0.0);
+  if (p == 1) return sgn(gap) * g;
+  if (p == 2) return gap * or_zero(g / y, y);
+  if (std::isinf(p)) return sgn(gap) * to_dtype(ops::eq(size, y), gap.dtype()) * g;
+  return or_zero(sgn(gap) * rushlight::pow(size, Scalar(p - 1)), size) *
+         or_zero(g / rushlight::pow(y, Scalar(p - 1)), y);
+}
+
 Grads cdist_gradient(const Tensor& g, const Tensor& x1, const Tensor& x2, const Tensor& y, double p) {
   if (p == 2) {
     const Tensor ratio = or_zero(g / y, y);
@@ -52,18 +66,7 @@ Grads cdist_gradient(const Tensor& g, const Tensor& x1, const Tensor& x2, const 
     return {as_column(total(-1)) * x1 - matmul(ratio, x2),
             as_column(total(-2)) * x2 - matmul(transposed(ratio), x1)};
   }
-  const Tensor gap = unsqueeze(x1, -2) - unsqueeze(x2, -3), size = abs(gap), g1 = as_column(g),
-               y1 = as_column(y);
-  Tensor part;
-  if (p == 0)
-    part = gap * Scalar(0.0);
-  else if (p == 1)
-    part = sgn(gap) * g1;
-  else if (std::isinf(p))
-    part = sgn(gap) * to_dtype(ops::eq(size, y1), gap.dtype()) * g1;
-  else
-    part = or_zero(sgn(gap) * rushlight::pow(size, Scalar(p - 1)), size) *
-           or_zero(g1 / rushlight::pow(y1, Scalar(p - 1)), y1);
+  const Tensor part = slope(unsqueeze(x1, -2) - unsqueeze(x2, -3), as_column(g), as_column(y), p);
   return {sum_dim(part, IntList{-2}, false, std::nullopt), -sum_dim(part, IntList{-3}, false, std::nullopt)};
 }
 
@@ -86,6 +89,51 @@ Tensor cdist_body(const Call&, const Tensor& x1, const Tensor& x2, double p, Opt
                        p == 2 && (chosen == 1 || (chosen == 0 && many)));
 }
 
+// --- all pairs of rows of one matrix
+
+Tensor pdist_kernel(const Call&, const Tensor& self, double p) {
+  if (is_reduced_float(self.dtype()))
+    return to_dtype(pdist_forward(to_dtype(self, DType::Float32), p), self.dtype());
+  const int64_t rows = self.size(0);
+  Tensor result = uninitialized({rows > 0 ? rows * (rows - 1) / 2 : 0}, self.dtype(), self);
+  if (has_work(result))
+    cpu::pair_distances(self.dtype(), rows, self.size(1), p, contiguous(self).data_ptr(), result.data_ptr());
+  return result;
+}
+
+Tensor pdist_backward_kernel(const Call&, const Tensor& grad, const Tensor& self, double p,
+                             const Tensor& distances) {
+  if (is_reduced_float(self.dtype())) {
+    auto single = [](const Tensor& t) { return to_dtype(t, DType::Float32); };
+    return to_dtype(pdist_backward(single(grad), single(self), p, single(distances)), self.dtype());
+  }
+  Tensor result = uninitialized(self.sizes(), self.dtype(), self);
+  if (!has_work(result)) return result;
+  if (p == 0) return zero_(result);
+  const Tensor x = contiguous(self), y = contiguous(distances), g = contiguous(grad);
+  cpu::pair_distances_backward(self.dtype(), {self.size(0), self.size(1), p, x.data_ptr(), y.data_ptr(),
+                                              g.data_ptr(), result.data_ptr()});
+  return result;
+}
+
+// The same by operators that are recorded, for gradients of gradients.
+Tensor pdist_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p) {
+  const Tensor pairs =
+      triu_indices(x.size(0), x.size(0), 1, std::nullopt, std::nullopt, x.device(), std::nullopt);
+  const Tensor first = select(pairs, 0, 0), second = select(pairs, 0, 1);
+  const Tensor part =
+      slope(index_select(x, 0, first) - index_select(x, 0, second), as_column(g), as_column(y), p);
+  const Tensor zeros = zero_(uninitialized(x.sizes(), x.dtype(), x));
+  return index_add(zeros, 0, first, part, Scalar(1.0)) - index_add(zeros, 0, second, part, Scalar(1.0));
+}
+
+Tensor pdist_body(const Call&, const Tensor& self, double p) {
+  RL_CHECK(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
+  RL_CHECK(is_floating(self.dtype()), "pdist only supports floating-point dtypes");
+  RL_CHECK(p >= 0, "pdist only supports non-negative p values");
+  return pdist_forward(self, p);
+}
+
 }  // namespace
 
 void register_linalg_distance_operators(Table& t) {
@@ -102,6 +150,20 @@ void register_linalg_distance_operators(Table& t) {
   t.composite("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor", cdist_body)
       .function_only()
       .doc("The distances between all rows of x1 and all rows of x2.");
+  t.op(pdist_forward, "_pdist_forward(Tensor self, float p=2) -> Tensor", pdist_kernel)
+      .function_only()
+      .doc("Distances of all pairs of rows, for pdist.")
+      .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, double> p) {
+        return GradMode::enabled() ? pdist_gradient(g, x, y, p) : pdist_backward(g, x, p, y);
+      });
+  t.op(pdist_backward, "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
+       pdist_backward_kernel)
+      .function_only()
+      .not_differentiable("gradients of gradients are computed by other operators")
+      .doc("The gradient of _pdist_forward.");
+  t.composite("pdist(Tensor self, float p=2) -> Tensor", pdist_body)
+      .function_only()
+      .doc("The distances of all pairs of rows, in the order of the upper triangle.");
 }
 
 }  // namespace rushlight

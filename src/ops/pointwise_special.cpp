@@ -41,6 +41,7 @@ Tensor polygamma_kernel(const Call& call, int64_t n, const Tensor& self) {
   RL_CHECK(n >= 0, "polygamma(n, x) does not support negative n.");
   const DType type = pointwise::float_type(self.dtype());
   if (n == 0) return pointwise::compute(call, Formula::Digamma, type, {&self});
+  if (n == 1) return pointwise::compute(call, Formula::Trigamma, type, {&self});
   const Tensor order = wrapped_number(static_cast<double>(n + 1));
   const Tensor z = pointwise::compute(call, Formula::Zeta, type, {&order, &self});
   const Tensor factor =

@@ -1098,6 +1098,7 @@ Tensor corrcoef(const Tensor& self);
 Tensor dist(const Tensor& self, const Tensor& other, const Scalar& p = 2);
 Tensor& dist_out(Tensor& out, const Tensor& self, const Tensor& other, const Scalar& p);
 Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2.0, std::optional<int64_t> compute_mode = std::nullopt);
+Tensor pdist(const Tensor& self, double p = 2);
 Tensor stft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length = std::nullopt, std::optional<int64_t> win_length = std::nullopt, const std::optional<Tensor>& window = std::nullopt, bool center = true, std::string_view pad_mode = "reflect", bool normalized = false, std::optional<bool> onesided = std::nullopt, std::optional<bool> return_complex = std::nullopt, std::optional<bool> align_to_window = std::nullopt);
 Tensor istft(const Tensor& self, int64_t n_fft, std::optional<int64_t> hop_length = std::nullopt, std::optional<int64_t> win_length = std::nullopt, const std::optional<Tensor>& window = std::nullopt, bool center = true, bool normalized = false, std::optional<bool> onesided = std::nullopt, std::optional<int64_t> length = std::nullopt, bool return_complex = false);
 Tensor indices(const Tensor& self);

@@ -31,9 +31,4 @@ def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
 
 def pdist(input, p=2):
     """The p-norm distances of all pairs of rows, in the order of the upper triangle."""
-    if input.dim() != 2:
-        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.dim()}D")
-    if p < 0:
-        raise RuntimeError("pdist only supports non-negative p values")
-    first, second = torch.triu_indices(input.size(0), input.size(0), 1, device=input.device)
-    return torch.norm(input[first] - input[second], p, -1)
+    return torch.pdist(input, p)

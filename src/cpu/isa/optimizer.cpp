@@ -16,27 +16,50 @@ struct ComputeType<double> {
   using type = double;
 };
 
-template <class T>
-void sgd(const StepArrays& a, const SgdOptions& o, int64_t begin, int64_t end) {
+// Runs `move(p, g, states)` over elements; `kStates` has a bit for each of the three states that there are.
+template <class T, int kStates, class Move>
+void each(const StepArrays& arrays, const UpdateOptions& o, int64_t begin, int64_t end, const Move& move) {
   using C = typename ComputeType<T>::type;
-  T* __restrict param = static_cast<T*>(a.param);
-  const T* __restrict grad = static_cast<const T*>(a.grad);
-  T* __restrict buffer = static_cast<T*>(a.first);
-  const C lr = static_cast<C>(o.lr), momentum = static_cast<C>(o.momentum), sign = o.maximize ? C(-1) : C(1);
-  const C keep = o.first_step ? C(1) : static_cast<C>(1 - o.dampening);
-  const C decay = static_cast<C>(o.weight_decay), old = o.first_step ? C(0) : momentum;
+  T* __restrict param = static_cast<T*>(arrays.param);
+  const T* __restrict grad = static_cast<const T*>(arrays.grad);
+  T* __restrict first = static_cast<T*>(arrays.first);
+  T* __restrict second = static_cast<T*>(arrays.second);
+  T* __restrict third = static_cast<T*>(arrays.third);
+  const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.weight_decay),
+          shrink = static_cast<C>(o.shrink);
   for (int64_t i = begin; i < end; ++i) {
-    const C p = static_cast<C>(param[i]);
-    C g = sign * static_cast<C>(grad[i]);
-    if (o.weight_decay != 0) g += decay * p;
-    if (buffer) {
-      // A fresh buffer holds anything, also NaN: it must not be multiplied by zero.
-      const C b = o.first_step ? g : old * static_cast<C>(buffer[i]) + keep * g;
-      buffer[i] = static_cast<T>(b);
-      g = o.nesterov ? g + momentum * b : b;
-    }
-    param[i] = static_cast<T>(p - lr * g);
+    C p = shrink * static_cast<C>(param[i]), g = sign * static_cast<C>(grad[i]), a{}, b{}, c{};
+    if (decay != 0) g += decay * p;
+    if constexpr (kStates & 1) a = static_cast<C>(first[i]);
+    if constexpr (kStates & 2) b = static_cast<C>(second[i]);
+    if constexpr (kStates & 4) c = static_cast<C>(third[i]);
+    move(p, g, a, b, c);
+    if constexpr (kStates & 1) first[i] = static_cast<T>(a);
+    if constexpr (kStates & 2) second[i] = static_cast<T>(b);
+    if constexpr (kStates & 4) third[i] = static_cast<T>(c);
+    param[i] = static_cast<T>(p);
   }
+}
+
+#define RL_MOVE [=](C& p, C& g, [[maybe_unused]] C& a, [[maybe_unused]] C& b, [[maybe_unused]] C& c)
+
+template <class T>
+void sgd(const StepArrays& s, const SgdOptions& o, int64_t begin, int64_t end) {
+  using C = typename ComputeType<T>::type;
+  const UpdateOptions common{{}, {}, o.weight_decay, 1.0, o.maximize};
+  const C lr = static_cast<C>(o.lr), momentum = static_cast<C>(o.momentum);
+  const C fresh = static_cast<C>(1 - o.dampening), ahead = o.nesterov ? momentum : C(0);
+  if (!s.first) return each<T, 0>(s, common, begin, end, RL_MOVE { p -= lr * g; });
+  auto with_buffer = [&](auto buffer) {
+    each<T, 1>(
+        s, common, begin, end, RL_MOVE {
+          a = buffer(a, g);
+          p -= lr * (ahead != 0 ? g + ahead * a : a);
+        });
+  };
+  // A fresh buffer holds anything, also NaN: it must not be multiplied by zero.
+  if (o.first_step) return with_buffer([](C, C g) { return g; });
+  with_buffer([=](C old, C g) { return momentum * old + fresh * g; });
 }
 
 template <class T>
@@ -69,33 +92,6 @@ void adam(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end)
     param[i] = static_cast<T>(p - step * m / (std::sqrt(v) / root + eps));
   }
 }
-
-// Runs `move(p, g, states)` over elements; `kStates` has a bit for each of the three states that there are.
-template <class T, int kStates, class Move>
-void each(const StepArrays& arrays, const UpdateOptions& o, int64_t begin, int64_t end, const Move& move) {
-  using C = typename ComputeType<T>::type;
-  T* __restrict param = static_cast<T*>(arrays.param);
-  const T* __restrict grad = static_cast<const T*>(arrays.grad);
-  T* __restrict first = static_cast<T*>(arrays.first);
-  T* __restrict second = static_cast<T*>(arrays.second);
-  T* __restrict third = static_cast<T*>(arrays.third);
-  const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.weight_decay),
-          shrink = static_cast<C>(o.shrink);
-  for (int64_t i = begin; i < end; ++i) {
-    C p = shrink * static_cast<C>(param[i]), g = sign * static_cast<C>(grad[i]), a{}, b{}, c{};
-    if (decay != 0) g += decay * p;
-    if constexpr (kStates & 1) a = static_cast<C>(first[i]);
-    if constexpr (kStates & 2) b = static_cast<C>(second[i]);
-    if constexpr (kStates & 4) c = static_cast<C>(third[i]);
-    move(p, g, a, b, c);
-    if constexpr (kStates & 1) first[i] = static_cast<T>(a);
-    if constexpr (kStates & 2) second[i] = static_cast<T>(b);
-    if constexpr (kStates & 4) third[i] = static_cast<T>(c);
-    param[i] = static_cast<T>(p);
-  }
-}
-
-#define RL_MOVE [=](C& p, C& g, [[maybe_unused]] C& a, [[maybe_unused]] C& b, [[maybe_unused]] C& c)
 
 // The rules of cpu/optimizer.h.
 template <class T>

@@ -314,3 +314,33 @@ def test_losses_refuse_what_pytorchs_refuse():
         for lib in (rushlight, torch):
             with pytest.raises(RuntimeError, match=text):
                 build(lib)
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 1.5, 2, 3, float("inf")])
+@pytest.mark.parametrize("shape", [(6, 4), (30, 37), (1, 3), (0, 3), (4, 0)], ids=str)
+def test_distances_of_all_pairs(p, shape):
+    rushlight.manual_seed(0)
+    points = rushlight.randn(shape, dtype=rushlight.float64)
+    if shape[0] > 3:
+        points[3] = points[2]  # the derivative at distance 0 is taken to be 0
+    found, wanted = [], []
+    for library, results in ((rushlight, found), (torch, wanted)):
+        x = library.tensor(points.tolist(), dtype=library.float64).reshape(shape).requires_grad_()
+        y = library.nn.functional.pdist(x, p)
+        results.append(y.detach().numpy())
+        if y.numel() and x.numel():  # elsewhere PyTorch 2.13 crashes
+            (y * library.arange(y.numel())).sum().backward()
+            results.append(x.grad.numpy())
+    for ours, theirs in zip(found, wanted):
+        assert_close(ours, theirs)
+
+
+def test_gradients_of_gradients_of_distances():
+    x = rushlight.randn(4, 3, dtype=rushlight.float64, requires_grad=True)
+    for p in (1.5, 2, 3):
+        assert rushlight.autograd.gradgradcheck(lambda x, p=p: rushlight.pdist(x, p), x)
+    half = x.detach().bfloat16()
+    assert rushlight.pdist(half).dtype == rushlight.bfloat16
+    for wrong, message in ((rushlight.ones(3), "2D"), (rushlight.ones(2, 2).int(), "floating")):
+        with pytest.raises(RuntimeError, match=message):
+            rushlight.pdist(wrong)

@@ -91,3 +91,23 @@ def test_results_follow_pytorch():
                 name,
                 n,
             )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_trigamma_by_its_identities(dtype):
+    """psi_1(x) = psi_1(x + 1) + 1 / x^2, and psi_1(x) + psi_1(1 - x) = (pi / sin(pi x))^2."""
+    x = torch.cat([torch.linspace(-30.3, 30.3, 2001), torch.tensor([1e-3, 7.999, 8.0, 14.999, 1e4])]).to(
+        dtype
+    )
+    x = x[(x - x.round()).abs() > 0.05]
+    near = {"rtol": 2e-6 if dtype == torch.float32 else 1e-12, "atol": 0}
+    trigamma = torch.polygamma(1, x.double()).to(dtype) if dtype == torch.float64 else torch.polygamma(1, x)
+    exact = torch.polygamma(1, x.double() + 1) + x.double() ** -2
+    torch.testing.assert_close(trigamma.double(), exact, **near)
+    mirrored = (torch.pi / torch.sin(torch.pi * x.double())) ** 2 - torch.polygamma(1, 1 - x.double())
+    torch.testing.assert_close(trigamma.double()[x < 0], mirrored[x < 0], **near)
+    ends = torch.polygamma(1, torch.tensor([0.0, -3.0, float("inf"), float("nan")], dtype=dtype))
+    assert ends[0] == ends[1] == float("inf") and ends[2] == 0 and ends[3].isnan()
+    assert torch.allclose(
+        torch.polygamma(1, torch.ones(1, dtype=dtype)), torch.tensor([torch.pi**2 / 6], dtype=dtype)
+    )
