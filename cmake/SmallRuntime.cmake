@@ -1,7 +1,6 @@
 # The small runtime: librushlight_runtime.so and a rushlight-run-small on it, which run models of one file and know
 # nothing of training (docs/one_file.md). `ninja rushlight_runtime_run` builds them; -DRUSHLIGHT_SMALL_RUNTIME=ON, with
 # everything else, and `cmake --install build --component runtime --prefix P` then installs them alone.
-option(RUSHLIGHT_SMALL_RUNTIME "Build and install librushlight_runtime.so too" OFF)
 set(in_all EXCLUDE_FROM_ALL)
 if(RUSHLIGHT_SMALL_RUNTIME)
   set(in_all)
