@@ -888,10 +888,6 @@ from rushlight._C._VariableFunctions import _softmax_backward_data as _softmax_b
 from rushlight._C._VariableFunctions import _log_softmax_backward_data as _log_softmax_backward_data
 from rushlight._C._VariableFunctions import softmax as softmax
 from rushlight._C._VariableFunctions import log_softmax as log_softmax
-from rushlight._C._VariableFunctions import _fused_sgd_ as _fused_sgd_
-from rushlight._C._VariableFunctions import _fused_adam_ as _fused_adam_
-from rushlight._C._VariableFunctions import _fused_adamw_ as _fused_adamw_
-from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_
 from rushlight._C._VariableFunctions import rand as rand
 from rushlight._C._VariableFunctions import randn as randn
 from rushlight._C._VariableFunctions import randint as randint
@@ -905,9 +901,6 @@ from rushlight._C._VariableFunctions import poisson as poisson
 from rushlight._C._VariableFunctions import binomial as binomial
 from rushlight._C._VariableFunctions import _standard_gamma as _standard_gamma
 from rushlight._C._VariableFunctions import multinomial as multinomial
-from rushlight._C._VariableFunctions import _standard_gamma_grad as _standard_gamma_grad
-from rushlight._C._VariableFunctions import _dirichlet_grad as _dirichlet_grad
-from rushlight._C._VariableFunctions import _sample_dirichlet as _sample_dirichlet
 from rushlight._C._VariableFunctions import rrelu as rrelu
 from rushlight._C._VariableFunctions import rrelu_ as rrelu_
 from rushlight._C._VariableFunctions import dropout as dropout
@@ -994,6 +987,13 @@ from rushlight._C._VariableFunctions import _fft_r2c as _fft_r2c
 from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r
 from rushlight._C._VariableFunctions import stft as stft
 from rushlight._C._VariableFunctions import istft as istft
+from rushlight._C._VariableFunctions import _fused_sgd_ as _fused_sgd_
+from rushlight._C._VariableFunctions import _fused_adam_ as _fused_adam_
+from rushlight._C._VariableFunctions import _fused_adamw_ as _fused_adamw_
+from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_
+from rushlight._C._VariableFunctions import _standard_gamma_grad as _standard_gamma_grad
+from rushlight._C._VariableFunctions import _dirichlet_grad as _dirichlet_grad
+from rushlight._C._VariableFunctions import _sample_dirichlet as _sample_dirichlet
 from rushlight._C._VariableFunctions import _sparse_coo_tensor_unsafe as _sparse_coo_tensor_unsafe
 from rushlight._C._VariableFunctions import _sparse_compressed_tensor_unsafe as _sparse_compressed_tensor_unsafe
 from rushlight._C._VariableFunctions import indices as indices

@@ -35,6 +35,7 @@ void check_info(std::string_view who, const Tensor& info) {
   if (!info.is_cpu()) return;
   Tensor values = info;  // of all examples, where a function transform hides them
   while (values->wrapping) values = Tensor(wrapping_hooks.inner(*values.impl()));
+  if (!values.has_data()) return;  // while a program is traced
   values = contiguous(values);
   const int32_t* first = values.data<int32_t>();
   const int32_t* bad = std::find_if(first, first + values.numel(), [](int32_t i) { return i != 0; });

@@ -1,71 +1,14 @@
 // The small runtime's table: operators that a model for inference may hold. Derivatives are compiled away
 // (RUSHLIGHT_INFERENCE), and neither autograd nor any other interceptor is installed.
-#include "ops/register.h"
-
-#include "cpu/loops.h"
+#include "ops/inference_operators.h"
 
 namespace rushlight {
-
-void register_random_pool_operators(Table& t);
-void register_rearranging_operators(Table& t);
-void register_fft_operators(Table& t);
-void register_stft_operators(Table& t);
-void register_special_function_operators(Table& t);
-void register_interpolate_operators(Table& t);
-void register_grid_sample_operators(Table& t);
-void register_embedding_bag_operators(Table& t);
-void register_ctc_operators(Table& t);
-void register_fold_operators(Table& t);
-void register_fused_operators(Table& t);
 
 Table& mutable_operator_table() {
   static Table* table = [] {
     auto* t = new Table;  // lives as long as the process: handles point into it
-    cpu::choose_loops();
-    register_copy_operators(*t);
-    register_factory_operators(*t);
-    register_arithmetic_operators(*t);
-    register_unary_operators(*t);
-    register_bitwise_operators(*t);
-    register_special_operators(*t);
-    register_special_function_operators(*t);
-    register_comparison_operators(*t);
-    register_activation_operators(*t);
-    register_activation_functional_operators(*t);
-    register_complex_operators(*t);
-    register_view_operators(*t);
-    register_shape_operators(*t);
-    register_rearranging_operators(*t);
-    register_view_copy_operators(*t);
-    register_matmul_operators(*t);
-    register_conv_operators(*t);
-    register_reduction_operators(*t);
-    register_index_operators(*t);
-    register_join_operators(*t);
-    register_scan_operators(*t);
-    register_sort_operators(*t);
-    register_softmax_operators(*t);
-    register_random_operators(*t);
-    register_random_sample_operators(*t);
-    register_dropout_operators(*t);
-    register_pool_operators(*t);
-    register_random_pool_operators(*t);
-    register_norm_operators(*t);
-    register_loss_operators(*t);
-    register_embedding_operators(*t);
-    register_pad_operators(*t);
-    register_attention_operators(*t);
-    register_interpolate_operators(*t);
-    register_grid_sample_operators(*t);
-    register_embedding_bag_operators(*t);
-    register_ctc_operators(*t);
-    register_fold_operators(*t);
-    register_rnn_operators(*t);
-    register_einsum_operators(*t);
-    register_linalg_operators(*t);
-    register_fft_operators(*t);
-    register_stft_operators(*t);
-    register_fused_operators(*t);
+    register_pointwise_families(*t);
+    register_other_families(*t);
     return t;
   }();
   return *table;

@@ -284,6 +284,19 @@ def test_programs_know_that_they_are_exported():
     assert program.graph_signature.input_specs[0].kind is InputKind.USER_INPUT
 
 
+def test_systems_of_equations_are_traced():
+    """Whether a matrix was singular is a question to values, which a trace has not."""
+
+    class Solver(nn.Module):
+        def forward(self, a, b):
+            return torch.linalg.solve(a, b), torch.linalg.inv(a), torch.linalg.cholesky(a @ a.mT)
+
+    a, b = torch.randn(2, 4, 4) + 4 * torch.eye(4), torch.randn(2, 4, 3)
+    program = export(Solver(), (a, b))
+    for found, expected in zip(program.module()(a, b), Solver()(a, b)):
+        torch.testing.assert_close(found, expected)
+
+
 def test_tied_weights_are_one_input():
     class Tied(nn.Module):
         def __init__(self):
