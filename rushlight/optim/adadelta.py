@@ -1,14 +1,8 @@
 """Adadelta: steps in the units of the parameters, from running squares of gradients and of steps."""
 
 from rushlight.optim._functional import adadelta
-from rushlight.optim.optimizer import (
-    _check_learning_rate,
-    _check_range,
-    _new_step,
-    _number,
-    _PerParameter,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["Adadelta", "adadelta"]
 

@@ -1,7 +1,8 @@
 """Adafactor: second moments of matrices kept as a row and a column, so that state grows with their edges."""
 
 import rushlight
-from rushlight.optim.optimizer import _check_learning_rate, _new_step, _number, _PerParameter, _zeros
+from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _number
 
 __all__ = ["Adafactor"]
 

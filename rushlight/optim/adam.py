@@ -2,16 +2,8 @@
 
 import rushlight
 from rushlight.optim._functional import adam
-from rushlight.optim.optimizer import (
-    _check_fused,
-    _check_learning_rate,
-    _check_range,
-    _new_step,
-    _number,
-    _PerParameter,
-    _wants_fused,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _new_step, _PerParameter, _wants_fused, _zeros
+from rushlight.optim.optimizer import _check_fused, _check_learning_rate, _check_range, _number
 
 __all__ = ["Adam", "adam"]
 

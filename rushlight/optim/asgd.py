@@ -1,14 +1,8 @@
 """Averaged stochastic gradient descent."""
 
 from rushlight.optim._functional import asgd
-from rushlight.optim.optimizer import (
-    _check_learning_rate,
-    _check_range,
-    _new_step,
-    _number,
-    _PerParameter,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["ASGD", "asgd"]
 

@@ -3,7 +3,8 @@
 import math
 
 import rushlight
-from rushlight.optim.optimizer import _number, _PerParameter, _zeros
+from rushlight.optim._per_parameter import _PerParameter, _zeros
+from rushlight.optim.optimizer import _number
 
 __all__ = ["Muon"]
 

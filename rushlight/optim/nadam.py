@@ -2,15 +2,8 @@
 
 import rushlight
 from rushlight.optim._functional import nadam
-from rushlight.optim.optimizer import (
-    _check_learning_rate,
-    _check_range,
-    _for_each_step,
-    _new_step,
-    _number,
-    _PerParameter,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["NAdam", "nadam"]
 

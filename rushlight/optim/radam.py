@@ -1,15 +1,8 @@
 """RAdam: Adam that waits with its second moment until the estimate can be trusted."""
 
 from rushlight.optim._functional import radam
-from rushlight.optim.optimizer import (
-    _check_learning_rate,
-    _check_range,
-    _for_each_step,
-    _new_step,
-    _number,
-    _PerParameter,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["RAdam", "radam"]
 

@@ -1,14 +1,8 @@
 """RMSprop: steps divided by a running root mean square of the gradient."""
 
 from rushlight.optim._functional import rmsprop
-from rushlight.optim.optimizer import (
-    _check_learning_rate,
-    _check_range,
-    _new_step,
-    _number,
-    _PerParameter,
-    _zeros,
-)
+from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["RMSprop", "rmsprop"]
 

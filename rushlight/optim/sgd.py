@@ -2,13 +2,8 @@
 
 import rushlight
 from rushlight.optim._functional import sgd
-from rushlight.optim.optimizer import (
-    _check_fused,
-    _check_learning_rate,
-    _check_range,
-    _number,
-    _PerParameter,
-)
+from rushlight.optim._per_parameter import _PerParameter
+from rushlight.optim.optimizer import _check_fused, _check_learning_rate, _check_range, _number
 
 __all__ = ["SGD", "sgd"]
 

@@ -1,7 +1,8 @@
 """Adam for sparse gradients: only the listed rows move, and only their moments."""
 
 import rushlight
-from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number, _PerParameter, _zeros
+from rushlight.optim._per_parameter import _PerParameter, _zeros
+from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
 
 __all__ = ["SparseAdam"]
 
