@@ -39,9 +39,19 @@ def make_sdist(dist):
     return archive, only(made, "*/pyproject.toml").parent
 
 
-def make_wheel(source, interpreter, defines):
-    """A wheel for one interpreter. Its environment needs the build backend alone: the libraries to link, some
-    gigabytes, are those of the environment that runs this file."""
+def install_backend():
+    """The build backend, which is Python alone, for all interpreters: scikit-build-core empties a build folder
+    that was another installation's, and with it what the interpreters have in common."""
+    backend = WORK / "backend"
+    needs = ["scikit-build-core>=1.0", "exceptiongroup", "tomli", "typing-extensions"]  # of the oldest Python too
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--target", backend, *needs)
+    return backend
+
+
+def make_wheel(source, interpreter, backend, defines):
+    """A wheel for one interpreter. Its environment holds pip alone: the libraries to link, some gigabytes, are
+    those of the environment that runs this file, and the core is compiled by the first interpreter's build."""
     version = "import sys, sysconfig; print(f'{sys.version_info[0]}{sys.version_info[1]}', end='');"
     version += "print('t' if sysconfig.get_config_var('Py_GIL_DISABLED') else '')"
     tag = subprocess.run(
@@ -50,12 +60,11 @@ def make_wheel(source, interpreter, defines):
     folder = WORK / f"cp{tag}"
     run(interpreter, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    pip = [python, "-m", "pip", "--disable-pip-version-check"]
-    run(*pip, "install", "--quiet", "scikit-build-core>=1.0")
-    options = [f"-Ccmake.define.{name}={value}" for name, value in defines.items()]
-    options.append(f"-Cbuild-dir={source / f'build-{tag}'}")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder / "raw", *options, source)
-    shutil.rmtree(source / f"build-{tag}")
+    settings = {f"cmake.define.{name}": value for name, value in defines.items()}
+    settings["build-dir"] = source / "build"
+    options = [f"--config-settings={name}={value}" for name, value in settings.items()]  # -C is pip 23.1's
+    pip = [python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
+    run(*pip, "-w", folder / "raw", *options, source, PYTHONPATH=str(backend))
     return only(folder / "raw", "*.whl")
 
 
@@ -84,9 +93,10 @@ def main(arguments=None):
     defines |= dict(text.split("=", 1) for text in options.define)
 
     archive, source = make_sdist(options.dist)
+    backend = install_backend()
     made = []
     for interpreter in options.interpreters:
-        raw = make_wheel(source, shutil.which(interpreter) or interpreter, defines)
+        raw = make_wheel(source, shutil.which(interpreter) or interpreter, backend, defines)
         made.append(repair(raw, options.dist, Path(debian_root) if debian_root else None))
         run(raw.parent.parent / "venv" / "bin" / "python", CHECK, made[-1])
     for path in (Path(archive), *made):

@@ -20,7 +20,7 @@ struct Constant {
   size_t nbytes;
   bool in_file;
   int registrations = 0;
-  std::vector<std::shared_ptr<const ConstantMemory::Made>> made;
+  std::vector<std::shared_ptr<const ConstantMemory::Made>> made{};
 };
 
 struct Registry {

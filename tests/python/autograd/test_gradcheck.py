@@ -8,11 +8,6 @@ import rushlight
 autograd = rushlight.autograd
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
 def _vector(lib, n=2, dtype="float64"):
     return lib.arange(1.0, n + 1, dtype=getattr(lib, dtype)).requires_grad_()
 

@@ -10,11 +10,6 @@ import rushlight
 Pair = namedtuple("Pair", "a b")
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
 def _plain(value):
     if hasattr(value, "tolist"):
         return value.tolist()

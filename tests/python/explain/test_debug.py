@@ -1,33 +1,18 @@
 """`rushlight.debug`: the programs of docs/debugging.md, and what they must leave alone."""
 
-import contextlib
-import doctest
-import io
 import re
 import sys
-import traceback
 import types
 import warnings
 from pathlib import Path
 
 import pytest
+from page_programs import assert_says, said_by
 
 import rushlight as torch
 from rushlight import debug, nn
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/debugging.md"
-
-
-def run(code, program):
-    """What a program prints, warns of, and fails with."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            exec(compile(code, "program.py", "exec"), program.__dict__)
-        except Exception as error:
-            said.write("".join(traceback.format_exception_only(error)))
-    return "".join(f"{w.category.__name__}: {w.message}\n" for w in warned) + said.getvalue()
 
 
 def test_the_page(monkeypatch):
@@ -36,8 +21,7 @@ def test_the_page(monkeypatch):
     program = types.ModuleType("debugging")
     monkeypatch.setitem(sys.modules, "debugging", program)
     for code, says in blocks:
-        got = run(code, program)
-        assert doctest.OutputChecker().check_output(says, got, doctest.ELLIPSIS), got
+        assert_says(says, said_by(code, program), code)
 
 
 def make_model():
@@ -94,6 +78,7 @@ def test_a_right_training_loop_passes(set_to_none):
                 for _ in range(2):  # gradients of two batches add up on purpose
                     nn.CrossEntropyLoss()(model(torch.randn(4, 3)), torch.tensor([0, 1, 1, 0])).backward()
                 optimizer.step()
+    assert all(torch.isfinite(p).all() for p in model.parameters())
 
 
 def test_training_mistakes():

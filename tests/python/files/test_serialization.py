@@ -8,6 +8,7 @@ import struct
 import zipfile
 
 import pytest
+from plain_values import plain, saved
 
 import rushlight
 
@@ -30,28 +31,8 @@ DTYPES = [
 ]
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
-def _saved(lib, obj, **kwargs):
-    buffer = io.BytesIO()
-    lib.save(obj, buffer, **kwargs)
-    buffer.seek(0)
-    return buffer
-
-
 def _round(obj, **kwargs):
-    return rushlight.load(_saved(rushlight, obj), **kwargs)
-
-
-def _plain(value):
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+    return rushlight.load(saved(rushlight, obj), **kwargs)
 
 
 def _sample(lib):
@@ -94,11 +75,11 @@ def test_round_trip():
 
 
 def test_pytorch_reads_ours(torch):
-    _check_sample(torch, torch.load(_saved(rushlight, _sample(rushlight))))
+    _check_sample(torch, torch.load(saved(rushlight, _sample(rushlight))))
 
 
 def test_we_read_pytorchs(torch):
-    _check_sample(rushlight, rushlight.load(_saved(torch, _sample(torch))))
+    _check_sample(rushlight, rushlight.load(saved(torch, _sample(torch))))
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
@@ -107,10 +88,10 @@ def test_we_read_the_old_format(torch, weights_only):
     sample["tensors"].pop("uint16"), sample["tensors"].pop("uint32"), sample["tensors"].pop("uint64")
     shared = torch.arange(4.0)
     sample["shared"] = [shared, shared[1:]]
-    file = _saved(torch, sample, _use_new_zipfile_serialization=False)
+    file = saved(torch, sample, _use_new_zipfile_serialization=False)
     found = rushlight.load(file, weights_only=weights_only)
     assert found["view"].tolist() == sample["view"].tolist()
-    assert {k: v.tolist() for k, v in found["tensors"].items()} == _plain(sample["tensors"])
+    assert {k: v.tolist() for k, v in found["tensors"].items()} == plain(sample["tensors"])
     a, b = found["shared"]
     b[0] = 9.0
     assert a[1].item() == 9.0
@@ -118,10 +99,10 @@ def test_we_read_the_old_format(torch, weights_only):
 
 def test_state_dicts_both_ways(torch):
     ours, theirs = rushlight.nn.Linear(3, 2), torch.nn.Linear(3, 2)
-    theirs.load_state_dict(torch.load(_saved(rushlight, ours.state_dict())))
+    theirs.load_state_dict(torch.load(saved(rushlight, ours.state_dict())))
     assert theirs.weight.tolist() == ours.weight.tolist()
     other = rushlight.nn.Linear(3, 2)
-    other.load_state_dict(rushlight.load(_saved(torch, theirs.state_dict())))
+    other.load_state_dict(rushlight.load(saved(torch, theirs.state_dict())))
     assert other.weight.tolist() == ours.weight.tolist()
     assert _round(ours.state_dict())._metadata == ours.state_dict()._metadata
 
@@ -133,14 +114,14 @@ def test_optimizer_state_both_ways(torch):
         p.grad = writer.ones(2)
         optimizer.step()
         other = reader.optim.Adam([q])
-        other.load_state_dict(reader.load(_saved(writer, optimizer.state_dict())))
+        other.load_state_dict(reader.load(saved(writer, optimizer.state_dict())))
         assert other.param_groups[0]["lr"] == 0.1
         assert other.state[q]["exp_avg"].tolist() == pytest.approx(optimizer.state[p]["exp_avg"].tolist())
 
 
 def test_whole_modules(torch):
     ours = rushlight.nn.Sequential(rushlight.nn.Linear(2, 3), rushlight.nn.ReLU())
-    file = _saved(rushlight, ours)
+    file = saved(rushlight, ours)
     found = torch.load(file, weights_only=False)
     assert type(found) is torch.nn.Sequential and found[0].weight.tolist() == ours[0].weight.tolist()
     file.seek(0)
@@ -153,7 +134,7 @@ def test_whole_modules(torch):
 
 def test_a_slice_stores_only_its_own_bytes():
     big = rushlight.arange(100000.0)
-    assert len(_saved(rushlight, big[5:8]).getvalue()) < 3000
+    assert len(saved(rushlight, big[5:8]).getvalue()) < 3000
     assert _round(big[5:8]).tolist() == [5.0, 6.0, 7.0]
     assert len(pickle.dumps(big[5:8])) < 3000
     assert pickle.loads(pickle.dumps(big[5:8])).tolist() == [5.0, 6.0, 7.0]
@@ -161,7 +142,7 @@ def test_a_slice_stores_only_its_own_bytes():
 
 def test_shared_storages_stay_shared_and_trim_to_their_union():
     big = rushlight.arange(100000.0)
-    file = _saved(rushlight, {"a": big[10:20], "b": big[15:30:5]})
+    file = saved(rushlight, {"a": big[10:20], "b": big[15:30:5]})
     assert len(file.getvalue()) < 3000
     found = rushlight.load(file)
     assert found["a"].tolist() == list(range(10, 20)) and found["b"].tolist() == [15.0, 20.0, 25.0]
@@ -268,11 +249,11 @@ def test_mmap(tmp_path):
     assert found["b"][0].item() == -1.0
     assert rushlight.load(path)["a"][10].item() == 10.0
     with pytest.raises(ValueError, match="must be a file path"):
-        rushlight.load(_saved(rushlight, 1), mmap=True)
+        rushlight.load(saved(rushlight, 1), mmap=True)
 
 
 def test_map_location(torch):
-    file = _saved(rushlight, rushlight.ones(2)).getvalue()
+    file = saved(rushlight, rushlight.ones(2)).getvalue()
 
     def load(where):
         return rushlight.load(io.BytesIO(file), map_location=where)
@@ -296,7 +277,7 @@ def test_map_location(torch):
 def test_byte_order(torch):
     big = io.BytesIO()
     with (
-        zipfile.ZipFile(_saved(rushlight, rushlight.tensor([1.0, 2.5]))) as old,
+        zipfile.ZipFile(saved(rushlight, rushlight.tensor([1.0, 2.5]))) as old,
         zipfile.ZipFile(big, "w") as new,
     ):
         for info in old.infolist():
@@ -317,7 +298,7 @@ class Point:
 
 
 def test_weights_only_refuses_other_globals():
-    file = _saved(rushlight, Point(3))
+    file = saved(rushlight, Point(3))
     with pytest.raises(pickle.UnpicklingError) as info:
         rushlight.load(file)
     text = str(info.value)
@@ -330,7 +311,7 @@ def test_weights_only_refuses_other_globals():
 def test_safe_globals():
     from rushlight import serialization
 
-    file = _saved(rushlight, Point(3)).getvalue()
+    file = saved(rushlight, Point(3)).getvalue()
     with serialization.safe_globals([Point]):
         assert rushlight.load(io.BytesIO(file)).x == 3
         assert serialization.get_safe_globals() == [Point]
@@ -344,7 +325,7 @@ def test_safe_globals():
 
 
 def test_modules_load_when_allowed():
-    file = _saved(rushlight, rushlight.nn.Linear(2, 2)).getvalue()
+    file = saved(rushlight, rushlight.nn.Linear(2, 2)).getvalue()
     with pytest.raises(pickle.UnpicklingError, match="torch.nn.modules.linear.Linear"):
         rushlight.load(io.BytesIO(file))
     with rushlight.serialization.safe_globals([rushlight.nn.Linear]):
@@ -403,8 +384,8 @@ def test_storages():
 
 
 def test_pickle_module():
-    file = _saved(rushlight, rushlight.ones(1)).getvalue()
+    file = saved(rushlight, rushlight.ones(1)).getvalue()
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         rushlight.load(io.BytesIO(file), weights_only=True, pickle_module=pickle)
     assert rushlight.load(io.BytesIO(file), pickle_module=pickle).tolist() == [1.0]
-    assert rushlight.load(_saved(rushlight, rushlight.ones(1), pickle_protocol=4)).tolist() == [1.0]
+    assert rushlight.load(saved(rushlight, rushlight.ones(1), pickle_protocol=4)).tolist() == [1.0]

@@ -4,6 +4,7 @@ loop."""
 import copy
 
 import pytest
+from plain_values import plain
 
 import rushlight
 
@@ -41,14 +42,6 @@ def _flat(values):
     if isinstance(values, (list, tuple)):
         return [x for v in values for x in _flat(v)]
     return [values]
-
-
-def _plain(value):
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def _assert_same_tree(ours, theirs, rel=1e-5):
@@ -113,7 +106,7 @@ def test_matches_pytorch(name, options, dtype):
     rel = max(rel, 1e-4) if closure else rel
     assert _flat(ours) == pytest.approx(_flat(theirs), rel=rel, abs=rel)
     if not closure:
-        _assert_same_tree(_plain(mine.state_dict()), _plain(reference.state_dict()), max(rel, 1e-6))
+        _assert_same_tree(plain(mine.state_dict()), plain(reference.state_dict()), max(rel, 1e-6))
     assert repr(mine) == repr(reference)
 
 

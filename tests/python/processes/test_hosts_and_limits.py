@@ -1,6 +1,5 @@
 """Jobs under the conditions of real machines: several hosts, containers, schedulers, and things that die."""
 
-import contextlib
 import os
 import random
 import re
@@ -12,6 +11,7 @@ import textwrap
 import time
 
 import pytest
+from running_processes import processes_with
 
 from rushlight import distributed as dist
 from rushlight.distributed import _job_environment as job
@@ -29,20 +29,11 @@ def _written(tmp_path, text):
     return str(path)
 
 
-def _processes_with(text):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline") as file:
-            if text in file.read() and int(pid) != os.getpid():
-                found.append(int(pid))
-    return found
-
-
 def _gone(text, seconds=20):
     deadline = time.monotonic() + seconds
-    while _processes_with(text) and time.monotonic() < deadline:
+    while processes_with(text) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return not _processes_with(text)
+    return not processes_with(text)
 
 
 # --- containers

@@ -3,7 +3,6 @@
 RUSHLIGHT_KILLS says how often; with `-s` the figures are printed.
 """
 
-import contextlib
 import gc
 import os
 import random
@@ -14,6 +13,7 @@ import textwrap
 import time
 
 import pytest
+from running_processes import processes_with
 
 import rushlight as torch
 from rushlight import distributed as dist
@@ -42,15 +42,6 @@ def _memory(pid):
 def _children(pid):
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         return file.read().split()
-
-
-def _processes_with(text):
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline") as file:
-            if text in file.read() and int(pid) != os.getpid():
-                found.append(int(pid))
-    return found
 
 
 def _settled(look, wanted, seconds=20):
@@ -188,7 +179,7 @@ def test_ranks_killed_again_and_again(tmp_path):
             finally:
                 launcher.kill()
     _report("ranks", first, last, slowest)
-    assert _settled(lambda: _processes_with(str(program)), lambda left: not left) == []
+    assert _settled(lambda: processes_with(str(program)), lambda left: not left) == []
     assert last[0] <= first[0] + 4  # two connections of each rank that runs
     assert last[1] < _allowed(first[1])
     assert {name for name in os.listdir("/dev/shm") if name.startswith("torch_")} <= shared

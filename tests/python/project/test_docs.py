@@ -1,20 +1,16 @@
 """The documentation: its programs say what the pages promise, its links lead somewhere, its site builds."""
 
-import contextlib
-import doctest
-import io
 import os
 import re
 import shutil
 import subprocess
 import sys
-import traceback
 import types
-import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from page_programs import assert_says, said_by
 
 import rushlight
 
@@ -33,18 +29,6 @@ def blocks(page):
         says = found[i + 1][2] if found[i + 1 : i + 2] and found[i + 1][0] == "text" else None
         if language in ("python", "sh"):
             yield language, title, text, says
-
-
-def run_python(code, program):
-    """What a program prints, warns of, and fails with."""
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            exec(compile(code, "program.py", "exec"), program.__dict__)
-        except Exception as error:
-            said.write("".join(traceback.format_exception_only(error)))
-    return "".join(f"{w.category.__name__}: {w.message}\n" for w in warned) + said.getvalue()
 
 
 def run_command(line, folder, monkeypatch):
@@ -74,8 +58,8 @@ def test_programs_of_pages(page, tmp_path, monkeypatch):
             if language == "python":
                 exec(compile(text, page, "exec"), program.__dict__)
             continue
-        got = run_python(text, program) if language == "python" else run_command(text, tmp_path, monkeypatch)
-        assert doctest.OutputChecker().check_output(says, got, doctest.ELLIPSIS), f"{text}\n{got}"
+        got = said_by(text, program) if language == "python" else run_command(text, tmp_path, monkeypatch)
+        assert_says(says, got, text)
 
 
 def test_the_program_in_cpp(tmp_path):

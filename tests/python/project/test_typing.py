@@ -86,7 +86,8 @@ def test_signatures_admit_what_overloads_admit():
                 continue
             positional = [p for p in overload["parameters"] if not p["keyword_only"] and "default" not in p]
             named = {p["name"] for p in overload["parameters"] if p["keyword_only"]}
-            merged.bind(*positional, **dict.fromkeys(named))
+            bound = merged.bind(*positional, **dict.fromkeys(named))
+            assert named <= bound.arguments.keys() | bound.kwargs.keys()
 
 
 def test_help_and_kind():

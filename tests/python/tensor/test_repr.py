@@ -48,11 +48,6 @@ VALUES = {
 }
 
 
-@pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
 @pytest.fixture(autouse=True)
 def _restore_options():
     yield
