@@ -11,6 +11,7 @@ from ._initialize import is_available as is_available
 from .distributed_c10d import *  # noqa: F403
 from .distributed_c10d import (
     _all_gather_base,
+    _coalescing_manager,
     _find_pg_by_ranks_and_tag,
     _get_default_group,
     _get_default_store,

@@ -39,10 +39,15 @@ def is_mpi_available() -> bool:
 
 
 def is_nccl_available() -> bool:
+    """Whether there is a CUDA device, and NCCL is installed."""
+    return is_backend_available("nccl")
+
+
+def is_ucc_available() -> bool:
     return False
 
 
-is_ucc_available = is_xccl_available = is_nccl_available
+is_xccl_available = is_ucc_available
 
 
 def is_torchelastic_launched() -> bool:
@@ -71,7 +76,8 @@ def init_process_group(
     """Join the job: meet the other processes and connect to them.
 
     Args:
-        backend: "gloo" (the default), "mpi" under mpirun, or pairs such as "cpu:gloo,cuda:nccl".
+        backend: "gloo", "nccl", "mpi" under mpirun, or pairs such as "cpu:gloo,cuda:nccl", which is
+            the default where NCCL is found.
         init_method: URL of the meeting point, `env://` unless a store is given (see `rendezvous`).
         timeout: limit of every collective, a timedelta; 30 minutes.
         world_size, rank: number of processes, and which of them this is.
@@ -88,8 +94,8 @@ def init_process_group(
         raise ValueError("Cannot specify both init_method and store.")
     timeout = _check_timeout(timeout or default_pg_timeout)
     backend = backend or Backend.UNDEFINED
-    BackendConfig(backend).cpu_backend()
-    if store is None and init_method is None and BackendConfig(backend).cpu_backend() == Backend.MPI:
+    first = BackendConfig(backend).first_backend()
+    if store is None and init_method is None and first == Backend.MPI:
         from ._mpi_group import meet
 
         store, rank, world_size = meet(timeout)
@@ -233,7 +239,7 @@ def new_group(
     keys = PrefixStore(name, default._store)
     timeout = _check_timeout(timeout or default._timeout)
     group = ProcessGroup(
-        name, members, default.rank(), backend or default._backend_name, keys, timeout, group_desc
+        name, members, default.rank(), backend or str(default._config), keys, timeout, group_desc
     )
     group.watch_with(_world.watch)
     _world.groups[name] = group

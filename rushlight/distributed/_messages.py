@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import Tensor, cat, empty, frombuffer, int64, uint8, zeros
 from .. import tensor as make_tensor
+from ._by_device import coalescing_manager
 from ._collectives import _check_tensor, _root, all_gather, broadcast, gather, scatter
 from ._initialize import get_global_rank, get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
@@ -114,21 +115,33 @@ def batch_isend_irecv(p2p_op_list):
     if len(groups) > 1:
         raise ValueError("All ops need to use the same group.")
     options = {isend: "group_dst", irecv: "group_src"}
-    return [
-        op.op(op.tensor, group=op.group, tag=op.tag, **{options[op.op]: op.group_peer}) for op in p2p_op_list
-    ]
+
+    def started(op):
+        return op.op(op.tensor, group=op.group, tag=op.tag, **{options[op.op]: op.group_peer})
+
+    if p2p_op_list and p2p_op_list[0].tensor.is_cuda:  # one launch, in which no order can block
+        with coalescing_manager(p2p_op_list[0].group, "cuda", async_ops=True) as manager:
+            for op in p2p_op_list:
+                manager.append(started(op))
+        return manager.works
+    return [started(op) for op in p2p_op_list]
 
 
 # --- objects: pickled, so only for processes that trust each other
 
 
-def _object_to_tensor(value):
+def _object_to_tensor(value, device="cpu"):
     data = bytearray(pickle.dumps(value))
-    return frombuffer(data, dtype=uint8), make_tensor([len(data)])
+    return frombuffer(data, dtype=uint8).to(device), make_tensor([len(data)], device=device)
+
+
+def _wire(group):
+    """Where the bytes of objects are when they travel in a group."""
+    return _group_or_default(group).wire_device()
 
 
 def _tensor_to_object(data: Tensor, size):
-    return pickle.Unpickler(io.BytesIO(data.numpy()[: int(size)].tobytes())).load()
+    return pickle.Unpickler(io.BytesIO(data.cpu().numpy()[: int(size)].tobytes())).load()
 
 
 def _gathered_sizes(size, group):
@@ -147,7 +160,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: "ProcessGroup | N
     """Collect an object of every process, by rank, in `object_list`."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
-    data, size = _object_to_tensor(obj)
+    data, size = _object_to_tensor(obj, _wire(group))
     sizes = _gathered_sizes(size, group)
     parts = [data.new_empty(max(sizes)) for _ in sizes]
     all_gather(parts, _padded(data, max(sizes)), group)
@@ -172,7 +185,7 @@ def gather_object(
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     if not mine and object_gather_list:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-    data, size = _object_to_tensor(obj)
+    data, size = _object_to_tensor(obj, _wire(group))
     sizes = _gathered_sizes(size, group)
     parts = [data.new_empty(max(sizes)) for _ in sizes] if mine else None
     gather(_padded(data, max(sizes)), parts, group=group, group_dst=root)
@@ -193,14 +206,14 @@ def broadcast_object_list(
         return _warn_not_in_group("broadcast_object_list")
     group = _group_or_default(group)
     root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
-    sizes = zeros(len(object_list), dtype=int64)
+    sizes = zeros(len(object_list), dtype=int64, device=_wire(group))
     data = None
     if group.rank() == root:
-        parts = [_object_to_tensor(value)[0] for value in object_list]
-        sizes, data = make_tensor([part.numel() for part in parts]), cat(parts)
+        parts = [_object_to_tensor(value, _wire(group))[0] for value in object_list]
+        sizes, data = make_tensor([part.numel() for part in parts], device=_wire(group)), cat(parts)
     broadcast(sizes, group=group, group_src=root)
     if data is None:
-        data = zeros(int(sizes.sum()), dtype=uint8)
+        data = zeros(int(sizes.sum()), dtype=uint8, device=_wire(group))
     broadcast(data, group=group, group_src=root)
     if group.rank() != root:
         for index, part in enumerate(data.split(sizes.tolist())):
@@ -223,18 +236,19 @@ def scatter_object_list(
     root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
     sizes: list[Tensor] | None = None
     parts: list[Tensor] | None = None
-    longest = make_tensor([0])
+    longest = make_tensor([0], device=_wire(group))
     if group.rank() == root:
         if not scatter_object_input_list:
             raise ValueError(
                 "Argument scatter_object_input_list must hold an object for each rank on the source."
             )
-        pairs = [_object_to_tensor(value) for value in scatter_object_input_list]
+        pairs = [_object_to_tensor(value, _wire(group)) for value in scatter_object_input_list]
         sizes = [size for _, size in pairs]
-        longest = make_tensor([max(int(size) for size in sizes)])
+        longest = make_tensor([max(int(size) for size in sizes)], device=_wire(group))
         parts = [_padded(part, int(longest)) for part, _ in pairs]
     broadcast(longest, group=group, group_src=root)
-    size, data = make_tensor([0]), empty(int(longest), dtype=uint8)
+    size = make_tensor([0], device=_wire(group))
+    data = empty(int(longest), dtype=uint8, device=_wire(group))
     scatter(size, sizes, group=group, group_src=root)
     scatter(data, parts, group=group, group_src=root)
     scatter_object_output_list[0] = _tensor_to_object(data, size)
@@ -251,8 +265,8 @@ def send_object_list(
     """Send a list of objects to rank `dst`."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("send_object_list")
-    parts = [_object_to_tensor(value)[0] for value in object_list]
-    send(make_tensor([part.numel() for part in parts]), dst, group, group_dst=group_dst)
+    parts = [_object_to_tensor(value, _wire(group))[0] for value in object_list]
+    send(make_tensor([part.numel() for part in parts], device=_wire(group)), dst, group, group_dst=group_dst)
     send(cat(parts), dst, group, group_dst=group_dst)
 
 
@@ -268,9 +282,9 @@ def recv_object_list(
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")
         return -1
-    sizes = empty(len(object_list), dtype=int64)
+    sizes = empty(len(object_list), dtype=int64, device=_wire(group))
     sender = recv(sizes, src, group, group_src=group_src)
-    data = empty(int(sizes.sum()), dtype=uint8)
+    data = empty(int(sizes.sum()), dtype=uint8, device=_wire(group))
     recv(data, group=group, group_src=get_group_rank(group, sender))
     for index, part in enumerate(data.split(sizes.tolist())):
         object_list[index] = _tensor_to_object(part, part.numel())

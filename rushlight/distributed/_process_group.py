@@ -5,7 +5,6 @@ import warnings
 from rushlight._advice import advised
 
 from . import _recorder
-from ._engine import Engine
 from ._errors import DistBackendError
 from ._gloo_group import GlooGroup, is_gloo_available
 
@@ -58,6 +57,8 @@ class BackendConfig:
             self.device_backend_map = {device: Backend(name) for device, name in pairs}
         elif text in (Backend.UNDEFINED, ""):
             self.device_backend_map = {"cpu": Backend.GLOO}
+            if is_backend_available(Backend.NCCL):
+                self.device_backend_map["cuda"] = Backend.NCCL
         else:
             devices = Backend.backend_capability.get(Backend(text), ["cpu"])
             self.device_backend_map = {device: Backend(text) for device in devices}
@@ -68,15 +69,38 @@ class BackendConfig:
     def __repr__(self):
         return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
 
-    def cpu_backend(self):
-        """The backend of CPU tensors; raises where this build has none of the asked-for ones."""
-        name = self.device_backend_map.get("cpu")
-        if name is None:
-            asked = ", ".join(sorted(set(self.device_backend_map.values())))
-            raise DistBackendError(
-                f"{asked}: this build has no CUDA backend; use backend='gloo' for CPU tensors"
-            )
-        return name
+    def first_backend(self):
+        """The backend that names the group: that of CPU tensors where there is one. Raises where a backend
+        cannot run here."""
+        names = self.device_backend_map
+        for name in names.values():
+            if name == Backend.NCCL:
+                _require_nccl()
+        return names.get("cpu") or next(iter(names.values()))
+
+
+def _require_nccl():
+    """DistBackendError says why there are no groups on NCCL."""
+    from .. import cuda
+    from ._nccl_library import require
+
+    if not cuda.is_available():
+        raise DistBackendError(
+            "nccl: no CUDA device was found (torch.cuda.is_available() is False); use backend='gloo' for CPU "
+            "tensors"
+        )
+    require()
+
+
+def _make_engines(config, *args):
+    names = config.get_device_backend_map()
+    made = {name: _make_engine(name, *args) for name in dict.fromkeys(names.values())}
+    if len(made) == 1:
+        return next(iter(made.values()))
+    from ._by_device import EnginesByDevice
+
+    order = sorted(names, key=lambda kind: kind != "cpu")
+    return EnginesByDevice({kind: made[names[kind]] for kind in order})
 
 
 def _make_engine(backend, store, rank, ranks, timeout, name):
@@ -87,6 +111,10 @@ def _make_engine(backend, store, rank, ranks, timeout, name):
         from ._mpi_group import MpiGroup
 
         return MpiGroup(ranks, rank, timeout, name)
+    if backend == Backend.NCCL:
+        from ._nccl_group import NcclGroup
+
+        return NcclGroup(store, rank, size, timeout)
     if backend in Backend._makers:
         return Backend._makers[backend](store, rank, size, timeout)
     if backend not in Backend.backend_list:
@@ -106,19 +134,30 @@ class ProcessGroup:
         self._ranks = list(ranks)  # global ranks, by rank in this group
         self._rank = self._ranks.index(own_rank)
         self._config = BackendConfig(backend)
-        self._backend_name = self._config.cpu_backend()
+        self._backend_name = self._config.first_backend()
         self._store = self._root_store = store
         self._timeout = timeout
-        self.engine = _make_engine(self._backend_name, store, self._rank, self._ranks, timeout, name)
+        self.engine = _make_engines(self._config, store, self._rank, self._ranks, timeout, name)
         _recorder.groups[name] = (self.group_desc, self._ranks)
 
     def watch_with(self, watch):
         """Let failing calls tell what the other ranks are doing."""
-        if watch is not None and isinstance(self.engine, Engine):
+        if not hasattr(self.engine, "watch_with"):
+            return  # of somebody else's backend
+        if watch is not None:
             watch.add_group(self.group_name, self._ranks)
-            self.engine.watch_with(watch, self.group_name)
-        elif isinstance(self.engine, Engine):
-            self.engine.group_name = self.group_name
+        self.engine.watch_with(watch, self.group_name)
+
+    def wire_device(self):
+        """Where objects travel: on the CPU, unless the group has no backend for it."""
+        if "cpu" in self._config.get_device_backend_map():
+            return "cpu"
+        return "cuda"
+
+    def abort(self):
+        """Give up what is under way, without waiting."""
+        if hasattr(self.engine, "abort"):
+            self.engine.abort()
 
     def rank(self):
         return self._rank
@@ -263,4 +302,12 @@ def is_backend_available(backend: str) -> bool:
         from ._mpi_group import is_available
 
         return is_available()
+    if name == "nccl":
+        from .. import cuda
+
+        if not cuda.is_available():
+            return False
+        from ._nccl_library import library
+
+        return library() is not None
     return is_gloo_available() if name == "gloo" else name in Backend._makers

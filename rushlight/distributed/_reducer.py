@@ -190,7 +190,7 @@ class Reducer:
         if self._next < len(self._buckets):
             return  # prepare() says so before the next pass; a partial backward may be followed by the rest
         if self.find_unused:
-            used = zeros(len(self.parameters), dtype=int32)
+            used = zeros(len(self.parameters), dtype=int32, device=self.parameters[0].device)
             used[sorted(self._used)] = 1
             self.group.engine.all_reduce([used], 0)
             self._used_everywhere = used.tolist()
@@ -222,7 +222,8 @@ class Reducer:
             bucket.buffer.zero_()
             self._start(number)
         if self.find_unused:
-            self.group.engine.all_reduce([zeros(len(self.parameters), dtype=int32)], 0)
+            unused = zeros(len(self.parameters), dtype=int32, device=self.parameters[0].device)
+            self.group.engine.all_reduce([unused], 0)
         for bucket in self._buckets:
             bucket.future.wait()
 

@@ -1,6 +1,7 @@
 """Process groups under the name that PyTorch gives the module with all of it."""
 # ruff: noqa: F401
 
+from ._by_device import coalescing_manager as _coalescing_manager
 from ._collectives import (
     _all_gather_base,
     _check_tensor,
@@ -78,6 +79,7 @@ from ._process_group import (
     GroupMember,
     ProcessGroup,
     _get_default_group,
+    _group_or_default,
     _rank_not_in_group,
     _world,
     group,
@@ -103,7 +105,7 @@ def _get_pg_default_device(group=None):  # noqa: F811
     """The device of a group's tensors."""
     from .. import device
 
-    return device("cpu")
+    return device(_group_or_default(group).wire_device())
 
 
 _get_object_coll_device = _device_capability = _get_pg_default_device

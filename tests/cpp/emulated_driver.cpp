@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "core/device_backend.h"
@@ -101,9 +102,13 @@ struct Mark {
   Recording* graph = nullptr;
   std::chrono::steady_clock::time_point time;
 };
+struct Item {
+  std::function<void()> run;
+  std::function<bool()> ready;  // or null: at once
+};
 struct Queue {
   int device = 0;
-  std::deque<std::function<void()>> work;
+  std::deque<Item> work;
   Recording* capture = nullptr;
 };
 
@@ -169,7 +174,7 @@ class Driver final : public DeviceDriver {
     Queue& q = queue(stream);
     check_not_capturing(q);
     const bool done = q.work.empty();
-    if (!done) run_one(q);  // who asks often enough gets there
+    if (!done) step(q);  // who asks often enough gets there
     return done;
   }
   void synchronize_stream(Stream stream) override {
@@ -203,7 +208,7 @@ class Driver final : public DeviceDriver {
     const uint64_t serial = ++mark->serial;
     if (q.capture) return;
     q.work.push_back(
-        [mark, serial] { mark->passed = serial, mark->time = std::chrono::steady_clock::now(); });
+        {[mark, serial] { mark->passed = serial, mark->time = std::chrono::steady_clock::now(); }, nullptr});
   }
   void wait_event(Stream stream, Event event) override {
     const std::lock_guard lock(mutex_);
@@ -212,21 +217,22 @@ class Driver final : public DeviceDriver {
     Queue& q = queue(stream);
     if (mark->graph) q.capture = mark->graph;  // joins the capture
     if (!mark->recorded || q.capture) return;
-    q.work.push_back(
-        [this, mark, serial = mark->serial, source = mark->queue] { reach(mark, serial, source); });
+    q.work.push_back({[] {}, [this, mark, serial = mark->serial,
+                              source = mark->queue] { return advance(mark, serial, source); }});
   }
   bool query_event(Event event) override {
     const std::lock_guard lock(mutex_);
     check_alive();
     auto* mark = static_cast<Mark*>(event);
     const bool done = mark->passed >= mark->serial;
-    if (!done && !mark->queue->work.empty()) run_one(*mark->queue);
+    if (!done) step(*mark->queue);
     return done;
   }
   void synchronize_event(Event event) override {
     const std::lock_guard lock(mutex_);
     auto* mark = static_cast<Mark*>(event);
-    if (mark->recorded) reach(mark, mark->serial, mark->queue);
+    const uint64_t serial = mark->serial;
+    while (mark->recorded && !advance(mark, serial, mark->queue)) pause();
     check_alive();
   }
   float elapsed_milliseconds(Event from, Event to) override {
@@ -287,7 +293,12 @@ class Driver final : public DeviceDriver {
     if (q.capture)
       q.capture->work.push_back(std::move(work));
     else
-      q.work.push_back(std::move(work));
+      q.work.push_back({std::move(work), nullptr});
+  }
+  void add_when(Stream stream, std::function<bool()> ready, std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    check_alive();
+    queue(stream).work.push_back({std::move(work), std::move(ready)});
   }
   Memory& memory() { return memory_; }
   void fail_next() { fails_next_ = true; }
@@ -304,8 +315,16 @@ class Driver final : public DeviceDriver {
   void check_alive() const {
     if (!failure_.empty()) throw DeviceError(str("CUDA error: ", failure_), kAssertTriggered);
   }
+  // Runs the first item of a stream; false when there is none, or it has to wait.
+  bool step(Queue& q) {
+    if (q.work.empty()) return false;
+    const std::function<bool()> ready = q.work.front().ready;
+    if (failure_.empty() && ready && !ready()) return false;
+    run_one(q);
+    return true;
+  }
   void run_one(Queue& q) {
-    const std::function<void()> work = std::move(q.work.front());
+    const std::function<void()> work = std::move(q.work.front().run);
     q.work.pop_front();
     if (!failure_.empty()) return;
     if (running_++ == 0) memory_.open(true);
@@ -318,11 +337,21 @@ class Driver final : public DeviceDriver {
     if (--running_ == 0) memory_.open(false);
   }
   void drain(Queue& q) {
-    while (!q.work.empty()) run_one(q);
+    while (!q.work.empty())
+      if (!step(q)) pause();
   }
-  // Runs a stream until it has passed a mark.
-  void reach(Mark* mark, uint64_t serial, Queue* source) {
-    while (mark->passed < serial && !source->work.empty()) run_one(*source);
+  // Lets the other streams and threads go on, while work waits for what is not its own stream's.
+  void pause() {
+    for (const auto& q : queues_) step(*q);
+    mutex_.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    mutex_.lock();
+  }
+  // Runs a stream until it has passed a mark; false when it has to wait before that.
+  bool advance(Mark* mark, uint64_t serial, Queue* source) {
+    while (mark->passed < serial && !source->work.empty())
+      if (!step(*source)) return false;
+    return true;
   }
 
   // Work that notes when it ran, and which operator asked for it.
@@ -377,6 +406,10 @@ void enqueue(int device, std::string_view what, std::function<void()> work) {
   const DeviceScope scope(driver(), device);
   the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work), what);
   backend.launched(device, what);
+}
+
+void enqueue_when(DeviceDriver::Stream stream, std::function<bool()> ready, std::function<void()> work) {
+  the_driver().add_when(stream, std::move(ready), std::move(work));
 }
 
 }  // namespace rushlight::emulated

@@ -15,5 +15,7 @@ constexpr int kDevices = 2;
 DeviceDriver& driver();
 // Puts work at the end of the current stream of a device.
 void enqueue(int device, std::string_view what, std::function<void()> work);
+// Puts work at the end of a stream that goes on only when `ready` says so. `ready` may not touch its memory.
+void enqueue_when(DeviceDriver::Stream stream, std::function<bool()> ready, std::function<void()> work);
 
 }  // namespace rushlight::emulated

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from ... import cat, is_grad_enabled, no_grad
+from ... import Tensor, cat, is_grad_enabled, no_grad
 from ..modules import Module
 
 _MIB = 1 << 20
@@ -16,7 +16,8 @@ class DistributedDataParallel(Module):
 
     Args:
         module: the module; it must have parameters that require gradients.
-        device_ids, output_device, dim: for modules on accelerators; None here.
+        device_ids: the CUDA device of the module, [index]: inputs are brought there.
+        output_device, dim: taken for PyTorch's sake.
         broadcast_buffers: give rank 0's buffers to the others before each forward pass in training.
         init_sync: give rank 0's parameters and buffers to the others now.
         process_group: the processes; None for all.
@@ -59,12 +60,7 @@ class DistributedDataParallel(Module):
 
         self._join = self._join_config = None
 
-        if device_ids or output_device is not None:
-            raise ValueError(
-                "DistributedDataParallel device_ids and output_device arguments only work with single-device "
-                f"or multiple-device GPU modules, but got device_ids {device_ids}, output_device "
-                f"{output_device}: leave them out for modules on the CPU"
-            )
+        self._check_devices(module, device_ids, output_device)
         unsupported = {
             "delay_all_reduce_named_params": delay_all_reduce_named_params,
             "mixed_precision": mixed_precision,
@@ -75,7 +71,8 @@ class DistributedDataParallel(Module):
         if device_mesh is not None:
             process_group = device_mesh.get_group()
         self.process_group = _group_or_default(process_group)
-        self.module, self.dim, self.device_ids, self.output_device = module, dim, None, None
+        self.module, self.dim, self.output_device = module, dim, output_device
+        self.device_ids = list(device_ids) if device_ids else None
         self.device_mesh = device_mesh
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
         self.gradient_as_bucket_view = gradient_as_bucket_view
@@ -101,6 +98,19 @@ class DistributedDataParallel(Module):
             self._give_out([p.detach() for p in module.parameters()] + self.modules_buffers)
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * _MIB)
         self._make_reducer([name for name, _ in named])
+
+    @staticmethod
+    def _check_devices(module, device_ids, output_device):
+        if not device_ids and output_device is None:
+            return
+        kinds = {p.device for p in module.parameters()}
+        if len(kinds) != 1 or next(iter(kinds)).type == "cpu" or len(device_ids or [0]) > 1:
+            raise ValueError(
+                "DistributedDataParallel device_ids and output_device arguments only work with "
+                "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+                f"{device_ids}, output_device {output_device}, and module parameters "
+                f"{kinds}: leave them out for modules on the CPU, and give one device per process"
+            )
 
     def _make_reducer(self, names):
         from ...distributed._reducer import Reducer
@@ -157,6 +167,8 @@ class DistributedDataParallel(Module):
             self._join.begin(syncs)
         if self._shares_buffers() and syncs:
             self._give_out(self.modules_buffers, self._join.common_rank(True) if joining else 0)
+        if self.device_ids:
+            inputs, kwargs = self.scatter(inputs, kwargs, self.device_ids)
         outputs = self.module(*inputs, **kwargs)
         if syncs:
             self.reducer.prepare(outputs)
@@ -219,7 +231,9 @@ class DistributedDataParallel(Module):
         return {"world_size": self.process_group.size(), "bucket_cap_bytes": self.bucket_bytes_cap}
 
     def scatter(self, inputs, kwargs, device_ids):
-        return inputs, kwargs
+        """The arguments with their tensors on the module's device."""
+        device = self._module_parameters[0].device
+        return _moved(inputs, device), _moved(kwargs, device)
 
     def gather(self, outputs, output_device):
         return outputs
@@ -240,6 +254,18 @@ class DistributedDataParallel(Module):
         super().__setstate__(state)
         names = {id(p): name for name, p in self.module.named_parameters()}
         self._make_reducer([names[id(p)] for p in self._module_parameters])
+
+
+def _moved(value, device):
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, dict):
+        return type(value)((key, _moved(item, device)) for key, item in value.items())
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(item, device) for item in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(item, device) for item in value)
+    return value
 
 
 def _find_tensors(value):
