@@ -30,8 +30,17 @@ class BackwardGraph:
     edges: list  # per output: which of the inputs with gradients it is for
 
 
+@dataclass
+class Part:
+    """Results that are one node of autograd, and where its gradients go."""
+
+    results: list  # positions of results with gradients
+    sources: list  # positions of inputs, or behind all of these of results
+    leaves: list  # their tensors, where autograd's graph of this part ends
+
+
 class Backward:
-    """Traces backward passes of one capture, each for gradients of some of its results."""
+    """Traces backward passes of one capture, each for gradients of some of the results of a part."""
 
     def __init__(self, recorder, outputs):
         self.recorder = recorder
@@ -42,37 +51,62 @@ class Backward:
         leaves = [own.get(node, node.meta["val"]) for node in placeholders]  # where autograd's graph ends
         self.inputs = [i for i, leaf in enumerate(leaves) if leaf.requires_grad]
         self.leaves = [leaves[i] for i in self.inputs]
+        self.input_count = len(placeholders)
         self.sources = {node: _source(node) for _, node in recorder.nodes.values()}
 
-    def trace(self, given):
-        """The graph for gradients of these results: a flag for each that can have one."""
+    def parts(self):
+        """The nodes of autograd that the program is: results of which another is computed come first."""
+        steps: dict = {}  # of autograd, that results come from
+        for i in self.with_gradient:
+            steps.setdefault(self.results[i].grad_fn, []).append(i)
+        below = {step: self._reached(step, steps) for step in steps}
+        first = [i for step, (found, _) in below.items() if not found for i in steps[step]]
+        made = [Part(sorted(first), self.inputs, self.leaves)]
+        pending = {step: found for step, (found, _) in below.items() if found}
+        under = {step: set() for step in steps if step not in pending}  # all that a step depends on
+        while pending:
+            step = next(s for s, found in pending.items() if found <= under.keys())
+            found, reaches_leaves = below[step]
+            if reaches_leaves:
+                raise NoBackward("one result is computed from another one and from inputs with gradients")
+            if any(under[s] & found for s in found):
+                raise NoBackward("one result is computed from two others, and one of these from the other")
+            results = sorted(i for s in found for i in steps[s])
+            sources = [self.input_count + i for i in results]
+            made.append(Part(steps[step], sources, [self.results[i] for i in results]))
+            under[step] = found.union(*(under[s] for s in found))
+            del pending[step]
+        return made
+
+    def _reached(self, step, steps):
+        """(the steps of other results, whether leaves too) that a step's gradients come to."""
+        found, leaves, seen, pending = set(), False, set(), [step]
+        while pending:
+            edges = pending.pop().next_functions
+            for node in [n for n, _ in edges if n is not None and n not in seen]:
+                seen.add(node)
+                if node in steps:
+                    found.add(node)
+                else:
+                    leaves = leaves or hasattr(node, "variable")
+                    pending.append(node)
+        return found, leaves
+
+    def trace(self, part, given):
+        """The graph for gradients of these results of a part: a flag for each."""
         if any(leaf._backward_hooks for leaf in self.leaves):
             raise NoBackward("a tensor has hooks")
-        picked = [self.results[i] for i, flag in zip(self.with_gradient, given) if flag]
+        picked = [self.results[i] for i, flag in zip(part.results, given) if flag]
         with _lock:
             writer = _Writer(self.recorder, self.sources)
             try:
-                return writer.write(picked, self.leaves)
+                return writer.write(picked, part.leaves)
             except NoBackward:
                 raise
             except Exception as error:
                 raise NoBackward(f"{type(error).__name__} in its backward pass: {error}") from error
             finally:
                 writer.leave()
-
-    def depends_on_results(self):
-        """Whether one result is computed from another, so that a gradient may be asked for in between."""
-        steps = {id(fake.grad_fn): fake.grad_fn for fake in self.results if fake.grad_fn is not None}
-        pending = [n for step in steps.values() for n, _ in step.next_functions if n is not None]
-        seen = set()
-        while pending:
-            step = pending.pop()
-            if id(step) in steps:
-                return True
-            if step not in seen:
-                seen.add(step)
-                pending += [n for n, _ in step.next_functions if n is not None]
-        return False
 
 
 def _source(node):

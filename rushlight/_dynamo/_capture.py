@@ -25,6 +25,7 @@ from rushlight.utils._python_dispatch import TorchDispatchMode
 from ._backward import Backward
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant
+from ._results import collect, is_record, map_record
 from .exc import Unsupported
 
 __all__ = ["Capture", "Leaf", "capture", "capturing"]
@@ -380,8 +381,9 @@ class _Run:
         made.constants = [tensor for tensor, _, _ in recorder.constants.values()]
         _order_inputs(recorder, [recorder.held[id(leaf.tensor)][3] for leaf in distinct], held)
         made.output = self._output(result)
-        nodes: list = []
-        _collect(made.output, nodes)
+        places: dict = {}
+        collect(made.output, places)
+        nodes = list(places)
         recorder.graph.erase_node(recorder.anchor)
         recorder.graph.output(tuple(nodes))
         made.records = torch.is_grad_enabled() and any(t.requires_grad for t in made.example_inputs)
@@ -390,6 +392,7 @@ class _Run:
             made.backward = Backward(recorder, nodes)
         made.module = GraphModule(torch.nn.Module(), recorder.graph)
         made.module.meta["backward"] = made.backward
+        made.module.meta["state"] = len(distinct)  # where the inputs begin that are no arguments
         return made
 
     def _output(self, value):
@@ -407,6 +410,9 @@ class _Run:
             return {k: self._output(v) for k, v in value.items()}
         if is_constant(value):
             return value
+        if is_record(value):
+            self._check_new(value)
+            return map_record(self._output, value)
         cls = type(value)
         raise Unsupported(f"the program returns an object of type {cls.__module__}.{cls.__qualname__}")
 
@@ -427,17 +433,6 @@ class _Run:
             if isinstance(step, torch.autograd.function.FunctionCtx):
                 raise Unsupported(f"the program calls an autograd.Function ({step.name()})")
             pending += [next_step for next_step, _ in step.next_functions]
-
-
-def _collect(value, nodes):
-    if isinstance(value, torch.fx.Node):
-        nodes.append(value)
-    elif isinstance(value, dict):
-        for item in value.values():
-            _collect(item, nodes)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            _collect(item, nodes)
 
 
 def _order_inputs(recorder, leaf_nodes, held):

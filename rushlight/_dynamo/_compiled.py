@@ -1,15 +1,15 @@
 """A function that runs through graphs where it can, and as it is written where it cannot."""
 
 import logging
-import time
 
 import rushlight as torch
 from rushlight import _C
-from rushlight.fx import Node
 
 from . import config
 from ._capture import capture, capturing
 from ._guards import Guards
+from ._results import filler, form_of, runner
+from ._trials import Trials
 from .exc import BackendCompilerFailed, TorchDynamoException, Unsupported
 
 __all__ = ["Compiled", "all_compiled"]
@@ -44,70 +44,8 @@ class Entry:
         return self.trials is None
 
 
-class Trials:
-    """Times of the first calls: the graph and the program itself in turn, with their backward passes."""
-
-    _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
-
-    def __init__(self, records=False):
-        self.records = records
-        self.times = [], []
-        self.backward_times = [], []
-
-    def next_is_compiled(self):
-        if self.records and sum(map(len, self.backward_times)):
-            return len(self.backward_times[1]) <= len(self.backward_times[0])
-        return len(self.times[1]) <= len(self.times[0])
-
-    def add(self, compiled, seconds):
-        self.times[compiled].append(seconds)
-
-    def watch_backward(self, compiled, result):
-        """From when the gradient of a result arrives until the whole pass ends."""
-        step = next((t.grad_fn for t in _tensors(result) if t.grad_fn is not None), None)
-        if step is None:
-            return
-        times = self.backward_times[compiled]
-
-        def begin(gradients):
-            start = time.perf_counter()
-            handle.remove()
-            _C._engine_queue_callback(lambda: times.append(time.perf_counter() - start))
-
-        handle = step.register_prehook(begin)
-
-    def complete(self):
-        counts = list(map(len, self.times))
-        if min(counts) < 2:
-            return False
-        fastest = min(map(min, self.times))
-        rounds = next(n for seconds, n in self._ROUNDS if fastest >= seconds)
-        if any(self.backward_times) and min(counts) < 4 * rounds:  # later on, none is expected any more
-            return min(map(len, self.backward_times)) >= rounds
-        return min(counts) >= rounds
-
-    def best(self):
-        """(the program itself, the graph) in seconds."""
-        plain, graph = min(self.times[0]), min(self.times[1])
-        if all(self.backward_times):
-            plain += min(self.backward_times[0])
-            graph += min(self.backward_times[1])
-        return plain, graph
-
-
-def _tensors(value):
-    """The tensors in what a program returned."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple, dict)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _tensors(item)
-
-
 class Compiled:
     """What `torch.compile` makes of a function."""
-
-    _WORTH = 0.98  # a graph that takes more of the program's time than this is not worth its checks
 
     def __init__(self, function, backend, fullgraph=False, measure=None, name=None):
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
@@ -179,12 +117,12 @@ class Compiled:
         rest = [tensor for tensor, _ in captured.held] + captured.constants
         trials = Trials(captured.records) if self._measures() else None
         if hasattr(program, "bind"):
-            form = _form(captured.output)
+            form = form_of(captured.output)
             graph = program.bind(rest, form, guards.set)
-            entry = Entry(guards, graph.run if form != "l" else _filler(graph.run, captured.output), trials)
+            entry = Entry(guards, graph.run if form != "l" else filler(graph.run, captured.output), trials)
             entry.call = graph.call if form != "l" else None
         else:
-            entry = Entry(guards, _runner(program, rest, captured.output), trials)
+            entry = Entry(guards, runner(program, rest, captured.output), trials)
         entry.captured = captured if config._keep_captures else None
         return entry
 
@@ -198,18 +136,18 @@ class Compiled:
     def _try(self, entry, inputs, args, kwargs):
         trials = entry.trials
         compiled = trials.next_is_compiled()
-        start = time.perf_counter()
+        start = trials.now()
         if compiled:
             entry.match(args, kwargs)  # which is part of what a graph costs
             result = entry.run(inputs)
         else:
             result = self.function(*args, **kwargs)
-        trials.add(compiled, time.perf_counter() - start)
+        trials.add(compiled, start)
         if trials.records:
             trials.watch_backward(compiled, result)
         if trials.complete():
-            plain, graph = trials.best()
-            entry.trials, entry.pays = None, graph <= self._WORTH * plain
+            (plain, graph), entry.pays = trials.best(), trials.pays()
+            entry.trials = None
             _decisions.info("%s: %.4g ms as a graph, %.4g ms as written", self.name, 1e3 * graph, 1e3 * plain)
             if not entry.pays and len(self.entries) == 1:
                 self.give_up(
@@ -256,41 +194,3 @@ class Compiled:
 
 def _name(backend):
     return getattr(backend, "compiler_name", getattr(backend, "__name__", type(backend).__name__))
-
-
-def _form(output):
-    """What a program returns: a tensor, a tuple of tensors, or something else, filled from a list."""
-    if isinstance(output, Node):
-        return "t"
-    return "u" if type(output) is tuple and all(isinstance(item, Node) for item in output) else "l"
-
-
-def _filler(run, output):
-    return lambda inputs: _fill(output, iter(run(inputs)))
-
-
-def _runner(program, rest, output):
-    """A function of the list of input tensors that returns what the program returns."""
-
-    def values(inputs):
-        return program(*inputs, *rest)
-
-    form = _form(output)
-    if form == "t":
-        return lambda inputs: values(inputs)[0]
-    if form == "u":
-        return lambda inputs: tuple(values(inputs))
-    return _filler(values, output)
-
-
-def _fill(template, values):
-    """The program's result, with tensors in place of nodes."""
-    if isinstance(template, Node):
-        return next(values)
-    if isinstance(template, dict):
-        return {k: _fill(v, values) for k, v in template.items()}
-    if isinstance(template, tuple) and hasattr(template, "_fields"):
-        return type(template)(*(_fill(v, values) for v in template))
-    if type(template) in (list, tuple):
-        return type(template)(_fill(v, values) for v in template)
-    return template

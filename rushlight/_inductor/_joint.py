@@ -5,7 +5,7 @@ from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._codegen import generate
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
-from rushlight._inductor._passes import draws, remove_dead, written_by
+from rushlight._inductor._passes import draws, remove_dead, storage_of, written_by
 
 __all__ = ["Joint"]
 
@@ -13,17 +13,17 @@ _WHOLE = frozenset(("linear", "scaled_dot_product_attention"))
 
 
 class Joint:
-    """What a compiled graph needs to know to be one step of autograd; `NoBackward` tells why it cannot be."""
+    """What a compiled graph needs to know to be steps of autograd; `NoBackward` tells why it cannot be."""
 
     def __init__(self, module, tracer):
-        self.tracer = tracer
         graph = module.graph
         self.results = list(graph.output_node().args[0])
-        self.written = _check(graph, self.results, tracer)
-        first = tracer.trace((True,) * len(tracer.with_gradient))
-        if not first.edges:
+        self.written = _check(graph, self.results)
+        traced = [(part, tracer.trace(part, (True,) * len(part.results))) for part in tracer.parts()]
+        if not all(first.edges for _, first in traced):
             raise NoBackward("no gradient arrives at an input")
-        self.keeps = [n for n in first.takes if n.op != "placeholder"]
+        taken = dict.fromkeys(n for _, first in traced for n in first.takes if n.op != "placeholder")
+        self.keeps = list(taken)
         outputs = [*self.results, *(n for n in self.keeps if n not in self.results)]
         graph.output_node().args = (tuple(outputs),)
         remove_dead(graph)
@@ -32,43 +32,19 @@ class Joint:
         self.draws = any(map(draws, graph.nodes))
         self.position = {n: i for i, n in enumerate([*placeholders, *self.keeps])}
         self.keep_positions = [outputs.index(n) for n in self.keeps]
-        self.edges = [tracer.inputs[i] for i in first.edges]
-        self.edge_of = {i: at for at, i in enumerate(first.edges)}
-        self.first = self._lowered(first)
+        self.steps = [_Step(self, tracer, part, first) for part, first in traced]
         graph_text(graph)  # fails while the graph can still record itself
         optimize(graph)
         self.text = graph_text(graph)
 
-    def _lowered(self, backward):
-        """(text, positions of what it takes, edges) of a backward graph."""
-        takes = [self.position[n] for n in backward.takes]
-        edges = [self.edge_of[i] for i in backward.edges]
-        _check_backward(backward.graph)
-        remove_dead(backward.graph)
-        optimize(backward.graph)
-        return graph_text(backward.graph), takes, edges
-
     def connect(self, compiled):
         """Make the runs of a compiled graph steps of autograd."""
+        compiled.keep(self.keep_positions, self.draws)
+        for step in self.steps:
+            step.connect(compiled)
 
-        compiled.record(
-            self.edges, self.tracer.with_gradient, self.keep_positions, self.draws, self.again, self.trace
-        )
-        count = len(self.tracer.with_gradient)
-        compiled.add_backward((True,) * count, self.first)
-        if count > 1:  # such as the output of a recurrent layer without its state
-            alone = (True,) + (False,) * (count - 1)
-            compiled.add_backward(alone, self.trace(alone))
-
-    def trace(self, given):
-        """A backward graph for other gradients than the first one's, or None."""
-        try:
-            return self._lowered(self.tracer.trace(given))
-        except (NoBackward, NotLowered, KeyError):
-            return None  # such gradients take the long way
-
-    def again(self, inputs, gradients, random_state, create_graph):
-        """Gradients by running the program's operators once more, recorded one by one."""
+    def results_again(self, inputs, random_state):
+        """(inputs, results) of the program's operators run once more, recorded one by one."""
         with torch.no_grad():
             inputs = [t.clone() if i in self.written else t for i, t in enumerate(inputs)]
         drawn = torch.random.get_rng_state() if random_state is not None else None
@@ -76,31 +52,63 @@ class Joint:
             if drawn is not None:
                 torch.random.set_rng_state(random_state)
             with torch.enable_grad(), torch.autocast("cpu", enabled=False):
-                results = self.eager(*inputs)
+                return inputs, self.eager(*inputs)
         finally:
             if drawn is not None:
                 torch.random.set_rng_state(drawn)
-        pairs = [(results[i], g) for i, g in zip(self.tracer.with_gradient, gradients) if g is not None]
+
+
+class _Step:
+    """One node of autograd: the backward graphs of a part of the results."""
+
+    def __init__(self, joint, tracer, part, first):
+        self.joint, self.tracer, self.part = joint, tracer, part
+        self.edges = [part.sources[i] for i in first.edges]
+        self.edge_of = {i: at for at, i in enumerate(first.edges)}
+        self.first = self._lowered(first)
+
+    def _lowered(self, backward):
+        """(text, positions of what it takes, edges) of a backward graph."""
+        takes = [self.joint.position[n] for n in backward.takes]
+        edges = [self.edge_of[i] for i in backward.edges]
+        _check_backward(backward.graph)
+        remove_dead(backward.graph)
+        optimize(backward.graph)
+        return graph_text(backward.graph), takes, edges
+
+    def connect(self, compiled):
+        count = len(self.part.results)
+        at = compiled.record(self.edges, self.part.results, self.again, self.trace)
+        compiled.add_backward(at, (True,) * count, self.first)
+        if count > 1:  # such as the output of a recurrent layer without its state
+            alone = (True,) + (False,) * (count - 1)
+            compiled.add_backward(at, alone, self.trace(alone))
+
+    def trace(self, given):
+        """A backward graph for other gradients than the first one's, or None."""
+        try:
+            return self._lowered(self.tracer.trace(self.part, given))
+        except (NoBackward, NotLowered, KeyError):
+            return None  # such gradients take the long way
+
+    def again(self, inputs, gradients, random_state, create_graph):
+        """Gradients by running the program's operators once more, recorded one by one."""
+        inputs, results = self.joint.results_again(inputs, random_state)
+        pairs = [(results[i], g) for i, g in zip(self.part.results, gradients) if g is not None]
         outputs, given = zip(*pairs)
-        wanted = [inputs[i] for i in self.edges]
+        values = [*inputs, *results]
+        wanted = [values[i] for i in self.edges]
         return torch.autograd.grad(outputs, wanted, given, allow_unused=True, create_graph=create_graph)
 
 
-def _storage(node):
-    value = node.meta.get("val")
-    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
-
-
-def _check(graph, results, tracer):
+def _check(graph, results):
     """Positions of inputs that the program writes to; `NoBackward` where autograd would notice a graph."""
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
-    taken = {_storage(n) for n in placeholders}
+    taken = {storage_of(n) for n in placeholders}
     for result in results:
-        if _storage(result) in taken:
+        if storage_of(result) in taken:
             raise NoBackward("results share memory with each other or with inputs")
-        taken.add(_storage(result))
-    if tracer.depends_on_results():
-        raise NoBackward("one result is computed from another one")
+        taken.add(storage_of(result))
     for node in graph.nodes:
         if getattr(node.target, "_opname", None) in _WHOLE and node.meta["val"].requires_grad:
             raise NoBackward(f"{node.target} has no backward pass of one operator")
@@ -109,12 +117,12 @@ def _check(graph, results, tracer):
 
 def _written_inputs(graph, placeholders):
     """Positions of inputs that are written to and never read, such as running statistics."""
-    storages = {_storage(n): i for i, n in enumerate(placeholders)}
-    writes = [(n, target) for n in graph.nodes for target in written_by(n) if _storage(target) in storages]
-    written = {storages[_storage(target)] for _, target in writes}
+    storages = {storage_of(n): i for i, n in enumerate(placeholders)}
+    writes = [(n, target) for n in graph.nodes for target in written_by(n) if storage_of(target) in storages]
+    written = {storages[storage_of(target)] for _, target in writes}
     writers = {n for n, _ in writes}
     for node in graph.nodes:
-        shares = _storage(node) in storages and storages[_storage(node)] in written
+        shares = storage_of(node) in storages and storages[storage_of(node)] in written
         if not shares:
             continue
         if node.meta["val"].requires_grad or (node not in placeholders and node.users):
@@ -126,7 +134,7 @@ def _written_inputs(graph, placeholders):
 
 def _check_backward(graph):
     """A backward pass may be repeated: it draws nothing, and writes to nothing but what it made."""
-    given = {_storage(n) for n in graph.nodes if n.op == "placeholder"}
+    given = {storage_of(n) for n in graph.nodes if n.op == "placeholder"}
     for node in graph.nodes:
-        if draws(node) or any(_storage(target) in given for target in written_by(node)):
+        if draws(node) or any(storage_of(target) in given for target in written_by(node)):
             raise NoBackward("its backward pass draws random numbers, or writes to what it did not make")

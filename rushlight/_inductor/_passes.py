@@ -2,10 +2,11 @@
 
 import functools
 
+import rushlight as torch
 from rushlight import _C
 from rushlight.fx import Node
 
-__all__ = ["draws", "has_effects", "remove_dead", "written_by"]
+__all__ = ["draws", "has_effects", "remove_dead", "storage_of", "written_by"]
 
 _DRAWS = ("rand", "randn", "randint", "randperm", "normal")
 
@@ -53,6 +54,12 @@ def written_by(node):
                 v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, Node)
             ]
     return found
+
+
+def storage_of(node):
+    """What identifies the memory that a node's tensor looks into; None of what is no tensor."""
+    value = node.meta.get("val")
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
 
 
 def remove_dead(graph):

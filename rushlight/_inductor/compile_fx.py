@@ -5,11 +5,15 @@ import logging
 import rushlight as torch
 from rushlight import _C
 from rushlight._dynamo._backward import NoBackward
+from rushlight._inductor import config
 from rushlight._inductor._codegen import generate
+from rushlight._inductor._convolutions import fuse_convolutions
+from rushlight._inductor._freeze import freeze
+from rushlight._inductor._functional import functionalize
 from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
-from rushlight._inductor._passes import remove_dead
+from rushlight._inductor._passes import remove_dead, storage_of
 
 __all__ = ["compile_fx"]
 
@@ -30,11 +34,23 @@ def compile_fx(module, example_inputs, **options):
     remove_dead(graph)
     if records or (torch.is_grad_enabled() and _gives_views(graph)):
         return generate(module)  # operators record themselves
-    optimize(graph)
     try:
-        return Program(graph_text(graph), len(results))
+        graph_text(graph)
     except NotLowered:
+        optimize(graph)
         return generate(module)
+    return _without_gradients(graph, len(results), module.meta.get("state"))
+
+
+def _without_gradients(graph, results, first_state):
+    """The program of a graph that records nothing; its inputs from `first_state` on are state."""
+    functionalize(graph)
+    fuse_convolutions(graph)
+    frozen = freeze(graph, first_state) if config.freezing and first_state is not None else None
+    optimize(graph)
+    if frozen is not None:
+        optimize(frozen.graph)
+    return Program(graph_text(graph), results, frozen, first_state)
 
 
 class Program:
@@ -42,28 +58,30 @@ class Program:
 
     _boxed_call = True
 
-    def __init__(self, source, results=None):
+    def __init__(self, source, results=None, frozen=None, first_state=None):
         self.joint = source if isinstance(source, Joint) else None
         self.text = source.text if self.joint else source
         self.results = len(source.results) if self.joint else results
+        self.frozen, self.first_state = frozen, first_state
 
     def bind(self, rest, form="l", guards=None):
         """The graph that takes `rest` besides arguments, and gives a tensor, a tuple or a list."""
         more = () if guards is None else (guards,)
-        made = _C._CompiledGraph(self.text, self.results, rest, form, *more)
+        sources = [i - self.first_state for i in self.frozen.sources] if self.frozen else []
+        left = [tensor for i, tensor in enumerate(rest) if i not in sources]
+        made = _C._CompiledGraph(self.text, self.results, left, form, *more)
+        if self.frozen:
+            made.freeze(graph_text(self.frozen.graph), [rest[i] for i in sources])
         if self.joint is not None:
             self.joint.connect(made)
         return made
 
     def __call__(self, inputs):
-        return self.bind([]).run(inputs)
+        first = self.first_state if self.frozen else len(inputs)
+        return self.bind(list(inputs[first:])).run(inputs[:first])
 
 
 def _gives_views(graph):
     """Whether an output shares memory with an input: views know their grad mode."""
-    inputs = {_storage(n) for n in graph.nodes if n.op == "placeholder"}
-    return any(_storage(n) in inputs for n in graph.output_node().args[0])
-
-
-def _storage(node):
-    return node.meta["val"].untyped_storage()._cdata
+    inputs = {storage_of(n) for n in graph.nodes if n.op == "placeholder"}
+    return any(storage_of(n) in inputs for n in graph.output_node().args[0])

@@ -3,35 +3,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <unordered_map>
-#include <vector>
-
-#include "core/fork_mutex.h"
 
 namespace rushlight {
 namespace {
 
 constexpr size_t kMaxMade = 4;  // of one constant: few layouts serve all shapes of a model
 
-struct Constant {
-  size_t nbytes;
-  bool in_file;
-  int registrations = 0;
-  std::vector<std::shared_ptr<const ConstantMemory::Made>> made{};
-};
+ConstantSet& registered_for_all() {
+  static ConstantSet& set = *new ConstantSet;
+  return set;
+}
 
-struct Registry {
-  ForkMutex mutex;
-  std::unordered_map<const void*, Constant> constants;
-  std::atomic<size_t> count{0};
-  static Registry& get() {
-    static Registry& registry = *new Registry;
-    return registry;
-  }
-};
+thread_local ConstantSet* own_set = nullptr;
+
+ConstantSet& holder_of(const void* data) {
+  return own_set && own_set->contains(data) ? *own_set : registered_for_all();
+}
 
 // The pages that hold nothing else. They are clean, and come back from the file when somebody reads them.
 void leave_memory(const void* data, size_t nbytes) {
@@ -43,49 +32,61 @@ void leave_memory(const void* data, size_t nbytes) {
 
 }  // namespace
 
+UseConstants::UseConstants(ConstantSet* set) : before_(std::exchange(own_set, set)) {}
+UseConstants::~UseConstants() { own_set = before_; }
+ConstantSet* UseConstants::current() { return own_set; }
+
 void ConstantMemory::add(const void* data, size_t nbytes, bool in_file) {
-  if (nbytes == 0) return;
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex);
-  Constant& constant = registry.constants.try_emplace(data, Constant{nbytes, in_file}).first->second;
-  ++constant.registrations;
-  registry.count = registry.constants.size();
+  registered_for_all().add(data, nbytes, in_file);
 }
-
-void ConstantMemory::remove(const void* data) {
-  std::vector<std::shared_ptr<const Made>> freed;  // after the lock
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex);
-  const auto found = registry.constants.find(data);
-  if (found == registry.constants.end() || --found->second.registrations > 0) return;
-  freed = std::move(found->second.made);
-  registry.constants.erase(found);
-  registry.count = registry.constants.size();
-}
-
-bool ConstantMemory::contains(const void* data) {
-  Registry& registry = Registry::get();
-  if (registry.count.load(std::memory_order_relaxed) == 0) return false;
-  std::lock_guard lock(registry.mutex);
-  return registry.constants.contains(data);
-}
-
+void ConstantMemory::remove(const void* data) { registered_for_all().remove(data); }
+bool ConstantMemory::contains(const void* data) { return holder_of(data).contains(data); }
 std::shared_ptr<const ConstantMemory::Made> ConstantMemory::find_any(const void* data, Visitor visit,
                                                                      void* context) {
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex);
-  const auto found = registry.constants.find(data);
-  if (found == registry.constants.end()) return nullptr;
+  return holder_of(data).find(data, visit, context);
+}
+void ConstantMemory::keep(const void* data, std::shared_ptr<const Made> made) {
+  holder_of(data).keep(data, std::move(made));
+}
+
+void ConstantSet::add(const void* data, size_t nbytes, bool in_file) {
+  if (nbytes == 0) return;
+  std::lock_guard lock(mutex_);
+  Constant& constant = constants_.try_emplace(data, Constant{nbytes, in_file, 0, {}}).first->second;
+  ++constant.registrations;
+  count_ = constants_.size();
+}
+
+void ConstantSet::remove(const void* data) {
+  std::vector<std::shared_ptr<const ConstantMemory::Made>> freed;  // after the lock
+  std::lock_guard lock(mutex_);
+  const auto found = constants_.find(data);
+  if (found == constants_.end() || --found->second.registrations > 0) return;
+  freed = std::move(found->second.made);
+  constants_.erase(found);
+  count_ = constants_.size();
+}
+
+bool ConstantSet::contains(const void* data) {
+  if (count_.load(std::memory_order_relaxed) == 0) return false;
+  std::lock_guard lock(mutex_);
+  return constants_.contains(data);
+}
+
+std::shared_ptr<const ConstantMemory::Made> ConstantSet::find(const void* data, ConstantMemory::Visitor visit,
+                                                              void* context) {
+  std::lock_guard lock(mutex_);
+  const auto found = constants_.find(data);
+  if (found == constants_.end()) return nullptr;
   for (const auto& made : found->second.made)
     if (visit(context, made)) return made;
   return nullptr;
 }
 
-void ConstantMemory::keep(const void* data, std::shared_ptr<const Made> made) {
-  Registry& registry = Registry::get();
-  std::lock_guard lock(registry.mutex);
-  const auto found = registry.constants.find(data);
-  if (found == registry.constants.end() || found->second.made.size() == kMaxMade) return;
+void ConstantSet::keep(const void* data, std::shared_ptr<const ConstantMemory::Made> made) {
+  std::lock_guard lock(mutex_);
+  const auto found = constants_.find(data);
+  if (found == constants_.end() || found->second.made.size() == kMaxMade) return;
   found->second.made.push_back(std::move(made));
   if (found->second.in_file) leave_memory(data, found->second.nbytes);
 }

@@ -1,11 +1,20 @@
 // Constants: memory that does not change while it is registered, so that kernels may keep what they make of
 // it, such as weights in a layout of their own.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/fork_mutex.h"
 
 namespace rushlight {
 
+class ConstantSet;
+
+// What this thread may take for constant: what is registered for all, and before that the set of a scope.
 class ConstantMemory {
  public:
   // What a kernel made; kinds tell apart those of different kernels.
@@ -27,8 +36,47 @@ class ConstantMemory {
   static bool contains(const void* data);
 
  private:
+  friend ConstantSet;
   using Visitor = bool (*)(void* context, const std::shared_ptr<const Made>& made);
   static std::shared_ptr<const Made> find_any(const void* data, Visitor visit, void* context);
+};
+
+// Registered memory, and what was made of it.
+class ConstantSet {
+ public:
+  ConstantSet() = default;
+  ConstantSet(const ConstantSet&) = delete;
+  void add(const void* data, size_t nbytes, bool in_file);
+  void remove(const void* data);
+  bool contains(const void* data);
+
+ private:
+  friend ConstantMemory;
+  struct Constant {
+    size_t nbytes;
+    bool in_file;
+    int registrations = 0;
+    std::vector<std::shared_ptr<const ConstantMemory::Made>> made{};
+  };
+  std::shared_ptr<const ConstantMemory::Made> find(const void* data, ConstantMemory::Visitor visit,
+                                                   void* context);
+  void keep(const void* data, std::shared_ptr<const ConstantMemory::Made> made);
+
+  ForkMutex mutex_;
+  std::unordered_map<const void*, Constant> constants_;
+  std::atomic<size_t> count_{0};
+};
+
+// Makes a set this thread's for the length of a scope: it is known constant to those alone who checked it.
+class UseConstants {
+ public:
+  explicit UseConstants(ConstantSet* set);
+  ~UseConstants();
+  UseConstants(const UseConstants&) = delete;
+  static ConstantSet* current();  // of this thread, to hand on to others that help it
+
+ private:
+  ConstantSet* before_;
 };
 
 template <class T, class Matches>

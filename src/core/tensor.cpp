@@ -5,6 +5,7 @@
 #include "core/device_backend.h"
 #include "core/hidden_layout.h"
 #include "core/sparse.h"
+#include "core/write_watch.h"
 
 namespace rushlight {
 
@@ -257,9 +258,10 @@ void Tensor::bump_version(const std::string_view* writer) const {
   if (impl_->wrapping) [[unlikely]]
     return wrapping_hooks.inner(*impl_).bump_version(writer);
   if (writer && impl_->storage) impl_->storage->last_writer.store(writer, std::memory_order_relaxed);
-  if (impl_->version)
+  if (impl_->version) {
     impl_->version->value.fetch_add(1, std::memory_order_relaxed);
-  else if (impl_->storage)
+    if (impl_->storage) note_write(*impl_->storage);
+  } else if (impl_->storage)
     impl_->storage->version.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/constant_memory.h"
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
 #include "cpu/conv_onednn.h"
@@ -317,11 +318,72 @@ bool reads_planes(const ConvShape& s) {
 }
 bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
 
+// A convolution of one pixel's filters by blocks of pixels, so that a block is finished in cache.
+static void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                            void* output, const EpilogueArguments& after) {
+  constexpr int64_t kBlockBytes = 512 << 10, kLeastPixels = 128, kLeastWork = 1 << 22;
+  const auto item = static_cast<int64_t>(element_size(s.dtype));
+  const int64_t in = s.in_channels, out = s.out_channels, pixels = s.batch * volume(s.output);
+  const int64_t block = std::max({kLeastPixels, kBlockBytes / (out * item), kLeastWork / (in * out)});
+  if (s.input_in_planes || pixels <= block) {
+    product_forward(s, input, weight, bias, output);
+    return finish_pixels(after, 0, pixels);
+  }
+  std::optional<Scratch> space;
+  const auto* seen = static_cast<const char*>(pixels_seen(s, input, space));
+  const int64_t blocks = (pixels + block - 1) / block;
+  const auto each = [&, constants = UseConstants::current()](int64_t first, int64_t last) {
+    const UseConstants known(constants);
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t begin = i * pixels / blocks, end = (i + 1) * pixels / blocks;
+      gemm_bias(s.dtype, end - begin, out, in, {seen + begin * in * item, in, 1}, {weight, 1, in}, bias,
+                static_cast<char*>(output) + begin * out * item, out);
+      finish_pixels(after, begin, end);
+    }
+  };
+  if (blocks >= get_num_threads())
+    parallel_for(0, blocks, 1, each);
+  else
+    each(0, blocks);
+}
+
+// By oneDNN, whose own steps after a convolution turn NaN into numbers: image by image where images are
+// large.
+static void onednn_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                                void* output, const EpilogueArguments& after) {
+  constexpr int64_t kLarge = 1 << 20;
+  const auto item = static_cast<int64_t>(element_size(s.dtype));
+  const int64_t pixels = volume(s.output);
+  if (s.batch == 1 || s.output_numel() * item < kLarge) {
+    onednn_conv_forward(s, input, weight, bias, output);
+    return finish_pixels(after, 0, s.batch * pixels);
+  }
+  ConvShape one = s;
+  one.batch = 1;
+  for (int64_t n = 0; n < s.batch; ++n) {
+    onednn_conv_forward(one, static_cast<const char*>(input) + n * one.input_numel() * item, weight, bias,
+                        static_cast<char*>(output) + n * one.output_numel() * item);
+    finish_pixels(after, n * pixels, (n + 1) * pixels);
+  }
+}
+
+void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output,
+                  const EpilogueArguments& after) {
+  if (s.output_numel() == 0) return;
+  const bool depthwise = depthwise_convolves(s, weight);
+  if (!depthwise && is_product(s)) return product_forward(s, input, weight, bias, output, after);
+  if (!depthwise && winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, &after)) return;
+  if (!depthwise && !winograd_convolves(s) && conv_by_onednn(s))
+    return onednn_conv_forward(s, input, weight, bias, output, after);
+  conv_forward(s, input, weight, bias, output);
+  finish_pixels(after, 0, s.batch * volume(s.output));
+}
+
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (is_product(s)) return product_forward(s, input, weight, bias, output);
-  if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output)) return;
+  if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, nullptr)) return;
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
+#include "cpu/epilogue.h"
 
 namespace rushlight::cpu {
 
@@ -30,6 +31,10 @@ bool conv_by_onednn(const ConvShape& s);
 bool reads_planes(const ConvShape& s);
 // output = conv(input, weight) + bias. `bias` may be null.
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output);
+// The same, and then what `after` says of the output, whose channels come last: piece by piece, while it lies
+// in cache.
+void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output,
+                  const EpilogueArguments& after);
 // The adjoint in the input: what a transposed convolution computes.
 void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
                          void* input_gradient);

@@ -19,12 +19,16 @@ void run(const Tensor& image, const Epilogue& e, const Tensor& result) {
   a.residual = e.residual.defined() ? e.residual.data_ptr() : nullptr;
   a.scale = e.scale.data<float>(), a.shift = e.shift.data<float>();
   a.bounded = e.bounded(), a.low = e.low, a.high = e.high;
-  parallel_for(0, a.pixels, std::max<int64_t>(1, kGrainSize / a.channels),
-               [&](int64_t begin, int64_t end) { RL_ISA_VARIANT(epilogue_rows(a, begin, end)); });
+  finish_pixels(a, 0, a.pixels);
 }
 
 [[maybe_unused]] const bool finishes_images = (apply_epilogue = run, true);
 
 }  // namespace
+
+void finish_pixels(const EpilogueArguments& a, int64_t begin, int64_t end) {
+  parallel_for(begin, end, std::max<int64_t>(1, kGrainSize / a.channels),
+               [&](int64_t b, int64_t e) { RL_ISA_VARIANT(epilogue_rows(a, b, e)); });
+}
 
 }  // namespace rushlight::cpu

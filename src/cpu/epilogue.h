@@ -17,4 +17,7 @@ struct EpilogueArguments {
   float low = 0, high = 0;
 };
 
+// The pixels [begin, end), by all threads.
+void finish_pixels(const EpilogueArguments& a, int64_t begin, int64_t end);
+
 }  // namespace rushlight::cpu

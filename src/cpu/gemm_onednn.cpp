@@ -3,6 +3,7 @@
 #ifdef RUSHLIGHT_WITH_ONEDNN
 #include <bit>
 
+#include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/onednn_cache.h"
@@ -31,9 +32,10 @@ memory::desc matrices(DType dtype, int64_t batch, int64_t step, int64_t rows, in
   return {{batch, rows, columns}, type, {step, row, column}};
 }
 
-Plan make_plan(const GemmShape& s, float alpha, float beta, bool biased) {
+Plan make_plan(const GemmShape& s, float alpha, float beta, bool biased, bool packed) {
   const memory::desc a = matrices(s.dtype, s.batch, s.a_step, s.m, s.k, s.a),
-                     b = matrices(s.dtype, s.batch, s.b_step, s.k, s.n, s.b),
+                     b = packed ? memory::desc({s.k, s.n}, data_type(s.dtype), memory::format_tag::any)
+                                : matrices(s.dtype, s.batch, s.b_step, s.k, s.n, s.b),
                      c = matrices(s.dtype, s.batch, s.c_step, s.m, s.n, {nullptr, s.ldc, 1}),
                      bias = biased ? memory::desc({1, s.n}, data_type(s.dtype), memory::format_tag::ab)
                                    : memory::desc();
@@ -44,7 +46,7 @@ Plan make_plan(const GemmShape& s, float alpha, float beta, bool biased) {
   if (beta != 0) after.append_sum(beta);
   attr.set_post_ops(after);
   const dnnl::matmul::primitive_desc pd(onednn_engine(), a, b, bias, c, attr);
-  return {dnnl::matmul(pd), a, b, bias, c, pd.scratchpad_desc()};
+  return {dnnl::matmul(pd), a, pd.weights_desc(), bias, c, pd.scratchpad_desc()};
 }
 
 // A product with a vector, turned so that the vector is a row: oneDNN has only slow code for columns.
@@ -59,9 +61,36 @@ GemmShape by_rows(GemmShape s) {
   return s;
 }
 
-PlanCache<Plan, 18>& plans() {
-  static PlanCache<Plan, 18> cache;
+PlanCache<Plan, 19>& plans() {
+  static PlanCache<Plan, 19> cache;
   return cache;
+}
+
+// A constant factor in the order that a plan likes. Of many rows, bringing it there each time costs little.
+struct PackedFactor final : ConstantMemory::Made {
+  PackedFactor(const memory::desc& from, const memory::desc& layout)
+      : from(from), layout(layout), data(static_cast<int64_t>(layout.get_size())) {}
+  const memory::desc from, layout;
+  const Buffer data;
+};
+
+constexpr int64_t kMostPackedRows = 512;
+bool packs(const GemmShape& s) {
+  return s.batch == 1 && s.m > 1 && s.m <= kMostPackedRows && ConstantMemory::contains(s.b.data);
+}
+
+std::shared_ptr<const PackedFactor> packed_factor(const GemmShape& s, const memory::desc& layout) {
+  const memory::desc plain = matrices(s.dtype, 1, 0, s.k, s.n, s.b);
+  const auto same = [&](const PackedFactor& f) { return f.from == plain && f.layout == layout; };
+  if (auto found = ConstantMemory::find<PackedFactor>(s.b.data, same)) return found;
+  auto made = std::make_shared<const PackedFactor>(plain, layout);
+  dnnl::stream stream(onednn_engine());
+  memory from(plain, onednn_engine(), const_cast<void*>(s.b.data)),
+      to(layout, onednn_engine(), made->data.as<void>());
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+  ConstantMemory::keep(s.b.data, made);
+  return made;
 }
 
 }  // namespace
@@ -81,9 +110,10 @@ bool onednn_multiplies(const GemmShape& s) {
 
 void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c, const void* bias) {
   const GemmShape s = by_rows(shape);
+  const bool packed = packs(s);
   run_in_pool([&] {
     try {
-      const std::array<int64_t, 18> key{s.batch,
+      const std::array<int64_t, 19> key{s.batch,
                                         s.m,
                                         s.n,
                                         s.k,
@@ -100,14 +130,17 @@ void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c, const
                                         static_cast<int64_t>(s.dtype),
                                         get_num_threads(),
                                         in_parallel_region(),
-                                        bias != nullptr};
-      const auto plan = plans().get(key, [&] { return make_plan(s, alpha, beta, bias != nullptr); });
+                                        bias != nullptr,
+                                        packed};
+      const auto plan = plans().get(key, [&] { return make_plan(s, alpha, beta, bias != nullptr, packed); });
+      const auto factor = packed ? packed_factor(s, plan->b) : nullptr;
       const Buffer scratch(static_cast<int64_t>(plan->scratch.get_size()));
       dnnl::engine& engine = onednn_engine();
       dnnl::stream stream(engine);
       std::unordered_map<int, memory> arguments{
           {DNNL_ARG_SRC, memory(plan->a, engine, const_cast<void*>(s.a.data))},
-          {DNNL_ARG_WEIGHTS, memory(plan->b, engine, const_cast<void*>(s.b.data))},
+          {DNNL_ARG_WEIGHTS,
+           memory(plan->b, engine, factor ? factor->data.as<void>() : const_cast<void*>(s.b.data))},
           {DNNL_ARG_DST, memory(plan->c, engine, c)},
           {DNNL_ARG_SCRATCHPAD, memory(plan->scratch, engine, scratch.as<void>())}};
       if (bias) arguments.insert({DNNL_ARG_BIAS, memory(plan->bias, engine, const_cast<void*>(bias))});

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/isa_variant.h"
@@ -66,6 +67,15 @@ int64_t lines_at_once(const WinogradTiles& t, int64_t tiles) {
   return (tiles + rounds - 1) / rounds;
 }
 
+// Transformed filters in the layout of a plan: they may be kept where the weight is constant.
+struct Filters final : ConstantMemory::Made {
+  Filters(const memory::desc& layout, bool turned)
+      : layout(layout), turned(turned), data(static_cast<int64_t>(layout.get_size())) {}
+  const memory::desc layout;
+  const bool turned;
+  const Buffer data;
+};
+
 class Convolution {
  public:
   Convolution(const WinogradTiles& t, int64_t batch, const float* weight, bool gradient)
@@ -73,20 +83,19 @@ class Convolution {
         tiles_(batch * t.rows * t.columns),
         lines_(lines_at_once(t, tiles_)),
         plan_(plan_for(lines_, t)),
-        filters_(bytes(plan_->filters)),
+        filters_(filters_of(weight, gradient)),
         image_(bytes(plan_->tiles)),
         products_(bytes(plan_->products)),
         scratch_(bytes(plan_->scratch)) {
     std::memset(image_.as<void>(), 0, plan_->tiles.get_size());  // lines beyond the last tile
-    transform_filters(weight, gradient);
   }
 
-  bool run(const float* image, const float* bias, float* result) {
+  bool run(const float* image, const float* bias, float* result, const EpilogueArguments* after) {
     dnnl::engine& engine = onednn_engine();
     dnnl::stream stream(engine);
     const std::unordered_map<int, memory> args{
         {DNNL_ARG_SRC, memory(plan_->tiles, engine, image_.as<void>())},
-        {DNNL_ARG_WEIGHTS, memory(plan_->filters, engine, filters_.as<void>())},
+        {DNNL_ARG_WEIGHTS, memory(plan_->filters, engine, filters_->data.as<void>())},
         {DNNL_ARG_DST, memory(plan_->products, engine, products_.as<void>())},
         {DNNL_ARG_SCRATCHPAD, memory(plan_->scratch, engine, scratch_.as<void>())}};
     std::atomic<bool> finite{true};
@@ -99,7 +108,7 @@ class Convolution {
       stream.wait();
       parallel_for(0, count, grain(t_.out_channels), [&](int64_t begin, int64_t end) {
         if (!kernels_.results(t_, products_.as<float>(), first + begin, first + end, begin, lines_, bias,
-                              result))
+                              result, after))
           finite = false;
       });
     }
@@ -110,7 +119,18 @@ class Convolution {
   static int64_t bytes(const memory::desc& d) { return static_cast<int64_t>(d.get_size()); }
   static int64_t grain(int64_t channels) { return std::max<int64_t>(1, kGrainSize / (kPoints * channels)); }
 
-  void transform_filters(const float* weight, bool gradient) {
+  std::shared_ptr<const Filters> filters_of(const float* weight, bool turned) {
+    const bool constant = ConstantMemory::contains(weight);
+    const auto same = [&](const Filters& f) { return f.turned == turned && f.layout == plan_->filters; };
+    if (constant)
+      if (auto found = ConstantMemory::find<Filters>(weight, same)) return found;
+    auto made = std::make_shared<const Filters>(plan_->filters, turned);
+    transform_filters(weight, turned, made->data.as<void>());
+    if (constant) ConstantMemory::keep(weight, made);
+    return made;
+  }
+
+  void transform_filters(const float* weight, bool gradient, void* filters) {
     const int64_t in = t_.channels, out = t_.out_channels;
     const Buffer plain(kPoints * in * out * static_cast<int64_t>(sizeof(float)));
     parallel_for(0, out, grain(in), [&](int64_t begin, int64_t end) {
@@ -120,7 +140,7 @@ class Convolution {
     dnnl::stream stream(engine);
     memory from({{kPoints, in, out}, memory::data_type::f32, memory::dims{in * out, 1, in}}, engine,
                 plain.as<void>());
-    memory to(plan_->filters, engine, filters_.as<void>());
+    memory to(plan_->filters, engine, filters);
     dnnl::reorder(from, to).execute(stream, from, to);
     stream.wait();
   }
@@ -129,16 +149,17 @@ class Convolution {
   WinogradTiles t_;
   int64_t tiles_, lines_;
   std::shared_ptr<const Plan> plan_;
-  Buffer filters_, image_, products_, scratch_;
+  std::shared_ptr<const Filters> filters_;
+  Buffer image_, products_, scratch_;
 };
 
 bool convolve(const ConvShape& s, bool gradient, const void* image, const void* weight, const void* bias,
-              void* result) {
+              void* result, const EpilogueArguments* after) {
   bool finite = false;
   run_in_pool([&] {
     Convolution c(tiles_of(s, gradient), s.batch, static_cast<const float*>(weight), gradient);
-    finite =
-        c.run(static_cast<const float*>(image), static_cast<const float*>(bias), static_cast<float*>(result));
+    finite = c.run(static_cast<const float*>(image), static_cast<const float*>(bias),
+                   static_cast<float*>(result), after);
   });
   return finite;
 }
@@ -156,18 +177,21 @@ bool winograd_convolves(const ConvShape& s) {
 }
 
 bool winograd_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
-                      void* output) {
-  return convolve(s, false, input, weight, bias, output);
+                      void* output, const EpilogueArguments* after) {
+  return convolve(s, false, input, weight, bias, output, after);
 }
 bool winograd_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
                              void* input_gradient) {
-  return convolve(s, true, output_gradient, weight, nullptr, input_gradient);
+  return convolve(s, true, output_gradient, weight, nullptr, input_gradient, nullptr);
 }
 
 #else
 
 bool winograd_convolves(const ConvShape&) { return false; }
-bool winograd_forward(const ConvShape&, const void*, const void*, const void*, void*) { return false; }
+bool winograd_forward(const ConvShape&, const void*, const void*, const void*, void*,
+                      const EpilogueArguments*) {
+  return false;
+}
 bool winograd_input_gradient(const ConvShape&, const void*, const void*, void*) { return false; }
 
 #endif

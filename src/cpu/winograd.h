@@ -3,14 +3,16 @@
 // channels last.
 #pragma once
 #include "cpu/conv.h"
+#include "cpu/epilogue.h"
 
 namespace rushlight::cpu {
 
 // Whether this is a convolution for which the transforms pay.
 bool winograd_convolves(const ConvShape& s);
 // False when a result is not finite: a tile shares what one pixel holds, so this must be computed plainly.
+// `after`, which may be null, is done to the output too.
 bool winograd_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
-                      void* output);
+                      void* output, const EpilogueArguments* after);
 bool winograd_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
                              void* input_gradient);
 
@@ -32,7 +34,7 @@ struct WinogradKernels {
                 int64_t lines, float* result);
   // The other way: [16, lines, out_channels] to images. False when some result is not finite.
   bool (*results)(const WinogradTiles& t, const float* products, int64_t begin, int64_t end, int64_t line,
-                  int64_t lines, const float* bias, float* image);
+                  int64_t lines, const float* bias, float* image, const EpilogueArguments* after);
 };
 
 }  // namespace rushlight::cpu

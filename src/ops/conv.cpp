@@ -1,5 +1,8 @@
 #include "ops/conv.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/hidden_layout.h"
 #include "cpu/conv.h"
 #include "cpu/depthwise.h"
@@ -7,6 +10,7 @@
 #include "ops/complex.h"
 #include "ops/conv_device.h"
 #include "ops/copy.h"
+#include "ops/operators.h"
 #include "ops/pointwise.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -214,6 +218,79 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   return hidden ? hide_layout(result) : result;
 }
 
+// --- with what follows
+// ----------------------------------------------------------------------------------------------------
+
+struct Following {
+  Tensor scale, shift, residual;
+  double low, high;
+  bool bounded() const { return low != -INFINITY || high != INFINITY; }
+};
+
+// Vectors as the loops read them; -0 is what changes no number when it is added.
+Tensor channel_vector(const Tensor& t, int64_t channels, float otherwise) {
+  if (t.defined()) return contiguous(t, MemoryFormat::Contiguous);
+  const Tensor made = empty_tensor(IntList{channels}, DType::Float32);
+  std::fill_n(made.data<float>(), channels, otherwise);
+  return made;
+}
+
+// Operator by operator, where the channels do not come last.
+Tensor follow(Tensor y, const Following& f) {
+  const DType dtype = y.dtype();
+  const auto column = [&](const Tensor& t) { return view(t, IntList{-1, 1, 1}); };
+  if (f.scale.defined()) y = to_dtype(to_dtype(y, DType::Float32) * column(f.scale) + column(f.shift), dtype);
+  if (f.residual.defined()) y = y + f.residual;
+  return f.bounded() ? clamp(y, Scalar(f.low), Scalar(f.high)) : y;
+}
+
+void check_following(const Call& call, const Following& f, const Tensor& input, IntList sizes) {
+  RL_CHECK(input.is_cpu() && (input.dtype() == DType::Float32 || input.dtype() == DType::BFloat16),
+           call.op.name(), "(): expected images of float32 or bfloat16 on the CPU, but got ",
+           describe(input));
+  RL_CHECK(f.scale.defined() == f.shift.defined() && f.low <= f.high, call.op.name(),
+           "(): a scale needs a shift, and bounds an order");
+  for (const Tensor* t : {&f.scale, &f.shift})
+    RL_CHECK(!t->defined() ||
+                 (t->dtype() == DType::Float32 && t->is_cpu() && t->dim() == 1 && t->numel() == sizes[1]),
+             call.op.name(), "(): expected ", sizes[1], " float32 numbers, but got ", describe(*t));
+  RL_CHECK(!f.residual.defined() ||
+               (f.residual.is_cpu() && f.residual.dtype() == input.dtype() && f.residual.sizes() == sizes),
+           call.op.name(), "(): the residual must be a ", input.dtype(), " tensor of size ", sizes,
+           ", but got ", f.residual.defined() ? describe(f.residual) : std::string("None"));
+}
+
+Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const Tensor& weight,
+                                   const Tensor& bias, IntList stride, IntList padding, IntList dilation,
+                                   int64_t groups, const Tensor& scale, const Tensor& shift,
+                                   const Tensor& residual, double low, double high) {
+  RL_CHECK(input.dim() == 4, call.op.name(), "(): expected a batch of images, but got ", describe(input));
+  const Geometry g{spread("stride", stride, 2), spread("padding", padding, 2),
+                   spread("dilation", dilation, 2), Dims(2, 0)};
+  check_arguments(input, weight, bias, g, false, groups);
+  const Dims sizes = output_sizes(input, weight, g);
+  const Following f{scale, shift, residual, low, high};
+  check_following(call, f, input, sizes);
+  cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
+                                g.dilation, groups, wants_channels_last(input, weight));
+  const bool hidden = hide_layout_of(s, input);
+  if (!s.channels_last)
+    return follow(convolution(input, weight, bias, stride, padding, dilation, false, IntList{0}, groups), f);
+  const Tensor result = empty_image(sizes, input, true), x = input_for(s, input),
+               w = contiguous(weight, MemoryFormat::Contiguous), b = plain(bias),
+               factors = channel_vector(scale, sizes[1], 1), terms = channel_vector(shift, sizes[1], -0.0f),
+               other = residual.defined() ? laid_out(residual, true) : residual;
+  cpu::EpilogueArguments after;
+  after.dtype = s.dtype, after.channels = sizes[1],
+  after.pixels = result.numel() / std::max<int64_t>(1, sizes[1]);
+  after.x = after.y = result.data_ptr(), after.residual = other.defined() ? other.data_ptr() : nullptr;
+  after.scale = factors.data<float>(), after.shift = terms.data<float>();
+  after.bounded = f.bounded(), after.low = static_cast<float>(low), after.high = static_cast<float>(high);
+  cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),
+                    after);
+  return hidden ? hide_layout(result) : result;
+}
+
 Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes,
                                   IntList stride, IntList padding, IntList dilation, int64_t groups) {
   return input_gradient(grad, weight, input_sizes, stride, padding, dilation, groups);
@@ -360,6 +437,15 @@ void register_conv_operators(Table& t) {
         }
         return grads;
       });
+  t.op(convolution_epilogue,
+       "_convolution_epilogue(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] "
+       "dilation, int groups, Tensor? scale, Tensor? shift, Tensor? residual, float low, float high) -> "
+       "Tensor",
+       convolution_epilogue_kernel)
+      .doc("A convolution of images with what follows it: scale and shift by channel, a sum, bounds.")
+      .internal()
+      .no_meta("it stands in graphs that were captured already")
+      .not_differentiable("it stands in graphs that record no gradients");
   t.op(conv_input_gradient,
        "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "
        "padding, int[] dilation, int groups) -> Tensor",

@@ -7,6 +7,13 @@ namespace rushlight::ops {
 inline Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
                  IntList padding, IntList dilation, bool transposed, IntList output_padding, int64_t groups)>
     convolution;
+// clamp((conv(input, weight) + bias) * scale + shift + residual, low, high): what graphs make of a
+// convolution and what follows it. Scale and shift, float32, are by channel; everything but input and weight
+// may be missing.
+inline Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& bias, IntList stride,
+                 IntList padding, IntList dilation, int64_t groups, const Tensor& scale, const Tensor& shift,
+                 const Tensor& residual, double low, double high)>
+    convolution_epilogue;
 // Note [Convolution adjoints]
 // conv(x, w) is linear in each operand; these are its adjoints, and the derivative of each of the three is
 // made of the other two. A transposed convolution is conv_input_gradient with the operands' roles exchanged.

@@ -15,6 +15,7 @@ void register_grid_sample_operators(Table& t);
 void register_embedding_bag_operators(Table& t);
 void register_ctc_operators(Table& t);
 void register_fold_operators(Table& t);
+void register_batch_norm_constants(Table& t);
 void register_fused_operators(Table& t);
 
 void register_pointwise_families(Table& t) {
@@ -65,6 +66,7 @@ void register_other_families(Table& t) {
   register_linalg_operators(t);
   register_fft_operators(t);
   register_stft_operators(t);
+  register_batch_norm_constants(t);
   register_fused_operators(t);
 }
 

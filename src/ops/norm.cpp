@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/hidden_layout.h"
+#include "core/write_watch.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/epilogue.h"
@@ -256,16 +257,11 @@ Tensor empty_in_format(const Tensor& like, const Channels& c) {
   return empty_tensor(like.sizes(), like.dtype(), like.device(), c.format);
 }
 
-void check_channels(const char* what, const Tensor& t, int64_t channels) {
-  if (t.defined())
-    RL_CHECK(t.dim() == 1 && t.numel() == channels, what, " should contain ", channels, " elements not ",
-             t.numel());
-}
-
 // running = (1 - momentum) * running + momentum * batch
 template <class F>
 void update_running(const Tensor& running, double momentum, F&& batch) {
   running.check_writable("batch_norm");
+  note_write(*running->storage);
   visit_dtype(FloatTypes{}, running.dtype(), "batch_norm", [&](auto tag) {
     using T = decltype(tag);
     T* data = running.data<T>();
@@ -275,16 +271,6 @@ void update_running(const Tensor& running, double momentum, F&& batch) {
           (1 - momentum) * static_cast<double>(static_cast<compute_type<T>>(value)) + momentum * batch(c)));
     }
   });
-}
-
-double value_at(const Tensor& t, int64_t i) {
-  return t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
-}
-void store_at(const Tensor& t, int64_t i, double value) {
-  if (t.dtype() == DType::Float64)
-    t.data<double>()[i] = value;
-  else
-    t.data<float>()[i] = static_cast<float>(value);
 }
 
 // The same on a device, where the constants of channels are computed too.
@@ -364,15 +350,7 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
     copy_result(mean, running_mean, false);
     copy_result(rstd, running_var, false);
   }
-  const Tensor scale = empty_tensor(IntList{channels}, compute),
-               shift = empty_tensor(IntList{channels}, compute);
-  for (int64_t i = 0; i < channels; ++i) {
-    const double inverse = 1 / std::sqrt(value_at(rstd, i) + eps),
-                 s = (w.defined() ? value_at(w, i) : 1) * inverse;
-    store_at(rstd, i, inverse);
-    store_at(scale, i, s);
-    store_at(shift, i, (b.defined() ? value_at(b, i) : 0) - value_at(mean, i) * s);
-  }
+  const auto [scale, shift] = channel_constants(w, b, mean, rstd, eps);
   if (c.hidden)
     if (const Tensor y = affine_later(c.x, scale, shift); y.defined()) return {y, kept(mean), kept(rstd)};
   const Tensor y = empty_in_format(input, c);

@@ -30,6 +30,24 @@ Normalized normalized_twin(const Tensor& x, IntList dims, double eps, bool subtr
 // The gradient of the input, `grad` being that of the normalised values.
 Tensor normalized_gradient(const Tensor& grad, const Normalized& n, IntList dims, bool subtract_mean = true);
 
+// Numbers of float32 or float64 statistics.
+inline double value_at(const Tensor& t, int64_t i) {
+  return t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
+}
+inline void store_at(const Tensor& t, int64_t i, double value) {
+  if (t.dtype() == DType::Float64)
+    t.data<double>()[i] = value;
+  else
+    t.data<float>()[i] = static_cast<float>(value);
+}
+void check_channels(const char* what, const Tensor& t, int64_t channels);
+// What an evaluation multiplies a channel with, and adds. `rstd`, the variance, becomes 1 / deviation.
+struct ChannelConstants {
+  Tensor scale, shift;
+};
+ChannelConstants channel_constants(const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                                   const Tensor& rstd, double eps);
+
 void register_group_norm_operators(Table& t);
 
 }  // namespace rushlight

@@ -1,10 +1,12 @@
 // CompiledGraph: what torch.compile runs. A program is one call of an executor, and its backward pass
 // another, behind one node of autograd. Note [Compiled graphs]
 #include <algorithm>
+#include <deque>
 
 #include "autograd/accumulate.h"
 #include "core/generator.h"
 #include "jit/executor.h"
+#include "jit/frozen.h"
 #include "jit/text.h"
 #include "ops/copy.h"
 #include "python/autograd.h"
@@ -16,10 +18,11 @@ namespace {
 
 // Note [Compiled graphs]
 // The forward graph gives the program's results and, behind them, what backward graphs take besides inputs
-// and results. A backward graph is for those results that gradients came for; `again` (Python) answers where
-// none is: it runs the program once more, recorded operator by operator, which serves gradients of gradients
-// too. That is why the node keeps all inputs, and the state of the random numbers where the program draws
-// some.
+// and results. A program is one node of autograd, or several in a row where one result is computed from
+// another, such as a loss from logits: each is a part. A backward graph is for those results of a part that
+// gradients came for; `again` (Python) answers where none is: it runs the program once more, recorded
+// operator by operator, which serves gradients of gradients too. That is why nodes keep all inputs, and the
+// state of the random numbers where the program draws some.
 
 using jit::Executor;
 using Positions = std::vector<size_t>;
@@ -42,16 +45,16 @@ struct Backward {
   std::unique_ptr<Executor> executor;
 };
 
-struct Program {
-  Program(std::string_view text, size_t result_count)
-      : forward(jit::parse_graph(text), {}), results(result_count) {}
-  ~Program() {
+// One node of autograd.
+struct Part {
+  Part() = default;
+  ~Part() {
     if (!Py_IsInitialized()) return;
     GilAcquire gil;
     Py_XDECREF(again);
     Py_XDECREF(trace);
   }
-  Program(const Program&) = delete;
+  Part(const Part&) = delete;
 
   const Backward* find(const std::vector<bool>& given) {
     std::lock_guard guard(mutex);
@@ -59,16 +62,24 @@ struct Program {
     return found == backwards.end() ? nullptr : found->get();
   }
 
-  Executor forward;
-  const size_t results;
-  bool draws = false;               // random numbers
-  Positions inputs_with_gradient;   // in the order of the node's edges
-  Positions results_with_gradient;  // in the order of the node's outputs
-  Positions keeps;                  // of the forward graph's outputs
-  PyObject* again = nullptr;        // (inputs, gradients, random state or None, create_graph) -> gradients
-  PyObject* trace = nullptr;        // (given): tries to add a backward graph
-  std::mutex mutex;                 // of what follows
+  Positions sources;          // of the node's edges: inputs, and behind them results
+  Positions results;          // in the order of the node's outputs
+  PyObject* again = nullptr;  // (inputs, gradients, random state or None, create_graph) -> gradients
+  PyObject* trace = nullptr;  // (given): tries to add a backward graph
+  std::mutex mutex;           // of what follows
   std::vector<std::unique_ptr<Backward>> backwards;  // the first one is for all results
+};
+
+struct Program {
+  Program(std::string_view text, size_t result_count)
+      : forward(jit::parse_graph(text), {}), results(result_count) {}
+
+  Executor forward;
+  std::unique_ptr<jit::FrozenState> frozen;  // of the forward graph's last inputs; null: there is none
+  const size_t results;
+  bool draws = false;  // random numbers
+  Positions keeps;     // of the forward graph's outputs
+  std::deque<Part> parts;
 };
 
 Positions positions_of(PyObject* list, size_t limit) {
@@ -84,29 +95,29 @@ Positions positions_of(PyObject* list, size_t limit) {
 }
 
 // What Python traced, (text, takes, edges) or None, as the backward graph for such gradients.
-const Backward* add_backward(Program& program, std::vector<bool> given, PyObject* traced) {
+const Backward* add_backward(const Program& program, Part& part, std::vector<bool> given, PyObject* traced) {
   if (traced == Py_None) return nullptr;
   PyObject *text = nullptr, *takes = nullptr, *edges = nullptr;
   if (!PyArg_ParseTuple(traced, "UOO", &text, &takes, &edges)) throw PythonError();
   auto backward = std::make_unique<Backward>();
   backward->given = std::move(given);
   backward->takes = positions_of(takes, program.forward.graph().inputs.size() + program.keeps.size());
-  backward->edges = positions_of(edges, program.inputs_with_gradient.size());
+  backward->edges = positions_of(edges, part.sources.size());
   backward->executor = std::make_unique<Executor>(jit::parse_graph(string_view(text)), jit::Constants());
   const jit::Graph& graph = backward->executor->graph();
   const auto gradients = static_cast<size_t>(std::ranges::count(backward->given, true));
   RL_CHECK_VALUE(graph.outputs.size() == backward->edges.size() &&
                      graph.inputs.size() == backward->takes.size() + gradients,
                  "the backward graph does not fit its forward graph");
-  std::lock_guard guard(program.mutex);
-  return program.backwards.emplace_back(std::move(backward)).get();
+  std::lock_guard guard(part.mutex);
+  return part.backwards.emplace_back(std::move(backward)).get();
 }
 
 // --- the node ----------------------------------------------------------------------------------------
 
 class CompiledNode final : public PlainNode {
  public:
-  explicit CompiledNode(std::shared_ptr<Program> program) : program_(std::move(program)) {}
+  CompiledNode(std::shared_ptr<Program> program, Part& part) : program_(std::move(program)), part_(part) {}
   std::string name() const override { return "CompiledFunctionBackward"; }
   Gradients apply(Gradients grads) override;
   void release_saved() override {
@@ -129,6 +140,7 @@ class CompiledNode final : public PlainNode {
   Gradients run_again(Gradients grads);
 
   std::shared_ptr<Program> program_;
+  Part& part_;
   bool released_ = false;
 };
 
@@ -144,14 +156,14 @@ Gradients CompiledNode::apply(Gradients grads) {
   for (const Tensor& g : grads) given.push_back(g.defined());
   if (GradMode::enabled() || dispatch_state.level || !std::ranges::all_of(grads, is_plain))
     return run_again(std::move(grads));
-  const Backward* backward = program_->find(given);
-  if (!backward && program_->trace) {
+  const Backward* backward = part_.find(given);
+  if (!backward && part_.trace) {
     GilAcquire gil;
     const PyRef flags(check(PyTuple_New(static_cast<Py_ssize_t>(given.size()))));
     for (size_t i = 0; i < given.size(); ++i)
       PyTuple_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(i), PyBool_FromLong(given[i]));
-    const PyRef traced(check(PyObject_CallOneArg(program_->trace, flags.get())));
-    backward = add_backward(*program_, std::move(given), traced.get());
+    const PyRef traced(check(PyObject_CallOneArg(part_.trace, flags.get())));
+    backward = add_backward(*program_, part_, std::move(given), traced.get());
   }
   if (!backward) return run_again(std::move(grads));
   if (released_) fail_released();
@@ -183,9 +195,8 @@ Gradients CompiledNode::run_again(Gradients grads) {
     std::ranges::copy(random_state, static_cast<std::byte*>(bytes.data_ptr()));
     state = PyRef(check(wrap(bytes)));
   }
-  const PyRef found(
-      check(PyObject_CallFunctionObjArgs(program_->again, given.get(), gradients.get(), state.get(),
-                                         GradMode::enabled() ? Py_True : Py_False, nullptr)));
+  const PyRef found(check(PyObject_CallFunctionObjArgs(part_.again, given.get(), gradients.get(), state.get(),
+                                                       GradMode::enabled() ? Py_True : Py_False, nullptr)));
   const PyRef items(check(PySequence_Fast(found.get(), "expected gradients")));
   Gradients result(edges().size());
   RL_ASSERT(static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) == result.size());
@@ -198,18 +209,29 @@ Gradients CompiledNode::run_again(Gradients grads) {
 // --- runs --------------------------------------------------------------------------------------------
 
 void record(const std::shared_ptr<Program>& program, const std::vector<Tensor>& inputs,
-            const std::vector<Tensor>& values, std::vector<std::byte> random_state) {
-  const Ref<CompiledNode> node = Ref<CompiledNode>::adopt(new CompiledNode(program));
-  for (const size_t i : program->inputs_with_gradient) node->add_edge(gradient_edge(inputs[i]));
-  for (const size_t r : program->results_with_gradient)
-    set_history(values[r], node, node->add_output(values[r]));
-  for (const size_t p : program->keeps) node->kept.emplace_back(values[p], p < program->results);
-  for (const Tensor& t : inputs) node->inputs.emplace_back(t, false);
-  node->random_state = std::move(random_state);
+            const std::vector<Tensor>& values, const std::vector<std::byte>& random_state) {
+  for (Part& part : program->parts) {
+    const Ref<CompiledNode> node = Ref<CompiledNode>::adopt(new CompiledNode(program, part));
+    for (const size_t i : part.sources)
+      node->add_edge(gradient_edge(i < inputs.size() ? inputs[i] : values[i - inputs.size()]));
+    for (const size_t r : part.results) set_history(values[r], node, node->add_output(values[r]));
+    for (const size_t p : program->keeps) node->kept.emplace_back(values[p], p < program->results);
+    for (const Tensor& t : inputs) node->inputs.emplace_back(t, false);
+    node->random_state = random_state;
+  }
 }
 
-std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Tensor> inputs) {
-  const bool records = !program->backwards.empty() && GradMode::enabled();
+std::vector<Tensor> run_frozen(Program& program, std::vector<Tensor> inputs,
+                               const std::vector<Tensor>& sources) {
+  const auto made = program.frozen->current(sources);
+  inputs.insert(inputs.end(), made->values.begin(), made->values.end());
+  const UseConstants known(&made->constants);
+  return program.forward.run(std::move(inputs));
+}
+
+std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Tensor> inputs,
+                        const std::vector<Tensor>& sources) {
+  const bool records = !program->parts.empty() && GradMode::enabled();
   std::vector<std::byte> random_state;
   if (records && program->draws) {
     random_state.resize(Generator::kStateBytes);
@@ -218,11 +240,13 @@ std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Ten
   std::vector<Tensor> values;
   {
     const WithoutAutocast plain;
-    values = program->forward.run(records ? std::vector<Tensor>(inputs) : std::move(inputs));
+    values = records           ? program->forward.run(std::vector<Tensor>(inputs))
+             : program->frozen ? run_frozen(*program, std::move(inputs), sources)
+                               : program->forward.run(std::move(inputs));
   }
   for (size_t r = 0; r < program->results; ++r)  // nobody else has the base of a result that is a view
     if (values[r]->view_base && values[r]->use_count() == 1) leave_base(values[r]);
-  if (records) record(program, inputs, values, std::move(random_state));
+  if (records) record(program, inputs, values, random_state);
   values.resize(program->results);
   return values;
 }
@@ -231,9 +255,10 @@ std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Ten
 
 struct CompiledGraph {
   PyObject_HEAD std::shared_ptr<Program> program;
-  PyObject* guards;  // a GuardSet, or null
-  PyObject* rest;    // the inputs that are no arguments: a list of tensors
-  char form;         // of what a call returns: 't' a tensor, 'u' a tuple, 'l' a list
+  PyObject* guards;   // a GuardSet, or null
+  PyObject* rest;     // the inputs that are no arguments: a list of tensors
+  PyObject* sources;  // of frozen inputs: a list of tensors, or null
+  char form;          // of what a call returns: 't' a tensor, 'u' a tuple, 'l' a list
 };
 CompiledGraph& self_of(PyObject* o) { return *reinterpret_cast<CompiledGraph*>(o); }
 
@@ -259,10 +284,12 @@ PyObject* run_with(const CompiledGraph& self, PyObject* const* given, size_t cou
   for (size_t i = 0; i < count; ++i) inputs.push_back(expect_tensor(given[i], "input"));
   for (size_t i = 0; i < more; ++i)
     inputs.push_back(expect_tensor(PyList_GET_ITEM(self.rest, static_cast<Py_ssize_t>(i)), "input"));
-  std::vector<Tensor> values;
+  std::vector<Tensor> values, sources;
+  for (Py_ssize_t i = 0; self.sources && i < PyList_GET_SIZE(self.sources); ++i)
+    sources.push_back(expect_tensor(PyList_GET_ITEM(self.sources, i), "source"));
   {
     const GilRelease released;
-    values = run(program, std::move(inputs));
+    values = run(program, std::move(inputs), sources);
   }
   return returned(self, std::move(values));
 }
@@ -309,50 +336,86 @@ PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// record(inputs, results, keeps, draws, again, trace): from now on runs are recorded.
-PyObject* graph_record(PyObject* o, PyObject* args) {
-  PyObject *inputs = nullptr, *results = nullptr, *keeps = nullptr, *again = nullptr, *trace = nullptr;
+// keep(outputs, draws): what the nodes of later runs keep.
+PyObject* graph_keep(PyObject* o, PyObject* args) {
+  PyObject* keeps = nullptr;
   int draws = 0;
-  if (!PyArg_ParseTuple(args, "OOOpOO", &inputs, &results, &keeps, &draws, &again, &trace)) return nullptr;
+  if (!PyArg_ParseTuple(args, "Op", &keeps, &draws)) return nullptr;
   return guard([&] {
     Program& program = *self_of(o).program;
-    const size_t given = program.forward.graph().inputs.size();
-    program.inputs_with_gradient = positions_of(inputs, given);
-    program.results_with_gradient = positions_of(results, program.results);
     program.keeps = positions_of(keeps, program.forward.graph().outputs.size());
     program.draws = draws != 0;
-    program.again = Py_NewRef(again);
-    program.trace = Py_NewRef(trace);
     return Py_NewRef(Py_None);
   });
 }
 
-// add_backward(given, (text, takes, edges)): a graph for such gradients.
+// record(sources, results, again, trace): from now on runs make one more node; gives its position.
+PyObject* graph_record(PyObject* o, PyObject* args) {
+  PyObject *sources = nullptr, *results = nullptr, *again = nullptr, *trace = nullptr;
+  if (!PyArg_ParseTuple(args, "OOOO", &sources, &results, &again, &trace)) return nullptr;
+  return guard([&] {
+    Program& program = *self_of(o).program;
+    const size_t given = program.forward.graph().inputs.size();
+    Positions edges = positions_of(sources, given + program.results),
+              outputs = positions_of(results, program.results);
+    Part& part = program.parts.emplace_back();
+    part.sources = std::move(edges), part.results = std::move(outputs);
+    part.again = Py_NewRef(again), part.trace = Py_NewRef(trace);
+    return PyLong_FromSize_t(program.parts.size() - 1);
+  });
+}
+
+// add_backward(part, given, (text, takes, edges)): a graph for such gradients.
 PyObject* graph_add_backward(PyObject* o, PyObject* args) {
   PyObject *given = nullptr, *traced = nullptr;
-  if (!PyArg_ParseTuple(args, "O!O", &PyTuple_Type, &given, &traced)) return nullptr;
+  Py_ssize_t at = 0;
+  if (!PyArg_ParseTuple(args, "nO!O", &at, &PyTuple_Type, &given, &traced)) return nullptr;
   return guard([&] {
+    Program& program = *self_of(o).program;
+    RL_CHECK_VALUE(static_cast<size_t>(at) < program.parts.size(), "a compiled graph has no part ", at);
     std::vector<bool> flags;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(given); ++i)
       flags.push_back(PyTuple_GET_ITEM(given, i) == Py_True);
-    add_backward(*self_of(o).program, std::move(flags), traced);
+    add_backward(program, program.parts[static_cast<size_t>(at)], std::move(flags), traced);
     return Py_NewRef(Py_None);
   });
+}
+
+// freeze(text, sources): the graph of `text` computes the last inputs of this one from the sources.
+PyObject* graph_freeze(PyObject* o, PyObject* args) {
+  PyObject *text = nullptr, *sources = nullptr;
+  if (!PyArg_ParseTuple(args, "UO!", &text, &PyList_Type, &sources)) return nullptr;
+  return guard([&] {
+    self_of(o).program->frozen = std::make_unique<jit::FrozenState>(jit::parse_graph(string_view(text)));
+    Py_XSETREF(self_of(o).sources, Py_NewRef(sources));
+    return Py_NewRef(Py_None);
+  });
+}
+
+// How often the frozen values were computed.
+PyObject* graph_computed(PyObject* o, PyObject*) {
+  const auto& frozen = self_of(o).program->frozen;
+  return PyLong_FromLongLong(frozen ? frozen->computed() : 0);
 }
 
 PyMethodDef methods[] = {
     {"run", graph_run, METH_O, "run(inputs): the results for these tensors."},
     {"call", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(graph_call)), METH_FASTCALL,
      "call(args, kwargs): the results, or NotImplemented if the graph is for other calls."},
+    {"freeze", graph_freeze, METH_VARARGS,
+     "freeze(text, sources): another graph computes the last inputs, when the sources change."},
+    {"computed", graph_computed, METH_NOARGS, "How often the frozen values were computed."},
     {"record", graph_record, METH_VARARGS,
-     "record(inputs, results, keeps, draws, again, trace): runs become nodes of autograd."},
+     "record(sources, results, again, trace): runs become one more node of autograd."},
+    {"keep", graph_keep, METH_VARARGS, "keep(outputs, draws): what nodes keep."},
     {"add_backward", graph_add_backward, METH_VARARGS,
-     "add_backward(given, (text, takes, edges)): a backward graph for these gradients."},
+     "add_backward(part, given, (text, takes, edges)): a backward graph for these gradients."},
     {}};
 
 int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o).guards);
   Py_VISIT(self_of(o).rest);
+  Py_VISIT(self_of(o).sources);
   return 0;
 }
 int clear(PyObject* o) {
@@ -363,6 +426,7 @@ void dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   clear(o);
   Py_CLEAR(self_of(o).rest);
+  Py_CLEAR(self_of(o).sources);
   self_of(o).program.~shared_ptr();
   Py_TYPE(o)->tp_free(o);
 }

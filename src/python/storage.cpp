@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/hidden_layout.h"
+#include "core/write_watch.h"
 #include "python/op_function.h"
 #include "python/types.h"
 #include "transform/level.h"
@@ -174,9 +175,13 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       0)
     return -1;
   ++as_storage(self)->exports;
+  if (!s->read_only()) note_write(*s);
   return 0;
 }
-static void drop_buffer(PyObject* self, Py_buffer*) { --as_storage(self)->exports; }
+static void drop_buffer(PyObject* self, Py_buffer*) {
+  --as_storage(self)->exports;
+  if (StorageImpl* s = storage_of(self); !s->read_only()) note_write(*s);
+}
 static PyBufferProcs buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = drop_buffer};
 
 static PyMethodDef methods[] = {

@@ -3,6 +3,9 @@
 #include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
+
+void epilogue_rows(const EpilogueArguments& a, int64_t begin, int64_t end);
+
 namespace {
 
 constexpr int64_t kPoints = 16, kLanes = 16;
@@ -144,7 +147,7 @@ float finish_tile(const float* from, int64_t step, const float* bias, int64_t ch
 }
 
 bool result_tiles(const WinogradTiles& t, const float* products, int64_t begin, int64_t end, int64_t line,
-                  int64_t lines, const float* bias, float* image) {
+                  int64_t lines, const float* bias, float* image, const EpilogueArguments* after) {
   const int64_t each = t.rows * t.columns;
   auto* nowhere = static_cast<float*>(take_scratch(t.out_channels * static_cast<int64_t>(sizeof(float))));
   float check = 0;
@@ -158,6 +161,10 @@ bool result_tiles(const WinogradTiles& t, const float* products, int64_t begin, 
                                  : nowhere;
     check +=
         finish_tile(products + line * t.out_channels, lines * t.out_channels, bias, t.out_channels, results);
+    for (int64_t i = 0; after && i < 2 && y + i < t.out_height; ++i) {
+      const int64_t pixel = (n * t.out_height + y + i) * t.out_width + x;
+      epilogue_rows(*after, pixel, pixel + (x + 1 < t.out_width ? 2 : 1));
+    }
   }
   give_scratch(nowhere);
   return check == 0;

@@ -1,0 +1,91 @@
+"""Whether a graph pays: the first calls run the graph and the program itself in turn, and are timed."""
+
+import time
+
+import rushlight as torch
+from rushlight import _C
+
+__all__ = ["Trials"]
+
+
+class Trials:
+    """Times of the first calls, their backward passes included.
+
+    Two clocks run: on a busy machine others take time from a call, so that its processor time tells more;
+    with several threads the time that passes does.
+    """
+
+    _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
+    _WORTH = 0.98  # a graph that takes more of the program's time than this is not worth its checks
+    _NOISE = 1.03
+
+    def __init__(self, records=False):
+        self.records = records
+        self.times = [], []  # of the program, of the graph: pairs of what the clocks said
+        self.backward_times = [], []
+
+    @staticmethod
+    def now():
+        """(time that passes, time of the processors) in seconds."""
+        return time.perf_counter(), time.process_time()
+
+    def next_is_compiled(self):
+        if self.records and sum(map(len, self.backward_times)):
+            return len(self.backward_times[1]) <= len(self.backward_times[0])
+        return len(self.times[1]) <= len(self.times[0])
+
+    def add(self, compiled, start):
+        self.times[compiled].append(self._since(start))
+
+    def _since(self, start):
+        return tuple(end - begin for begin, end in zip(start, self.now()))
+
+    def watch_backward(self, compiled, result):
+        """From when the gradient of a result arrives until the whole pass ends."""
+        step = next((t.grad_fn for t in _tensors(result) if t.grad_fn is not None), None)
+        if step is None:
+            return
+        times = self.backward_times[compiled]
+
+        def begin(gradients):
+            start = self.now()
+            handle.remove()
+            _C._engine_queue_callback(lambda: times.append(self._since(start)))
+
+        handle = step.register_prehook(begin)
+
+    def complete(self):
+        counts = list(map(len, self.times))
+        if min(counts) < 2:
+            return False
+        fastest = min(passed for times in self.times for passed, _ in times)
+        rounds = next(n for seconds, n in self._ROUNDS if fastest >= seconds)
+        if any(self.backward_times) and min(counts) < 4 * rounds:  # later on, none is expected any more
+            return min(map(len, self.backward_times)) >= rounds
+        return min(counts) >= rounds
+
+    def best(self, clock=0):
+        """(the program itself, the graph) in seconds."""
+        plain, graph = (min(t[clock] for t in times) for times in self.times)
+        if all(self.backward_times):
+            plain += min(t[clock] for t in self.backward_times[0])
+            graph += min(t[clock] for t in self.backward_times[1])
+        return plain, graph
+
+    def pays(self):
+        """Whether one clock says that the graph is faster, and none that it is slower."""
+        shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, (0, 1))]
+        if torch.get_num_threads() == 1:
+            return shares[1] <= self._WORTH
+        return min(shares) <= self._WORTH and max(shares) <= self._NOISE
+
+
+def _tensors(value):
+    """The tensors in what a program returned."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(item)
+    elif hasattr(value, "__dict__"):
+        yield from _tensors(vars(value))

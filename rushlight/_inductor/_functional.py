@@ -1,0 +1,40 @@
+"""Writes that nobody but the writer sees become operators without effect, which other passes may move."""
+
+import rushlight as torch
+
+from ._passes import storage_of
+
+__all__ = ["functionalize"]
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+_NAMES = frozenset(
+    "relu_ hardtanh_ clamp_ clamp_min_ clamp_max_ leaky_relu_ silu_ mish_ hardswish_ hardsigmoid_ sigmoid_ "
+    "tanh_ exp_ sqrt_ neg_ add_ sub_ mul_ div_".split()
+)
+
+
+def functionalize(graph):
+    """Replace in-place pointwise operators where the tensor before the write is not looked at again."""
+    position = {node: i for i, node in enumerate(graph.nodes)}
+    aliases: dict = {}
+    for node in graph.nodes:
+        aliases.setdefault(storage_of(node), []).append(node)
+    for node in list(graph.nodes):
+        if _may_replace(node, aliases, position):
+            node.target = getattr(getattr(aten, node.target._opname[:-1]), node.target._overloadname)
+
+
+def _may_replace(node, aliases, position):
+    if getattr(node.target, "_opname", None) not in _NAMES or node.target.namespace != "aten":
+        return False
+    value = node.meta["val"]
+    if not value.dtype.is_floating_point:
+        return False
+    for operand in node.all_input_nodes:
+        other = operand.meta["val"]
+        if other.dtype != value.dtype or torch.broadcast_shapes(other.shape, value.shape) != value.shape:
+            return False
+    before = [n for n in aliases[storage_of(node)] if position[n] < position[node]]
+    if any(n.op == "placeholder" for n in before):
+        return False
+    return all(position[user] <= position[node] for n in before for user in n.users)

@@ -1,0 +1,31 @@
+// Notices writes to memory that somebody computed from, those included that no version counts for him: writes
+// through `.data` count a version of their own, and some operators count none.
+#pragma once
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace rushlight {
+
+class WriteWatch {
+ public:
+  // Tensors of memory that can_watch.
+  explicit WriteWatch(const std::vector<Tensor>& tensors);
+  ~WriteWatch();
+  WriteWatch(const WriteWatch&) = delete;
+
+  // Whether there was a chance that only this process, and through tensors only, writes to t's memory.
+  static bool can_watch(const Tensor& t);
+  // Whether these tensors are what they were when the watch of them began, to the last byte. The watch holds
+  // their memory, but not them.
+  bool unchanged(const std::vector<Tensor>& tensors) const;
+
+ private:
+  struct Seen;
+  std::vector<Seen> seen_;  // per tensor
+};
+
+// Tells watches of a write that counts no version of the storage.
+void note_write(const StorageImpl& storage);
+
+}  // namespace rushlight
