@@ -1,5 +1,7 @@
 """Schedules that go up and down again, some with the momentum moving the other way."""
 
+from __future__ import annotations
+
 import math
 from functools import partial
 
@@ -10,6 +12,14 @@ from rushlight.optim._schedule_base import (
     _per_group,
     _set_lr,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight import Tensor
+    from rushlight.optim._shared import StateDict
+    from rushlight.optim.optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):
@@ -37,20 +47,20 @@ class CyclicLR(_WithMomentum):
 
     def __init__(
         self,
-        optimizer,
-        base_lr,
-        max_lr,
-        step_size_up=2000,
-        step_size_down=None,
-        mode="triangular",
-        gamma=1.0,
-        scale_fn=None,
-        scale_mode="cycle",
-        cycle_momentum=True,
-        base_momentum=0.8,
-        max_momentum=0.9,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         base_lrs = _per_group("base_lr", base_lr, optimizer)
@@ -79,7 +89,7 @@ class CyclicLR(_WithMomentum):
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
 
-    def scale_fn(self, x):
+    def scale_fn(self, x: float) -> float:
         return (self._scale_fn_custom or self._scale_fn_ref)(x)
 
     @property
@@ -103,7 +113,7 @@ class CyclicLR(_WithMomentum):
     def _exp_range_scale_fn(gamma, x):
         return gamma**x
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._current()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -115,7 +125,7 @@ class CyclicLR(_WithMomentum):
                 self._set_momentum(group, high - (high - low) * height * scale)
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
-    def state_dict(self):
+    def state_dict(self) -> StateDict:
         """All values but the optimizer; of ``scale_fn`` only the attributes of an object."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
@@ -123,7 +133,7 @@ class CyclicLR(_WithMomentum):
         state["_scale_fn_custom"] = dict(function.__dict__) if has_state else None
         return state
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Take over what ``state_dict`` returned; the function stays."""
         state = dict(state_dict)
         attributes = state.pop("_scale_fn_custom")
@@ -135,7 +145,9 @@ class CyclicLR(_WithMomentum):
 class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine down, then from the top again, each time ``T_mult`` times as long (SGDR)."""
 
-    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
+    ) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
             raise ValueError(f"Expected positive integer T_0, but got {T_0}")
         if T_mult < 1 or not isinstance(T_mult, int):
@@ -149,12 +161,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self.T_cur = last_epoch
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._current()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
-    def step(self, epoch=None):
+    def step(self, epoch: float | None = None) -> None:
         """Set the rates of the next epoch; a fractional ``epoch`` places batches within one."""
         if epoch is None and self.last_epoch < 0:
             epoch = 0
@@ -193,21 +205,21 @@ class OneCycleLR(_WithMomentum):
 
     def __init__(
         self,
-        optimizer,
-        max_lr,
-        total_steps=None,
-        epochs=None,
-        steps_per_epoch=None,
-        pct_start=0.3,
-        anneal_strategy="cos",
-        cycle_momentum=True,
-        base_momentum=0.85,
-        max_momentum=0.95,
-        div_factor=25.0,
-        final_div_factor=1e4,
-        three_phase=False,
-        last_epoch=-1,
-    ):
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
         _check_optimizer(optimizer)
         self.optimizer = optimizer
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
@@ -266,7 +278,7 @@ class OneCycleLR(_WithMomentum):
     def _annealing_linear(start, end, pct):
         return (end - start) * pct + start
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._current()
         step = self.last_epoch
         if step > self.total_steps:

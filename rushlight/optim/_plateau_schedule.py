@@ -1,5 +1,7 @@
 """The schedule that waits for a measure to stop improving."""
 
+from __future__ import annotations
+
 import math
 
 from rushlight.optim._schedule_base import (
@@ -10,6 +12,12 @@ from rushlight.optim._schedule_base import (
     _warn,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.optim.optimizer import Optimizer
+
 
 class ReduceLROnPlateau(LRScheduler):
     """Multiply the rate by ``factor`` when a measure has not improved for ``patience`` epochs."""
@@ -18,16 +26,16 @@ class ReduceLROnPlateau(LRScheduler):
 
     def __init__(
         self,
-        optimizer,
-        mode="min",
-        factor=0.1,
-        patience=10,
-        threshold=1e-4,
-        threshold_mode="rel",
-        cooldown=0,
-        min_lr=0,
-        eps=1e-8,
-    ):
+        optimizer: Optimizer,
+        mode: str = "min",
+        factor: float = 0.1,
+        patience: int = 10,
+        threshold: float = 1e-4,
+        threshold_mode: str = "rel",
+        cooldown: int = 0,
+        min_lr: float | list[float] = 0,
+        eps: float = 1e-8,
+    ) -> None:
         if factor >= 1.0:
             raise ValueError("Factor should be < 1.0.")
         self.factor = factor
@@ -61,7 +69,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics, epoch=None):
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take in the measure of an epoch."""
         value = float(metrics)
         if epoch is None:
@@ -101,7 +109,7 @@ class ReduceLROnPlateau(LRScheduler):
                 _set_lr(group, new)
 
     @property
-    def in_cooldown(self):
+    def in_cooldown(self) -> bool:
         return self.cooldown_counter > 0
 
     def _is_better(self, value, best):

@@ -1,8 +1,15 @@
 """Adadelta: steps in the units of the parameters, from running squares of gradients and of steps."""
 
+from __future__ import annotations
+
 from rushlight.optim._functional import adadelta
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Adadelta", "adadelta"]
 
@@ -14,17 +21,17 @@ class Adadelta(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1.0,
-        rho=0.9,
-        eps=1e-6,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        capturable=False,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("rho value", rho, 0.0 <= rho <= 1.0)
         _check_range("epsilon value", eps, 0.0 <= eps)

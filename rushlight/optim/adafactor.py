@@ -1,8 +1,15 @@
 """Adafactor: second moments of matrices kept as a row and a column, so that state grows with their edges."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Adafactor"]
 
@@ -31,16 +38,16 @@ class Adafactor(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        beta2_decay=-0.8,
-        eps=(None, 1e-3),
-        d=1.0,
-        weight_decay=0.0,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
         *,
-        foreach=None,
-        maximize=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")

@@ -1,9 +1,16 @@
 """Adagrad: steps divided by the root of all squared gradients so far."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._functional import adagrad
 from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter
 from rushlight.optim.optimizer import _check_fused, _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -13,18 +20,18 @@ class Adagrad(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        lr_decay=0,
-        weight_decay=0,
-        initial_accumulator_value=0,
-        eps=1e-10,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("lr_decay value", lr_decay, 0.0 <= lr_decay)
         _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
@@ -51,7 +58,7 @@ class Adagrad(_PerParameter):
 
     _takes_sparse = True
 
-    def share_memory(self):
+    def share_memory(self) -> None:
         """Put the sums where other processes see them."""
         for state in self.state.values():
             state["sum"].share_memory_()

@@ -1,9 +1,16 @@
 """Adamax: Adam with the largest gradient in place of the root mean square."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._functional import adamax
 from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Adamax", "adamax"]
 
@@ -13,17 +20,17 @@ class Adamax(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=2e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        foreach=None,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
         *,
-        maximize=False,
-        differentiable=False,
-        capturable=False,
-    ):
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("epsilon value", eps, 0.0 <= eps)
         _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)

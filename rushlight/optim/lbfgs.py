@@ -1,9 +1,19 @@
 """L-BFGS, with a line search for the strong Wolfe conditions."""
 
+from __future__ import annotations
+
 from collections import namedtuple
 
 import rushlight
 from rushlight.optim.optimizer import Optimizer, _check_learning_rate, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["LBFGS"]
 
@@ -20,15 +30,15 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params,
-        lr=1,
-        max_iter=20,
-        max_eval=None,
-        tolerance_grad=1e-7,
-        tolerance_change=1e-9,
-        history_size=100,
-        line_search_fn=None,
-    ):
+        params: ParamsT,
+        lr: float | Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
         _check_learning_rate(lr)
         defaults = {
             "lr": lr,
@@ -75,7 +85,7 @@ class LBFGS(Optimizer):
         return _Point(t, loss, grad, grad.dot(direction))
 
     @rushlight.no_grad()
-    def step(self, closure):
+    def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Run up to ``max_iter`` iterations; returns the loss at their start."""
         group = self.param_groups[0]
         lr, wanted = group["lr"], group["tolerance_grad"]

@@ -1,5 +1,7 @@
 """Learning-rate schedules."""
 
+from __future__ import annotations
+
 import math
 import types
 from bisect import bisect_right
@@ -15,6 +17,13 @@ from rushlight.optim._schedule_base import (
     _per_group,  # noqa: F401
     _set_lr,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rushlight import Tensor
+    from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler",
@@ -70,7 +79,7 @@ class _LambdaSchedule(LRScheduler):
 class LambdaLR(_LambdaSchedule):
     """The initial rate times ``lr_lambda(epoch)``."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         self._current()
         return [base * f(self.last_epoch) for f, base in zip(self.lr_lambdas, self.base_lrs)]
 
@@ -78,7 +87,7 @@ class LambdaLR(_LambdaSchedule):
 class MultiplicativeLR(_LambdaSchedule):
     """The previous rate times ``lr_lambda(epoch)``."""
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self._is_initial:
             return current
@@ -88,12 +97,14 @@ class MultiplicativeLR(_LambdaSchedule):
 class StepLR(LRScheduler):
     """Multiply the rate by ``gamma`` every ``step_size`` epochs."""
 
-    def __init__(self, optimizer, step_size, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self.last_epoch == 0 or self.last_epoch % self.step_size != 0:
             return current
@@ -106,12 +117,14 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Multiply the rate by ``gamma`` at each milestone."""
 
-    def __init__(self, optimizer, milestones, gamma=0.1, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self.last_epoch not in self.milestones:
             return current
@@ -125,14 +138,16 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """The rate times ``factor`` for the first ``total_iters`` epochs."""
 
-    def __init__(self, optimizer, factor=1.0 / 3, total_iters=5, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         if factor > 1.0 or factor < 0:
             raise ValueError("Constant multiplicative factor expected to be between 0 and 1.")
         self.factor = factor
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self.last_epoch == 0:
             return [lr * self.factor for lr in current]
@@ -148,7 +163,14 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """A factor that goes in a straight line from ``start_factor`` to ``end_factor``."""
 
-    def __init__(self, optimizer, start_factor=1.0 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
         if start_factor > 1.0 or start_factor <= 0:
             raise ValueError(
                 "Starting multiplicative factor expected to be greater than 0 and less or equal to 1."
@@ -160,7 +182,7 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self.last_epoch == 0:
             return [lr * self.start_factor for lr in current]
@@ -179,11 +201,11 @@ class LinearLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """Multiply the rate by ``gamma`` every epoch."""
 
-    def __init__(self, optimizer, gamma, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         return current if self._is_initial else [lr * self.gamma for lr in current]
 
@@ -194,12 +216,14 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """``(1 - epoch / total_iters) ** power`` times the initial rate."""
 
-    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         self.total_iters = total_iters
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self._is_initial or self.last_epoch > self.total_iters:
             return current
@@ -216,12 +240,12 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the initial rate down to ``eta_min`` in ``T_max`` epochs, and back."""
 
-    def __init__(self, optimizer, T_max, eta_min=0.0, last_epoch=-1):
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         if self.last_epoch == 0:
             return current
@@ -276,7 +300,9 @@ class _Composite(LRScheduler):
 class SequentialLR(_Composite):
     """One schedule after the other, each from its milestone on."""
 
-    def __init__(self, optimizer, schedulers, milestones, last_epoch=-1):
+    def __init__(
+        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
+    ) -> None:
         if len(schedulers) < 1:
             raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
         for i, scheduler in enumerate(schedulers):
@@ -308,7 +334,7 @@ class SequentialLR(_Composite):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
-    def step(self):
+    def step(self) -> None:  # type: ignore[override]
         """Set the rates of the next epoch."""
         self.last_epoch += 1
         current = bisect_right(self._milestones, self.last_epoch)
@@ -323,7 +349,7 @@ class SequentialLR(_Composite):
 class ChainedScheduler(_Composite):
     """Several schedules at once, each acting on what the one before left."""
 
-    def __init__(self, schedulers, optimizer=None):
+    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
             raise ValueError(
                 "ChainedScheduler expects at least one scheduler to be chained, but got no scheduler."
@@ -341,7 +367,7 @@ class ChainedScheduler(_Composite):
         self.optimizer = optimizer
         self._note_lr()
 
-    def step(self):
+    def step(self) -> None:  # type: ignore[override]
         """Step every schedule."""
         for scheduler in self._schedulers:
             scheduler.step()

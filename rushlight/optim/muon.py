@@ -1,10 +1,17 @@
 """Muon: momentum made orthogonal, for the matrices of hidden layers."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 from rushlight.optim._per_parameter import _PerParameter, _zeros
 from rushlight.optim.optimizer import _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Muon"]
 
@@ -38,16 +45,16 @@ class Muon(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        weight_decay=0.1,
-        momentum=0.95,
-        nesterov=True,
-        ns_coefficients=_COEFFICIENTS,
-        eps=1e-7,
-        ns_steps=5,
-        adjust_lr_fn=None,
-    ):
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = _COEFFICIENTS,
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
         if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
             raise ValueError("Tensor lr must be 1-element")
         for what, value in (("Learning rate", lr), ("momentum", momentum), ("weight decay", weight_decay)):

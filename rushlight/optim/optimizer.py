@@ -1,6 +1,8 @@
 """What every optimizer shares: parameter groups, state, hooks, saving and loading, and the frame of a
 step."""
 
+from __future__ import annotations
+
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -68,12 +70,12 @@ def _add_hook(hooks, hook, prepend=False):
     return handle
 
 
-def register_optimizer_step_pre_hook(hook):
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer."""
     return _add_hook(_global_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook):
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
     return _add_hook(_global_post_hooks, hook)
 
@@ -98,7 +100,7 @@ def _profiled(name):
         rushlight._C._profiler_exit(range)
 
 
-def _use_grad_for_differentiable(step: "_F") -> "_F":
+def _use_grad_for_differentiable(step: _F) -> _F:
     """Run a step with gradients off, unless the optimizer was built with ``differentiable=True``."""
 
     @wraps(step)
@@ -129,7 +131,16 @@ class Optimizer:
         defaults: the options used for groups that do not give their own.
     """
 
-    def __init__(self, params, defaults):
+    state: defaultdict[Any, Any]
+    param_groups: list[dict[str, Any]]
+    _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hook_tables()
         if isinstance(params, rushlight.Tensor):
@@ -144,7 +155,7 @@ class Optimizer:
         if not hasattr(params, "__iter__"):  # a model, or its method `parameters`
             text = f"optimizer parameters: '{type(params).__name__}' object is not iterable"
             raise advised(TypeError(text))
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise advised(ValueError("optimizer got an empty parameter list"))
         if not isinstance(groups[0], dict):
@@ -168,7 +179,7 @@ class Optimizer:
             cls.step.hooked = True
 
     @staticmethod
-    def profile_hook_step(func):
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a step function so that the registered hooks run around it."""
 
         @wraps(func)
@@ -202,27 +213,35 @@ class Optimizer:
 
         return step
 
-    def register_step_pre_hook(self, hook):
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``."""
         return _add_hook(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook):
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
         return _add_hook(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook, prepend=False):
+    def register_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(optimizer)`` before ``state_dict`` collects its values."""
         return _add_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook, prepend=False):
+    def register_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` on the finished dict; it may return another one."""
         return _add_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+    def register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(optimizer, state_dict)`` before loading; it may return another dict."""
         return _add_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook, prepend=False):
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(optimizer)`` after loading."""
         return _add_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
@@ -234,18 +253,18 @@ class Optimizer:
         self._make_hook_tables()
         self.defaults.setdefault("differentiable", False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [type(self).__name__ + " ("]
         for i, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {i}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join(lines) + "\n)"
 
-    def state_dict(self):
+    def state_dict(self) -> StateDict:
         """The optimizer's state and options as plain values, with parameters replaced by their numbers."""
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
-        index = {}
+        index: dict[int, int] = {}
 
         def pack(group):
             packed = {key: value for key, value in group.items() if key != "params"}
@@ -261,7 +280,7 @@ class Optimizer:
                 result = replaced
         return result
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: StateDict) -> None:
         """Take over the state that ``state_dict`` returned; values move to each parameter's dtype and
         device."""
         state_dict = state_dict.copy()
@@ -278,10 +297,10 @@ class Optimizer:
                 "group"
             )
 
-        params = {}
+        params: dict[Any, tuple[Any, dict[str, Any]]] = {}
         for group, old in zip(groups, saved):
             params.update(zip(old["params"], ((p, group) for p in group["params"])))
-        state = defaultdict(dict)
+        state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in params:
                 param, group = params[key]
@@ -327,11 +346,11 @@ class Optimizer:
             for grad in rushlight._C._zero_gradients(group["params"]):
                 _zero_in_place(grad)
 
-    def step(self, closure: "Callable[[], Any] | None" = None) -> "Any":
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
         raise NotImplementedError
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add parameters with options of their own, for instance layers that are unfrozen during training."""
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")

@@ -1,8 +1,15 @@
 """RAdam: Adam that waits with its second moment until the estimate can be trusted."""
 
+from __future__ import annotations
+
 from rushlight.optim._functional import radam
 from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["RAdam", "radam"]
 
@@ -24,18 +31,18 @@ class RAdam(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        betas=(0.9, 0.999),
-        eps=1e-8,
-        weight_decay=0,
-        decoupled_weight_decay=False,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
         *,
-        foreach=None,
-        maximize=False,
-        capturable=False,
-        differentiable=False,
-    ):
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("epsilon value", eps, 0.0 <= eps)
         _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)

@@ -1,8 +1,15 @@
 """RMSprop: steps divided by a running root mean square of the gradient."""
 
+from __future__ import annotations
+
 from rushlight.optim._functional import rmsprop
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["RMSprop", "rmsprop"]
 
@@ -12,18 +19,18 @@ class RMSprop(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        alpha=0.99,
-        eps=1e-8,
-        weight_decay=0,
-        momentum=0,
-        centered=False,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("epsilon value", eps, 0.0 <= eps)
         _check_range("momentum value", momentum, 0.0 <= momentum)

@@ -1,9 +1,16 @@
 """Rprop: step sizes that grow while the sign of the gradient stays and shrink when it changes."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._functional import rprop
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Rprop", "rprop"]
 
@@ -13,16 +20,16 @@ class Rprop(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-2,
-        etas=(0.5, 1.2),
-        step_sizes=(1e-6, 50),
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50),
         *,
-        capturable=False,
-        foreach=None,
-        maximize=False,
-        differentiable=False,
-    ):
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("eta values", f"{etas[0]}, {etas[1]}", 0.0 < etas[0] < 1.0 < etas[1])
         defaults = {

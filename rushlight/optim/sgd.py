@@ -1,9 +1,16 @@
 """Stochastic gradient descent, with momentum after Polyak or Nesterov."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._functional import sgd
 from rushlight.optim._per_parameter import _PerParameter
 from rushlight.optim.optimizer import _check_fused, _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["SGD", "sgd"]
 
@@ -17,18 +24,18 @@ class SGD(_PerParameter):
 
     def __init__(
         self,
-        params,
-        lr=1e-3,
-        momentum=0,
-        dampening=0,
-        weight_decay=0,
-        nesterov=False,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
         *,
-        maximize=False,
-        foreach=None,
-        differentiable=False,
-        fused=None,
-    ):
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("momentum value", momentum, momentum >= 0.0)
         _check_range("weight_decay value", weight_decay, weight_decay >= 0.0)

@@ -1,8 +1,15 @@
 """Adam for sparse gradients: only the listed rows move, and only their moments."""
 
+from __future__ import annotations
+
 import rushlight
 from rushlight.optim._per_parameter import _PerParameter, _zeros
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight import Tensor
+    from rushlight.optim._shared import ParamsT
 
 __all__ = ["SparseAdam"]
 
@@ -13,7 +20,14 @@ class SparseAdam(_PerParameter):
 
     _takes_sparse = True
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, maximize=False):
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
         _check_learning_rate(lr)
         _check_range("epsilon value", eps, 0.0 < eps)
         _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)

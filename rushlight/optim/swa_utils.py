@@ -1,11 +1,22 @@
 """Averages of models over training: stochastic weight averaging and exponential moving averages."""
 
+from __future__ import annotations
+
 import math
 from copy import deepcopy
 
 import rushlight
 from rushlight._advice import advised
 from rushlight.optim.lr_scheduler import LRScheduler, _check_optimizer, _per_group
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.nn import Module
+    from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
     "SWALR",
@@ -23,7 +34,7 @@ def _check_decay(decay):
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
-def get_ema_avg_fn(decay=0.999):
+def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
     """The rule of a moving average, for one tensor."""
     _check_decay(decay)
 
@@ -34,7 +45,7 @@ def get_ema_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_ema_multi_avg_fn(decay=0.999):
+def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
     """The rule of a moving average, for lists of tensors in place."""
     _check_decay(decay)
 
@@ -49,7 +60,7 @@ def get_ema_multi_avg_fn(decay=0.999):
     return ema_update
 
 
-def get_swa_avg_fn():
+def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     """The rule of a plain mean, for one tensor."""
 
     @rushlight.no_grad()
@@ -59,7 +70,7 @@ def get_swa_avg_fn():
     return swa_update
 
 
-def get_swa_multi_avg_fn():
+def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
     """The rule of a plain mean, for lists of tensors in place."""
 
     @rushlight.no_grad()
@@ -83,7 +94,16 @@ class AveragedModel(rushlight.nn.Module):
         use_buffers: average buffers too; they are copied otherwise.
     """
 
-    def __init__(self, model, device=None, avg_fn=None, multi_avg_fn=None, use_buffers=False):
+    n_averaged: Tensor
+
+    def __init__(
+        self,
+        model: Module,
+        device: Any = None,
+        avg_fn: Callable[[Tensor, Tensor, Any], Tensor] | None = None,
+        multi_avg_fn: Callable[[Any, Any, Any], None] | None = None,
+        use_buffers: bool = False,
+    ) -> None:
         super().__init__()
         if avg_fn is not None and multi_avg_fn is not None:
             raise AssertionError("Only one of avg_fn and multi_avg_fn should be provided")
@@ -97,7 +117,7 @@ class AveragedModel(rushlight.nn.Module):
         self.multi_avg_fn = multi_avg_fn
         self.use_buffers = use_buffers
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
     def _tensors(self, model):
@@ -105,7 +125,7 @@ class AveragedModel(rushlight.nn.Module):
 
         return list(chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters())
 
-    def update_parameters(self, model):
+    def update_parameters(self, model: Module) -> None:
         """Take the parameters of the model into the average."""
         averages = [p.detach() for p in self._tensors(self.module)]
         current = [p.detach().to(a.device) for p, a in zip(self._tensors(model), averages)]
@@ -124,7 +144,7 @@ class AveragedModel(rushlight.nn.Module):
 
 
 @rushlight.no_grad()
-def update_bn(loader, model, device=None):
+def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Run the data through the model once, so that its batch norms know their statistics."""
     from rushlight.nn.modules.batchnorm import _BatchNorm
 
@@ -148,7 +168,14 @@ def update_bn(loader, model, device=None):
 class SWALR(LRScheduler):
     """From the rate as it is to ``swa_lr`` within ``anneal_epochs``, and constant from there."""
 
-    def __init__(self, optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1):
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        swa_lr: float | list[float],
+        anneal_epochs: int = 10,
+        anneal_strategy: str = "cos",
+        last_epoch: int = -1,
+    ) -> None:
         _check_optimizer(optimizer)
         for group, lr in zip(optimizer.param_groups, _per_group("swa_lr", swa_lr, optimizer)):
             group["swa_lr"] = lr
@@ -167,7 +194,7 @@ class SWALR(LRScheduler):
         done = max(0, min(1, epoch / max(1, self.anneal_epochs)))
         return done if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * done)) / 2
 
-    def get_lr(self):
+    def get_lr(self) -> list[float | Tensor]:
         current = self._current()
         step = self._step_count - 1
         if self.anneal_epochs == 0:

@@ -1,5 +1,7 @@
 """`torch.profiler.profile`: one profile, or by a schedule one for each part of a training loop."""
 
+from __future__ import annotations
+
 import json
 import os
 import warnings
@@ -8,12 +10,17 @@ from enum import Enum
 from rushlight.autograd import profiler as _autograd_profiler
 from rushlight.autograd._profiler_enums import ProfilerActivity
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
 __all__ = ["ProfilerAction", "profile", "schedule", "supported_activities", "tensorboard_trace_handler"]
 
 PROFILER_STEP_NAME = "ProfilerStep"
 
 
-def supported_activities():
+def supported_activities() -> set[ProfilerActivity]:
     """What can be observed here: CUDA where there is a device."""
     from rushlight import cuda
 
@@ -164,7 +171,9 @@ class ProfilerAction(Enum):
     DEVICE_STOPPED = 4
 
 
-def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0):
+def schedule(
+    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
+) -> Callable[[int], ProfilerAction]:
     """A schedule of cycles: some steps idle, some to warm up, some recorded.
 
     Args:
@@ -200,7 +209,9 @@ def _default_schedule_fn(_):
     return ProfilerAction.RECORD
 
 
-def tensorboard_trace_handler(dir_name, worker_name=None, use_gzip=False, use_python_export=False):
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
+) -> Callable[..., None]:
     """For ``on_trace_ready``: writes each trace to a file of its own where TensorBoard's plug-in looks."""
     import socket
     import time
@@ -242,21 +253,21 @@ class profile(_KinetoProfile):
     def __init__(
         self,
         *,
-        activities=None,
-        schedule=None,
-        on_trace_ready=None,
-        record_shapes=False,
-        profile_memory=False,
-        with_stack=False,
-        with_flops=False,
-        with_modules=False,
-        experimental_config=None,
-        execution_trace_observer=None,
-        acc_events=False,
-        use_cuda=None,
-        custom_trace_id_callback=None,
-        post_processing_timeout_s=None,
-    ):
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: Any = None,
+        execution_trace_observer: Any = None,
+        acc_events: bool = False,
+        use_cuda: bool | None = None,
+        custom_trace_id_callback: Callable[[], str] | None = None,
+        post_processing_timeout_s: float | None = None,
+    ) -> None:
         super().__init__(
             activities=activities,
             record_shapes=record_shapes,
@@ -278,28 +289,28 @@ class profile(_KinetoProfile):
         self.step_rec_fn = None
         self.custom_trace_id_callback = custom_trace_id_callback
 
-    def __enter__(self):
+    def __enter__(self) -> profile:
         self.start()
         return self
 
-    def __exit__(self, exc_type, exc_val, exc_tb):
+    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
         self.stop()
         if self.execution_trace_observer:
             self.execution_trace_observer.cleanup()
 
-    def start(self):
+    def start(self) -> None:
         self._transit(ProfilerAction.NONE, self.current_action)
         if self.execution_trace_observer:
             self.execution_trace_observer.start()
         self._open_step()
 
-    def stop(self):
+    def stop(self) -> None:
         self._close_step()
         if self.execution_trace_observer:
             self.execution_trace_observer.stop()
         self._transit(self.current_action, None)
 
-    def step(self):
+    def step(self) -> None:
         """Tell the profiler that the next step of the loop begins."""
         self._close_step()
         before = self.current_action
@@ -308,10 +319,10 @@ class profile(_KinetoProfile):
         self._transit(before, self.current_action)
         self._open_step()
 
-    def set_custom_trace_id_callback(self, callback):
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
         self.custom_trace_id_callback = callback
 
-    def get_trace_id(self):
+    def get_trace_id(self) -> str | None:
         """What the callback for trace ids says, if there is one."""
         return self.custom_trace_id_callback() if self.custom_trace_id_callback else None
 

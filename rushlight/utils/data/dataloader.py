@@ -1,9 +1,10 @@
 """The loader: a dataset, an order, and a collation, as an iterable of batches."""
 
+from __future__ import annotations
+
 import weakref
 from collections.abc import Callable, Iterator
-from types import GenericAlias
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rushlight._advice import advised
 from rushlight.utils.data import _resume
@@ -16,11 +17,18 @@ from rushlight.utils.data._iterators import (
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 from rushlight.utils.data._utils.worker import get_worker_info
-from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.dataset import Dataset, IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rushlight import Generator
 
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
 
+T_co = TypeVar("T_co", covariant=True)
 _collate_fn_t = Callable[[list], Any]  # packages annotate with it
 
 
@@ -45,7 +53,7 @@ class _InfiniteConstantSampler(Sampler):
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
-class DataLoader:
+class DataLoader(Generic[T_co]):
     """Iterates over a dataset in batches.
 
     Args:
@@ -65,36 +73,35 @@ class DataLoader:
             shared memory (see `PackedList`): None packs long ones of plain data, True packs all.
     """
 
-    __class_getitem__: classmethod = classmethod(GenericAlias)
     _DataLoader__initialized = False
 
     def __init__(
         self,
-        dataset,
-        batch_size=1,
-        shuffle=None,
-        sampler=None,
-        batch_sampler=None,
-        num_workers=0,
-        collate_fn=None,
-        pin_memory=False,
-        drop_last=False,
-        timeout=0,
-        worker_init_fn=None,
-        multiprocessing_context=None,
-        generator=None,
+        dataset: Dataset[T_co],
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler[int] | Iterable[int] | None = None,
+        batch_sampler: Sampler[list[int]] | Iterable[Sequence[int]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
         *,
-        prefetch_factor=None,
-        persistent_workers=False,
-        pin_memory_device="",
-        in_order=True,
-        worker_method="multiprocessing",
-        pack_dataset=None,
-    ):
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+        worker_method: str = "multiprocessing",
+        pack_dataset: bool | None = None,
+    ) -> None:
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_worker_method(worker_method, multiprocessing_context)
         self.worker_method, self.pack_dataset, self._packing = worker_method, pack_dataset, None
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
@@ -146,18 +153,18 @@ class DataLoader:
         self.collate_fn = collate_fn
         self.persistent_workers = persistent_workers
         self.__initialized = True
-        self._IterableDataset_len_called = None
-        self._iterator = None  # that persistent workers serve
-        self._current = None  # the newest iterator, weakly
-        self._loaded_state = None
+        self._IterableDataset_len_called: Any = None
+        self._iterator: Any = None  # that persistent workers serve
+        self._current: Any = None  # the newest iterator, weakly
+        self._loaded_state: Any = None
         self.check_worker_number_rationality()
 
     @property
-    def multiprocessing_context(self):
+    def multiprocessing_context(self) -> Any:
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context):
+    def multiprocessing_context(self, context: Any) -> None:
         if context is not None:
             if self.num_workers == 0:
                 raise ValueError(
@@ -217,7 +224,7 @@ class DataLoader:
             self._iterator._reset(self, resume=resume)
         return self._iterator
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Where the newest iteration stands: a loader made alike, in this process or another, goes on with
         the very next batch after :meth:`load_state_dict`.
 
@@ -233,7 +240,7 @@ class DataLoader:
         beginning = _resume.to_plain(iterator._beginning)
         return {"version": 1, "beginning": beginning, "iterator": iterator._state()}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Makes the next iteration go on where :meth:`state_dict` was called."""
         if not isinstance(state_dict, dict) or state_dict.get("version") != 1:
             raise ValueError("DataLoader.load_state_dict: this is not what DataLoader.state_dict gave")
@@ -241,7 +248,7 @@ class DataLoader:
         if state_dict["iterator"] is None:
             _resume.restore_own(self, state_dict["beginning"])
 
-    def __len__(self):
+    def __len__(self) -> int:
         if self._dataset_kind == _DatasetKind.Iterable:
             length = self._IterableDataset_len_called = len(self.dataset)
             if self.batch_size is not None:
@@ -249,7 +256,7 @@ class DataLoader:
             return length
         return len(self._index_sampler)
 
-    def check_worker_number_rationality(self):
+    def check_worker_number_rationality(self) -> None:
         """Warns of more workers than the machine has cores."""
         import os
 

@@ -1,12 +1,20 @@
 """Datasets by index and by iteration, and the ways to join, stack and split them."""
 
+from __future__ import annotations
+
 from abc import ABCMeta, abstractmethod
 from bisect import bisect_right
 from itertools import accumulate
-from types import GenericAlias
+from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight._advice import advised
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rushlight import Generator, Tensor
 
 __all__ = [
     "Dataset",
@@ -19,53 +27,54 @@ __all__ = [
     "random_split",
 ]
 
+_T = TypeVar("_T")
+T_co = TypeVar("T_co", covariant=True)
 
-class Dataset:
+
+class Dataset(Generic[T_co]):
     """A collection of samples by index: subclasses give ``__getitem__``, usually ``__len__`` too.
 
     ``__getitems__(indices)``, where a subclass has it, fetches a whole batch at once.
     """
 
-    __class_getitem__: classmethod = classmethod(GenericAlias)
-
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
-    def __add__(self, other):
+    def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset, metaclass=ABCMeta):
+class IterableDataset(Dataset[T_co], metaclass=ABCMeta):
     """A stream of samples: subclasses give ``__iter__``."""
 
     @abstractmethod
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other):
+    def __add__(self, other: Dataset[T_co]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
     """Tensors of equal first size; sample ``i`` is the tuple of their rows ``i``."""
 
-    def __init__(self, *tensors):
+    def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != t.size(0) for t in tensors):
             raise advised(AssertionError("Size mismatch between tensors"))
         self.tensors = tensors
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(t[index] for t in self.tensors)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[Any]):
     """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by
     name)."""
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ValueError(
                 "Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, "
@@ -85,7 +94,7 @@ class StackDataset(Dataset):
     def _pack(self, values):
         return dict(zip(self.datasets, values)) if isinstance(self.datasets, dict) else tuple(values)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: Any) -> Any:
         return self._pack(d[index] for d in self._parts())
 
     def __getitems__(self, indices):
@@ -97,18 +106,18 @@ class StackDataset(Dataset):
                 )
         return [self._pack(row) for row in zip(*columns)]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self._length
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[T_co]):
     """Datasets one after the other."""
 
     @staticmethod
-    def cumsum(sequence):
+    def cumsum(sequence: Any) -> list[int]:
         return list(accumulate(len(d) for d in sequence))
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Dataset[T_co]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
             raise AssertionError("datasets should not be an empty iterable")
@@ -116,10 +125,10 @@ class ConcatDataset(Dataset):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: int) -> T_co:
         if idx < 0:
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
@@ -128,7 +137,7 @@ class ConcatDataset(Dataset):
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
     @property
-    def cummulative_sizes(self):
+    def cummulative_sizes(self) -> list[int]:
         import warnings
 
         warnings.warn(
@@ -137,10 +146,10 @@ class ConcatDataset(Dataset):
         return self.cumulative_sizes
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Any]):
     """Streams one after the other."""
 
-    def __init__(self, datasets):
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         super().__init__()
         self.datasets = datasets
 
@@ -150,22 +159,22 @@ class ChainDataset(IterableDataset):
                 raise AssertionError("ChainDataset only supports IterableDataset")
             yield d
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         for d in self._checked():
             yield from d
 
-    def __len__(self):
+    def __len__(self) -> int:
         return sum(len(d) for d in self._checked())
 
 
-class Subset(Dataset):
+class Subset(Dataset[T_co]):
     """The samples of a dataset at the given indices."""
 
-    def __init__(self, dataset, indices):
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
 
-    def __getitem__(self, idx):
+    def __getitem__(self, idx: Any) -> T_co:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
@@ -173,7 +182,7 @@ class Subset(Dataset):
     def __getitems__(self, indices):
         return _get_items(self.dataset, [self.indices[i] for i in indices])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
@@ -195,10 +204,13 @@ def _fractions_to_lengths(fractions, total):
     return lengths
 
 
-def random_split(dataset, lengths, generator=None):
+def random_split(
+    dataset: Dataset[_T], lengths: Sequence[Any], generator: Generator | None = None
+) -> list[Subset[_T]]:
     """Split a dataset at random into parts of the given lengths, or fractions that sum to one."""
+    size, lengths = len(dataset), list(lengths)  # type: ignore[arg-type]
     if abs(sum(lengths) - 1) < 1e-9 and sum(lengths) <= 1 + 1e-9:
-        lengths = _fractions_to_lengths(lengths, len(dataset))
+        lengths = _fractions_to_lengths(lengths, size)
         for i, length in enumerate(lengths):
             if length == 0:
                 import warnings
@@ -206,7 +218,7 @@ def random_split(dataset, lengths, generator=None):
                 warnings.warn(
                     f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
                 )
-    if sum(lengths) != len(dataset):
+    if sum(lengths) != size:
         raise advised(ValueError("Sum of input lengths does not equal the length of the input dataset!"))
     if generator is None:
         generator = rushlight.default_generator

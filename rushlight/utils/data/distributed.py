@@ -1,9 +1,16 @@
 """A sampler that gives every process its share of a dataset."""
 
+from __future__ import annotations
+
 import math
 
 import rushlight
 from rushlight.utils.data.sampler import Sampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 __all__ = ["DistributedSampler"]
 
@@ -23,7 +30,15 @@ class DistributedSampler(Sampler):
 
     All shares are equally long: indices are repeated, or with `drop_last` left out, at the end."""
 
-    def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
         num_replicas = _from_process_group(num_replicas, "get_world_size")
         rank = _from_process_group(rank, "get_rank")
         if not 0 <= rank < num_replicas:
@@ -36,7 +51,7 @@ class DistributedSampler(Sampler):
         self.num_samples = share
         self.total_size = share * num_replicas
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         length = len(self.dataset)
         if self.shuffle:
             generator = rushlight.Generator()
@@ -49,7 +64,7 @@ class DistributedSampler(Sampler):
             indices += (indices * math.ceil(missing / length))[:missing]
         return iter(indices[self.rank : self.total_size : self.num_replicas])
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:

@@ -1,10 +1,18 @@
 """Samplers: the order in which a loader visits a dataset."""
 
+from __future__ import annotations
+
 import itertools
-from types import GenericAlias
+from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight._advice import advised
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rushlight import Generator, Tensor
 
 __all__ = [
     "BatchSampler",
@@ -27,36 +35,43 @@ def _fresh_generator():
     return generator
 
 
-class Sampler:
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Sampler(Generic[T_co]):
     """Base class: ``__iter__`` yields indices (or lists of them), ``__len__`` says how many where that is
     known."""
 
-    __class_getitem__: classmethod = classmethod(GenericAlias)
-
-    def __init__(self, data_source=None):
+    def __init__(self, data_source: Any | None = None) -> None:
         pass
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError
 
 
-class SequentialSampler(Sampler):
+class SequentialSampler(Sampler[int]):
     """0, 1, 2, ..."""
 
-    def __init__(self, data_source):
+    def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         return iter(range(len(self.data_source)))
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.data_source)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(Sampler[int]):
     """Random indices: a permutation, or independent draws with ``replacement``."""
 
-    def __init__(self, data_source, replacement=False, num_samples=None, generator=None):
+    def __init__(
+        self,
+        data_source: Any,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
@@ -69,11 +84,11 @@ class RandomSampler(Sampler):
             )
 
     @property
-    def num_samples(self):
+    def num_samples(self) -> int:
         # Asked anew each time: the size of a dataset may change between epochs.
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
         generator = _fresh_generator() if self.generator is None else self.generator
         if self.replacement:
@@ -87,75 +102,80 @@ class RandomSampler(Sampler):
             yield from rushlight.randperm(n, generator=generator).tolist()
         yield from rushlight.randperm(n, generator=generator).tolist()[: wanted % n]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class SubsetRandomSampler(Sampler):
+class SubsetRandomSampler(Sampler[int]):
     """The given indices, in random order."""
 
-    def __init__(self, indices, generator=None):
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         for i in rushlight.randperm(len(self.indices), generator=self.generator).tolist():
             yield self.indices[i]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.indices)
 
 
-class WeightedRandomSampler(Sampler):
+class WeightedRandomSampler(Sampler[int]):
     """Indices drawn with probabilities in proportion to ``weights``."""
 
-    def __init__(self, weights, num_samples, replacement=True, generator=None):
+    def __init__(
+        self,
+        weights: Sequence[float] | Tensor,
+        num_samples: int,
+        replacement: bool = True,
+        generator: Generator | None = None,
+    ) -> None:
         if not _is_positive_int(num_samples):
             raise ValueError(
                 f"num_samples should be a positive integer value, but got num_samples={num_samples}"
             )
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        weights = rushlight.as_tensor(weights, dtype=rushlight.float64)
-        if weights.dim() != 1:
+        self.weights = rushlight.as_tensor(weights, dtype=rushlight.float64)
+        if self.weights.dim() != 1:
             raise ValueError(
-                f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}"
+                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
             )
-        self.weights = weights
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         draws = rushlight.multinomial(
             self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         yield from draws.tolist()  # drawn when the first one is asked for, after the loader's own seed
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.num_samples
 
 
-class BatchSampler(Sampler):
+class BatchSampler(Sampler[list[int]]):
     """Groups the indices of another sampler into lists of ``batch_size``."""
 
-    def __init__(self, sampler, batch_size, drop_last):
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not _is_positive_int(batch_size):
             raise advised(
                 ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
             )
         if not isinstance(drop_last, bool):
             raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
-        self.sampler = sampler
+        self.sampler: Any = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[list[int]]:
         indices = iter(self.sampler)
         while batch := list(itertools.islice(indices, self.batch_size)):
             if len(batch) == self.batch_size or not self.drop_last:
                 yield batch
 
-    def __len__(self):
+    def __len__(self) -> int:
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
