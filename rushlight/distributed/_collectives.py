@@ -9,6 +9,8 @@ fit; DistBackendError, naming the call, its number and its tensors, when another
 part within the group's timeout.
 """
 
+from __future__ import annotations
+
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -20,6 +22,8 @@ from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_
 from ._reduce_op import RedOpType, ReduceOp, op_of
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._process_group import ProcessGroup
     from ._work import Work
 
@@ -50,7 +54,7 @@ def _check_same(tensors, like, what):
             )
 
 
-def supports_complex(reduceOp) -> bool:
+def supports_complex(reduceOp: Any) -> bool:
     """Whether a reduction is defined for complex numbers: sums and averages are."""
     return op_of(reduceOp) in (RedOpType.SUM, RedOpType.AVG)
 
@@ -72,8 +76,8 @@ def _result(work, async_op):
 
 
 def all_reduce(
-    tensor: Tensor, op=ReduceOp.SUM, group: "ProcessGroup | None" = None, async_op: bool = False
-) -> "Work | None":
+    tensor: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Reduce the tensors of all processes; each gets the result in its own."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -83,8 +87,8 @@ def all_reduce(
 
 
 def all_reduce_coalesced(
-    tensors, op=ReduceOp.SUM, group: "ProcessGroup | None" = None, async_op: bool = False
-) -> "Work | None":
+    tensors: list[Tensor], op: Any = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """`all_reduce` of several tensors in one call."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_tensor_list(tensors, "tensors")
@@ -98,11 +102,11 @@ def all_reduce_coalesced(
 def reduce(
     tensor: Tensor,
     dst: int | None = None,
-    op=ReduceOp.SUM,
-    group: "ProcessGroup | None" = None,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Reduce the tensors of all processes into the one of rank `dst`."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -116,10 +120,10 @@ def reduce(
 def broadcast(
     tensor: Tensor,
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_src: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Copy the tensor of rank `src` to all processes."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -130,8 +134,8 @@ def broadcast(
 
 
 def all_gather(
-    tensor_list: list[Tensor], tensor: Tensor, group: "ProcessGroup | None" = None, async_op: bool = False
-) -> "Work | None":
+    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Collect the tensors of all processes, by rank, in `tensor_list`."""
     _check_tensor_list(tensor_list, "tensor_list")
     _check_tensor(tensor, "tensor")
@@ -147,8 +151,8 @@ def all_gather(
 
 
 def all_gather_into_tensor(
-    output_tensor: Tensor, input_tensor: Tensor, group: "ProcessGroup | None" = None, async_op: bool = False
-) -> "Work | None":
+    output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
+) -> Work | None:
     """Collect the tensors of all processes in one, which has as many elements as all of them."""
     _check_tensor(input_tensor, "input_tensor")
     _check_tensor(output_tensor, "output_tensor")
@@ -173,9 +177,9 @@ _all_gather_base = all_gather_single = all_gather_into_tensor
 def all_gather_coalesced(
     output_tensor_lists: list[list[Tensor]],
     input_tensor_list: list[Tensor],
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> "Work | None":
+) -> Work | None:
     """`all_gather` of several tensors: `output_tensor_lists[rank][i]` is the rank's i-th tensor."""
     _check_tensor_list(input_tensor_list, "tensor_list")
     if _rank_not_in_group(group):
@@ -192,10 +196,10 @@ def gather(
     tensor: Tensor,
     gather_list: list[Tensor] | None = None,
     dst: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_dst: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Collect the tensors of all processes in `gather_list` of rank `dst` (default 0)."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -218,10 +222,10 @@ def scatter(
     tensor: Tensor,
     scatter_list: list[Tensor] | None = None,
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     group_src: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Give every process the tensor of its rank in `scatter_list` of rank `src` (default 0)."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -245,10 +249,10 @@ def scatter(
 def reduce_scatter(
     output: Tensor,
     input_list: list[Tensor],
-    op=ReduceOp.SUM,
-    group: "ProcessGroup | None" = None,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> "Work | None":
+) -> Work | None:
     """Reduce the lists of all processes tensor by tensor; each process gets the one of its rank."""
     _check_tensor(output, "output")
     _check_tensor_list(input_list, "input_list")
@@ -262,10 +266,10 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor,
     input: Tensor,
-    op=ReduceOp.SUM,
-    group: "ProcessGroup | None" = None,
+    op: Any = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> "Work | None":
+) -> Work | None:
     """Reduce the tensors of all processes; each process gets its rank's part of the result."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -289,9 +293,9 @@ def all_to_all_single(
     input: Tensor,
     output_split_sizes: list[int] | None = None,
     input_split_sizes: list[int] | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> "Work | None":
+) -> Work | None:
     """Cut the input along its first dimension, send each rank its part, put theirs together in `output`."""
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -319,9 +323,9 @@ def _split_sizes(tensor, sizes, ranks, what):
 def all_to_all(
     output_tensor_list: list[Tensor],
     input_tensor_list: list[Tensor],
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> "Work | None":
+) -> Work | None:
     """Send each rank its tensor of `input_tensor_list`, and get theirs in `output_tensor_list`."""
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
@@ -340,11 +344,11 @@ def all_to_all(
 
 
 def barrier(
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     async_op: bool = False,
     device_ids: list[int] | None = None,
     timeout: timedelta | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Wait until every process of the group is here."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("barrier")
@@ -352,7 +356,7 @@ def barrier(
 
 
 def monitored_barrier(
-    group: "ProcessGroup | None" = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
 ) -> None:
     """A barrier that says who did not come: rank 0 raises RuntimeError with the ranks that are missing after
     `timeout`, all of them with `wait_all_ranks`, else the first; the others raise because rank 0 did."""

@@ -1,5 +1,7 @@
 """Making and ending process groups, and asking who is in them."""
 
+from __future__ import annotations
+
 import os
 from datetime import timedelta
 
@@ -21,6 +23,11 @@ from .constants import default_pg_timeout
 from .elastic.multiprocessing.errors import record_uncaught_exceptions
 from .rendezvous import rendezvous
 from .store import PrefixStore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
 
 
 def is_available() -> bool:
@@ -62,16 +69,16 @@ def _check_timeout(timeout):
 
 
 def init_process_group(
-    backend=None,
-    init_method=None,
-    timeout=None,
-    world_size=-1,
-    rank=-1,
-    store=None,
-    group_name="",
-    pg_options=None,
-    device_id=None,
-    _ranks=None,
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Any = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: Any = None,
+    _ranks: list[int] | None = None,
 ) -> None:
     """Join the job: meet the other processes and connect to them.
 
@@ -115,7 +122,7 @@ def init_process_group(
     group.watch_with(_world.watch)
 
 
-def destroy_process_group(group=None):
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; the default one means all of them.
 
     Raises ValueError when the group is not known."""
@@ -133,33 +140,33 @@ def destroy_process_group(group=None):
         _world.forget(member)
 
 
-def get_rank(group=None) -> int:
+def get_rank(group: ProcessGroup | None = None) -> int:
     """This process's rank in the group, -1 outside of it."""
     if _rank_not_in_group(group):
         return -1
     return _group_or_default(group).rank()
 
 
-def get_world_size(group=None) -> int:
+def get_world_size(group: ProcessGroup | None = None) -> int:
     """The number of processes in the group, -1 outside of it."""
     if _rank_not_in_group(group):
         return -1
     return _group_or_default(group).size()
 
 
-def get_backend(group=None):
+def get_backend(group: ProcessGroup | None = None) -> str:
     """The name of the group's backend."""
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
     return Backend(_group_or_default(group)._backend_name)
 
 
-def get_backend_config(group=None) -> str:
+def get_backend_config(group: ProcessGroup | None = None) -> str:
     """Which backend serves which device, as "cpu:gloo"."""
     return str(_group_or_default(group)._config)
 
 
-def get_default_backend_for_device(device) -> str:
+def get_default_backend_for_device(device: Any) -> str:
     """The backend that serves a device by default."""
     kind = str(getattr(device, "type", device)).split(":")[0]
     if kind not in Backend.default_device_backend_map:
@@ -167,12 +174,12 @@ def get_default_backend_for_device(device) -> str:
     return Backend.default_device_backend_map[kind]
 
 
-def get_process_group_ranks(group) -> list[int]:
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
     """The global ranks of a group, by rank in it."""
     return list(_group_or_default(group)._ranks)
 
 
-def get_group_rank(group, global_rank: int) -> int:
+def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
     """A global rank's rank in a group; ValueError when it is not in it."""
     ranks = _group_or_default(group)._ranks
     if global_rank not in ranks:
@@ -180,7 +187,7 @@ def get_group_rank(group, global_rank: int) -> int:
     return ranks.index(global_rank)
 
 
-def get_global_rank(group, group_rank: int) -> int:
+def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
     """The global rank of a group's rank; ValueError when there is none."""
     ranks = _group_or_default(group)._ranks
     if not 0 <= group_rank < len(ranks):
@@ -193,7 +200,7 @@ def get_pg_count() -> int:
     return len(_world.groups)
 
 
-def get_node_local_rank(fallback_rank=None) -> int:
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """The rank among the processes of this host, as the launcher says it in LOCAL_RANK."""
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
@@ -208,15 +215,15 @@ def get_node_local_rank(fallback_rank=None) -> int:
 
 
 def new_group(
-    ranks=None,
-    timeout=None,
-    backend=None,
-    pg_options=None,
-    use_local_synchronization=False,
-    group_desc=None,
-    device_id=None,
-    sort_ranks=True,
-):
+    ranks: Iterable[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: Any = None,
+    sort_ranks: bool = True,
+) -> Any:
     """A group of some of the processes; every process of the job must make this call, in the same order.
 
     Returns the group, or `GroupMember.NON_GROUP_MEMBER` to those who are not in it.
@@ -246,7 +253,14 @@ def new_group(
     return group
 
 
-def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_options=None, group_desc=None):
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
     """Groups of `group_size` consecutive ranks; returns (the one with this process, all of them)."""
     world = get_world_size()
     if group_size is None:
@@ -262,8 +276,12 @@ def new_subgroups(group_size=None, group=None, timeout=None, backend=None, pg_op
 
 
 def new_subgroups_by_enumeration(
-    ranks_per_subgroup_list, timeout=None, backend=None, pg_options=None, group_desc=None
-):
+    ranks_per_subgroup_list: list[list[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> Any:
     """The groups of the listed ranks; returns (the one with this process or None, all of them)."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
@@ -281,8 +299,13 @@ def new_subgroups_by_enumeration(
 
 
 def split_group(
-    parent_pg=None, split_ranks=None, timeout=None, pg_options=None, group_desc=None, backend=None
-):
+    parent_pg: ProcessGroup | None = None,
+    split_ranks: list[list[int]] | None = None,
+    timeout: timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+    backend: str | None = None,
+) -> Any:
     """Split a group into groups of its ranks; returns the one with this process, or None."""
     parent = _group_or_default(parent_pg)
     if not split_ranks:
@@ -298,7 +321,12 @@ def split_group(
 SHRINK_DEFAULT, SHRINK_ABORT = 0, 1
 
 
-def shrink_group(ranks_to_exclude, group=None, shrink_flags=SHRINK_DEFAULT, pg_options=None):
+def shrink_group(
+    ranks_to_exclude: list[int],
+    group: ProcessGroup | None = None,
+    shrink_flags: int = SHRINK_DEFAULT,
+    pg_options: Any = None,
+) -> Any:
     """The group without some of its ranks; only those who stay make this call.
 
     The default group is replaced by the smaller one, in which ranks are counted anew; all other groups end.

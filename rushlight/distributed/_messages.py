@@ -1,5 +1,7 @@
 """Messages between two processes, and collectives of Python objects."""
 
+from __future__ import annotations
+
 import io
 import pickle
 from typing import TYPE_CHECKING, Any
@@ -29,10 +31,10 @@ def _peer(group, rank, group_rank, what):
 def isend(
     tensor: Tensor,
     dst: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_dst: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Start sending to rank `dst`; the tensor must not be changed before the returned Work is done."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -44,10 +46,10 @@ def isend(
 def irecv(
     tensor: Tensor,
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_src: int | None = None,
-) -> "Work | None":
+) -> Work | None:
     """Start receiving from rank `src`, or from any; the tensor is filled when the Work is done."""
     _check_tensor(tensor, "tensor")
     if _rank_not_in_group(group):
@@ -60,7 +62,7 @@ def irecv(
 def send(
     tensor: Tensor,
     dst: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
@@ -73,7 +75,7 @@ def send(
 def recv(
     tensor: Tensor,
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
@@ -88,7 +90,15 @@ def recv(
 class P2POp:
     """One message of `batch_isend_irecv`: `op` is `isend` or `irecv`."""
 
-    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+    def __init__(
+        self,
+        op: Any,
+        tensor: Tensor,
+        peer: int | None = None,
+        group: ProcessGroup | None = None,
+        tag: int = 0,
+        group_peer: int | None = None,
+    ) -> None:
         if op not in (isend, irecv):
             raise ValueError(
                 "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
@@ -99,11 +109,11 @@ class P2POp:
         self.group_peer = _peer(_group_or_default(group), peer, group_peer, "dst" if op is isend else "src")
         self.peer = get_global_rank(group, self.group_peer)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"P2POp({self.op.__name__} peer={self.peer}, shape={list(self.tensor.shape)}, tag={self.tag})"
 
 
-def batch_isend_irecv(p2p_op_list):
+def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
     """Start all messages of a list of P2POp; returns their Works.
 
     Raises RuntimeError for other things in the list, and for messages of different groups."""
@@ -156,7 +166,7 @@ def _padded(data, size):
     return padded
 
 
-def all_gather_object(object_list: list[Any], obj: Any, group: "ProcessGroup | None" = None) -> None:
+def all_gather_object(object_list: list[Any], obj: Any, group: ProcessGroup | None = None) -> None:
     """Collect an object of every process, by rank, in `object_list`."""
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_object")
@@ -172,7 +182,7 @@ def gather_object(
     obj: Any,
     object_gather_list: list[Any] | None = None,
     dst: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     group_dst: int | None = None,
 ) -> None:
     """Collect an object of every process in `object_gather_list` of rank `dst` (default 0)."""
@@ -197,8 +207,8 @@ def gather_object(
 def broadcast_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
-    device=None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
     group_src: int | None = None,
 ) -> None:
     """Copy the objects of rank `src`'s list into the others' lists, which have the same length."""
@@ -224,7 +234,7 @@ def scatter_object_list(
     scatter_object_output_list: list[Any],
     scatter_object_input_list: list[Any] | None = None,
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
+    group: ProcessGroup | None = None,
     group_src: int | None = None,
 ) -> None:
     """Give every process the object of its rank in rank `src`'s input list, as first of its output list."""
@@ -257,8 +267,8 @@ def scatter_object_list(
 def send_object_list(
     object_list: list[Any],
     dst: int | None = None,
-    group: "ProcessGroup | None" = None,
-    device=None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
     group_dst: int | None = None,
     use_batch: bool = False,
 ) -> None:
@@ -273,11 +283,11 @@ def send_object_list(
 def recv_object_list(
     object_list: list[Any],
     src: int | None = None,
-    group: "ProcessGroup | None" = None,
-    device=None,
+    group: ProcessGroup | None = None,
+    device: Any = None,
     group_src: int | None = None,
     use_batch: bool = False,
-):
+) -> int:
     """Receive a list of as many objects into `object_list`; returns the sender's global rank."""
     if _rank_not_in_group(group):
         _warn_not_in_group("recv_object_list")

@@ -1,5 +1,7 @@
 """Process groups: who is in them, and which of them this process knows."""
 
+from __future__ import annotations
+
 import warnings
 
 from rushlight._advice import advised
@@ -7,6 +9,14 @@ from rushlight._advice import advised
 from . import _recorder
 from ._errors import DistBackendError
 from ._gloo_group import GlooGroup, is_gloo_available
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from typing import Any
+
+    from rushlight import Tensor
 
 
 class Backend(str):
@@ -31,7 +41,7 @@ class Backend(str):
         return getattr(cls, value.upper(), value)
 
     @classmethod
-    def register_backend(cls, name, func, extended_api=False, devices=None):
+    def register_backend(cls, name: str, func: Callable[..., Any], extended_api=False, devices: Any = None):
         """Let `init_process_group(name)` make groups with `func(store, rank, size, timeout)`, which returns
         something with the methods of `_gloo_group.GlooGroup`."""
         if hasattr(cls, name.upper()):
@@ -66,7 +76,7 @@ class BackendConfig:
     def get_device_backend_map(self):
         return self.device_backend_map
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
 
     def first_backend(self):
@@ -159,13 +169,13 @@ class ProcessGroup:
         if hasattr(self.engine, "abort"):
             self.engine.abort()
 
-    def rank(self):
+    def rank(self) -> int:
         return self._rank
 
-    def size(self):
+    def size(self) -> int:
         return len(self._ranks)
 
-    def name(self):
+    def name(self) -> str:
         return self._backend_name
 
     def get_group_store(self):
@@ -174,10 +184,10 @@ class ProcessGroup:
     def _get_backend_name(self):
         return self._backend_name
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: timedelta | None) -> None:
         self._timeout = self.engine.timeout = timeout
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<torch.distributed.ProcessGroup {self.group_name!r} of ranks {self._ranks}>"
 
     def __deepcopy__(self, memo):
@@ -185,18 +195,18 @@ class ProcessGroup:
 
     # --- the calls that programs make on the group itself
 
-    def allreduce(self, tensors, op=None):
+    def allreduce(self, tensors: list[Tensor], op: Any = None):
         from ._reduce_op import ReduceOp
 
         tensors = tensors if isinstance(tensors, (list, tuple)) else [tensors]
         op = getattr(op, "reduceOp", op)
         return self.engine.all_reduce(list(tensors), ReduceOp.SUM if op is None else op, True)
 
-    def broadcast(self, tensors, root=0):
+    def broadcast(self, tensors: list[Tensor], root=0):
         tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
         return self.engine.broadcast(tensor, getattr(root, "rootRank", root), True)
 
-    def allgather(self, outputs, tensors):
+    def allgather(self, outputs, tensors: list[Tensor]):
         nested = isinstance(tensors, (list, tuple))
         return self.engine.all_gather(
             outputs[0] if nested else outputs, tensors[0] if nested else tensors, True
@@ -205,22 +215,22 @@ class ProcessGroup:
     def barrier(self, *_):
         return self.engine.barrier(True)
 
-    def send(self, tensors, destination, tag=0):
+    def send(self, tensors: list[Tensor], destination, tag: int = 0):
         return self.engine.send(tensors[0], destination, tag)
 
-    def recv(self, tensors, source, tag=0):
+    def recv(self, tensors: list[Tensor], source, tag: int = 0):
         return self.engine.receive(tensors[0], source, tag)
 
-    def recv_anysource(self, tensors, tag=0):
+    def recv_anysource(self, tensors: list[Tensor], tag: int = 0):
         return self.engine.receive(tensors[0], -1, tag)
 
 
 class World:
     """The groups of this process."""
 
-    def __init__(self):
-        self.default_pg = None
-        self.watch = None  # the thread that tells others where this process is
+    def __init__(self) -> None:
+        self.default_pg: Any = None
+        self.watch: Any = None  # the thread that tells others where this process is
         self.groups = {}  # by name
         self.made = 0  # ever: the same number on all ranks names a new group
 

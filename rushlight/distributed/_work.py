@@ -1,20 +1,29 @@
 """Collectives under way."""
 
+from __future__ import annotations
+
 import queue
 import threading
 from datetime import timedelta
 
 from ._errors import DistBackendError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.futures import Future
+
 
 class Work:
     """A collective that was started with `async_op=True`; its tensors must not be touched before `wait`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._done = threading.Event()
         self._error = None
         self._results = []
-        self._future = None
+        self._future: Any = None
         self._lock = threading.Lock()
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -31,18 +40,18 @@ class Work:
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None
 
-    def exception(self):
+    def exception(self) -> Any:
         return self._error
 
-    def result(self):
+    def result(self) -> list[Tensor]:
         """The output tensors."""
         self.wait()
         return self._results
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         self.wait()
 
-    def get_future(self):
+    def get_future(self) -> Future:
         """A `torch.futures.Future` of the output tensors."""
         from ..futures import Future
 
@@ -73,7 +82,7 @@ class Work:
 class MessageWork(Work):
     """A message to or from one rank: whoever waits moves it."""
 
-    def __init__(self, move, results):
+    def __init__(self, move, results) -> None:
         super().__init__()
         self._move, self._results, self._source = move, results, -1
 
@@ -102,8 +111,9 @@ def finished(results):
 class Worker:
     """Runs collectives one after the other on a thread of its own, which starts with the first."""
 
-    def __init__(self, name):
-        self._name, self._tasks, self._thread = name, queue.SimpleQueue(), None
+    def __init__(self, name: str) -> None:
+        self._name, self._tasks = name, queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
 
     def submit(self, body) -> Work:
         if self._thread is None:

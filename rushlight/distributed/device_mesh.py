@@ -1,5 +1,7 @@
 """Ranks laid out as an array, with a process group along each dimension."""
 
+from __future__ import annotations
+
 import math
 import threading
 
@@ -7,6 +9,12 @@ from .. import Tensor, arange, int64
 from .. import tensor as make_tensor
 from ._initialize import get_rank, get_world_size, init_process_group, is_initialized, new_group
 from ._process_group import _get_default_group, _rank_not_in_group, _world
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -22,8 +30,16 @@ class DeviceMesh:
     Every process of the job makes the same mesh. Raises ValueError for names that do not fit.
     """
 
-    def __init__(self, device_type, mesh, *, mesh_dim_names=None, backend_override=None, _init_backend=True,
-                 _rank=None):  # fmt: skip
+    def __init__(
+        self,
+        device_type: str,
+        mesh: Any,
+        *,
+        mesh_dim_names: tuple[str, ...] | None = None,
+        backend_override: Any = None,
+        _init_backend: bool = True,
+        _rank: int | None = None,
+    ) -> None:
         self.device_type = device_type
         self.mesh = (mesh.detach() if isinstance(mesh, Tensor) else make_tensor(mesh)).to(int64)
         if mesh_dim_names is not None and len(mesh_dim_names) != self.mesh.dim():
@@ -49,7 +65,14 @@ class DeviceMesh:
         return mine
 
     @classmethod
-    def from_group(cls, group, device_type, mesh=None, *, mesh_dim_names=None):
+    def from_group(
+        cls,
+        group: ProcessGroup | list[ProcessGroup],
+        device_type: str,
+        mesh: Any = None,
+        *,
+        mesh_dim_names: tuple[str, ...] | None = None,
+    ) -> DeviceMesh:
         """A mesh over groups that exist: one group, or one per dimension together with the mesh."""
         groups = group if isinstance(group, list) else [group]
         if mesh is None:
@@ -65,14 +88,14 @@ class DeviceMesh:
         return made
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         return tuple(self.mesh.shape)
 
     @property
-    def ndim(self):
+    def ndim(self) -> int:
         return self.mesh.dim()
 
-    def size(self, mesh_dim=None):
+    def size(self, mesh_dim: int | None = None) -> int:
         """Number of ranks, of the mesh or along a dimension."""
         return self.mesh.numel() if mesh_dim is None else self.mesh.shape[self._dim(mesh_dim)]
 
@@ -83,7 +106,7 @@ class DeviceMesh:
             raise KeyError(f"Invalid mesh_dim_name {mesh_dim!r}. The mesh has {self.mesh_dim_names}")
         return self.mesh_dim_names.index(mesh_dim)
 
-    def get_group(self, mesh_dim=None):
+    def get_group(self, mesh_dim: int | str | None = None) -> ProcessGroup:
         """The process group of this rank along a dimension, which may be left out of 1-d meshes."""
         if mesh_dim is None and self.ndim > 1:
             raise RuntimeError(
@@ -92,14 +115,14 @@ class DeviceMesh:
             )
         return self._groups[self._dim(mesh_dim or 0)]
 
-    def get_all_groups(self):
+    def get_all_groups(self) -> list[ProcessGroup]:
         return list(self._groups)
 
-    def get_rank(self):
+    def get_rank(self) -> int:
         """The global rank."""
         return self._own_rank
 
-    def get_coordinate(self):
+    def get_coordinate(self) -> list[int] | None:
         """Where this rank stands, or None when it is not in the mesh."""
         found = (self.mesh == self._own_rank).nonzero()
         return found[0].tolist() if len(found) else None
@@ -163,11 +186,11 @@ class DeviceMesh:
     def _get_root_mesh(self):
         return self if self._parent is None else self._parent._get_root_mesh()
 
-    def __enter__(self):
+    def __enter__(self) -> DeviceMesh:
         _stack().append(self)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_) -> None:
         _stack().pop()
 
     def __deepcopy__(self, memo):
@@ -190,17 +213,21 @@ class DeviceMesh:
 
     def _identity(self):
         if "_key" not in vars(self):
-            self._key = (self.device_type, tuple(self.mesh.shape), tuple(self.mesh.flatten().tolist()),
-                         self.mesh_dim_names)  # fmt: skip
+            self._key = (
+                self.device_type,
+                tuple(self.mesh.shape),
+                tuple(self.mesh.flatten().tolist()),
+                self.mesh_dim_names,
+            )
         return self._key
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return self is other or (isinstance(other, DeviceMesh) and self._identity() == other._identity())
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._identity())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if self.mesh_dim_names:
             dims = ", ".join(f"{name}={size}" for name, size in zip(self.mesh_dim_names, self.shape))
             return f"DeviceMesh(({dims}), '{self.device_type}', stride={tuple(self.mesh.stride())})"
@@ -216,7 +243,13 @@ def _stack():
     return _entered.meshes
 
 
-def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
+def init_device_mesh(
+    device_type: str,
+    mesh_shape: tuple[int, ...],
+    *,
+    mesh_dim_names: tuple[str, ...] | None = None,
+    backend_override: Any = None,
+) -> DeviceMesh:
     """All ranks of the job as an array of this shape, in order.
 
     Args:
@@ -244,6 +277,7 @@ def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_ov
         init_process_group()
     count = math.prod(mesh_shape)
     if count != get_world_size():
-        raise RuntimeError(f"Mesh should not be bigger than default world size {get_world_size()}, but found "
-                           f"{count} ranks!")  # fmt: skip
+        raise RuntimeError(
+            f"Mesh should not be bigger than default world size {get_world_size()}, but found {count} ranks!"
+        )
     return DeviceMesh(device_type, arange(count).view(mesh_shape), mesh_dim_names=mesh_dim_names)

@@ -4,6 +4,8 @@
 `tcp://host:port?rank=0&world_size=4` and `file:///path?rank=0&world_size=4` say the same themselves.
 """
 
+from __future__ import annotations
+
 import os
 from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
@@ -12,12 +14,16 @@ from ._job_environment import from_job
 from .constants import default_pg_timeout
 from .store import PrefixStore
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
 _handlers: dict = {}
 
 
-def register_rendezvous_handler(scheme, handler):
+def register_rendezvous_handler(scheme, handler) -> None:
     """Let `handler(url, **options)` serve URLs of this scheme; it yields (store, rank, world_size).
 
     Raises RuntimeError when the scheme is taken.
@@ -27,7 +33,7 @@ def register_rendezvous_handler(scheme, handler):
     _handlers[scheme] = handler
 
 
-def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs):
+def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any):
     """Iterator over (store, rank, world_size) for the URL; a rank given here wins over the URL's."""
     if not isinstance(url, (str, bytes)):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")

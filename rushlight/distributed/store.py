@@ -4,6 +4,8 @@ Keys are strings, values bytes (strings are encoded). `get` and `wait` block unt
 keys; after `timeout` they raise `DistStoreError`. `TCPStore` and `FileStore` have modules of their own.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import deque
@@ -11,10 +13,14 @@ from datetime import timedelta
 
 from ._errors import DistStoreError, QueueEmptyError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["HashStore", "PrefixStore", "Store"]
 
 
-def to_bytes(value):
+def to_bytes(value: Any):
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -22,11 +28,11 @@ class Store:
     """The base of all stores: a subclass gives `set`, `get`, `add`, `check`, `compare_set`, `delete_key`,
     `num_keys` and `_wait_seconds`."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._timeout = timedelta(seconds=300)
 
     @property
-    def timeout(self):
+    def timeout(self) -> timedelta:
         return self._timeout
 
     def set_timeout(self, timeout):
@@ -44,7 +50,7 @@ class Store:
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
-    def has_extended_api(self):
+    def has_extended_api(self) -> bool:
         return True
 
     def clone(self):
@@ -58,22 +64,22 @@ _LOOK_EVERY = 2.0  # seconds after which a wait looks whether it is still wanted
 class Table:
     """The contents of a store inside one process, safe for threads."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.values = {}
         self.queues = {}
         self.changed = threading.Condition()
 
-    def set(self, key, value):
+    def set(self, key: str, value: Any) -> None:
         with self.changed:
             self.values[key] = value
             self.changed.notify_all()
 
-    def append(self, key, value):
+    def append(self, key: str, value: Any) -> None:
         with self.changed:
             self.values[key] = self.values.get(key, b"") + value
             self.changed.notify_all()
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: int) -> int:
         with self.changed:
             try:
                 total = int(self.values.get(key, b"0")) + amount
@@ -83,7 +89,7 @@ class Table:
             self.changed.notify_all()
             return total
 
-    def compare_set(self, key, expected, desired):
+    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
         """Set when the present value is `expected`, or when there is none and `expected` is empty."""
         with self.changed:
             current = self.values.get(key)
@@ -104,80 +110,80 @@ class Table:
                 return False
         return True
 
-    def wait(self, keys, seconds):
+    def wait(self, keys: list[str], seconds) -> None:
         with self.changed:
             if not self._wait_for(lambda: all(k in self.values for k in keys), seconds):
                 raise timed_out(keys, seconds)
 
-    def get(self, key, seconds):
+    def get(self, key: str, seconds) -> bytes:
         self.wait([key], seconds)
         with self.changed:
             return self.values[key]
 
-    def check(self, keys):
+    def check(self, keys: list[str]) -> bool:
         return all(key in self.values for key in keys)
 
-    def delete(self, key):
+    def delete(self, key: str):
         with self.changed:
             return self.values.pop(key, None) is not None
 
-    def push(self, key, value):
+    def push(self, key: str, value: Any):
         with self.changed:
             self.queues.setdefault(key, deque()).append(value)
             self.changed.notify_all()
 
-    def pop(self, key, seconds):
+    def pop(self, key: str, seconds):
         with self.changed:
             if not self._wait_for(lambda: self.queues.get(key), seconds):
                 raise QueueEmptyError(f"queue {key!r} is empty")
             return self.queues[key].popleft()
 
 
-def timed_out(keys, seconds):
+def timed_out(keys: list[str], seconds):
     return DistStoreError(f"wait timeout after {round(seconds * 1000)}ms, keys: {', '.join(keys)}")
 
 
 class HashStore(Store):
     """A store for the threads of one process."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self._table = Table()
 
-    def set(self, key, value):
+    def set(self, key: str, value: Any) -> None:
         self._table.set(key, to_bytes(value))
 
-    def get(self, key):
+    def get(self, key: str) -> bytes:
         return self._table.get(key, self.timeout.total_seconds())
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: int) -> int:
         return self._table.add(key, amount)
 
-    def append(self, key, value):
+    def append(self, key: str, value: Any) -> None:
         self._table.append(key, to_bytes(value))
 
-    def check(self, keys):
+    def check(self, keys: list[str]) -> bool:
         return self._table.check(keys)
 
-    def compare_set(self, key, expected, desired):
+    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
         return self._table.compare_set(key, to_bytes(expected), to_bytes(desired))
 
-    def delete_key(self, key):
+    def delete_key(self, key: str) -> bool:
         return self._table.delete(key)
 
-    def num_keys(self):
+    def num_keys(self) -> int:
         return len(self._table.values)
 
-    def list_keys(self):
+    def list_keys(self) -> list[str]:
         return list(self._table.values)
 
-    def queue_push(self, key, value):
+    def queue_push(self, key: str, value: Any) -> None:
         self._table.push(key, to_bytes(value))
 
-    def queue_pop(self, key, block=True):
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
         return self._table.pop(key, self.timeout.total_seconds() if block else 0)
 
-    def queue_len(self, key):
+    def queue_len(self, key: str) -> int:
         return len(self._table.queues.get(key, ()))
 
     def _wait_seconds(self, keys, seconds):
@@ -187,51 +193,51 @@ class HashStore(Store):
 class PrefixStore(Store):
     """Another store, all keys behind a prefix: what several users of one store need."""
 
-    def __init__(self, prefix, store):
+    def __init__(self, prefix: str, store: Any) -> None:
         super().__init__()
         self.prefix, self.underlying_store = prefix, store
 
     @property
-    def timeout(self):
+    def timeout(self) -> timedelta:
         return self.underlying_store.timeout
 
-    def set_timeout(self, timeout):
+    def set_timeout(self, timeout: timedelta | None) -> None:
         self.underlying_store.set_timeout(timeout)
 
     def _key(self, key):
         return f"{self.prefix}/{key}"
 
-    def set(self, key, value):
+    def set(self, key: str, value: Any) -> None:
         self.underlying_store.set(self._key(key), value)
 
-    def get(self, key):
+    def get(self, key: str) -> bytes:
         return self.underlying_store.get(self._key(key))
 
-    def add(self, key, amount):
+    def add(self, key: str, amount: int) -> int:
         return self.underlying_store.add(self._key(key), amount)
 
-    def append(self, key, value):
+    def append(self, key: str, value: Any) -> None:
         self.underlying_store.append(self._key(key), value)
 
-    def check(self, keys):
+    def check(self, keys: list[str]) -> bool:
         return self.underlying_store.check([self._key(key) for key in keys])
 
-    def compare_set(self, key, expected, desired):
+    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
         return self.underlying_store.compare_set(self._key(key), expected, desired)
 
-    def delete_key(self, key):
+    def delete_key(self, key: str) -> bool:
         return self.underlying_store.delete_key(self._key(key))
 
-    def num_keys(self):
+    def num_keys(self) -> int:
         return self.underlying_store.num_keys()
 
-    def queue_push(self, key, value):
+    def queue_push(self, key: str, value: Any) -> None:
         self.underlying_store.queue_push(self._key(key), value)
 
-    def queue_pop(self, key, block=True):
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
         return self.underlying_store.queue_pop(self._key(key), block)
 
-    def queue_len(self, key):
+    def queue_len(self, key: str) -> int:
         return self.underlying_store.queue_len(self._key(key))
 
     def _wait_seconds(self, keys, seconds):
@@ -246,7 +252,7 @@ class PrefixStore(Store):
         raise AttributeError(name)
 
 
-def poll(ready, seconds, keys, interval=0.01):
+def poll(ready, seconds, keys: list[str], interval=0.01):
     """Ask until `ready()`; raises DistStoreError when the time is over."""
     deadline = time.monotonic() + seconds
     while not ready():

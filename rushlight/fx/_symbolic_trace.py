@@ -1,5 +1,7 @@
 """`Tracer`: runs a program with proxies for its inputs, and keeps what happens as a graph."""
 
+from __future__ import annotations
+
 import copy
 import functools
 import inspect
@@ -28,6 +30,14 @@ from .graph_module import GraphModule
 from .node import base_types
 from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.fx.node import Argument
+    from rushlight.nn import Module
+
 __all__ = ["PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "symbolic_trace", "wrap"]
 
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
@@ -50,7 +60,7 @@ is_fx_symbolic_tracing = is_fx_tracing
 class ProxyableClassMeta(type):
     """Metaclass of classes whose construction from proxies is a node."""
 
-    def __init__(cls, name, bases, attrs):
+    def __init__(cls, name: str, bases, attrs) -> None:
         _proxyable_classes.setdefault(cls)
         super().__init__(name, bases, attrs)
 
@@ -66,7 +76,7 @@ class ProxyableClassMeta(type):
 class PHBase:
     """Marks an input among concrete arguments."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "PH"
 
 
@@ -76,7 +86,7 @@ PH = PHBase()
 class PHWithMeta(PHBase):
     """Marks an input, and says something of it."""
 
-    def __init__(self, ph_key=None):
+    def __init__(self, ph_key=None) -> None:
         super().__init__()
         self.ph_key = ph_key
 
@@ -95,7 +105,12 @@ def _assert_is_none(value, msg):
 class Tracer(TracerBase):
     """Records one run of a module's forward; subclasses decide what is a leaf and what a node."""
 
-    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+    def __init__(
+        self,
+        autowrap_modules: tuple[Any, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
         super().__init__()
         self._autowrap_function_ids = {
             id(value)
@@ -124,7 +139,7 @@ class Tracer(TracerBase):
         self._qualname_counter[prefix] = i + 1
         return f"{prefix}{i}"
 
-    def create_arg(self, a):
+    def create_arg(self, a: Argument) -> Argument:
         if isinstance(a, torch.nn.Parameter):
             for name, param in self.root.named_parameters():
                 if a is param:
@@ -158,12 +173,12 @@ class Tracer(TracerBase):
 
     # -- modules
 
-    def is_leaf_module(self, m, module_qualified_name):
+    def is_leaf_module(self, m: Module, module_qualified_name) -> bool:
         """Whether a module's call stays one node: PyTorch's own do, except containers."""
         own = m.__module__.startswith(("torch.nn", "torch.ao.nn", "rushlight.nn", "rushlight.ao.nn"))
         return own and not isinstance(m, torch.nn.Sequential)
 
-    def path_of_module(self, mod):
+    def path_of_module(self, mod: Any) -> str:
         """The qualified name of a module below the root."""
         if self.submodule_paths:
             path = self.submodule_paths.get(mod)
@@ -175,7 +190,7 @@ class Tracer(TracerBase):
                 return name
         raise NameError(f"module {mod._get_name()} is not installed as a submodule")
 
-    def call_module(self, m, forward, args, kwargs):
+    def call_module(self, m: Module, forward, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         """A module is called: make a node, or let `forward` run with proxies."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))):
@@ -191,7 +206,7 @@ class Tracer(TracerBase):
                 if popped != key:
                     raise AssertionError(f"left module {popped} while inside {key}")
 
-    def getattr(self, attr, attr_val, parameter_proxy_cache):
+    def getattr(self, attr: str, attr_val, parameter_proxy_cache):
         """A module's parameter, buffer or child is read."""
         if isinstance(attr_val, torch.nn.Parameter):
             found = self._attribute_proxy(attr_val, self.root.named_parameters(), parameter_proxy_cache)
@@ -220,7 +235,7 @@ class Tracer(TracerBase):
 
     # -- inputs
 
-    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+    def create_args_for_root(self, root_fn, is_module, concrete_args: dict[str, Any] | None = None):
         """Placeholders for the parameters of `root_fn`; returns it, changed if need be, and them."""
         fn = inspect.unwrap(root_fn)
         code = fn.__code__
@@ -313,7 +328,7 @@ class Tracer(TracerBase):
 
     # -- the run
 
-    def trace(self, root, concrete_args=None):
+    def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
         """Run a module or function with proxies; returns the graph."""
         global _is_fx_tracing_flag
         before, _is_fx_tracing_flag = _is_fx_tracing_flag, True
@@ -386,7 +401,7 @@ class Tracer(TracerBase):
         return made
 
 
-def symbolic_trace(root, concrete_args=None):
+def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
     """Trace a module or a function, and return it as a GraphModule.
 
     ``concrete_args`` are inputs that stay as they are: nested containers are flattened, and each ``PH`` in

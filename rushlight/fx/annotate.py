@@ -1,11 +1,17 @@
 """`annotate`: say what type a traced value has."""
 
+from __future__ import annotations
+
 from .proxy import Proxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["annotate"]
 
 
-def annotate(val, type):
+def annotate(val: Any, type: Any) -> Any:
     """The value; the node of a proxy gets the type."""
     if isinstance(val, Proxy):
         if val.node.type:

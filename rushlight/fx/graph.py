@@ -1,5 +1,7 @@
 """`Graph`: a straight program of nodes, and everything that edits it."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 from collections import defaultdict
@@ -24,6 +26,16 @@ from ._names import Namespace as _Namespace
 from ._names import _get_qualified_name, snake_case
 from ._names import is_from_torch as _is_from_torch
 from .node import Node, map_arg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    from rushlight.fx._symbolic_trace import Tracer
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.node import Argument, Target
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 _snake_case = snake_case
@@ -98,7 +110,12 @@ class Graph:
     ``owning_module`` is the GraphModule it belongs to; ``tracer_cls`` the tracer that made it.
     """
 
-    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+    def __init__(
+        self,
+        owning_module: GraphModule | None = None,
+        tracer_cls: type[Tracer] | None = None,
+        tracer_extras: dict[str, Any] | None = None,
+    ) -> None:
         self._root = Node(self, "", "root", "", (), {})
         self._used_names = {}
         self._insert = self._root.prepend
@@ -111,26 +128,26 @@ class Graph:
         self._find_nodes_lookup_table = _FindNodesLookupTable()
 
     @property
-    def owning_module(self):
+    def owning_module(self) -> GraphModule | None:
         return self._owning_module
 
     @owning_module.setter
-    def owning_module(self, mod):
+    def owning_module(self, mod: Any) -> None:
         self._owning_module = mod
 
     @property
-    def nodes(self):
+    def nodes(self) -> _node_list:
         """The nodes in order of execution."""
         return _node_list(self)
 
-    def output_node(self):
+    def output_node(self) -> Node:
         """The node that returns; there is one."""
         node = next(iter(reversed(self.nodes)))
         if node.op != "output":
             raise AssertionError(f"the last node must be the output, got {node.op}")
         return node
 
-    def find_nodes(self, *, op, target=None, sort=True):
+    def find_nodes(self, *, op: str, target: Target | None = None, sort: bool = True) -> list[Node]:
         """The nodes of a kind and with a target."""
         if op == "call_function" and target is None:
             raise AssertionError("find_nodes needs a target for call_function")
@@ -139,7 +156,15 @@ class Graph:
 
     # -- making nodes
 
-    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+    def create_node(
+        self,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """Add a node at the insertion point."""
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
@@ -154,12 +179,12 @@ class Graph:
         self._len += 1
         return node
 
-    def placeholder(self, name, type_expr=None, default_value=...):
+    def placeholder(self, name: str, type_expr: Any = None, default_value: Any = ...) -> Node:
         """An input; names that start with stars take the rest of the arguments."""
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args=args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name, type_expr=None):
+    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
         """A parameter, buffer or other attribute of the module."""
         if self.owning_module is not None:
             self._warn_of_missing(qualified_name)
@@ -184,7 +209,13 @@ class Graph:
                 stacklevel=3,
             )
 
-    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+    def call_module(
+        self,
+        module_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """A call of a submodule."""
         if self.owning_module is not None:
             try:
@@ -199,27 +230,40 @@ class Graph:
                 )
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
-    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+    def call_method(
+        self,
+        method_name: str,
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """A call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
-    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+    def call_function(
+        self,
+        the_function: Callable[..., Any],
+        args: tuple[Argument, ...] | None = None,
+        kwargs: dict[str, Argument] | None = None,
+        type_expr: Any = None,
+        name: str | None = None,
+    ) -> Node:
         """A call of a Python function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr=type_expr)
 
-    def create_size_node(self, tensor, dim):
+    def create_size_node(self, tensor: Any, dim: int) -> Node:
         """Reads one size of a tensor."""
         return self.call_method("size", (tensor, dim))
 
-    def create_stride_node(self, tensor, dim):
+    def create_stride_node(self, tensor: Any, dim: int) -> Node:
         """Reads one stride of a tensor."""
         return self.call_method("stride", (tensor, dim))
 
-    def create_storage_offset_node(self, tensor):
+    def create_storage_offset_node(self, tensor: Any) -> Node:
         """Reads where in its storage a tensor begins."""
         return self.call_method("storage_offset", (tensor,))
 
-    def output(self, result, type_expr=None):
+    def output(self, result: Argument, type_expr: Any = None) -> Node:
         """What the graph returns."""
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
 
@@ -237,7 +281,7 @@ class Graph:
 
     # -- editing
 
-    def erase_node(self, to_erase):
+    def erase_node(self, to_erase: Node) -> None:
         """Remove a node that nobody uses."""
         if to_erase.users:
             raise RuntimeError(
@@ -259,7 +303,7 @@ class Graph:
         self._len -= 1
         to_erase._update_args_kwargs((), {})
 
-    def inserting_before(self, n=None):
+    def inserting_before(self, n: Node | None = None) -> AbstractContextManager[Any]:
         """Let new nodes go before node n; without one, at the beginning."""
         if n is None:
             return self.inserting_after(self._root)
@@ -267,7 +311,7 @@ class Graph:
             raise AssertionError("Node to insert before is not in graph.")
         return _InsertPoint(self, n.prepend)
 
-    def inserting_after(self, n=None):
+    def inserting_after(self, n: Node | None = None) -> AbstractContextManager[Any]:
         """Let new nodes go after node n; without one, at the end."""
         if n is None:
             return self.inserting_before(self._root)
@@ -275,7 +319,7 @@ class Graph:
             raise AssertionError("Node to insert after is not in graph.")
         return _InsertPoint(self, n.append)
 
-    def node_copy(self, node, arg_transform=lambda x: x):
+    def node_copy(self, node: Node, arg_transform: Callable[[Node], Argument] = lambda x: x) -> Node:
         """A copy of another graph's node; `arg_transform` gives the node here for one there."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
@@ -284,7 +328,7 @@ class Graph:
         copied.meta = copy.copy(node.meta)
         return copied
 
-    def graph_copy(self, g, val_map, return_output_node=False):
+    def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
         """Append all nodes of another graph; returns what that graph returned, in terms of this one."""
         for node in g.nodes:
             if node in val_map:
@@ -295,14 +339,14 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
-    def process_inputs(self, *args):
+    def process_inputs(self, *args: Any) -> Any:
         """What the placeholders get for the function's arguments."""
         return self._codegen.process_inputs(*args)
 
-    def process_outputs(self, out):
+    def process_outputs(self, out: Any) -> Any:
         return self._codegen.process_outputs(out)
 
-    def eliminate_dead_code(self, is_impure_node=None):
+    def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Remove nodes whose results nobody uses; says whether there were any."""
         from rushlight.fx.graph_module import GraphModule
 
@@ -324,10 +368,10 @@ class Graph:
             node.users.clear()
             self.erase_node(node)
 
-    def set_codegen(self, codegen):
+    def set_codegen(self, codegen: CodeGen) -> None:
         self._codegen = codegen
 
-    def on_generate_code(self, make_transformer):
+    def on_generate_code(self, make_transformer: Callable[..., Any]) -> AbstractContextManager[None]:
         """Let a function edit the body of generated code: it gets the one in force and gives another."""
         before = self._codegen._body_transformer
         self._codegen._body_transformer = make_transformer(before)
@@ -377,15 +421,15 @@ class Graph:
 
     def python_code(
         self,
-        root_module,
+        root_module: str,
         *,
-        verbose=False,
-        include_stride=False,
-        include_device=False,
-        colored=False,
-        expanded_def=False,
+        verbose: bool = False,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
+        expanded_def: bool = False,
         **options,
-    ):
+    ) -> PythonCode:
         """The graph as source of a Python function; `root_module` is the name of its module there."""
         namespace = _Namespace()
 
@@ -415,15 +459,15 @@ class Graph:
             for node, old in before.items():
                 node._repr_fn = old
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "graph():" + "".join(f"\n    {node.format_node()}" for node in self.nodes)
 
-    def print_tabular(self):
+    def print_tabular(self) -> None:
         """Print the nodes as a table."""
         rows = [[n.op, n.name, n.target, n.args, n.kwargs] for n in self.nodes]
         print(_table(rows, ["opcode", "name", "target", "args", "kwargs"]))
 
-    def lint(self):
+    def lint(self) -> None:
         """Raise if the graph is not well-formed: order, owners, names, targets."""
         from ._lint import check_graph
 

@@ -1,5 +1,7 @@
 """`GraphModule`: a module whose forward is generated from a graph."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import os
@@ -27,6 +29,13 @@ from ._module_source import (  # noqa: F401
     _show_failing_line,
 )
 from .graph import Graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx._codegen import PythonCode
+    from rushlight.nn import Module
 
 __all__ = ["GraphModule", "reduce_graph_module", "reduce_package_graph_module"]
 
@@ -150,7 +159,7 @@ class GraphModule(torch.nn.Module):
 
         return super().__new__(GraphModuleImpl)
 
-    def __init__(self, root, graph, class_name="GraphModule"):
+    def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
         self.__class__.__name__ = class_name
         if isinstance(root, torch.nn.Module):
@@ -196,12 +205,12 @@ class GraphModule(torch.nn.Module):
     # -- graph and code
 
     @property
-    def graph(self):
+    def graph(self) -> Graph:
         """The graph; assigning one generates the code anew."""
         return self._graph
 
     @graph.setter
-    def graph(self, g):
+    def graph(self, g: Graph) -> None:
         if not isinstance(g, Graph):
             raise AssertionError(f"Expected a Graph instance, but got {type(g)}")
         self._graph = g
@@ -209,13 +218,13 @@ class GraphModule(torch.nn.Module):
         self.recompile()
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The source of `forward`."""
         if not hasattr(self, "_code"):
             raise RuntimeError("Code has not been generated! Please report a bug to PyTorch")
         return self._code
 
-    def recompile(self):
+    def recompile(self) -> PythonCode:
         """Generate the code again, after the graph was edited."""
         codegen = self._graph._codegen
         if isinstance(codegen, _PyTreeCodeGen) and codegen.pytree_info is not None:
@@ -248,21 +257,21 @@ class GraphModule(torch.nn.Module):
 
     def print_readable(
         self,
-        print_output=True,
-        include_stride=False,
-        include_device=False,
-        colored=False,
+        print_output: bool = True,
+        include_stride: bool = False,
+        include_device: bool = False,
+        colored: bool = False,
         *,
-        fast_sympy_print=False,
-        expanded_def=False,
+        fast_sympy_print: bool = False,
+        expanded_def: bool = False,
         **options,
-    ):
+    ) -> str:
         """Print the source with what is known of each value."""
         return _print_readable(
             self, self._get_name(), print_output, include_stride, include_device, colored, expanded_def
         )
 
-    def __str__(self):
+    def __str__(self) -> str:
         hint = "# To see more debug info, please use `graph_module.print_readable()`"
         return "\n".join([super().__str__(), self._code, hint])
 
@@ -296,7 +305,7 @@ class GraphModule(torch.nn.Module):
         delattr(owner, field)
         return True
 
-    def delete_all_unused_submodules(self):
+    def delete_all_unused_submodules(self) -> None:
         """Remove the modules that no node uses."""
         used = set()
         for node in self.graph.nodes:
@@ -363,7 +372,7 @@ class GraphModule(torch.nn.Module):
         made.__dict__["_is_replica"] = True
         return made
 
-    def to_folder(self, folder, module_name="FxModule"):
+    def to_folder(self, folder: Any, module_name: str = "FxModule") -> None:
         """Write the module as a Python package of its own, with its parameters beside."""
         from ._to_folder import write_module
 

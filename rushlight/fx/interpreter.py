@@ -1,5 +1,7 @@
 """`Interpreter` runs a graph node by node, `Transformer` makes a new graph that way."""
 
+from __future__ import annotations
+
 import inspect
 from contextlib import contextmanager
 
@@ -8,6 +10,14 @@ from ._lazy_graph_module import _make_graph_module
 from .graph import Graph
 from .node import map_aggregate, map_arg
 from .proxy import Proxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.node import Argument, Node
+    from rushlight.nn import Module
 
 __all__ = ["Interpreter", "Transformer"]
 
@@ -18,7 +28,9 @@ class Interpreter:
     Values are dropped when the last user has run, unless ``garbage_collect_values`` is False.
     """
 
-    def __init__(self, module, garbage_collect_values=True, graph=None):
+    def __init__(
+        self, module: Module, garbage_collect_values: bool = True, graph: Graph | None = None
+    ) -> None:
         self.module = module
         self.submodules = dict(self.module.named_modules())
         self.graph = graph if graph is not None else module.graph
@@ -38,7 +50,9 @@ class Interpreter:
                     last.setdefault(node, []).append(used)
         return last
 
-    def run(self, *args, initial_env=None, enable_io_processing=True):
+    def run(
+        self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
+    ) -> Any:
         """Run the graph; values in ``initial_env`` are taken as computed."""
         self.env = dict(initial_env or {})
         if enable_io_processing:
@@ -54,7 +68,7 @@ class Interpreter:
                 return self.graph.process_outputs(result) if enable_io_processing else result
         return None
 
-    def boxed_run(self, args_list):
+    def boxed_run(self, args_list: list[Any]) -> Any:
         """Run with inputs in a list, which is emptied so that they may be freed early."""
         placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
         if len(args_list) != len(placeholders):
@@ -81,7 +95,7 @@ class Interpreter:
         with fx_traceback.set_current_meta(node, f"Interpreter_{type(self).__name__}"):
             yield
 
-    def run_node(self, n):
+    def run_node(self, n: Node) -> Any:
         """Run one node, by the method of its kind."""
         with self._set_current_node(n):
             args, kwargs = self.fetch_args_kwargs_from_env(n)
@@ -89,7 +103,7 @@ class Interpreter:
 
     # -- kinds of nodes
 
-    def placeholder(self, target, args, kwargs):
+    def placeholder(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         """An input: the next argument, or all that are left."""
         if target.startswith("*"):
             return list(self.args_iter)
@@ -102,25 +116,25 @@ class Interpreter:
                 f"Expected positional argument for parameter {target}, but one was not passed in!"
             ) from None
 
-    def get_attr(self, target, args, kwargs):
+    def get_attr(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return self.fetch_attr(target)
 
-    def call_function(self, target, args, kwargs):
+    def call_function(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return target(*args, **kwargs)
 
-    def call_method(self, target, args, kwargs):
+    def call_method(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         owner, *rest = args
         return getattr(owner, target)(*rest, **kwargs)
 
-    def call_module(self, target, args, kwargs):
+    def call_module(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return self.fetch_attr(target)(*args, **kwargs)
 
-    def output(self, target, args, kwargs):
+    def output(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return args[0]
 
     # -- help
 
-    def fetch_attr(self, target):
+    def fetch_attr(self, target: str) -> Any:
         """The module's attribute at a qualified name."""
         value = self.module
         atoms = target.split(".")
@@ -130,14 +144,14 @@ class Interpreter:
             value = getattr(value, atom)
         return value
 
-    def fetch_args_kwargs_from_env(self, n):
+    def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The values of a node's arguments."""
         args, kwargs = self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
         if not isinstance(args, tuple) or not isinstance(kwargs, dict):
             raise AssertionError(f"arguments of {n} are not a tuple and a dict")
         return args, kwargs
 
-    def map_nodes_to_values(self, args, n):
+    def map_nodes_to_values(self, args: Argument, n: Node) -> Argument:
         """Replace nodes in arguments by their values."""
 
         def load(used):
@@ -153,7 +167,7 @@ class Interpreter:
 class Transformer(Interpreter):
     """Runs a graph with proxies, which makes a new graph: override methods to change nodes on the way."""
 
-    def __init__(self, module):
+    def __init__(self, module: Module) -> None:
         from ._symbolic_trace import Tracer
 
         super().__init__(module)
@@ -172,7 +186,7 @@ class Transformer(Interpreter):
         self.tracer = TransformerTracer(self.new_graph)
         self.tracer.root = module
 
-    def placeholder(self, target, args, kwargs):
+    def placeholder(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         default = next(iter(args)) if args else inspect.Signature.empty
         return Proxy(
             self.new_graph.placeholder(
@@ -181,16 +195,16 @@ class Transformer(Interpreter):
             self.tracer,
         )
 
-    def get_attr(self, target, args, kwargs):
+    def get_attr(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target, args, kwargs):
+    def call_module(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return self.tracer.call_module(self.fetch_attr(target), self.fetch_attr(target).forward, args, kwargs)
 
-    def call_function(self, target, args, kwargs):
+    def call_function(self, target: Any, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
-    def transform(self):
+    def transform(self) -> GraphModule:
         """Run, and return the new module."""
         with fx_traceback.preserve_node_meta():
             result = super().run(enable_io_processing=False)

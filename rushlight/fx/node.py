@@ -1,5 +1,7 @@
 """`Node`: one operation of a graph, in a doubly linked list that is the order of execution."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +11,10 @@ from rushlight._ops import OpOverload
 from ._names import _get_qualified_name
 from ._names import type_name as _type_repr
 from .immutable_collections import immutable_dict, immutable_list
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.fx.graph import Graph
 
 __all__ = ["Argument", "Node", "Target", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -34,13 +40,13 @@ _INPLACE_OPERATORS = frozenset(
 )
 
 
-def has_side_effect(fn):
+def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Say that calls of a function must be kept even if nobody uses their results."""
     _side_effectful_functions.add(fn)
     return fn
 
 
-def map_aggregate(a, fn):
+def map_aggregate(a: Any, fn: Callable[..., Any]) -> Any:
     """Apply `fn` to each leaf of nested tuples, lists, dicts and slices, and build them again."""
     if isinstance(a, tuple):
         mapped = [map_aggregate(item, fn) for item in a]
@@ -54,7 +60,7 @@ def map_aggregate(a, fn):
     return fn(a)
 
 
-def map_arg(a, fn):
+def map_arg(a: Any, fn: Callable[..., Any]) -> Any:
     """Apply `fn` to each Node in an argument."""
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
@@ -97,7 +103,16 @@ class Node:
 
     graph = name = None
 
-    def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        return_type: Any = None,
+    ) -> None:
         if op not in _legal_ops:
             raise AssertionError(f"op '{op}' is not in _legal_ops")
         if op == "call_function":
@@ -126,21 +141,21 @@ class Node:
     # -- what it does
 
     @property
-    def op(self):
+    def op(self) -> str:
         """The kind of node."""
         return self._op
 
     @op.setter
-    def op(self, value):
+    def op(self, value: Any) -> None:
         self._change("_op", value)
 
     @property
-    def target(self):
+    def target(self) -> Target:
         """What it calls or reads."""
         return self._target
 
     @target.setter
-    def target(self, value):
+    def target(self, value: Any) -> None:
         self._change("_target", value)
 
     def _change(self, name, value):
@@ -156,15 +171,15 @@ class Node:
     # -- place in the list
 
     @property
-    def next(self):
+    def next(self) -> Node:
         """The node that follows in the list."""
         return self._next
 
     @property
-    def prev(self):
+    def prev(self) -> Node:
         return self._prev
 
-    def prepend(self, x):
+    def prepend(self, x: Node) -> None:
         """Put node x before this one, out of where it was."""
         if self.graph != x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
@@ -176,7 +191,7 @@ class Node:
         x._next, self._prev = self, x
         x._sort_key = _key_between(before._sort_key, self._sort_key)
 
-    def append(self, x):
+    def append(self, x: Node) -> None:
         """Put node x after this one."""
         if self._next is not x:
             self._next.prepend(x)
@@ -199,24 +214,24 @@ class Node:
     # -- arguments
 
     @property
-    def args(self):
+    def args(self) -> tuple[Argument, ...]:
         """The positional arguments; assign a new tuple to change them."""
         return self._args
 
     @args.setter
-    def args(self, a):
+    def args(self, a: Argument) -> None:
         self._update_args_kwargs(a, self._kwargs)
 
     @property
-    def kwargs(self):
+    def kwargs(self) -> dict[str, Argument]:
         return self._kwargs
 
     @kwargs.setter
-    def kwargs(self, k):
+    def kwargs(self, k: Any) -> None:
         self._update_args_kwargs(self._args, k)
 
     @property
-    def all_input_nodes(self):
+    def all_input_nodes(self) -> list[Node]:
         """The nodes that are arguments of this one, each once."""
         return list(self._input_nodes)
 
@@ -237,23 +252,29 @@ class Node:
         self._args = map_arg(tuple(new_args), use)
         self._kwargs = map_arg(dict(new_kwargs), use)
 
-    def update_arg(self, idx, arg):
+    def update_arg(self, idx: int, arg: Argument) -> None:
         """Replace one positional argument."""
         args = list(self.args)
         args[idx] = arg
         self.args = tuple(args)
 
-    def insert_arg(self, idx, arg):
+    def insert_arg(self, idx: int, arg: Argument) -> None:
         """Insert a positional argument before the one at `idx`."""
         if not 0 <= idx <= len(self.args):
             raise AssertionError("insert_args index must be between 0 and len(self.args)")
         self.args = (*self.args[:idx], arg, *self.args[idx:])
 
-    def update_kwarg(self, key, arg):
+    def update_kwarg(self, key: str, arg: Argument) -> None:
         """Set one keyword argument."""
         self.kwargs = {**self.kwargs, key: arg}
 
-    def replace_all_uses_with(self, replace_with, delete_user_cb=None, *, propagate_meta=False):
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] | None = None,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
         """Let all users take another node instead; returns those changed."""
         if propagate_meta:
             if replace_with.meta:
@@ -267,7 +288,7 @@ class Node:
             user._swap_input(self, replace_with)
         return changed
 
-    def replace_input_with(self, old_input, new_input):
+    def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Take another node as input instead of `old_input`."""
         self._swap_input(old_input, new_input)
 
@@ -285,12 +306,12 @@ class Node:
     # -- facts
 
     @property
-    def stack_trace(self):
+    def stack_trace(self) -> str | None:
         """Where in the user's program the node came from, if the tracer kept it."""
         return self.meta.get("stack_trace", None)
 
     @stack_trace.setter
-    def stack_trace(self, trace):
+    def stack_trace(self, trace: str | None) -> None:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random=True):
@@ -322,8 +343,12 @@ class Node:
         return False
 
     def normalized_arguments(
-        self, root, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False
-    ):
+        self,
+        root: Any,
+        arg_types: tuple[Any, ...] | None = None,
+        kwarg_types: dict[str, Any] | None = None,
+        normalize_to_only_use_kwargs: bool = False,
+    ) -> Any:
         """The arguments in the order of the target's signature, or None if it has none."""
         from .operator_schemas import normalize_function, normalize_module
 
@@ -353,8 +378,12 @@ class Node:
         return _get_qualified_name(target)
 
     def format_node(
-        self, placeholder_names=None, maybe_return_typename=None, *, include_tensor_metadata=False
-    ):
+        self,
+        placeholder_names: list[str] | None = None,
+        maybe_return_typename: list[str] | None = None,
+        *,
+        include_tensor_metadata: bool = False,
+    ) -> str | None:
         """One line that describes the node; placeholders and the output may be collected instead."""
         kind = f" : {_type_repr(self.type)} " if self.type else " : "
         head = f"%{self.name}{kind}[num_users={len(self.users)}]"

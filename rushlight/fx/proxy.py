@@ -1,5 +1,7 @@
 """Proxies: values that record what is done with them as nodes of a graph."""
 
+from __future__ import annotations
+
 import copy
 import dataclasses
 import dis
@@ -16,6 +18,13 @@ from . import traceback as fx_traceback
 from ._names import is_functional, is_method, magic_methods, reflectable_magic_methods
 from .node import Node, base_types, map_aggregate
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from rushlight.fx.node import Argument, Target
+
 __all__ = ["Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "TraceError", "TracerBase"]
 
 
@@ -24,20 +33,20 @@ class Scope:
     """Which module's forward is being traced."""
 
     module_path: str
-    module_type: type
+    module_type: type | None
 
 
 class ScopeContextManager:
     """Makes a scope the current one."""
 
-    def __init__(self, scope, current_scope):
+    def __init__(self, scope, current_scope) -> None:
         self._scope, self._before = scope, copy.copy(scope)
         scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
 
     def __enter__(self):
         return self._scope
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         self._scope.module_path = self._before.module_path
         self._scope.module_type = self._before.module_type
 
@@ -68,11 +77,20 @@ class TracerBase:
     check_mutable_operations = False
     trace_asserts = False
     proxy_buffer_attributes = False
+    node_name_to_scope: dict[Any, Any]
     traced_func_name = "forward"
 
-    graph: "torch.fx.Graph"
+    graph: torch.fx.Graph
 
-    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+    def create_node(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Any = None,
+    ) -> Node:
         """Make a node; the place to override for checks or other node types."""
         if kind == "call_function" and self.check_mutable_operations:
             _refuse_mutation(target, kwargs)
@@ -94,17 +112,26 @@ class TracerBase:
         if self.record_stack_traces and kind not in ("placeholder", "output") and not node.stack_trace:
             node.stack_trace = _user_stack()
 
-    def proxy(self, node):
+    def proxy(self, node: Node) -> Proxy:
         """The proxy for a node."""
         return Proxy(node, self)
 
-    def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
+    def create_proxy(
+        self,
+        kind: str,
+        target: Target,
+        args: tuple[Argument, ...],
+        kwargs: dict[str, Argument],
+        name: str | None = None,
+        type_expr: Any = None,
+        proxy_factory_fn: Callable[[Node], Proxy] | None = None,
+    ) -> Proxy:
         """Make a node of arguments that may hold proxies, and a proxy for it."""
         args_, kwargs_ = self.create_arg(args), self.create_arg(kwargs)
         node = self.create_node(kind, target, tuple(args_), dict(kwargs_), name, type_expr)
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
-    def create_arg(self, a):
+    def create_arg(self, a: Argument) -> Argument:
         """A value as an argument of nodes: proxies become nodes, the rest must be constant."""
         if isinstance(a, Proxy):
             return a.node
@@ -130,11 +157,11 @@ class TracerBase:
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
-    def to_bool(self, obj):
+    def to_bool(self, obj: Proxy) -> bool:
         """A proxy is asked for its truth."""
         raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
 
-    def iter(self, obj):
+    def iter(self, obj: Proxy) -> Iterator[Any]:
         """A proxy is iterated over."""
         raise TraceError(
             "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a "
@@ -143,7 +170,7 @@ class TracerBase:
             "help troubleshooting Proxy iteration errors"
         )
 
-    def keys(self, obj):
+    def keys(self, obj: Proxy) -> Any:
         """A proxy is asked for its keys: for `**` it must give an iterator."""
         return Attribute(obj, "keys")()
 
@@ -199,7 +226,7 @@ class GraphAppendingTracer(TracerBase):
         self.node_name_to_scope = {}
 
 
-def assert_fn(x):
+def assert_fn(x: Node):
     assert x
 
 
@@ -211,7 +238,7 @@ class Proxy:
             tracer = GraphAppendingTracer(node.graph)
         self.tracer, self.node = tracer, node
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Proxy({self.node.name})"
 
     def __getattr__(self, k):
@@ -230,7 +257,7 @@ class Proxy:
         made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items()})
         return made
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
 
     def __iter__(self):
@@ -253,10 +280,10 @@ class Proxy:
                 return True
         return self.tracer.to_bool(self)
 
-    def keys(self):
+    def keys(self) -> Any:
         return self.tracer.keys(self)
 
-    def __len__(self):
+    def __len__(self) -> int:
         raise RuntimeError(
             "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, "
             "please call torch.fx.wrap('len') at module scope"
@@ -335,7 +362,7 @@ def _is_assert(frame):
 class Attribute(Proxy):
     """`proxy.name`: a method if it is called, and else a node that reads the attribute."""
 
-    def __init__(self, root, attr):
+    def __init__(self, root: Any, attr: str) -> None:
         self.root, self.attr, self.tracer = root, attr, root.tracer
         self._node = None
 
@@ -346,20 +373,20 @@ class Attribute(Proxy):
             self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
 class ParameterProxy(Proxy):
     """A parameter whose shape is known, so that asking for it makes no nodes."""
 
-    def __init__(self, tracer, node, name, param):
+    def __init__(self, tracer: Any, node: Node, name: str, param) -> None:
         super().__init__(node, tracer)
         if not isinstance(param, torch.nn.Parameter):
             raise AssertionError(f"expected a Parameter, got {type(param).__name__}")
         self.param, self.name = param, name
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
     @property
@@ -386,11 +413,11 @@ class ParameterProxy(Proxy):
 class MetaProxy(Proxy):
     """A proxy that also carries a fake tensor, to answer for its shape."""
 
-    def __init__(self, node, tracer=None, fake_mode=None):
+    def __init__(self, node: Node, tracer: Any = None, fake_mode: Any = None) -> None:
         super().__init__(node, tracer)
         self.fake_mode = fake_mode
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MetaProxy({self.node.name})"
 
 

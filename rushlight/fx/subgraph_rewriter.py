@@ -1,5 +1,7 @@
 """`replace_pattern`: rewrite all places where a small program occurs in a module's graph."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ class ReplacedPatterns:
     replacements: list
 
 
-def replace_pattern(gm, pattern, replacement):
+def replace_pattern(
+    gm: GraphModule, pattern: Callable[..., Any] | GraphModule, replacement: Callable[..., Any] | GraphModule
+) -> list[Any]:
     """Replace each occurrence of `pattern` in the module by `replacement`: functions, modules or graphs.
 
     >>> replace_pattern(traced, lambda x, y: torch.cat([x, y]).sum(), lambda x, y: x.sum() + y.sum())
@@ -40,14 +44,14 @@ def replace_pattern(gm, pattern, replacement):
 
 
 def replace_pattern_with_filters(
-    gm,
-    pattern,
-    replacement=None,
-    match_filters=None,
-    ignore_literals=False,
-    replacement_callback=None,
-    node_name_match="",
-):
+    gm: GraphModule,
+    pattern: Callable[..., Any] | Graph | GraphModule,
+    replacement: Callable[..., Any] | Graph | GraphModule | None = None,
+    match_filters: list[Callable[..., bool]] | None = None,
+    ignore_literals: bool = False,
+    replacement_callback: Callable[..., Any] | None = None,
+    node_name_match: str = "",
+) -> list[Any]:
     """As `replace_pattern`, but a match must pass all filters ``f(match, graph, pattern graph)``, and the
     replacement may be made for each match by ``replacement_callback(match, graph, pattern graph)``."""
     return _replace_pattern(

@@ -1,9 +1,18 @@
 """Facts about the user's program that travel from a graph that is run to the nodes it makes."""
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import enum
 import traceback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx.graph import Graph
+    from rushlight.fx.node import Node
 
 __all__ = [
     "NodeSource",
@@ -34,7 +43,7 @@ class NodeSourceAction(enum.Enum):
 class NodeSource:
     """Which node of an earlier graph a node came from, by which pass."""
 
-    def __init__(self, node, pass_name="", action=None):
+    def __init__(self, node: Node, pass_name="", action=None) -> None:
         actions = [action] if isinstance(action, NodeSourceAction) else list(action or [])
         self.pass_name, self.action = pass_name, actions
         self.node_info = node and {"name": node.name, "target": str(node.target), "graph_id": id(node.graph)}
@@ -65,7 +74,7 @@ class NodeSource:
 
 
 @contextlib.contextmanager
-def preserve_node_meta(enable=True):
+def preserve_node_meta(enable: bool = True):
     """Within it, nodes that a tracer makes take over the current meta."""
     global should_preserve_node_meta, current_meta
     saved = should_preserve_node_meta, current_meta
@@ -76,17 +85,17 @@ def preserve_node_meta(enable=True):
         should_preserve_node_meta, current_meta = saved
 
 
-def has_preserved_node_meta():
+def has_preserved_node_meta() -> bool:
     return should_preserve_node_meta
 
 
-def get_current_meta():
+def get_current_meta() -> dict[str, Any]:
     """What the node that is being run says of itself."""
     return current_meta
 
 
 @contextlib.contextmanager
-def set_current_meta(node, pass_name=""):
+def set_current_meta(node: Node, pass_name=""):
     """Within it, `node` is what new nodes come from."""
     global current_meta
     if not (should_preserve_node_meta and node.meta):
@@ -102,14 +111,14 @@ def set_current_meta(node, pass_name=""):
         current_meta = saved
 
 
-def set_stack_trace(stack):
+def set_stack_trace(stack: list[str]) -> None:
     """Let new nodes carry this stack, a list of lines."""
     if should_preserve_node_meta and stack:
         current_meta["stack_trace"] = "".join(stack)
 
 
 @contextlib.contextmanager
-def annotate(annotation_dict):
+def annotate(annotation_dict) -> Any:
     """Within it, nodes get these entries in ``meta["custom"]``."""
     global current_meta
     saved = current_meta
@@ -132,14 +141,14 @@ def reset_grad_fn_seq_nr():
         current_meta["grad_fn_seq_nr"] = current_meta["grad_fn_seq_nr"][:-1]
 
 
-def format_stack():
+def format_stack() -> list[str]:
     """The current stack, as lines."""
     if should_preserve_node_meta and "stack_trace" in current_meta:
         return [current_meta["stack_trace"]]
     return traceback.format_list(traceback.extract_stack()[:-1])
 
 
-def get_graph_provenance_json(graph):
+def get_graph_provenance_json(graph: Graph):
     """For each node with a history, where it came from."""
     return {
         node.name: [source.to_dict() for source in node.meta["from_node"]]

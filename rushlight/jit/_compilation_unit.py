@@ -1,16 +1,22 @@
 """`CompilationUnit`: functions of TorchScript from text."""
 
+from __future__ import annotations
+
 import ast
 import textwrap
 
 from rushlight.jit._script import ScriptFunction
 from rushlight.jit.frontend import unit_from_source
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 
 class CompilationUnit:
     """The functions that a text defines, as attributes; they may call each other and the library."""
 
-    def __init__(self, lang=None, _frames_up=0):
+    def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
         self._functions, self._calls = {}, {}
         if lang is not None:
             self.define(lang)
@@ -29,11 +35,11 @@ class CompilationUnit:
         except KeyError:
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'") from None
 
-    def find_function(self, name):
+    def find_function(self, name: str) -> Any:
         """The function of this name, or None."""
         return self._functions.get(name)
 
-    def get_functions(self):
+    def get_functions(self) -> list[Any]:
         return list(self._functions.values())
 
 

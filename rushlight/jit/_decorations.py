@@ -1,9 +1,16 @@
 """Decorators and annotations of TorchScript; in Python they change nothing."""
 
+from __future__ import annotations
+
 import builtins
 import contextlib
 import threading
 import typing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 Final = typing.Final
 
@@ -15,7 +22,7 @@ class Attribute(typing.NamedTuple):
     type: object
 
 
-def annotate(the_type, the_value):
+def annotate(the_type: Any, the_value: Any) -> Any:
     """The value; the type would be TorchScript's."""
     return the_value
 
@@ -33,13 +40,13 @@ def is_tracing() -> bool:
     return getattr(_tracing, "depth", 0) > 0
 
 
-def export(fn):
+def export(fn: Any) -> Callable[..., Any]:
     """Compile this method of a module along with `forward`."""
     fn._torchscript_modifier = "export"
     return fn
 
 
-def unused(fn):
+def unused(fn: Any) -> Any:
     """Leave this function out of scripts: calling it there raises."""
 
     def raise_(*args, **kwargs):
@@ -52,7 +59,7 @@ def unused(fn):
     return fn
 
 
-def ignore(drop=False, **kwargs):
+def ignore(drop: Any = False, **kwargs: Any) -> Callable[..., Any]:
     """Leave this function Python: scripts call it, and cannot be saved. Used with or without arguments."""
     if callable(drop):
         drop._torchscript_modifier = "ignore"
@@ -60,7 +67,7 @@ def ignore(drop=False, **kwargs):
     return unused if drop else ignore
 
 
-def interface(obj):
+def interface(obj: Any) -> Any:
     """Gives back the class."""
     return obj
 
@@ -96,17 +103,17 @@ class strict_fusion(contextlib.ContextDecorator):  # noqa: N801 - PyTorch's name
     def __enter__(self):
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error) -> None:
         return None
 
 
 @contextlib.contextmanager
-def optimized_execution(should_optimize):
+def optimized_execution(should_optimize: bool):
     """A block without effect."""
     yield
 
 
-def refined_isinstance(obj, target_type):
+def refined_isinstance(obj: Any, target_type: Any):
     """``isinstance`` that also looks into the items of List[T], Dict[K, V], Tuple[...] and Optional[T]."""
     if isinstance_of_union(target_type):
         return any(refined_isinstance(obj, t) for t in typing.get_args(target_type))

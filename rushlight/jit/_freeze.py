@@ -1,11 +1,19 @@
 """Scripts for inference alone: parameters and buffers become constants of their modules."""
 
+from __future__ import annotations
+
 import copy
 
 from rushlight.jit._script import ScriptModule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.nn import Module
 
-def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+
+def freeze(
+    mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True
+) -> ScriptModule:
     """A copy of a script in evaluation mode whose weights are constants: it has no parameters or state_dict,
     and cannot return to training.
 
@@ -33,11 +41,13 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     return frozen
 
 
-def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None):
+def run_frozen_optimizations(
+    mod: Module, optimize_numerics: bool = True, preserved_methods: list[str] | None = None
+) -> None:
     """Nothing to do: library operators run as they are."""
 
 
-def optimize_for_inference(mod, other_methods=None):
+def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) -> ScriptModule:
     """The script, frozen."""
     if not isinstance(mod, ScriptModule):
         raise ValueError(

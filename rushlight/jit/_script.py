@@ -4,6 +4,8 @@ A scripted module is of a class of its own: the library's part of the original c
 program's part compiled from their source. So it runs without the program's classes, and can be written to
 a file."""
 
+from __future__ import annotations
+
 import inspect
 import pickle
 import textwrap
@@ -14,28 +16,33 @@ from rushlight.jit._library import library_name, own_module
 from rushlight.jit.frontend import Unit, script_function
 from rushlight.nn import Module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 class ScriptFunction:
     """A function of TorchScript. ``code`` is its text, ``graph`` its operations."""
 
-    def __init__(self, unit, doc=None, example=None):
+    def __init__(self, unit, doc=None, example=None) -> None:
         self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
         self.__name__, self.__doc__, self.__module__ = unit.tree.name, doc, "__torch__"
         self._function = unit.function()
         self._tensors = _tensor_arguments(unit)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for name, value in zip(self._tensors, args, strict=False):
             if name is not None and not isinstance(value, rushlight.Tensor):
                 _refuse_argument(self.name, name, value)
         return self._function(*args, **kwargs)
 
     @property
-    def code(self):
+    def code(self) -> str:
         return self.unit.code
 
     @property
-    def graph(self):
+    def graph(self) -> Any:
         from rushlight.jit._graph import graph_of
 
         return graph_of(self.unit)
@@ -43,24 +50,24 @@ class ScriptFunction:
     inlined_graph = graph
 
     @property
-    def schema(self):
+    def schema(self) -> Any:
         return self.graph.schema
 
-    def graph_for(self, *args, **kwargs):
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """The graph; arguments do not specialise it here."""
         return self.graph
 
-    def save(self, f, _extra_files=None):
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         from rushlight.jit._archive import save
 
         save(self, f, _extra_files)
 
-    def save_to_buffer(self, _extra_files=None):
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         from rushlight.jit._archive import to_bytes
 
         return to_bytes(self, _extra_files)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<torch.jit.ScriptFunction {self.name}>"
 
 
@@ -99,7 +106,7 @@ class ScriptModule(Module):
             cls._script_methods = {**cls._script_methods, **own}
 
     @property
-    def original_name(self):
+    def original_name(self) -> str:
         return getattr(type(self), "_original_name", type(self).__name__)
 
     def _unit(self, name="forward"):
@@ -109,16 +116,16 @@ class ScriptModule(Module):
         return unit
 
     @property
-    def code(self):
+    def code(self) -> str:
         """The text of `forward`."""
         return self._unit().code
 
     @property
-    def code_with_constants(self):
+    def code_with_constants(self) -> tuple[str, Any]:
         return self.code, types.SimpleNamespace(const_mapping={})
 
     @property
-    def graph(self):
+    def graph(self) -> Any:
         from rushlight.jit._graph import graph_of
 
         return graph_of(self._unit(), self)
@@ -126,28 +133,28 @@ class ScriptModule(Module):
     inlined_graph = graph
     forward_magic_method = None
 
-    def graph_for(self, *args, **kwargs):
+    def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         return self.graph
 
     def _method_names(self):
         return list(type(self)._script_methods)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return f"original_name={self.original_name}"
 
-    def save(self, f, _extra_files=None):
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         """Write the module, its code and its weights to one file; `torch.jit.load` reads it without the
         class."""
         from rushlight.jit._archive import save
 
         save(self, f, _extra_files)
 
-    def save_to_buffer(self, _extra_files=None):
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
         from rushlight.jit._archive import to_bytes
 
         return to_bytes(self, _extra_files)
 
-    def define(self, src):
+    def define(self, src: str) -> None:
         """Add a method, given as text."""
         from rushlight.jit.frontend import unit_from_source
 
@@ -191,7 +198,7 @@ def library_base(cls):
     return next(c for c in cls.__mro__ if own_module(c).startswith("rushlight.nn"))
 
 
-def script_class(base, original_name, methods, units, kind=RecursiveScriptModule):
+def script_class(base, original_name, methods: Any, units: Any, kind: type = RecursiveScriptModule):
     """The class of a scripted module: ``methods`` over those of the library's class."""
     members = {
         **methods,
@@ -308,7 +315,9 @@ def is_convertible(value):
     return isinstance(value, types.MethodType) or type(type(value)).__name__ in ("EnumType", "EnumMeta")
 
 
-def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+def script(
+    obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> Any:
     """Compile a function or a Module from its source, as far as it keeps to the subset that TorchScript
     knows.
 
@@ -335,7 +344,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
 
 
-def script_method(fn):
+def script_method(fn: Any) -> Callable[..., Any]:
     """Compile a method of a class that inherits from ScriptModule."""
     unit = script_function(fn, {})
     compiled = unit.function()

@@ -1,5 +1,7 @@
 """`trace`: a script of the operations of one run, and the check that it computes what the program does."""
 
+from __future__ import annotations
+
 import ast
 import inspect
 import warnings
@@ -19,11 +21,16 @@ from rushlight.jit._script import (
 from rushlight.jit.frontend import Unit, _dotted
 from rushlight.nn import Module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 class TracingCheckError(Exception):
     """Two runs of a program gave different operations, so one of them cannot stand for it."""
 
-    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None):
+    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None) -> None:
         parts = ["Tracing failed sanity checks!", extra_msg, graph_diff_error, tensor_compare_error]
         super().__init__("\n".join(part for part in parts if part))
 
@@ -137,19 +144,19 @@ def _as_tuple(inputs):
 
 
 def trace(
-    func,
-    example_inputs=None,
-    optimize=None,
-    check_trace=True,
-    check_inputs=None,
-    check_tolerance=1e-5,
-    strict=True,
-    _force_outplace=False,
-    _module_class=None,
-    _compilation_unit=None,
-    example_kwarg_inputs=None,
-    _store_inputs=True,
-):
+    func: Callable[..., Any],
+    example_inputs: Any = None,
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_kwarg_inputs: dict[str, Any] | None = None,
+    _store_inputs: bool = True,
+) -> Any:
     """Run a function or Module on example inputs and keep its operations as a script.
 
     Choices that the program makes by value are lost, with a ``TracerWarning`` where they can be seen.
@@ -197,11 +204,11 @@ def trace(
 class TracedFunction(ScriptFunction):
     """A traced function that found tensors outside, which belong to it."""
 
-    def __init__(self, module, unit, doc):
+    def __init__(self, module, unit, doc) -> None:
         super().__init__(unit, doc)
         self._module, self._function = module, module.forward
 
-    def save(self, f, _extra_files=None):
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
         self._module.save(f, _extra_files)
 
 
@@ -218,19 +225,19 @@ def _as_function(module, func):
 
 
 def trace_module(
-    mod,
-    inputs,
-    optimize=None,
-    check_trace=True,
-    check_inputs=None,
-    check_tolerance=1e-5,
-    strict=True,
-    _force_outplace=False,
-    _module_class=None,
-    _compilation_unit=None,
-    example_inputs_is_kwarg=False,
-    _store_inputs=True,
-):
+    mod: Module,
+    inputs: dict[str, Any],
+    optimize: Any = None,
+    check_trace: bool = True,
+    check_inputs: Any = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    _module_class: Any = None,
+    _compilation_unit: Any = None,
+    example_inputs_is_kwarg: bool = False,
+    _store_inputs: bool = True,
+) -> Any:
     """`trace` for several methods of one module: ``inputs`` maps their names to example inputs."""
     if not isinstance(mod, Module):
         raise AttributeError("expected torch.nn.Module as the first argument")

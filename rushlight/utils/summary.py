@@ -139,7 +139,8 @@ def summary(model, input_size=None, *, input_data=None, dtypes=None, device=None
     """Call a model once, in evaluation mode and without gradients, and tell what it consists of.
 
     Args:
-        input_size: the size of the input with its batch dimension, or a list of sizes for several inputs.
+        input_size: the size of the input with its batch dimension, or a list of sizes for several inputs;
+            a tensor, or several, is taken for ``input_data``.
         input_data: instead of a size the input itself: a tensor, a tuple of arguments or a dict of them.
             With neither, only parameters are listed.
         dtypes: of the inputs that are made up.
@@ -149,6 +150,8 @@ def summary(model, input_size=None, *, input_data=None, dtypes=None, device=None
     """
     if input_size is not None and input_data is not None:
         raise ValueError("summary: give input_size or input_data, not both")
+    if _tensors(input_size):
+        input_size, input_data = None, input_size
     args, kwargs = (), {}
     if isinstance(input_data, dict):
         kwargs = input_data

@@ -7,6 +7,8 @@ along them. Each worker sends the gradients of a message once, when all that con
 kept in the context, `get_gradients(context_id)`, and not in `.grad`, so several contexts may be under way.
 """
 
+from __future__ import annotations
+
 import itertools
 import threading
 
@@ -20,7 +22,7 @@ _contexts: dict = {}
 _lock = threading.Lock()
 
 
-def is_available():
+def is_available() -> bool:
     return True
 
 
@@ -34,7 +36,7 @@ class _Record:
 class DistAutogradContext:
     """What one worker knows of a pass: messages, and the sums of gradients of its own parameters."""
 
-    def __init__(self, context_id):
+    def __init__(self, context_id: int) -> None:
         self.id, self.lock = context_id, threading.Lock()
         self.sent, self.received = {}, {}  # message -> _Record
         self.gradients = {}
@@ -84,7 +86,7 @@ class context:
         _thread.context = self.id
         return self.id
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc) -> None:
         _thread.context = None
         _release(self.id)
 
@@ -255,7 +257,7 @@ def _on_release(agent, answer, head, parts):
     _release(head[0])
 
 
-def backward(context_id, roots, retain_graph=False):
+def backward(context_id: int, roots: list[Tensor], retain_graph: bool = False) -> None:
     """Add the gradients of the sum of `roots`, tensors of one element, to the context's, on all workers.
 
     Raises RuntimeError for roots that do not require gradients or have more elements, and what goes wrong
@@ -278,7 +280,7 @@ def backward(context_id, roots, retain_graph=False):
             _ask_all(own, "autograd_finish", [(worker, None, None) for worker in own.known_workers])
 
 
-def get_gradients(context_id):
+def get_gradients(context_id: int) -> dict[Tensor, Tensor]:
     """The sums of gradients of this worker's tensors, as a dict from tensors."""
     return dict(_retrieve_context(context_id).gradients)
 

@@ -1,5 +1,7 @@
 """Where distributed checkpoints lie: a folder with files of each writing rank, and an index."""
 
+from __future__ import annotations
+
 import io
 import os
 import pickle
@@ -12,6 +14,11 @@ from . import _index_file
 from .metadata import StorageMeta, _StorageInfo
 from .planner import LoadItemType
 from .storage import StorageReader, StorageWriter, WriteResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
 
 INDEX = ".metadata"
 
@@ -43,7 +50,15 @@ class FileSystemWriter(StorageWriter):
         overwrite: whether a checkpoint that lies there may be replaced.
     """
 
-    def __init__(self, path, single_file_per_rank=True, sync_files=True, thread_count=1, overwrite=True, **_):
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        single_file_per_rank: bool = True,
+        sync_files: bool = True,
+        thread_count: int = 1,
+        overwrite: bool = True,
+        **_,
+    ) -> None:
         self.path, self.sync_files, self.overwrite = os.fspath(path), sync_files, overwrite
         self.single_file_per_rank = single_file_per_rank
         self.save_id = str(uuid.uuid4())
@@ -53,10 +68,10 @@ class FileSystemWriter(StorageWriter):
         return self.path
 
     @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id):
+    def validate_checkpoint_id(cls, checkpoint_id: str | PathLike[str] | None):
         return isinstance(checkpoint_id, (str, os.PathLike)) and "://" not in str(checkpoint_id)
 
-    def reset(self, checkpoint_id=None):
+    def reset(self, checkpoint_id: str | PathLike[str] | None = None):
         if checkpoint_id is not None:
             self.path = os.fspath(checkpoint_id)
         self.save_id = str(uuid.uuid4())
@@ -64,7 +79,7 @@ class FileSystemWriter(StorageWriter):
     def storage_meta(self):
         return StorageMeta(checkpoint_id=str(self.path), save_id=self.save_id)
 
-    def set_up_storage_writer(self, is_coordinator, *args, **kwargs):
+    def set_up_storage_writer(self, is_coordinator, *args: Any, **kwargs: Any):
         """The first rank makes the folder; what is half written has no index."""
         if not is_coordinator:
             return
@@ -81,7 +96,7 @@ class FileSystemWriter(StorageWriter):
     def prepare_global_plan(self, plans):
         return [replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
 
-    def write_data(self, plan, planner):
+    def write_data(self, plan, planner: Any):
         groups = [plan.items] if self.single_file_per_rank else [[item] for item in plan.items]
         found = []
         for number, group in enumerate(groups):
@@ -144,7 +159,7 @@ class _Appended:
 class FileSystemReader(StorageReader):
     """Reads what `FileSystemWriter`, or PyTorch's, wrote into the folder `path`."""
 
-    def __init__(self, path, **_):
+    def __init__(self, path: str | PathLike[str], **_) -> None:
         self.path = os.fspath(path)
 
     @property
@@ -152,14 +167,14 @@ class FileSystemReader(StorageReader):
         return self.path
 
     @classmethod
-    def validate_checkpoint_id(cls, checkpoint_id):
+    def validate_checkpoint_id(cls, checkpoint_id: str | PathLike[str] | None):
         return FileSystemWriter.validate_checkpoint_id(checkpoint_id)
 
-    def reset(self, checkpoint_id=None):
+    def reset(self, checkpoint_id: str | PathLike[str] | None = None):
         if checkpoint_id is not None:
             self.path = os.fspath(checkpoint_id)
 
-    def read_metadata(self, *args, **kwargs):
+    def read_metadata(self, *args: Any, **kwargs: Any):
         """The index: which keys there are, and in which files.
 
         Raises CheckpointException when there is no complete checkpoint."""
@@ -174,7 +189,7 @@ class FileSystemReader(StorageReader):
         except (pickle.UnpicklingError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise CheckpointException(f"{target} is damaged: {error}") from None
 
-    def set_up_storage_reader(self, metadata, is_coordinator, *args, **kwargs):
+    def set_up_storage_reader(self, metadata, is_coordinator, *args: Any, **kwargs: Any):
         self._index = metadata
 
     def prepare_local_plan(self, plan):
@@ -183,7 +198,7 @@ class FileSystemReader(StorageReader):
     def prepare_global_plan(self, plans):
         return plans
 
-    def read_data(self, plan, planner):
+    def read_data(self, plan, planner: Any):
         from ... import no_grad
 
         for index, items in _by_chunk(plan.items).items():

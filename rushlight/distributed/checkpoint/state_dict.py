@@ -4,6 +4,8 @@ their optimizers, whose states are keyed by parameter names instead of numbers.
 With `full_state_dict` and `broadcast_from_rank0` only rank 0 needs the values that are set.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 from ... import no_grad
@@ -14,6 +16,10 @@ from .._initialize import get_rank, is_initialized
 from .._messages import broadcast_object_list
 from ..algorithms._checkpoint.checkpoint_wrapper import ActivationWrapper
 from . import _spread_states as spread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "StateDictOptions",
@@ -92,7 +98,9 @@ def _leaves_out(options):
     return options.full_state_dict and options.cpu_offload and is_initialized() and get_rank() != 0
 
 
-def get_model_state_dict(model, *, submodules=None, options=None) -> dict:
+def get_model_state_dict(
+    model: Module, *, submodules: set[Module] | None = None, options: Any = None
+) -> dict:
     """The model's state dict with the plain model's names."""
     options = options or StateDictOptions()
     if spread.is_wrapped(model):
@@ -129,7 +137,7 @@ def _plain_persistent(model):
             yield plain
 
 
-def set_model_state_dict(model, model_state_dict, *, options=None):
+def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, options: Any = None) -> Any:
     """Load a state dict with the plain model's names; returns missing and unexpected keys.
 
     Raises RuntimeError for names and shapes that do not fit, as `load_state_dict` does."""
@@ -173,7 +181,9 @@ def _names_of_parameters(model):
     return {id(_tensor_at(model, name)): plain for name, plain in _plain_names(model).items()}
 
 
-def get_optimizer_state_dict(model, optimizers, *, submodules=None, options=None) -> dict:
+def get_optimizer_state_dict(
+    model: Module, optimizers: Any, *, submodules: set[Module] | None = None, options: Any = None
+) -> dict:
     """{"state": {name: ...}, "param_groups": [{"params": names, ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
     if spread.is_wrapped(model):
@@ -221,7 +231,9 @@ def _unflattened(flat, optimizer, names):
     return {"state": states, "param_groups": groups}
 
 
-def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=None) -> None:
+def set_optimizer_state_dict(
+    model: Module, optimizers: Any, optim_state_dict: dict[str, Any], *, options: Any = None
+) -> None:
     """Load what `get_optimizer_state_dict` gave, into optimizers over the same model.
 
     Raises KeyError for a parameter that the state does not know."""
@@ -255,7 +267,9 @@ def set_optimizer_state_dict(model, optimizers, optim_state_dict, *, options=Non
         optimizer.load_state_dict({"state": numbered, "param_groups": groups})
 
 
-def get_state_dict(model, optimizers, *, submodules=None, options=None) -> tuple:
+def get_state_dict(
+    model: Module, optimizers: Any, *, submodules: set[Module] | None = None, options: Any = None
+) -> tuple:
     """(model's, optimizers') state dicts."""
     return (
         get_model_state_dict(model, submodules=submodules, options=options),
@@ -263,7 +277,14 @@ def get_state_dict(model, optimizers, *, submodules=None, options=None) -> tuple
     )
 
 
-def set_state_dict(model, optimizers, *, model_state_dict, optim_state_dict, options=None):
+def set_state_dict(
+    model: Module,
+    optimizers: Any,
+    *,
+    model_state_dict: dict[str, Any],
+    optim_state_dict: dict[str, Any],
+    options: Any = None,
+) -> Any:
     """Load both; returns the model's missing and unexpected keys."""
     keys = set_model_state_dict(model, model_state_dict, options=options)
     set_optimizer_state_dict(model, optimizers, optim_state_dict, options=options)

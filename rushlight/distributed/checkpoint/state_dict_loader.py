@@ -1,16 +1,31 @@
 """Reading a state dict on all ranks at once."""
 
+from __future__ import annotations
+
 from ._flatten import with_states
 from ._steps import Steps
 from .default_planner import DefaultLoadPlanner
 from .filesystem import CheckpointException, FileSystemReader
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
+
 __all__ = ["load"]
 
 
 def load(
-    state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, process_group=None, no_dist=False
-):
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | PathLike[str] | None = None,
+    storage_reader: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+) -> None:
     """Fill `state_dict` from the folder `checkpoint_id`, in place; any number of ranks may read.
 
     Tensors are written to (of DTensors each rank reads what its part needs, however it was cut when it was
@@ -67,8 +82,13 @@ def _load_state_dict(
 
 
 def load_state_dict(
-    state_dict, storage_reader, process_group=None, coordinator_rank=0, no_dist=False, planner=None
-):
+    state_dict: dict[str, Any],
+    storage_reader: Any,
+    process_group: ProcessGroup | None = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> None:
     """The former name of `load`."""
     load(
         state_dict,

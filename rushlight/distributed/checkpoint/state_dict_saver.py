@@ -1,5 +1,7 @@
 """Writing a state dict from all ranks at once."""
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Mapping
 from copy import deepcopy
@@ -12,6 +14,13 @@ from ._steps import Steps
 from .default_planner import DefaultSavePlanner
 from .filesystem import CheckpointException, FileSystemWriter
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
+
 __all__ = ["AsyncCheckpointerType", "async_save", "save"]
 
 
@@ -23,15 +32,15 @@ class AsyncCheckpointerType(Enum):
 
 
 def save(
-    state_dict,
+    state_dict: dict[str, Any],
     *,
-    checkpoint_id=None,
-    storage_writer=None,
-    planner=None,
-    process_group=None,
-    no_dist=False,
-    use_collectives=True,
-):
+    checkpoint_id: str | PathLike[str] | None = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Any:
     """Write `state_dict` to the folder `checkpoint_id`; every rank makes this call.
 
     Of a DTensor each rank has its part written; what several ranks hold is written once, the work shared out
@@ -76,8 +85,13 @@ def _finished(writer, metadata, results):
 
 
 def save_state_dict(
-    state_dict, storage_writer, process_group=None, coordinator_rank=0, no_dist=False, planner=None
-):
+    state_dict: dict[str, Any],
+    storage_writer: Any,
+    process_group: ProcessGroup | None = None,
+    coordinator_rank: int = 0,
+    no_dist: bool = False,
+    planner: Any = None,
+) -> Any:
     """The former name of `save`."""
     return save(
         state_dict,
@@ -92,17 +106,17 @@ _own_groups: dict = {}  # group -> the one whose collectives run beside the prog
 
 
 def async_save(
-    state_dict,
+    state_dict: dict[str, Any],
     *,
-    checkpoint_id=None,
-    storage_writer=None,
-    planner=None,
-    process_group=None,
-    async_checkpointer_type=AsyncCheckpointerType.THREAD,
-    async_stager=None,
-    no_dist=False,
-    use_collectives=True,
-):
+    checkpoint_id: str | PathLike[str] | None = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: ProcessGroup | None = None,
+    async_checkpointer_type: Any = AsyncCheckpointerType.THREAD,
+    async_stager: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Any:
     """`save` beside the program: returns a Future of the index as soon as the values are copied.
 
     One save runs after the other is done: wait for `future.result()` before the next.

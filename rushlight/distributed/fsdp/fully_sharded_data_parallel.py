@@ -1,5 +1,7 @@
 """The wrapper form of sharding: a module whose parameters are parts of flat vectors."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 
@@ -28,6 +30,14 @@ from rushlight.distributed.fsdp.api import (
 )
 from rushlight.distributed.fsdp.wrap import wrap_children
 from rushlight.nn import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed._process_group import ProcessGroup
 
 __all__ = [
     "BackwardPrefetch",
@@ -210,13 +220,13 @@ class FullyShardedDataParallel(Module):
     def __getitem__(self, key):
         return self._fsdp_wrapped_module[key]
 
-    def check_is_root(self):
+    def check_is_root(self) -> bool:
         """Whether this wrapper is the outermost one."""
         self._fsdp_state.lazy_init()
         return self._fsdp_state.is_root
 
     @staticmethod
-    def fsdp_modules(module, root_only=False):
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[Any]:
         """The wrappers in a module; the outermost ones with `root_only`."""
         found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
         if not root_only:
@@ -224,24 +234,24 @@ class FullyShardedDataParallel(Module):
         inner = {id(m) for w in found for m in w.modules() if m is not w}
         return [w for w in found if id(w) not in inner]
 
-    def named_parameters(self, *args, **kwargs):
+    def named_parameters(self, *args: Any, **kwargs: Any):
         """As of any module; without the wrappers' prefix inside `summon_full_params`."""
         for name, p in super().named_parameters(*args, **kwargs):
             yield (name.replace(PREFIX, "") if self._summoned else name), p
 
-    def named_buffers(self, *args, **kwargs):
+    def named_buffers(self, *args: Any, **kwargs: Any):
         """As of any module; without the wrappers' prefix inside `summon_full_params`."""
         for name, b in super().named_buffers(*args, **kwargs):
             yield (name.replace(PREFIX, "") if self._summoned else name), b
 
-    def apply(self, fn):
+    def apply(self, fn: Callable[..., Any]):
         """`Module.apply` on whole parameters."""
         with self.summon_full_params(self, recurse=True) if not self._summoned else contextlib.nullcontext():
             return super().apply(fn)
 
     # --- running
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any):
         args, kwargs = self._fsdp_state.pre_forward(args, kwargs)
         return self._fsdp_state.post_forward(self._fsdp_wrapped_module(*args, **kwargs))
 
@@ -258,13 +268,13 @@ class FullyShardedDataParallel(Module):
             for group, value in zip(groups, before):
                 group.reduces = value
 
-    def register_comm_hook(self, state, hook):
+    def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
         """`hook(state, gradient, part)` reduces instead: whole gradients into this process's part."""
         for wrapper in self.fsdp_modules(self):
             if wrapper._group is not None:
                 wrapper._group.hook = (hook, state)
 
-    def clip_grad_norm_(self, max_norm, norm_type=2.0):
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
         """Scale all gradients so that their norm, over all processes, is at most `max_norm`; returns the
         norm."""
         self._fsdp_state.lazy_init()
@@ -290,7 +300,12 @@ class FullyShardedDataParallel(Module):
     @staticmethod
     @contextlib.contextmanager
     def summon_full_params(
-        module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False
+        module: Module,
+        recurse: bool = True,
+        writeback: bool = True,
+        rank0_only: bool = False,
+        offload_to_cpu: bool = False,
+        with_grads: bool = False,
     ):
         """Inside, the modules' parameters are the whole ones.
 
@@ -314,20 +329,23 @@ class FullyShardedDataParallel(Module):
 
     # --- states
 
-    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+    def state_dict(self, *args: Any, destination=None, prefix: str = "", keep_vars=False) -> dict[str, Any]:
         """The state with the plain module's names, of the kind that `set_state_dict_type` says."""
         return _state_dicts.state_dict(self, super().state_dict, destination, prefix, keep_vars)
 
     @staticmethod
     def set_state_dict_type(
-        module, state_dict_type, state_dict_config=None, optim_state_dict_config=None
+        module: Module,
+        state_dict_type: Any,
+        state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
     ) -> StateDictSettings:
         """Set what `state_dict` and `optim_state_dict` of the wrappers in a module give; returns the
         former."""
         return _state_dicts.set_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
 
     @staticmethod
-    def get_state_dict_type(module) -> StateDictSettings:
+    def get_state_dict_type(module: Module) -> StateDictSettings:
         """What `set_state_dict_type` set."""
         wrappers = FullyShardedDataParallel.fsdp_modules(module)
         if not wrappers:
@@ -336,7 +354,12 @@ class FullyShardedDataParallel(Module):
 
     @staticmethod
     @contextlib.contextmanager
-    def state_dict_type(module, state_dict_type, state_dict_config=None, optim_state_dict_config=None):
+    def state_dict_type(
+        module: Module,
+        state_dict_type: Any,
+        state_dict_config: Any = None,
+        optim_state_dict_config: Any = None,
+    ):
         """`set_state_dict_type` for a while."""
         before = FullyShardedDataParallel.set_state_dict_type(
             module, state_dict_type, state_dict_config, optim_state_dict_config
@@ -349,13 +372,23 @@ class FullyShardedDataParallel(Module):
             )
 
     @staticmethod
-    def optim_state_dict(model, optim, optim_state_dict=None, group=None):
+    def optim_state_dict(
+        model: Module,
+        optim: Any,
+        optim_state_dict: dict[str, Any] | None = None,
+        group: ProcessGroup | None = None,
+    ):
         """An optimizer's state keyed by the plain model's parameter names, in their shapes."""
         return _optim_state.gather(model, optim, optim_state_dict)
 
     @staticmethod
     def optim_state_dict_to_load(
-        model, optim, optim_state_dict, is_named_optimizer=False, load_directly=False, group=None
+        model: Module,
+        optim: Any,
+        optim_state_dict: dict[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: ProcessGroup | None = None,
     ):
         """What `optim.load_state_dict` takes, from what `optim_state_dict` gave."""
         state = _optim_state.scatter(model, optim, optim_state_dict, is_named_optimizer)
@@ -364,32 +397,52 @@ class FullyShardedDataParallel(Module):
         return state
 
     @staticmethod
-    def full_optim_state_dict(model, optim, optim_input=None, rank0_only=True, group=None):
+    def full_optim_state_dict(
+        model: Module,
+        optim: Any,
+        optim_input=None,
+        rank0_only: bool = True,
+        group: ProcessGroup | None = None,
+    ):
         """`optim_state_dict` of whole tensors; the ranks but 0 get an empty one unless told otherwise."""
         config = FullOptimStateDictConfig(rank0_only=rank0_only)
         with FullyShardedDataParallel.state_dict_type(model, StateDictType.FULL_STATE_DICT, None, config):
             return _optim_state.gather(model, optim, None)
 
     @staticmethod
-    def sharded_optim_state_dict(model, optim, group=None):
+    def sharded_optim_state_dict(model: Module, optim: Any, group: ProcessGroup | None = None):
         """`optim_state_dict` of DTensors."""
         with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
             return _optim_state.gather(model, optim, None)
 
     @staticmethod
-    def shard_full_optim_state_dict(full_optim_state_dict, model, optim_input=None, optim=None):
+    def shard_full_optim_state_dict(
+        full_optim_state_dict, model: Module, optim_input=None, optim: Any = None
+    ):
         """What `optim.load_state_dict` takes, from whole tensors that every rank has."""
         return _optim_state.scatter(model, optim, full_optim_state_dict, False)
 
     @staticmethod
-    def scatter_full_optim_state_dict(full_optim_state_dict, model, optim_input=None, optim=None, group=None):
+    def scatter_full_optim_state_dict(
+        full_optim_state_dict,
+        model: Module,
+        optim_input=None,
+        optim: Any = None,
+        group: ProcessGroup | None = None,
+    ):
         """What `optim.load_state_dict` takes, from whole tensors that rank 0 has."""
         holder = [full_optim_state_dict]
         distributed.broadcast_object_list(holder, 0)
         return _optim_state.scatter(model, optim, holder[0], False)
 
     @staticmethod
-    def rekey_optim_state_dict(optim_state_dict, optim_state_key_type, model, optim_input=None, optim=None):
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type,
+        model: Module,
+        optim_input=None,
+        optim: Any = None,
+    ):
         """A whole state keyed by numbers instead of names, or the reverse."""
         return _optim_state.rekey(optim_state_dict, optim_state_key_type, model)
 

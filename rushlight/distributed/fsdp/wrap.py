@@ -1,10 +1,19 @@
 """Which modules within a model are wrapped by themselves."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 from abc import ABC, abstractmethod
 
 from rushlight import nn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    from rushlight.nn import Module
 
 __all__ = [
     "CustomPolicy",
@@ -18,7 +27,7 @@ __all__ = [
 ]
 
 
-def always_wrap_policy(*args, **kwargs):
+def always_wrap_policy(*args: Any, **kwargs: Any):
     """Every module."""
     return True
 
@@ -27,12 +36,16 @@ def _module_wrap_policy(module, recurse, nonwrapped_numel, module_classes):
     return True if recurse else isinstance(module, tuple(module_classes))
 
 
-def transformer_auto_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls):
+def transformer_auto_wrap_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, transformer_layer_cls: set[type[Module]]
+):
     """Modules of the given classes."""
     return _module_wrap_policy(module, recurse, nonwrapped_numel, transformer_layer_cls)
 
 
-def lambda_auto_wrap_policy(module, recurse, nonwrapped_numel, lambda_fn):
+def lambda_auto_wrap_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, lambda_fn: Callable[[Module], Any]
+):
     """Modules for which a function of the module says so."""
     return True if recurse else lambda_fn(module)
 
@@ -44,10 +57,10 @@ def _or_policy(module, recurse, nonwrapped_numel, policies):
 
 
 def size_based_auto_wrap_policy(
-    module,
-    recurse,
-    nonwrapped_numel,
-    min_num_params=int(1e8),
+    module: Module,
+    recurse: bool,
+    nonwrapped_numel: int,
+    min_num_params: int = int(1e8),
     force_leaf_modules=None,
     exclude_wrap_modules=None,
 ):
@@ -75,7 +88,7 @@ class _Policy(ABC):
 class ModuleWrapPolicy(_Policy):
     """Modules of the given classes."""
 
-    def __init__(self, module_classes):
+    def __init__(self, module_classes: Iterable[type[Module]]) -> None:
         self._module_classes = set(module_classes)
         self._module_classes_str = str(self._module_classes)
 
@@ -84,17 +97,17 @@ class ModuleWrapPolicy(_Policy):
         chosen = [m for m in root_module.modules() if m not in ignored_modules and isinstance(m, classes)]
         return {m: dict(root_kwargs) for m in chosen}
 
-    def __call__(self, module, recurse, *args, **kwargs):
+    def __call__(self, module: Module, recurse: bool, *args: Any, **kwargs: Any):
         return _module_wrap_policy(module, recurse, -1, self._module_classes)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{super().__repr__()}({self._module_classes_str})"
 
 
 class CustomPolicy(_Policy):
     """Modules for which a function of the module returns True, or a dict of arguments for their wrapper."""
 
-    def __init__(self, lambda_fn):
+    def __init__(self, lambda_fn: Callable[[Module], Any]) -> None:
         self._lambda_fn = lambda_fn
 
     def _run_policy(self, root_module, ignored_modules, root_kwargs):
@@ -118,7 +131,7 @@ class _Wrapping:
 
 
 @contextlib.contextmanager
-def enable_wrap(*, wrapper_cls, **wrapper_kwargs):
+def enable_wrap(*, wrapper_cls: Any, **wrapper_kwargs):
     """Inside, `wrap(module)` is `wrapper_cls(module, **wrapper_kwargs)`."""
     before, _Wrapping.options = _Wrapping.options, {"wrapper_cls": wrapper_cls, **wrapper_kwargs}
     try:
@@ -127,7 +140,7 @@ def enable_wrap(*, wrapper_cls, **wrapper_kwargs):
         _Wrapping.options = before
 
 
-def wrap(module, **wrap_overrides):
+def wrap(module: Module, **wrap_overrides):
     """The wrapped module within `enable_wrap`, the module itself elsewhere."""
     if _Wrapping.options is None:
         return module
@@ -135,7 +148,7 @@ def wrap(module, **wrap_overrides):
     return options.pop("wrapper_cls")(module, **options)
 
 
-def wrap_children(root, policy, make, ignored_modules, ignored_parameters):
+def wrap_children(root, policy, make, ignored_modules: Iterable[Module] | None, ignored_parameters):
     """Replace the modules that a policy chooses, inner ones first, by `make(module, **arguments)`."""
     if isinstance(policy, _Policy):
         chosen = policy._run_policy(root, ignored_modules, {})

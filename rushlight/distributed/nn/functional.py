@@ -3,12 +3,21 @@
 Every process must run the backward pass as it ran the forward one.
 """
 
+from __future__ import annotations
+
 from ... import empty_like, zeros_like
 from ...autograd import Function
 from .. import _collectives as plain
 from .._initialize import get_group_rank, get_rank, get_world_size
 from .._process_group import _group_or_default, group
 from .._reduce_op import ReduceOp
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.distributed._process_group import ProcessGroup
 
 
 class _Broadcast(Function):
@@ -141,48 +150,60 @@ class _AllToAllSingle(Function):
         return None, None, None, None, _AllToAllSingle.apply(ctx.group, output, received, sent, gradient)
 
 
-def broadcast(tensor, src, group=group.WORLD):
+def broadcast(tensor: Tensor, src: int, group: ProcessGroup | None = group.WORLD):
     """Rank `src`'s tensor, on every rank."""
     return _Broadcast.apply(src, _group_or_default(group), tensor)
 
 
-def gather(tensor, dst=0, group=group.WORLD):
+def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = group.WORLD):
     """The tensors of all ranks, on rank `dst`; zeros elsewhere."""
     return _Gather.apply(dst, _group_or_default(group), tensor)
 
 
-def scatter(tensors, src=0, group=group.WORLD):
+def scatter(tensors: list[Tensor], src: int = 0, group: ProcessGroup | None = group.WORLD):
     """This rank's tensor of rank `src`'s list."""
     return _Scatter.apply(src, _group_or_default(group), *tensors)
 
 
-def reduce(tensor, dst, op=ReduceOp.SUM, group=group.WORLD):
+def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: ProcessGroup | None = group.WORLD):
     """The reduction of all ranks' tensors, on rank `dst`."""
     return _Reduce.apply(dst, op, _group_or_default(group), tensor)
 
 
-def reduce_scatter(output, input_list, op=ReduceOp.SUM, group=group.WORLD):
+def reduce_scatter(
+    output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: ProcessGroup | None = group.WORLD
+):
     """The reduction of all ranks' tensors for this rank; `output` gives its shape."""
     return _ReduceScatter.apply(op, _group_or_default(group), output, *input_list)
 
 
-def all_gather(tensor, group=group.WORLD):
+def all_gather(tensor: Tensor, group: ProcessGroup | None = group.WORLD):
     """The tensors of all ranks, a tuple."""
     return _AllGather.apply(_group_or_default(group), tensor)
 
 
-def all_to_all(output_tensor_list, input_tensor_list, group=group.WORLD):
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = group.WORLD,
+):
     """What each rank has for this one; the output list gives the shapes."""
     return _AllToAll.apply(_group_or_default(group), output_tensor_list, *input_tensor_list)
 
 
-def all_to_all_single(output, input, output_split_sizes=None, input_split_sizes=None, group=group.WORLD):
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: ProcessGroup | None = group.WORLD,
+):
     """As `all_to_all`, of the rows of one tensor."""
     return _AllToAllSingle.apply(
         _group_or_default(group), output, output_split_sizes, input_split_sizes, input
     )
 
 
-def all_reduce(tensor, op=ReduceOp.SUM, group=group.WORLD):
+def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | None = group.WORLD):
     """The reduction of all ranks' tensors."""
     return _AllReduce.apply(op, _group_or_default(group), tensor)

@@ -1,8 +1,14 @@
 """An optimizer over parameters that live on several workers of remote calls."""
 
+from __future__ import annotations
+
 import threading
 
 from .. import autograd, rpc
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _step_lock = threading.Lock()
 
@@ -35,7 +41,7 @@ class DistributedOptimizer:
         args, kwargs: for the local optimizers.
     """
 
-    def __init__(self, optimizer_class, params_rref, *args, **kwargs):
+    def __init__(self, optimizer_class: Any, params_rref: list[Any], *args: Any, **kwargs: Any) -> None:
         by_owner: dict = {}
         for reference in params_rref:
             by_owner.setdefault(reference.owner(), []).append(reference)
@@ -46,7 +52,7 @@ class DistributedOptimizer:
         ]
         self.remote_optimizers = [future.wait() for future in made]
 
-    def step(self, context_id):
+    def step(self, context_id: int) -> Any:
         """One step on all workers; raises what went wrong on any of them."""
         autograd._retrieve_context(context_id)
         steps = [optimizer.rpc_async().step(context_id) for optimizer in self.remote_optimizers]

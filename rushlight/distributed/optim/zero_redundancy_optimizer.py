@@ -4,12 +4,21 @@ Source: Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion
 stage 1.
 """
 
+from __future__ import annotations
+
 import copy
 
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed.algorithms.join import Joinable, JoinHook
 from rushlight.optim import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
@@ -41,13 +50,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def __init__(
         self,
-        params,
-        optimizer_class,
-        process_group=None,
-        parameters_as_bucket_view=False,
-        overlap_with_ddp=False,
+        params: Any,
+        optimizer_class: Any,
+        process_group: ProcessGroup | None = None,
+        parameters_as_bucket_view: bool = False,
+        overlap_with_ddp: bool = False,
         **defaults,
-    ):
+    ) -> None:
         params = list(params)
         for p in params:
             if not isinstance(p, (torch.Tensor, dict)):
@@ -92,7 +101,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 for key, value in group.items():
                     self.param_groups[i].setdefault(key, value)
 
-    def add_param_group(self, param_group):
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group; every process must do so."""
         if self._overlap_with_ddp and self.param_groups:
             self._refuse_groups()
@@ -189,7 +198,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 if key != "params":
                     group[key] = value
 
-    def step(self, closure=None, **kwargs):
+    def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Step with this process's part, and share the new parameters out."""
         from rushlight.distributed.algorithms.join import Join
 
@@ -237,7 +246,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         parameters = [p for group in self.param_groups for p in group["params"]]
         return {p: number for number, p in enumerate(parameters)}
 
-    def consolidate_state_dict(self, to=0):
+    def consolidate_state_dict(self, to: Any = 0) -> None:
         """Collect the states of all processes on rank `to`, for `state_dict` there."""
         self._check_shared()
         numbers = self._numbers()
@@ -249,7 +258,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         )
         self._all_state_dicts = everyone or []
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """The whole state, on the rank that `consolidate_state_dict` named.
 
         Raises RuntimeError before that, and elsewhere."""
@@ -270,7 +279,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         ]
         return {"state": dict(sorted(state.items())), "param_groups": groups}
 
-    def load_state_dict(self, state_dict):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take this process's part out of a whole state."""
         self._check_shared()
         numbers = self._numbers()
@@ -287,7 +296,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # --- processes that run out of inputs
 
-    def join_hook(self, **kwargs):
+    def join_hook(self, **kwargs: Any):
         return _ZeroJoinHook(self)
 
     @property

@@ -1,10 +1,20 @@
 """A model as stages: its traced graph, cut where the program says."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import Enum
 
 from rushlight.fx import Graph, GraphModule, Tracer
 from rushlight.fx.node import map_arg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
+    from rushlight.nn import Module
 
 __all__ = ["Pipe", "SplitPoint", "pipe_split", "pipeline"]
 
@@ -17,10 +27,10 @@ class SplitPoint(Enum):
 
 
 class _Tracing:
-    tracer: "_StageTracer | None" = None  # the one at work
+    tracer: _StageTracer | None = None  # the one at work
 
 
-def pipe_split():
+def pipe_split() -> None:
     """In a model's forward: the next stage begins here."""
     if _Tracing.tracer is not None:
         _Tracing.tracer.create_proxy("call_function", pipe_split, (), {})
@@ -51,11 +61,11 @@ class PipeInfo:
 class Pipe:
     """A model cut into stages; made by `pipeline`."""
 
-    def __init__(self, stages, graph):
+    def __init__(self, stages: list[Any], graph) -> None:
         self._stages, self._graph = stages, graph
         self.num_stages = len(stages)
 
-    def get_stage_module(self, stage_idx):
+    def get_stage_module(self, stage_idx: int) -> Module:
         """The module of a stage; its parameters have the model's names.
 
         Raises ValueError for a stage that is not there."""
@@ -66,7 +76,7 @@ class Pipe:
     def info(self):
         return PipeInfo(self._graph, self.num_stages)
 
-    def build_stage(self, stage_index, device, group=None):
+    def build_stage(self, stage_index: int, device: Any, group: ProcessGroup | None = None) -> Any:
         """The stage for schedules."""
         from rushlight.distributed.pipelining.stage import PipelineStage
 
@@ -74,7 +84,7 @@ class Pipe:
             self.get_stage_module(stage_index), stage_index, self.num_stages, device, group=group
         )
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any):
         """All stages, one after the other, in this process."""
         values = self._stages[0](*args, **kwargs)
         for stage in self._stages[1:]:
@@ -83,11 +93,17 @@ class Pipe:
 
     __call__ = forward
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n".join(f"(stage {i}): {stage}" for i, stage in enumerate(self._stages))
 
 
-def pipeline(module, mb_args, mb_kwargs=None, split_spec=None, split_policy=None):
+def pipeline(
+    module: Module,
+    mb_args: tuple[Any, ...],
+    mb_kwargs: dict[str, Any] | None = None,
+    split_spec: dict[str, Any] | None = None,
+    split_policy: Callable[..., Any] | None = None,
+) -> Pipe:
     """Cut a model into stages.
 
     Args:

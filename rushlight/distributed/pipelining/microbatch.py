@@ -1,7 +1,13 @@
 """Batches as micro-batches, and back."""
 
+from __future__ import annotations
+
 from rushlight import Tensor, cat, tensor_split
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 
@@ -9,10 +15,10 @@ __all__ = ["TensorChunkSpec", "merge_chunks", "split_args_kwargs_into_chunks"]
 class TensorChunkSpec:
     """Along which dimension a tensor is cut."""
 
-    def __init__(self, split_dim):
+    def __init__(self, split_dim: int) -> None:
         self.split_dim = split_dim
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"TensorChunkSpec({self.split_dim})"
 
 
@@ -57,7 +63,7 @@ def split_args_kwargs_into_chunks(args, kwargs, chunks, args_chunk_spec=None, kw
     return [tuple(part) for part in split_args], split_kwargs
 
 
-def merge_chunks(chunks, chunk_spec=None):
+def merge_chunks(chunks: Any, chunk_spec: Any = None):
     """The micro-batches' results as one: tensors joined along their first dimension."""
     flat = [tree_flatten(chunk)[0] for chunk in chunks]
     shape = tree_flatten(chunks[0])[1]

@@ -1,11 +1,18 @@
 """In which order stages take micro-batches forward and back."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 
 from rushlight import no_grad
 from rushlight.distributed.pipelining._dual_pipe import dual_pipe_order
 from rushlight.distributed.pipelining._zero_bubble import zero_bubble_orders
 from rushlight.distributed.pipelining.microbatch import merge_chunks, split_args_kwargs_into_chunks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = [
     "Schedule1F1B",
@@ -158,8 +165,14 @@ class ScheduleLoopedBFS(_Schedule):
     """
 
     def __init__(
-        self, stages, n_microbatches, loss_fn=None, output_merge_spec=None, scale_grads=True, **kwargs
-    ):
+        self,
+        stages: list[Any],
+        n_microbatches: int,
+        loss_fn: Callable[..., Any] | None = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(stages, n_microbatches, loss_fn, output_merge_spec=output_merge_spec,
                          scale_grads=scale_grads)  # fmt: skip
 
@@ -176,7 +189,7 @@ class ScheduleInterleaved1F1B(_Schedule):
     SC 2021.
     """
 
-    def __init__(self, stages, n_microbatches, *args, **kwargs):
+    def __init__(self, stages: list[Any], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(stages, n_microbatches, *args, **kwargs)
         self._ranks, self._rank = self._stages[0].group_size, self._stages[0].group_rank
         self._per_round = _per_round("Interleaved 1F1B", n_microbatches, self._ranks)
@@ -224,7 +237,7 @@ class ScheduleInterleavedZeroBubble(_ZeroBubble):
     Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024 (ZB-H1).
     """
 
-    def __init__(self, stages, n_microbatches, *args, **kwargs):
+    def __init__(self, stages: list[Any], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(stages, n_microbatches, *args, **kwargs)
         ranks, own = self._stages[0].group_size, len(self._stages)
         _per_round("Zero bubble", n_microbatches, ranks)
@@ -248,7 +261,7 @@ class ScheduleZBVZeroBubble(_ZeroBubble):
     Source: Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 6.
     """
 
-    def __init__(self, stages, n_microbatches, *args, **kwargs):
+    def __init__(self, stages: list[Any], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(stages, n_microbatches, *args, **kwargs)
         ranks, last = _there_and_back("ZBV", self._stages)
         self._plan([[rank, last - rank] for rank in range(ranks)], 2 * ranks)
@@ -261,7 +274,7 @@ class ScheduleDualPipeV(_Schedule):
     2024, section 3.2.1, cut in half as in "Cut-in-half" (Qi et al., 2025).
     """
 
-    def __init__(self, stages, n_microbatches, *args, **kwargs):
+    def __init__(self, stages: list[Any], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(stages, n_microbatches, *args, **kwargs)
         self._ranks, last = _there_and_back("DualPipeV", self._stages)
         if n_microbatches < last + 1:
@@ -274,7 +287,7 @@ class ScheduleDualPipeV(_Schedule):
         return dual_pipe_order(self._stages[0].group_rank, self._ranks, self._n_microbatches)
 
 
-def get_schedule_class(schedule_name):
+def get_schedule_class(schedule_name: str) -> type:
     """The schedule of a name, in any case: "1F1B", "GPipe", "InterleavedZeroBubble", ...
 
     Raises ValueError for others."""

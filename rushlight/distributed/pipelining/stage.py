@@ -3,12 +3,21 @@
 Sends do not block, so any order of forward and backward steps that is possible at all runs without deadlock.
 """
 
+from __future__ import annotations
+
 import contextlib
 
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed._process_group import _group_or_default
 from rushlight.distributed.pipelining._backward import input_gradients
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
+    from rushlight.nn import Module
 
 __all__ = ["PipelineStage", "build_stage"]
 
@@ -28,18 +37,18 @@ class PipelineStage:
 
     def __init__(
         self,
-        submodule,
-        stage_index,
-        num_stages,
-        device,
-        input_args=None,
-        output_args=None,
-        output_grads=None,
-        input_grads=None,
-        group=None,
-        dw_builder=None,
-        get_mesh=None,
-    ):
+        submodule: Module,
+        stage_index: int,
+        num_stages: int,
+        device: Any,
+        input_args: Any = None,
+        output_args: Any = None,
+        output_grads: Any = None,
+        input_grads: Any = None,
+        group: ProcessGroup | None = None,
+        dw_builder: Any = None,
+        get_mesh: Any = None,
+    ) -> None:
         if not 0 <= stage_index < num_stages:
             raise ValueError(f"Stage index {stage_index} is out of range of {num_stages}")
         self.submod, self.stage_index, self.num_stages = submodule, stage_index, num_stages
@@ -55,11 +64,11 @@ class PipelineStage:
         self.clear_runtime_states()
 
     @property
-    def is_first(self):
+    def is_first(self) -> bool:
         return self.stage_index == 0
 
     @property
-    def is_last(self):
+    def is_last(self) -> bool:
         return self.stage_index == self.num_stages - 1
 
     def clear_runtime_states(self):
@@ -212,6 +221,8 @@ def _nothing():
     pass
 
 
-def build_stage(stage_module, stage_index, pipe_info, device, group=None):
+def build_stage(
+    stage_module: Module, stage_index: int, pipe_info: Any, device: Any, group: ProcessGroup | None = None
+) -> Any:
     """A stage of a model that `pipeline` cut; `pipe_info` is `pipe.info()`."""
     return PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)

@@ -5,6 +5,8 @@ Whoever sends a reference on first tells the owner, and waits until it knows: no
 between.
 """
 
+from __future__ import annotations
+
 import itertools
 import weakref
 from functools import partial
@@ -13,6 +15,10 @@ from ...futures import Future
 from . import _state
 from .constants import UNSET_RPC_TIMEOUT
 from .functions import async_execution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _numbers = itertools.count()
 
@@ -61,7 +67,7 @@ def _let_go(agent, owner, rref_id):
 class RRef:
     """A reference to a value on a worker: `RRef(value)` makes one to a value of this worker's."""
 
-    def __init__(self, value, type_hint=None):
+    def __init__(self, value: Any, type_hint: Any = None) -> None:
         rref_id = new_id()
         kept = owned[rref_id] = _Owned()
         kept.future.set_result(value)
@@ -79,20 +85,20 @@ class RRef:
         self._created = None
         weakref.finalize(self, _let_go, _state.agent(), owner, rref_id).atexit = False
 
-    def owner(self):
+    def owner(self) -> Any:
         """The WorkerInfo of the worker that has the value."""
         return self._owner
 
-    def owner_name(self):
+    def owner_name(self) -> str:
         return self._owner.name
 
-    def is_owner(self):
+    def is_owner(self) -> bool:
         return self._owner == _state.agent().info
 
-    def confirmed_by_owner(self):
+    def confirmed_by_owner(self) -> bool:
         return self.is_owner() or self._created is None or self._created.done()
 
-    def local_value(self):
+    def local_value(self) -> Any:
         """The value; RuntimeError on workers that do not own it."""
         if not self.is_owner():
             raise RuntimeError(
@@ -101,7 +107,7 @@ class RRef:
             )
         return owned[self._id].future.wait()
 
-    def to_here(self, timeout=UNSET_RPC_TIMEOUT):
+    def to_here(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """A copy of the value, or the value itself on the worker that owns it."""
         from .api import _fetch
 
@@ -116,25 +122,25 @@ class RRef:
         future = rpc_async(self._owner, _type_of, (self,), timeout=timeout)
         return future.wait() if blocking else future
 
-    def rpc_sync(self, timeout=UNSET_RPC_TIMEOUT):
+    def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """`rref.rpc_sync().method(...)` calls a method of the value where it is, and gives the result."""
         from .api import rpc_sync
 
         return _Proxy(self, rpc_sync, timeout)
 
-    def rpc_async(self, timeout=UNSET_RPC_TIMEOUT):
+    def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """The same, giving a future."""
         from .api import rpc_async
 
         return _Proxy(self, rpc_async, timeout)
 
-    def remote(self, timeout=UNSET_RPC_TIMEOUT):
+    def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> Any:
         """The same, giving a reference to the result."""
         from .api import remote
 
         return _Proxy(self, remote, timeout)
 
-    def backward(self, dist_autograd_ctx_id=-1, retain_graph=False):
+    def backward(self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False) -> None:
         """Gradients of the value, a tensor of one element: of a distributed pass if a context is given."""
         if dist_autograd_ctx_id == -1:
             if not self.is_owner():
@@ -163,7 +169,7 @@ class RRef:
             )
         return _received, self._serialize()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kind = "OwnerRRef" if self.is_owner() else "UserRRef"
         return f"{kind}(RRefId = GloballyUniqueId(created_on={self._id[0]}, local_id={self._id[1]}))"
 

@@ -1,5 +1,7 @@
 """Calls of functions on other workers, now, later, and for a reference to the result."""
 
+from __future__ import annotations
+
 import os
 from datetime import timedelta
 
@@ -11,6 +13,11 @@ from ._agent import Agent, RemoteException
 from ._rref import RRef
 from .constants import DEFAULT_SHUTDOWN_TIMEOUT, UNSET_RPC_TIMEOUT
 from .options import TensorPipeRpcBackendOptions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 __all__ = [
     "RRef",
@@ -56,7 +63,7 @@ def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=N
     agent.barrier("ready", limit.total_seconds())
 
 
-def shutdown(graceful=True, timeout=DEFAULT_SHUTDOWN_TIMEOUT):
+def shutdown(graceful: bool = True, timeout: float = DEFAULT_SHUTDOWN_TIMEOUT) -> None:
     """Leave the job; a graceful one waits until all workers want to, and no call is left under way."""
     agent = _state.agent()
     if graceful:
@@ -68,13 +75,13 @@ def shutdown(graceful=True, timeout=DEFAULT_SHUTDOWN_TIMEOUT):
     _rref.owned.clear()
 
 
-def get_worker_info(worker_name=None):
+def get_worker_info(worker_name: str | None = None) -> Any:
     """The WorkerInfo of a worker, of this one by default."""
     agent = _state.agent()
     return agent.info if worker_name is None else agent.worker(worker_name)
 
 
-def get_rpc_timeout():
+def get_rpc_timeout() -> float:
     """The limit of calls in seconds."""
     return _state.agent().options.rpc_timeout
 
@@ -124,7 +131,13 @@ def _result(raw, owner, timeout=None):
     return result
 
 
-def rpc_async(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
+def rpc_async(
+    to: Any,
+    func: Callable[..., Any],
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> Future:
     """Call func(*args, **kwargs) on a worker (its name, number or WorkerInfo); a future of the result.
 
     `timeout` in seconds is the call's limit, 0 none. Errors of the function are raised by `wait`."""
@@ -134,12 +147,24 @@ def rpc_async(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
     return _result(raw, to)
 
 
-def rpc_sync(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
+def rpc_sync(
+    to: Any,
+    func: Callable[..., Any],
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> Any:
     """Call func(*args, **kwargs) on a worker and wait for the result."""
     return rpc_async(to, func, args, kwargs, timeout).wait()
 
 
-def remote(to, func, args=None, kwargs=None, timeout=UNSET_RPC_TIMEOUT):
+def remote(
+    to: Any,
+    func: Callable[..., Any],
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    timeout: float = UNSET_RPC_TIMEOUT,
+) -> RRef:
     """Call func(*args, **kwargs) on a worker, which keeps the result; returns a reference to it."""
     _check_callable(func)
     agent = _state.agent()

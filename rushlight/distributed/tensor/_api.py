@@ -1,5 +1,7 @@
 """`DTensor`: a tensor whose parts lie in the processes of a mesh, and how tensors and modules become ones."""
 
+from __future__ import annotations
+
 import inspect
 
 import rushlight as torch
@@ -19,6 +21,15 @@ from rushlight.distributed.tensor._redistribute import (
     backward_placements,
 )
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor, dtype
+    from rushlight.distributed.device_mesh import DeviceMesh
+    from rushlight.distributed.tensor.placement_types import Placement
 
 __all__ = ["DTensor", "distribute_module", "distribute_tensor"]
 
@@ -88,7 +99,7 @@ class DTensor(torch.Tensor):
         made._spec = spec
         return made
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def __repr__(self, *, tensor_contents=None):
@@ -119,15 +130,15 @@ class DTensor(torch.Tensor):
 
     @staticmethod
     def from_local(
-        local_tensor,
-        device_mesh=None,
-        placements=None,
+        local_tensor: Tensor,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
         *,
-        run_check=False,
-        shape=None,
-        stride=None,
-        grad_placements=None,
-    ):
+        run_check: bool = False,
+        shape: Any = None,
+        stride: Any = None,
+        grad_placements: Sequence[Placement] | None = None,
+    ) -> DTensor:
         """The tensor whose parts are the processes' `local_tensor`s; gradients flow back to them.
 
         Args:
@@ -153,7 +164,7 @@ class DTensor(torch.Tensor):
         meta = TensorMeta(torch.Size(shape), tuple(stride), local_tensor.dtype)
         return _FromLocal.apply(local_tensor, DTensorSpec(mesh, placements, meta), grad_placements)
 
-    def to_local(self, *, grad_placements=None):
+    def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """This process's part, sharing memory; gradients flow back, laid out as `grad_placements` says."""
         if not torch.is_grad_enabled():
             return self._local_tensor
@@ -162,8 +173,14 @@ class DTensor(torch.Tensor):
         return _ToLocal.apply(self, grad_placements)
 
     def redistribute(
-        self, device_mesh=None, placements=None, *, async_op=False, forward_dtype=None, backward_dtype=None
-    ):
+        self,
+        device_mesh: DeviceMesh | None = None,
+        placements: Sequence[Placement] | None = None,
+        *,
+        async_op: bool = False,
+        forward_dtype: dtype | None = None,
+        backward_dtype: dtype | None = None,
+    ) -> DTensor:
         """The same tensor laid out as `placements` say.
 
         Raises RuntimeError for Partial as target, NotImplementedError for another mesh.
@@ -185,18 +202,18 @@ class DTensor(torch.Tensor):
                 )
         return Redistribute.apply(self, mesh, placements, forward_dtype, backward_dtype)
 
-    def full_tensor(self, *, grad_placements=None):
+    def full_tensor(self, *, grad_placements: Sequence[Placement] | None = None) -> Tensor:
         """The whole tensor, in every process."""
         whole = Redistribute.apply(self, self._spec.mesh, (Replicate(),) * self._spec.mesh.ndim)
         return whole.to_local(grad_placements=grad_placements)
 
     @property
-    def device_mesh(self):
+    def device_mesh(self) -> DeviceMesh:
         """The processes."""
         return self._spec.mesh
 
     @property
-    def placements(self):
+    def placements(self) -> tuple[Placement, ...]:
         """How the tensor lies, for each dimension of the mesh."""
         return self._spec.placements
 
@@ -244,7 +261,13 @@ def _checked(local, mesh, placements):
     return local
 
 
-def distribute_tensor(tensor, device_mesh=None, placements=None, *, src_data_rank=0):
+def distribute_tensor(
+    tensor: Tensor,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+    *,
+    src_data_rank: int | None = 0,
+) -> DTensor:
     """Spread a tensor that every process of the mesh has whole.
 
     Args:
@@ -380,47 +403,82 @@ def _made(make, size, dtype, layout, requires_grad, device_mesh, placements, who
     return DTensor(local, spec, requires_grad=requires_grad)
 
 
-def ones(*size, dtype=None, layout=torch.strided, requires_grad=False, device_mesh=None, placements=None):
+def ones(
+    *size: Any,
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.ones`, spread."""
     make = lambda shape: torch.ones(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
-def zeros(*size, requires_grad=False, dtype=None, layout=torch.strided, device_mesh=None, placements=None):
+def zeros(
+    *size: Any,
+    requires_grad: bool = False,
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.zeros`, spread."""
     make = lambda shape: torch.zeros(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
-def empty(*size, dtype=None, layout=torch.strided, requires_grad=False, device_mesh=None, placements=None):
+def empty(
+    *size: Any,
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.empty`, spread."""
     make = lambda shape: torch.empty(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements)
 
 
 def full(
-    size,
-    fill_value,
+    size: Any,
+    fill_value: Any,
     *,
-    dtype=None,
-    layout=torch.strided,
-    requires_grad=False,
-    device_mesh=None,
-    placements=None,
-):
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    requires_grad: bool = False,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.full`, spread."""
     make = lambda shape: torch.full(tuple(shape), fill_value, dtype=dtype)  # noqa: E731
     size = (size,) if isinstance(size, int) else size
     return _made(make, _sizes(tuple(size)), dtype, layout, requires_grad, device_mesh, placements)
 
 
-def rand(*size, requires_grad=False, dtype=None, layout=torch.strided, device_mesh=None, placements=None):
+def rand(
+    *size: Any,
+    requires_grad: bool = False,
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.rand`, spread: the numbers that one process would draw."""
     make = lambda shape: torch.rand(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements, whole=True)
 
 
-def randn(*size, requires_grad=False, dtype=None, layout=torch.strided, device_mesh=None, placements=None):
+def randn(
+    *size: Any,
+    requires_grad: bool = False,
+    dtype: dtype | None = None,
+    layout: Any = torch.strided,
+    device_mesh: DeviceMesh | None = None,
+    placements: Sequence[Placement] | None = None,
+) -> DTensor:
     """`torch.randn`, spread: the numbers that one process would draw."""
     make = lambda shape: torch.randn(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements, whole=True)

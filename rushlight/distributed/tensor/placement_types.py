@@ -1,6 +1,14 @@
 """How a dimension of a mesh of processes holds a tensor: its parts, copies of it, or terms of a sum."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
 
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
@@ -8,13 +16,13 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 class Placement:
     """The base of all placements."""
 
-    def is_shard(self, dim=None):
+    def is_shard(self, dim: Any = None) -> bool:
         return isinstance(self, Shard) and dim in (None, self.dim)
 
-    def is_replicate(self):
+    def is_replicate(self) -> bool:
         return isinstance(self, Replicate)
 
-    def is_partial(self, reduce_op=None):
+    def is_partial(self, reduce_op: str | None = None) -> bool:
         return isinstance(self, Partial) and reduce_op in (None, self.reduce_op)
 
 
@@ -28,23 +36,23 @@ class Shard(Placement):
 
     dim: int
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"S({self.dim})"
 
-    def __eq__(self, other):
+    def __eq__(self, other) -> bool:
         return isinstance(other, Shard) and self._key() == other._key()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self._key())
 
     def _key(self):
         return (self.dim, None)
 
     @staticmethod
-    def local_shard_size_and_offset(curr_local_size, num_chunks, rank):
+    def local_shard_size_and_offset(curr_local_size, num_chunks, rank: int):
         """How many rows a rank holds of so many, and where they begin."""
         step = -(-curr_local_size // num_chunks)
         start = min(step * rank, curr_local_size)
@@ -66,7 +74,7 @@ class Shard(Placement):
         return parts, pads
 
 
-def pad_dim(tensor, dim, rows):
+def pad_dim(tensor: Tensor, dim: Any, rows):
     """The tensor with zeros appended along a dimension."""
     if not rows:
         return tensor
@@ -81,10 +89,10 @@ def pad_dim(tensor, dim, rows):
 class Replicate(Placement):
     """Each process holds all of the tensor."""
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Replicate()"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "R"
 
 
@@ -94,10 +102,10 @@ class Partial(Placement):
 
     reduce_op: str = "sum"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Partial({self.reduce_op})"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"P({self.reduce_op})"
 
     def _before(self, tensor):

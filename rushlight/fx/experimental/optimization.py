@@ -1,9 +1,20 @@
 """Fusing batch norms into convolutions, and other simplifications for inference."""
 
+from __future__ import annotations
+
 import copy
 
 from rushlight import fx, nn
 from rushlight.nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx._symbolic_trace import Tracer
+    from rushlight.fx.graph import Graph
+    from rushlight.fx.node import Argument, Node
+    from rushlight.nn import Module
 
 __all__ = [
     "UnionFind",
@@ -30,7 +41,7 @@ def _parent_name(target):
     return parent, name
 
 
-def matches_module_pattern(pattern, node, modules):
+def matches_module_pattern(pattern: Any, node: Node, modules):
     """Whether a call of a module of the last kind gets the result of one of the first."""
     if not node.args:
         return False
@@ -42,14 +53,14 @@ def matches_module_pattern(pattern, node, modules):
     return True
 
 
-def replace_node_module(node, modules, new_module):
+def replace_node_module(node: Node, modules, new_module):
     """Let a node call another module, in the place of the one it called."""
     parent, name = _parent_name(node.target)
     modules[node.target] = new_module
     setattr(modules[parent], name, new_module)
 
 
-def fuse(model, inplace=False, no_trace=False):
+def fuse(model: Module, inplace: bool = False, no_trace: bool = False) -> Module:
     """Fold batch norms that follow a convolution or linear layer into its weights, for inference."""
     if not inplace:
         model = copy.deepcopy(model)
@@ -69,7 +80,7 @@ def fuse(model, inplace=False, no_trace=False):
     return fx.GraphModule(traced, traced.graph)
 
 
-def remove_dropout(model):
+def remove_dropout(model: Module) -> Module:
     """The model without its dropout layers."""
 
     class Remover(fx.Transformer):
@@ -96,7 +107,7 @@ def extract_subgraph(orig_module, nodes, inputs, outputs):
 class UnionFind:
     """Sets of numbers that join."""
 
-    def __init__(self, n):
+    def __init__(self, n: int) -> None:
         self.parent, self.size = list(range(n)), [1] * n
 
     def make_set(self, v):
@@ -108,7 +119,7 @@ class UnionFind:
             v = self.parent[v]
         return v
 
-    def join(self, a, b):
+    def join(self, a: Argument, b):
         a, b = self.find(a), self.find(b)
         if a == b:
             return
@@ -118,12 +129,12 @@ class UnionFind:
         self.size[a] += self.size[b]
 
 
-def use_mkl_length(graph):
+def use_mkl_length(graph: Graph):
     """A rule for `optimize_for_inference`: worth it for more than two nodes."""
     return len(graph.nodes) > 2
 
 
-def optimize_for_inference(model, pass_config=None, tracer=fx.Tracer):
+def optimize_for_inference(model: Module, pass_config=None, tracer: type[Tracer] = fx.Tracer) -> Module:
     """Fuse batch norms and drop dropouts, as ``pass_config`` says; layouts are chosen by the kernels here."""
     wanted = {"conv_bn_fuse": True, "remove_dropout": True, **(pass_config or {})}
     if wanted["conv_bn_fuse"]:

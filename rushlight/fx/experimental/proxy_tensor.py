@@ -1,5 +1,7 @@
 """`make_fx`: a graph of the operators that really run, recorded below autograd and the transforms."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import inspect
@@ -17,6 +19,14 @@ from rushlight.utils._python_dispatch import (
     _pop_mode,
     _push_mode,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rushlight.fx.node import Argument, Target
+    from rushlight.nn import Module
 
 __all__ = [
     "DecompositionInterpreter",
@@ -43,26 +53,26 @@ _VALUE_OPERATORS = frozenset(["item", "_local_scalar_dense", "is_nonzero", "equa
 class PythonKeyTracer(Tracer):
     """The tracer under `make_fx`: modules run, and tensors stand for themselves."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(autowrap_modules=())
         self.tensor_tracker = {}  # id -> (tensor, its proxy): held, so that ids stay unique
 
-    def call_module(self, m, forward, args, kwargs):
+    def call_module(self, m: Module, forward, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return forward(*args, **kwargs)
 
-    def getattr(self, attr, attr_val, parameter_proxy_cache):
+    def getattr(self, attr: str, attr_val, parameter_proxy_cache):
         return attr_val
 
-    def track(self, tensor, proxy):
+    def track(self, tensor: Any, proxy):
         """From now on the tensor is the value of this proxy."""
         self.tensor_tracker[id(tensor)] = tensor, proxy
 
-    def proxy_of(self, tensor):
+    def proxy_of(self, tensor: Any):
         """The proxy of a tensor, or None if it is a constant of the graph."""
         found = self.tensor_tracker.get(id(tensor))
         return None if found is None else found[1]
 
-    def create_arg(self, a):
+    def create_arg(self, a: Argument) -> Argument:
         if isinstance(a, torch.Tensor):
             proxy = self.proxy_of(a)
             if proxy is not None:
@@ -89,7 +99,13 @@ def _describe(node, value, fakes):
 class ProxyTorchDispatchMode(TorchDispatchMode):
     """Sees operators, runs them, and records them as nodes."""
 
-    def __init__(self, tracer, tracing_mode="real", pre_dispatch=False, decomposition_table=None):
+    def __init__(
+        self,
+        tracer: Any,
+        tracing_mode: str = "real",
+        pre_dispatch: bool = False,
+        decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+    ) -> None:
         super().__init__()
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.decomposition_table = decomposition_table or {}
@@ -132,7 +148,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return tensor if proxy is None else proxy
 
 
-def track_tensor_tree(inner_res, proxy_res, *, constant=None, tracer):
+def track_tensor_tree(inner_res, proxy_res, *, constant=None, tracer: Any):
     """The tensors of a result are the values of a proxy, or of its items."""
     if isinstance(inner_res, torch.Tensor):
         tracer.track(inner_res, proxy_res)
@@ -155,7 +171,7 @@ def _has_plain_signature(f):
     return code is not None and not code.co_flags & stars and not inspect.ismethod(f)
 
 
-def dispatch_trace(root, tracer, concrete_args=None):
+def dispatch_trace(root: Any, tracer: Any, concrete_args: dict[str, Any] | None = None):
     """Run a function on proxies with a tracer; returns its module."""
     graph = tracer.trace(root, concrete_args)
     for node in graph.nodes:  # code with nested inputs takes over the names of leaves
@@ -206,17 +222,17 @@ class _MakefxTracer:
 
 
 def make_fx(
-    f,
-    decomposition_table=None,
-    tracing_mode="real",
-    _allow_non_fake_inputs=False,
+    f: Callable[..., Any],
+    decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+    tracing_mode: str = "real",
+    _allow_non_fake_inputs: bool = False,
     *,
-    pre_dispatch=False,
-    record_module_stack=False,
-    _allow_fake_constant=False,
-    _error_on_data_dependent_ops=True,
+    pre_dispatch: bool = False,
+    record_module_stack: bool = False,
+    _allow_fake_constant: bool = False,
+    _error_on_data_dependent_ops: bool = True,
     **options,
-):
+) -> Callable[..., GraphModule]:
     """A function that traces `f` on its arguments and returns a GraphModule of operators.
 
     ``decomposition_table`` maps operators to functions that express them by others. ``tracing_mode`` is
@@ -240,7 +256,13 @@ def make_fx(
     return wrapped
 
 
-def get_isolated_graphmodule(func, args, kwargs, tracing_mode="real", decomposition_table=None):
+def get_isolated_graphmodule(
+    func: Callable[..., Any],
+    args: tuple[Argument, ...],
+    kwargs: dict[str, Argument],
+    tracing_mode: str = "real",
+    decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+):
     """A trace of ``func(*args, **kwargs)`` that an outer trace does not see."""
     leaves, spec = pytree.tree_flatten((args, kwargs))
 
@@ -301,7 +323,7 @@ def maybe_disable_thunkify():
 maybe_enable_thunkify = maybe_disable_thunkify
 
 
-def handle_sym_dispatch(func, args, kwargs):
+def handle_sym_dispatch(func: Callable[..., Any], args: tuple[Argument, ...], kwargs: dict[str, Argument]):
     """Calls on symbolic numbers, of which there are none."""
     return func(*args, **kwargs)
 
@@ -309,7 +331,13 @@ def handle_sym_dispatch(func, args, kwargs):
 class DecompositionInterpreter(torch.fx.Interpreter):
     """Runs a graph of operators, and records it with some of them decomposed."""
 
-    def __init__(self, module, new_graph, decomposition_table=None, **kwargs):
+    def __init__(
+        self,
+        module: Module,
+        new_graph,
+        decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(module, **kwargs)
         self.new_graph = new_graph
         self.tracer = PythonKeyTracer()
@@ -317,23 +345,23 @@ class DecompositionInterpreter(torch.fx.Interpreter):
         self.decomposition_table = decomposition_table or {}
         self.mode = ProxyTorchDispatchMode(self.tracer, decomposition_table=self.decomposition_table)
 
-    def placeholder(self, target, args, kwargs):
+    def placeholder(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         value = super().placeholder(target, args, kwargs)
         proxy = Proxy(self.new_graph.placeholder(target), self.tracer)
         track_tensor_tree(value, proxy, tracer=self.tracer)
         return value
 
-    def get_attr(self, target, args, kwargs):
+    def get_attr(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         value = super().get_attr(target, args, kwargs)
         proxy = Proxy(self.new_graph.get_attr(target), self.tracer)
         track_tensor_tree(value, proxy, tracer=self.tracer)
         return value
 
-    def output(self, target, args, kwargs):
+    def output(self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         value = super().output(target, args, kwargs)
         self.new_graph.output(self.tracer.create_arg(value))
         return value
 
-    def run(self, *args, **kwargs):
+    def run(self, *args: Any, **kwargs: Any) -> Any:
         with decompose(self.decomposition_table), self.mode:
             return super().run(*args, **kwargs)

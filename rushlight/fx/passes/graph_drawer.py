@@ -1,11 +1,19 @@
 """Graphs as pictures, by the package `pydot`."""
 
+from __future__ import annotations
+
 import hashlib
 
 import rushlight as torch
 from rushlight import fx
 from rushlight.fx.node import _format_arg
 from rushlight.fx.passes.shape_prop import TensorMetadata
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx.graph_module import GraphModule
 
 try:
     import pydot
@@ -43,15 +51,15 @@ class FxGraphDrawer:
 
     def __init__(
         self,
-        graph_module,
-        name,
-        ignore_getattr=False,
-        ignore_parameters_and_buffers=False,
-        skip_node_names_in_args=True,
-        parse_stack_trace=False,
-        dot_graph_shape=None,
-        normalize_args=False,
-    ):
+        graph_module: GraphModule,
+        name: str,
+        ignore_getattr: bool = False,
+        ignore_parameters_and_buffers: bool = False,
+        skip_node_names_in_args: bool = True,
+        parse_stack_trace: bool = False,
+        dot_graph_shape: str | None = None,
+        normalize_args: bool = False,
+    ) -> None:
         if pydot is None:
             raise RuntimeError(
                 "FXGraphDrawer requires the pydot package to be installed. Please install pydot through your "
@@ -70,17 +78,17 @@ class FxGraphDrawer:
                 own = f"{name}_{node.target}"
                 self._dot_graphs[own] = self._draw(graph_module.get_submodule(node.target), own)
 
-    def get_dot_graph(self, submod_name=None):
+    def get_dot_graph(self, submod_name: str | None = None) -> Any:
         """The picture as a `pydot.Dot`."""
         return self._dot_graphs[self._name if submod_name is None else submod_name]
 
-    def get_main_dot_graph(self):
+    def get_main_dot_graph(self) -> Any:
         return self._dot_graphs[self._name]
 
-    def get_submod_dot_graph(self, submod_name):
+    def get_submod_dot_graph(self, submod_name: str) -> Any:
         return self._dot_graphs[f"{self._name}_{submod_name}"]
 
-    def get_all_dot_graphs(self):
+    def get_all_dot_graphs(self) -> dict[str, Any]:
         return self._dot_graphs
 
     def _draw(self, module, name):

@@ -1,11 +1,18 @@
 """Shapes, dtypes and layouts of all values, by running the graph once."""
 
+from __future__ import annotations
+
 import traceback
 from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight import fx
 from rushlight.fx.node import map_aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.node import Node
 
 __all__ = ["ShapeProp", "TensorMetadata"]
 
@@ -44,7 +51,7 @@ def _extract_tensor_metadata(result, include_contiguity=True):
 class ShapeProp(fx.Interpreter):
     """Runs a module on real or fake values, and keeps each value's kind in ``node.meta``."""
 
-    def __init__(self, gm, fake_mode=None):
+    def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
         super().__init__(gm)
         if fake_mode is None:
             from rushlight._subclasses.fake_tensor import FakeTensor
@@ -54,7 +61,7 @@ class ShapeProp(fx.Interpreter):
         self.fake_mode = fake_mode
         self.real_module = self.module
 
-    def run_node(self, n):
+    def run_node(self, n: Node) -> Any:
         try:
             if self.fake_mode is None:
                 result = super().run_node(n)

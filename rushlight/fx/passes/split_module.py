@@ -1,5 +1,7 @@
 """One module as several: a callback says which part each node belongs to."""
 
+from __future__ import annotations
+
 import operator
 from collections import OrderedDict
 
@@ -7,13 +9,20 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule, _get_attr
 from rushlight.fx.node import map_arg
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rushlight.fx.node import Node
+    from rushlight.nn import Module
+
 __all__ = ["Partition", "split_module"]
 
 
 class Partition:
     """One part: its nodes, what it takes from others and gives to them."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
         self.submod_name = f"submod_{name}"
         self.node_names = []
@@ -23,7 +32,7 @@ class Partition:
         self.environment = {}
         self.targets = {}
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"name: {self.name},\n nodes: {self.node_names},\n inputs: {self.inputs},\n "
             f"outputs: {self.outputs},\n partitions depended on: {self.dependencies},\n "
@@ -155,17 +164,17 @@ def _by_name(partition, name):
 
 
 def split_module(
-    m,
-    root_m,
-    split_callback,
-    qualname_map=None,
-    keep_original_order=False,
-    keep_original_node_name=False,
-    keep_original_input_name=True,
+    m: Module,
+    root_m: Module,
+    split_callback: Callable[[Node], int],
+    qualname_map: dict[str, str] | None = None,
+    keep_original_order: bool = False,
+    keep_original_node_name: bool = False,
+    keep_original_input_name: bool = True,
     *,
-    partition_affix=None,
-    tuple_return=False,
-):
+    partition_affix: str | None = None,
+    tuple_return: bool = False,
+) -> GraphModule:
     """Split a graph module into submodules; ``split_callback(node)`` gives the number of a node's part.
 
     Returns a module that calls ``submod_0``, ``submod_1`` and so on. ``qualname_map`` takes up where each

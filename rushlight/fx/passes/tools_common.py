@@ -1,10 +1,20 @@
 """What several passes need: names of targets, and orders of nodes."""
 
+from __future__ import annotations
+
 import heapq
 
 import rushlight as torch
 from rushlight import fx
 from rushlight.fx._names import _get_qualified_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.fx.graph_module import GraphModule
+    from rushlight.fx.node import Node
+    from rushlight.nn import Module
 
 __all__ = [
     "get_acc_ops_name",
@@ -22,7 +32,7 @@ Names = list
 CALLABLE_NODE_OPS = {"call_module", "call_function", "call_method"}
 
 
-def get_acc_ops_name(k):
+def get_acc_ops_name(k: Any):
     """The name of an operator of an accelerator."""
     if isinstance(k, str):
         return k
@@ -48,7 +58,7 @@ def get_node_target(submodules, node):
     return str(node.target)
 
 
-def is_node_output_tensor(node):
+def is_node_output_tensor(node: Node):
     """Whether the node's value is a tensor, as ShapeProp found it."""
     kind = node.meta.get("type", None)
     return kind is not None and issubclass(kind, torch.Tensor)
@@ -80,12 +90,12 @@ def _rank(node):
     return {"placeholder": 0, "get_attr": 1, "output": 3}.get(node.op, 2)
 
 
-def legalize_graph(gm):
+def legalize_graph(gm: GraphModule) -> GraphModule:
     """Put the nodes into an order in which each comes after what it uses."""
     return _in_order(gm, {node: (_rank(node), i) for i, node in enumerate(gm.graph.nodes)})
 
 
-def stable_topological_sort(gm):
+def stable_topological_sort(gm: GraphModule):
     """As `legalize_graph`; nodes stay as near to their places as they can."""
     order = {node: i for i, node in enumerate(gm.graph.nodes)}
     return _in_order(gm, {node: (node.op == "output", i) for node, i in order.items()})
@@ -94,7 +104,7 @@ def stable_topological_sort(gm):
 class FxNetAccFusionsFinder:
     """Groups of nodes that must stay together because a value that is no tensor passes between them."""
 
-    def __init__(self, module, acc_nodes):
+    def __init__(self, module: Module, acc_nodes) -> None:
         self.module, self.acc_nodes = module, set(acc_nodes)
 
     def __call__(self):

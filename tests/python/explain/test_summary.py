@@ -69,6 +69,7 @@ def test_the_model_stays_as_it_was():
 
 def test_kinds_of_input():
     assert torch.summary(Twice(), input_data=torch.ones(2, 6)).rows[0].outputs == [(2, 2)]
+    assert torch.summary(Twice(), torch.ones(2, 6)).rows[0].outputs == [(2, 2)]
     assert torch.summary(Twice(), input_data={"x": torch.ones(2, 6), "factor": 2.0}).rows[0].outputs == [
         (2, 2)
     ]

@@ -1,5 +1,7 @@
 """Wrapping modules so that their activations are recomputed in the backward pass, or kept elsewhere."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from enum import Enum, auto
 from functools import partial
@@ -7,6 +9,10 @@ from functools import partial
 from ....autograd.graph import save_on_cpu
 from ....nn import Module
 from ....utils.checkpoint import checkpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _PREFIX = "_checkpoint_wrapped_module."
 
@@ -19,7 +25,7 @@ class CheckpointImpl(Enum):
 class ActivationWrapper(Module):
     """A wrapper that looks like the module in it: attributes and state_dict keys are the module's."""
 
-    def __init__(self, mod):
+    def __init__(self, mod: Any) -> None:
         super().__init__()
         self._checkpoint_wrapped_module = mod
         self._register_state_dict_hook(self._post_state_dict_hook)
@@ -31,10 +37,10 @@ class ActivationWrapper(Module):
         except AttributeError:
             return getattr(self._checkpoint_wrapped_module, name)
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str):
         return self._checkpoint_wrapped_module[key]
 
-    def named_parameters(self, *args, **kwargs):
+    def named_parameters(self, *args: Any, **kwargs: Any):
         for name, parameter in super().named_parameters(*args, **kwargs):
             yield name.replace(_PREFIX, ""), parameter
 
@@ -55,7 +61,7 @@ class ActivationWrapper(Module):
 class OffloadWrapper(ActivationWrapper):
     """What the module saves for backward lies in memory of the CPU."""
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any):
         with save_on_cpu(pin_memory=True):
             return self._checkpoint_wrapped_module(*args, **kwargs)
 
@@ -64,15 +70,19 @@ class CheckpointWrapper(ActivationWrapper):
     """What the module would save for backward is computed again instead."""
 
     def __init__(
-        self, mod, checkpoint_impl=CheckpointImpl.NO_REENTRANT, checkpoint_fn=None, **checkpoint_fn_kwargs
-    ):
+        self,
+        mod: Module,
+        checkpoint_impl: Any = CheckpointImpl.NO_REENTRANT,
+        checkpoint_fn: Any = None,
+        **checkpoint_fn_kwargs,
+    ) -> None:
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
         if checkpoint_fn is None:
             checkpoint_fn = partial(checkpoint, use_reentrant=checkpoint_impl == CheckpointImpl.REENTRANT)
         self.checkpoint_fn = partial(checkpoint_fn, **checkpoint_fn_kwargs)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any):
         if self.checkpoint_impl != CheckpointImpl.REENTRANT or not kwargs:
             return self.checkpoint_fn(self._checkpoint_wrapped_module, *args, **kwargs)
         # The reentrant form takes positional arguments only.
@@ -85,24 +95,27 @@ class CheckpointWrapper(ActivationWrapper):
         return self.checkpoint_fn(call, *args, *kwargs.values())
 
 
-def offload_wrapper(module):
+def offload_wrapper(module: Module) -> Module:
     """The module, its saved activations in memory of the CPU."""
     return OffloadWrapper(module)
 
 
 def checkpoint_wrapper(
-    module, checkpoint_impl=CheckpointImpl.NO_REENTRANT, checkpoint_fn=None, **checkpoint_fn_kwargs
-):
+    module: Module,
+    checkpoint_impl: Any = CheckpointImpl.NO_REENTRANT,
+    checkpoint_fn: Any = None,
+    **checkpoint_fn_kwargs,
+) -> Module:
     """The module, recomputing its activations in the backward pass."""
     return CheckpointWrapper(module, checkpoint_impl, checkpoint_fn, **checkpoint_fn_kwargs)
 
 
 def apply_activation_checkpointing(
-    model,
+    model: Module,
     checkpoint_wrapper_fn: Callable = checkpoint_wrapper,
     check_fn: Callable = lambda _: True,
-    auto_wrap_policy=None,
-):
+    auto_wrap_policy: Any = None,
+) -> None:
     """Wrap in place the submodules that `check_fn(module)` or `auto_wrap_policy` chooses, inner first."""
 
     def wrap(module):

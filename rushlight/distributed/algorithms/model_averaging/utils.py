@@ -1,12 +1,20 @@
 """Averages of parameters over processes."""
 
+from __future__ import annotations
+
 import rushlight as torch
 from rushlight import distributed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed._process_group import ProcessGroup
 
 __all__ = ["average_parameters", "average_parameters_or_parameter_groups", "get_params_to_average"]
 
 
-def average_parameters(params, process_group):
+def average_parameters(params: Any, process_group: ProcessGroup | None) -> None:
     """Replace parameters by their averages over the group, in one vector for each dtype."""
     group = process_group or distributed.group.WORLD
     if distributed.get_rank(group) < 0:
@@ -23,7 +31,7 @@ def average_parameters(params, process_group):
                 p.copy_(part.view_as(p))
 
 
-def get_params_to_average(params):
+def get_params_to_average(params: Any):
     """Those that have gradients, of parameters or of groups of them; TypeError for other things."""
     found = []
     for entry in params:
@@ -35,6 +43,6 @@ def get_params_to_average(params):
     return found
 
 
-def average_parameters_or_parameter_groups(params, process_group):
+def average_parameters_or_parameter_groups(params: Any, process_group: ProcessGroup | None):
     """`average_parameters` of parameters with gradients."""
     average_parameters(get_params_to_average(params), process_group)

@@ -1,5 +1,7 @@
 """`fully_shard`: each process keeps a part of every parameter, its gradient and its optimizer state."""
 
+from __future__ import annotations
+
 import functools
 
 import rushlight as torch
@@ -11,6 +13,13 @@ from rushlight.distributed.fsdp._param_group import FSDPParamGroup
 from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
 from rushlight.distributed.tensor.placement_types import Shard
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.nn import Module
+
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
 nn = torch.nn
@@ -19,10 +28,10 @@ nn = torch.nn
 class UnshardHandle:
     """A gathering that was started with `unshard(async_op=True)`."""
 
-    def __init__(self, group):
+    def __init__(self, group: Any) -> None:
         self._group = group
 
-    def wait(self):
+    def wait(self) -> None:
         """Wait until the module may be used."""
         if self._group is not None:
             self._group.wait_for_unshard()
@@ -54,12 +63,12 @@ class FSDPModule:
                 for name, value in values.items():
                     setattr(state.group, name, value)
 
-    def reshard(self):
+    def reshard(self) -> None:
         """Give the whole parameters back."""
         if self._fsdp_state.group is not None:
             self._fsdp_state.group.reshard()
 
-    def unshard(self, async_op=False):
+    def unshard(self, async_op: bool = False):
         """Gather the whole parameters; with `async_op` returns a handle to wait for."""
         group = self._fsdp_state.group
         if group is not None:
@@ -70,55 +79,55 @@ class FSDPModule:
         handle.wait()
         return None
 
-    def set_is_last_backward(self, is_last_backward):
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
         """Whether the next backward pass is the last one before the optimizer's step."""
         self._fsdp_state.lazy_init()
         self._fsdp_state.shared.is_last_backward = is_last_backward
 
-    def set_requires_gradient_sync(self, requires_gradient_sync, *, recurse=True):
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
         """Whether backward passes reduce gradients; without, whole ones are added up in each process."""
         self._set(recurse, reduces=requires_gradient_sync, reduces_copies=requires_gradient_sync)
 
-    def set_requires_all_reduce(self, requires_all_reduce, *, recurse=True):
+    def set_requires_all_reduce(self, requires_all_reduce: bool, *, recurse: bool = True) -> None:
         """Whether backward passes reduce gradients over the copies, too (2-d meshes)."""
         self._set(recurse, reduces_copies=requires_all_reduce)
 
-    def set_reshard_after_forward(self, reshard_after_forward, recurse=True):
+    def set_reshard_after_forward(self, reshard_after_forward: Any, recurse: bool = True) -> None:
         """Whether the whole parameters are given back between the forward and the backward pass."""
         for state in self._states(recurse):
             state.reshards_after_forward, state.auto_reshard = reshard_after_forward, False
 
-    def set_reshard_after_backward(self, reshard_after_backward, *, recurse=True):
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
         """Whether the whole parameters are given back after the backward pass."""
         self._set(recurse, reshards_after_backward=reshard_after_backward)
 
-    def set_modules_to_forward_prefetch(self, modules):
+    def set_modules_to_forward_prefetch(self, modules: list[Any]) -> None:
         """Modules that are gathered while this one runs."""
         self._fsdp_state.forward_prefetch = [_sharded(m)._fsdp_state for m in modules]
 
-    def set_modules_to_backward_prefetch(self, modules):
+    def set_modules_to_backward_prefetch(self, modules: list[Any]) -> None:
         """Modules that are gathered while this one's backward pass runs; the one before it otherwise."""
         self._fsdp_state.backward_prefetch = [_sharded(m)._fsdp_state for m in modules]
 
-    def set_all_reduce_hook(self, hook, *, stream=None):
+    def set_all_reduce_hook(self, hook: Callable[..., Any], *, stream: Any = None) -> None:
         """A function that gets each reduced part of gradients, and may change it."""
         self._set(False, all_reduce_hook=hook)
 
-    def set_custom_all_gather(self, comm):
+    def set_custom_all_gather(self, comm: Any) -> None:
         """Gather this module's parameters with an `AllGather` of one's own."""
         self._set(False, all_gather=comm)
 
-    def set_custom_reduce_scatter(self, comm):
+    def set_custom_reduce_scatter(self, comm: Any) -> None:
         """Reduce this module's gradients with a `ReduceScatter` of one's own."""
         self._set(False, reduce_scatter=comm)
 
-    def set_gradient_divide_factor(self, factor):
+    def set_gradient_divide_factor(self, factor: float) -> None:
         """What gradients are divided by instead of the number of processes."""
         self._set(False, divide_factor=factor)
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
-    def set_unshard_in_backward(self, unshard_in_backward):
+    def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
         """Whether the backward pass needs the parameters; an embedding's, for one, does not."""
         self._fsdp_state.unshards_in_backward = unshard_in_backward
 
@@ -279,7 +288,7 @@ def _hook(modules, state):
         module.register_forward_hook(after, prepend=False)
 
 
-def register_fsdp_forward_method(module, method_name):
+def register_fsdp_forward_method(module: Module, method_name: str) -> None:
     """Have a method other than forward gather the module's parameters, too."""
     if not isinstance(module, FSDPModule):
         return

@@ -1,15 +1,30 @@
 """`parallelize_module`: give styles to the modules that a plan names."""
 
+from __future__ import annotations
+
 import warnings
 from fnmatch import fnmatch
 
 from rushlight.distributed.tensor._api import _current_mesh
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed.device_mesh import DeviceMesh
+    from rushlight.nn import Module
+
 __all__ = ["parallelize_module"]
 
 
-def parallelize_module(module, device_mesh=None, parallelize_plan=None, *, src_data_rank=0):
+def parallelize_module(
+    module: Module,
+    device_mesh: DeviceMesh | None = None,
+    parallelize_plan: Any = None,
+    *,
+    src_data_rank: int | None = 0,
+) -> Module:
     """Make a module, or those within it that a plan names, share their work over a mesh.
 
     Args:

@@ -1,5 +1,7 @@
 """Cross entropy of logits that are cut along the classes, without gathering them."""
 
+from __future__ import annotations
+
 import contextlib
 from dataclasses import dataclass
 
@@ -14,6 +16,10 @@ from rushlight.distributed.tensor._dtensor_spec import (
 )
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = ["loss_parallel"]
 
 
@@ -23,7 +29,7 @@ class _OfClasses(Replicate):
 
 
 @contextlib.contextmanager
-def loss_parallel():
+def loss_parallel() -> Iterator[None]:
     """Inside, `cross_entropy` of logits cut along the classes communicates a few numbers per example only.
 
     The backward pass has to run inside, too. Targets and weights may be plain tensors, the same everywhere.

@@ -1,10 +1,16 @@
 """Styles: how a module's parameters are cut, and how its inputs and outputs lie."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 
 import rushlight as torch
 from rushlight.distributed.tensor._api import DTensor, distribute_module, distribute_tensor
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "ColwiseParallel",
@@ -98,7 +104,9 @@ class ColwiseParallel(_Layered):
         use_local_output: whether the output is a plain tensor.
     """
 
-    def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
+    def __init__(
+        self, *, input_layouts: Any = None, output_layouts: Any = None, use_local_output: bool = True
+    ) -> None:
         super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output)
 
     def _output(self, module, output, mesh):
@@ -122,7 +130,9 @@ class RowwiseParallel(_Layered):
         use_local_output: whether the output is a plain tensor.
     """
 
-    def __init__(self, *, input_layouts=None, output_layouts=None, use_local_output=True):
+    def __init__(
+        self, *, input_layouts: Any = None, output_layouts: Any = None, use_local_output: bool = True
+    ) -> None:
         super().__init__(input_layouts or Shard(-1), output_layouts or Replicate(), use_local_output)
 
     def _placements(self, module):
@@ -148,7 +158,7 @@ class SequenceParallel(ParallelStyle):
         use_local_output: whether the output is a plain tensor.
     """
 
-    def __init__(self, *, sequence_dim=1, use_local_output=False):
+    def __init__(self, *, sequence_dim: int = 1, use_local_output: bool = False) -> None:
         super().__init__()
         self.sequence_sharding = (Shard(sequence_dim),)
         self.use_local_output = use_local_output
@@ -169,7 +179,7 @@ class SequenceParallel(ParallelStyle):
     def _apply(self, module, device_mesh):
         return distribute_module(module, device_mesh, self._partition, self._input, self._output)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"SequenceParallel(sequence_dim={self.sequence_sharding[0].dim}, "
             f"use_local_output={self.use_local_output})"
@@ -193,12 +203,12 @@ class PrepareModuleInput(ParallelStyle):
     def __init__(
         self,
         *,
-        input_layouts=None,
-        desired_input_layouts=None,
-        input_kwarg_layouts=None,
-        desired_input_kwarg_layouts=None,
-        use_local_output=False,
-    ):
+        input_layouts: Any = None,
+        desired_input_layouts: Any = None,
+        input_kwarg_layouts: Any = None,
+        desired_input_kwarg_layouts: Any = None,
+        use_local_output: bool = False,
+    ) -> None:
         self.input_layouts, self.desired_input_layouts = (
             _several(input_layouts),
             _several(desired_input_layouts),
@@ -251,7 +261,7 @@ class PrepareModuleInput(ParallelStyle):
             module.register_forward_pre_hook(lambda _, inputs: self._inputs(inputs, device_mesh))
         return module
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"PrepareModuleInput(input_layouts={self.input_layouts}, "
             f"desired_input_layouts={self.desired_input_layouts}, "
@@ -270,7 +280,9 @@ class PrepareModuleOutput(ParallelStyle):
         use_local_output: whether they become plain tensors.
     """
 
-    def __init__(self, *, output_layouts, desired_output_layouts, use_local_output=True):
+    def __init__(
+        self, *, output_layouts: Any, desired_output_layouts: Any, use_local_output: bool = True
+    ) -> None:
         self.output_layouts, self.desired_output_layouts = (
             _several(output_layouts),
             _several(desired_output_layouts),
@@ -299,7 +311,7 @@ class PrepareModuleOutput(ParallelStyle):
         module.register_forward_hook(lambda _, inputs, outputs: self._outputs(outputs, device_mesh))
         return module
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"PrepareModuleOutput(output_layouts={self.output_layouts}, "
             f"desired_output_layouts={self.desired_output_layouts}, use_local_output={self.use_local_output})"
@@ -312,15 +324,15 @@ class PrepareModuleInputOutput(ParallelStyle):
     def __init__(
         self,
         *,
-        input_layouts=None,
-        desired_input_layouts=None,
-        input_kwarg_layouts=None,
-        desired_input_kwarg_layouts=None,
-        use_local_input=False,
-        output_layouts,
-        desired_output_layouts,
-        use_local_output=True,
-    ):
+        input_layouts: Any = None,
+        desired_input_layouts: Any = None,
+        input_kwarg_layouts: Any = None,
+        desired_input_kwarg_layouts: Any = None,
+        use_local_input: bool = False,
+        output_layouts: Any,
+        desired_output_layouts: Any,
+        use_local_output: bool = True,
+    ) -> None:
         self.prepare_module_input = PrepareModuleInput(
             input_layouts=input_layouts,
             desired_input_layouts=desired_input_layouts,
