@@ -40,18 +40,18 @@ def make_sdist(dist):
 
 
 def install_backend():
-    """The build backend, which is Python alone, for all interpreters: scikit-build-core empties a build folder
-    that was another installation's, and with it what the interpreters have in common."""
+    """The build backend, which is Python alone, for all interpreters: scikit-build-core empties a build
+    folder that was another installation's, and with it what the interpreters have in common."""
     backend = WORK / "backend"
-    needs = ["scikit-build-core>=1.0", "exceptiongroup", "tomli", "typing-extensions"]  # of the oldest Python too
+    needs = ["scikit-build-core>=1.0", "exceptiongroup", "tomli", "typing-extensions"]  # Python 3.10's too
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     run(*pip, "install", "--quiet", "--target", backend, *needs)
     return backend
 
 
 def make_wheel(source, interpreter, backend, defines):
-    """A wheel for one interpreter. Its environment holds pip alone: the libraries to link, some gigabytes, are
-    those of the environment that runs this file, and the core is compiled by the first interpreter's build."""
+    """A wheel for one interpreter. Its environment holds pip alone: the libraries to link, some gigabytes,
+    are those of the environment that runs this file, and the first interpreter's build compiles the core."""
     version = "import sys, sysconfig; print(f'{sys.version_info[0]}{sys.version_info[1]}', end='');"
     version += "print('t' if sysconfig.get_config_var('Py_GIL_DISABLED') else '')"
     tag = subprocess.run(
