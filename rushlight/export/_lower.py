@@ -75,6 +75,8 @@ class _Lowering:
             guard = next(guards)
             if guard.sizes is None:  # a plain value, which the trace holds
                 continue
+            if None in guard.sizes:
+                _refuse(node, f"the sizes of {guard.text} hang together in a way that files cannot hold")
             sizes = ", ".join(_size_text(size) for size in guard.sizes)
             if guard.text not in taken:  # nodes avoid names of Python's, such as `input`
                 self.names[node] = guard.text

@@ -45,8 +45,9 @@ class InputGuard:
     """What a user's input must be: a tensor of these sizes, or this value."""
 
     text: str  # how messages name it
-    sizes: list | None = None  # for each dimension a number, or a Place
+    sizes: list | None = None  # for each dimension a number, a Place, or None for any
     value: Any = None
+    anything: bool = False
 
 
 class _Guards(torch.nn.Module):
@@ -61,6 +62,8 @@ class _Guards(torch.nn.Module):
     def forward(self, *inputs):
         known = {}
         for guard, value in zip(self.guards, inputs):
+            if guard.anything:
+                continue
             if guard.sizes is None:
                 if type(value) is not type(guard.value) or value != guard.value:
                     raise AssertionError(f"Guard failed: {guard.text} == {guard.value!r}, got {value!r}")
@@ -76,6 +79,8 @@ class _Guards(torch.nn.Module):
             raise AssertionError(f"Guard failed: len({guard.text}.size()) == {len(guard.sizes)}")
         for d, (expected, size) in enumerate(zip(guard.sizes, value.shape)):
             text = f"{guard.text}.size()[{d}]"
+            if expected is None:
+                continue
             if isinstance(expected, int):
                 if size != expected:
                     raise AssertionError(f"Guard failed: {text} == {expected}")

@@ -85,7 +85,8 @@ class Reader {
     if (header.sections > kMaxSections || file_->size() < sizeof header + header.sections * sizeof(Section))
       fail("its table of contents is damaged");
     table_.resize(header.sections);
-    std::memcpy(table_.data(), file_->data() + sizeof header, header.sections * sizeof(Section));
+    if (header.sections)
+      std::memcpy(table_.data(), file_->data() + sizeof header, header.sections * sizeof(Section));
     if (head_checksum(header, table_.data()) != header.checksum) fail("its table of contents is damaged");
     for (const Section& s : table_) check_section(s);
   }

@@ -1,0 +1,377 @@
+"""Operators by the names that PyTorch's archives of programs give them, and the other way round.
+
+Most are records of the table under the same name, with the same arguments. Tables here hold the others.
+"""
+
+import functools
+import math
+import operator
+
+import rushlight as torch
+from rushlight._ops import OpOverloadPacket
+from rushlight.jit import _torchscript_ops
+from rushlight.nn import functional
+
+_ARITHMETIC = (
+    "eq ne le ge lt gt neg pos mul add sub floordiv mod pow truediv and_ or_ lshift rshift getitem".split()
+)
+_ON_NUMBERS = {
+    **{f"_operator.{name}": getattr(operator, name) for name in _ARITHMETIC},
+    "math.trunc": math.trunc,
+    **{f"torch.sym_{name}": getattr(torch, f"sym_{name}") for name in "not int float ite max min".split()},
+    "torch._sym_sqrt": math.sqrt,
+    "torch.sym_sqrt": math.sqrt,
+}
+
+
+class ForeignOperator:
+    """An operator of PyTorch that is no record here; it is called as there."""
+
+    def __init__(self, target, run):
+        self.target, self.run, self.holds_graphs = target, run, False
+        self.parameters = []  # names of the arguments, as the file that it comes from has them
+        # Generated code finds it by a name of its own: `aten.mul_Scalar`.
+        self.__module__, _, name = target.removeprefix("torch.ops.").partition(".")
+        self.__name__ = self.__qualname__ = name.removesuffix(".default").replace(".", "_")
+
+    def __call__(self, *args, **kwargs):
+        return self.run(*args, **kwargs)
+
+    def bind(self, bodies):
+        """Let it run these graphs, which stand at these positions among its arguments."""
+        run = self.run
+
+        def call(*args):
+            args = list(args)
+            for position, body in sorted(bodies.items()):
+                args.insert(position, body)
+            return run(*args)
+
+        self.run, self.holds_graphs = call, True
+
+    def __repr__(self):
+        return f"<{self.target} of PyTorch>"
+
+
+# --- from PyTorch -----------------------------------------------------------------------------------
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+
+def _loss(name, tensors, *parameters):
+    """A loss of so many tensors, whose reduction is a number."""
+    run = getattr(functional, name)
+
+    def call(*args, **kwargs):
+        words = {**dict(zip(parameters, args[tensors:], strict=False)), **kwargs}
+        if "reduction" in words:
+            words["reduction"] = _REDUCTIONS[words["reduction"]]
+        return run(*args[:tensors], **words)
+
+    return call
+
+
+def _resize(mode, aligns):
+    """upsample_*.vec: a size, or factors."""
+
+    def run(x, size, *rest, align_corners=None, scale_factors=None):
+        rest = list(rest)
+        if aligns and rest:
+            align_corners = rest.pop(0)
+        factors = rest.pop(0) if rest else scale_factors
+        corners = {"align_corners": align_corners} if aligns else {}
+        return functional.interpolate(x, size, None if size is not None else factors, mode, **corners)
+
+    return run
+
+
+def _padding(mode):
+    return lambda x, padding: functional.pad(x, padding, mode)
+
+
+def _checked(condition, message=""):
+    if not condition:
+        raise RuntimeError(message)
+
+
+def _checked_factors(info, name, *, is_matrix):
+    if info.any():
+        raise torch.linalg.LinAlgError(f"{name}: The matrix is singular, or its factors did not converge.")
+
+
+def _checked_metadata(x, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    wanted = {"dtype": dtype, "layout": layout, "device": device}
+    for name, value in wanted.items():
+        if value is not None and getattr(x, name) != value:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {value}, Got: {getattr(x, name)}")
+
+
+def _flash_attention(
+    query, key, value, dropout_p=0.0, is_causal=False, return_debug_mask=False, *, scale=None
+):
+    out = functional.scaled_dot_product_attention(query, key, value, None, dropout_p, is_causal, scale=scale)
+    return (out,)
+
+
+def _batch_norm_without_updates(input, weight, bias, mean, var, momentum, eps):
+    return torch.native_batch_norm(input, weight, bias, mean, var, False, momentum, eps)
+
+
+def _batch_norm_without_statistics(input, weight, bias, training, momentum, eps):
+    return torch.native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def _batch_norm_functional(input, weight, bias, mean, var, training, momentum, eps):
+    mean, var = mean.clone(), var.clone()
+    return (*torch.native_batch_norm(input, weight, bias, mean, var, training, momentum, eps), mean, var)
+
+
+def _transform(x, n_fft, hop_length=None, win_length=None, window=None, *flags, **words):
+    """stft without padding, which PyTorch does by itself before."""
+    names = ("normalized", "onesided", "return_complex", "align_to_window")
+    words = {**dict(zip(names, flags, strict=False)), **words}
+    return torch.ops.aten.stft(x, n_fft, hop_length, win_length, window, center=False, **words)
+
+
+def _set_grad(enabled, body, *args):
+    with torch.set_grad_enabled(enabled):
+        return tuple(body(*args))
+
+
+def _choose(condition, yes, no, operands=()):
+    return tuple((yes if condition else no)(*operands))
+
+
+def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, device=None):
+    words = {"dtype": dtype, "device": device, "memory_format": memory_format}
+    return x.to(copy=copy, **{name: value for name, value in words.items() if value is not None})
+
+
+# Functions written in Python that have the operator's arguments.
+_PUBLIC = (
+    "atleast_1d atleast_2d atleast_3d bartlett_window blackman_window hamming_window hann_window "
+    "kaiser_window range trapezoid cumulative_trapezoid"
+).split()
+# What PyTorch takes for arguments that are not given, where the record here wants them.
+_LOSS = {"reduction": 1}
+DEFAULTS = {
+    "binary_cross_entropy": {"weight": None, **_LOSS},
+    "binary_cross_entropy_with_logits": {"weight": None, "pos_weight": None, **_LOSS},
+    "huber_loss": {**_LOSS, "delta": 1.0},
+    "mse_loss": _LOSS,
+    "smooth_l1_loss": {**_LOSS, "beta": 1.0},
+}
+_FOREIGN = {
+    **{
+        name: _loss(name, 2, "reduction")
+        for name in ("l1_loss", "kl_div", "soft_margin_loss", "multilabel_margin_loss")
+    },
+    "hinge_embedding_loss": _loss("hinge_embedding_loss", 2, "margin", "reduction"),
+    "cosine_embedding_loss": _loss("cosine_embedding_loss", 3, "margin", "reduction"),
+    "margin_ranking_loss": _loss("margin_ranking_loss", 3, "margin", "reduction"),
+    "multi_margin_loss": _loss("multi_margin_loss", 2, "p", "margin", "weight", "reduction"),
+    "poisson_nll_loss": _loss("poisson_nll_loss", 2, "log_input", "full", "eps", "reduction"),
+    "triplet_margin_loss": _loss("triplet_margin_loss", 3, "margin", "p", "eps", "swap", "reduction"),
+    **{
+        name: _loss("nll_loss", 2, "weight", "reduction", "ignore_index")
+        for name in ("nll_loss_nd", "nll_loss", "nll_loss2d")
+    },
+    "nll_loss_forward": torch.ops.aten.nll_loss,
+    "nll_loss2d_forward": torch.ops.aten.nll_loss2d,
+    "_cdist_forward": lambda a, b, p, compute_mode=None: torch.cdist(a, b, p),
+    **{f"reflection_pad{n}d": _padding("reflect") for n in (1, 2, 3)},
+    **{f"replication_pad{n}d": _padding("replicate") for n in (1, 2, 3)},
+    **{
+        f"adaptive_max_pool{n}d": functools.partial(
+            getattr(functional, f"adaptive_max_pool{n}d"), return_indices=True
+        )
+        for n in (2, 3)
+    },
+    "upsample_nearest1d.vec": _resize("nearest", False),
+    "upsample_nearest2d.vec": _resize("nearest", False),
+    "upsample_nearest3d.vec": _resize("nearest", False),
+    "_upsample_nearest_exact1d.vec": _resize("nearest-exact", False),
+    "_upsample_nearest_exact2d.vec": _resize("nearest-exact", False),
+    "_upsample_nearest_exact3d.vec": _resize("nearest-exact", False),
+    "upsample_linear1d.vec": _resize("linear", True),
+    "upsample_bilinear2d.vec": _resize("bilinear", True),
+    "upsample_bicubic2d.vec": _resize("bicubic", True),
+    "upsample_trilinear3d.vec": _resize("trilinear", True),
+    "_native_batch_norm_legit_no_training": _batch_norm_without_updates,
+    "_native_batch_norm_legit.default": torch.native_batch_norm,
+    "_native_batch_norm_legit.no_stats": _batch_norm_without_statistics,
+    "_native_batch_norm_legit_functional": _batch_norm_functional,
+    "_scaled_dot_product_flash_attention": _flash_attention,
+    "detach_": lambda x: x.detach_(),
+    "rrelu_with_noise": lambda x, noise, *args: functional.rrelu(x, *args[:3]),
+    "copy": lambda x, source, non_blocking=False: source.to(x.dtype).expand_as(x).clone(),
+    "fill": lambda x, value: torch.full_like(x, value),
+    "lift_fresh_copy": lambda x: x.clone(),
+    "log_sigmoid_forward": lambda x: (functional.logsigmoid(x), x),
+    "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
+    "pad_sequence": lambda x, batch_first=False, value=0.0, side="right": (
+        torch.nn.utils.rnn.pad_sequence(x, batch_first, value, side)
+    ),
+    "native_channel_shuffle": functional.channel_shuffle,
+    "_assert_scalar": _checked,
+    "_assert_async": _checked,
+    "_linalg_check_errors": _checked_factors,
+    "_assert_tensor_metadata": _checked_metadata,
+    "sym_constrain_range": lambda size, **bounds: None,
+    "sym_constrain_range_for_size": lambda size, **bounds: None,
+    "_linalg_solve_ex": lambda a, b, *, left=True, check_errors=False: (
+        torch.linalg.solve(a, b, left=left), *torch.linalg.lu_factor_ex(a)
+    ),
+    "_linalg_det": lambda a: (torch.linalg.det(a), *torch.linalg.lu_factor(a)),
+    "_linalg_slogdet": lambda a: (*torch.linalg.slogdet(a), *torch.linalg.lu_factor(a)),
+    "stft.default": _transform,
+    "to.dtype": lambda x, dtype, *rest, **words: _to(x, *rest, dtype=dtype, **words),
+    "to.device": lambda x, device, dtype, *rest, **words: _to(x, *rest, dtype=dtype, device=device, **words),
+    "to.other": lambda x, y, *rest, **words: _to(x, *rest, dtype=y.dtype, device=y.device, **words),
+    "to.dtype_layout": lambda x, *, layout=None, pin_memory=None, **words: _to(x, **words),
+    "einsum": lambda equation, tensors, path=None: torch.einsum(equation, *tensors),
+    "tensordot": lambda a, b, dims_a, dims_b: torch.tensordot(a, b, (list(dims_a), list(dims_b))),
+    **{f"__{name}__": getattr(operator, f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")},
+    **{name: getattr(torch, name) for name in _PUBLIC},
+}  # fmt: skip
+_REGIONS = {"wrap_with_set_grad_enabled": _set_grad, "cond": _choose}
+_SIZES = {
+    "sym_size": "size",
+    "sym_stride": "stride",
+    "sym_numel": "numel",
+    "sym_storage_offset": "storage_offset",
+}
+
+
+class Unknown(Exception):
+    """No operator of that name is here."""
+
+
+def find(target):
+    """What a node of an archive calls: a function of numbers, a method of tensors as text, or an operator."""
+    if target in _ON_NUMBERS:
+        return _ON_NUMBERS[target]
+    parts = target.removeprefix("torch.ops.").split(".")
+    if target.startswith("torch.ops.higher_order.") and parts[-1] in _REGIONS:
+        return ForeignOperator(target, _REGIONS[parts[-1]])
+    if not target.startswith("torch.ops.") or len(parts) != 3:
+        raise Unknown
+    space, name, overload = parts
+    if space == "aten" and name in _SIZES:
+        return _SIZES[name]
+    return _find_operator(target, space, name, overload)
+
+
+def _find_operator(target, space, name, overload):
+    foreign = _FOREIGN.get(f"{name}.{overload}") or _FOREIGN.get(name) if space == "aten" else None
+    if foreign:
+        return ForeignOperator(target, foreign)
+    packet = getattr(getattr(torch.ops, space), name, None)
+    if isinstance(packet, OpOverloadPacket):
+        known = overload in packet.overloads()
+        return getattr(packet, overload) if known else ForeignOperator(target, packet)
+    if space == "aten" and ("torch", name) in _torchscript_ops._TABLE:
+        return ForeignOperator(target, _torchscript_ops.find("aten", name))
+    raise Unknown
+
+
+# --- to PyTorch -------------------------------------------------------------------------------------
+
+_OVERLOADS = {
+    "softmax": "int",
+    "log_softmax": "int",
+    "conv_transpose2d": "input",
+    "conv_transpose3d": "input",
+    "isin": "Tensor_Tensor",
+}
+_NAMES = {
+    **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d" for n in (2, 3)},
+    "nll_loss": "nll_loss_forward",
+    "nll_loss2d": "nll_loss2d_forward",
+}
+# Where a number stands for a tensor, PyTorch has overloads of their own: by the positions of the numbers.
+_ARITHMETIC_TAKES_NUMBERS = frozenset(
+    "add sub mul div divide multiply subtract true_divide floor_divide".split()
+)
+_NUMBER_OVERLOADS = {
+    **dict.fromkeys(("pow", "float_power"), {(1,): "Tensor_Scalar", (0,): "Scalar"}),
+    "where": {(1,): "ScalarSelf", (2,): "ScalarOther", (1, 2): "Scalar"},
+    "xlogy": {(1,): "Scalar_Other", (0,): "Scalar_Self"},
+    **dict.fromkeys(
+        ("bitwise_left_shift", "bitwise_right_shift"), {(1,): "Tensor_Scalar", (0,): "Scalar_Tensor"}
+    ),
+    "index_fill": {(3,): "int_Scalar"},
+}
+# The first parameter is `self` there, and has another name here.
+_FIRST_IS_SELF = frozenset(
+    """
+        _adaptive_avg_pool2d _adaptive_avg_pool3d _upsample_bicubic2d_aa _upsample_bilinear2d_aa
+        _upsample_lanczos2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
+        _upsample_nearest_exact3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
+        linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals
+        linalg_eigvalsh linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_matrix_exp
+        linalg_matrix_norm linalg_matrix_power linalg_norm linalg_pinv linalg_solve_triangular
+        linalg_tensorinv linalg_tensorsolve linalg_vector_norm max_pool2d_with_indices
+        max_pool3d_with_indices one_hot pad relu6 upsample_bicubic2d upsample_bilinear2d
+        upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+        upsample_trilinear3d
+    """.split()
+)
+# Parameters that PyTorch lacks: left out if they have this value, or whatever they are (None).
+_EXTRA = {
+    "generator": (None,),
+    "return_indices": (False, True),  # both results are there in any case
+    "inplace": (False,),
+    "by_rows": None,
+}
+_REPLACED = {"by_product": ("compute_mode", None)}  # how the same is computed
+_BY_NAME = {"_linalg_solve_ex": ("left",)}  # parameters that PyTorch takes by name alone
+_OURS_ALONE = frozenset(
+    """
+        _lstm_layer _dropout_noise _rrelu_slopes _fused_pointwise _conv_input_gradient
+        _conv_weight_gradient l1_loss kl_div cross_entropy _thnn_fused_gru_cell _thnn_fused_lstm_cell
+        elu_backward leaky_relu_backward log_sigmoid_backward nll_loss_backward
+    """.split()
+)
+
+
+def written(target, args=()):
+    """(name in archives, names of the parameters) of a call; Unknown if PyTorch has no such operator."""
+    if isinstance(target, ForeignOperator):
+        if target.holds_graphs:
+            raise Unknown
+        return target.target, target.parameters
+    name = _NAMES.get(target._opname, target._opname)
+    if target.namespace == "aten" and target._opname in _OURS_ALONE:
+        raise Unknown
+    names = [a.name for a in target._schema.arguments]
+    if target.namespace == "aten" and name.rstrip("_") in _FIRST_IS_SELF:
+        names[0] = "self"
+    return f"torch.ops.{target.namespace}.{name}.{_overload(target, name, args)}", names
+
+
+def _overload(target, name, args):
+    numbers = tuple(
+        i
+        for i, (value, parameter) in enumerate(zip(args, target._schema.arguments, strict=False))
+        if str(parameter.type) == "Tensor" and isinstance(value, (bool, int, float, complex))
+    )
+    plain = name.removesuffix("_")
+    if numbers and plain not in _ARITHMETIC_TAKES_NUMBERS:
+        usual = "Scalar_Tensor" if numbers == (0,) else "Scalar"
+        return _NUMBER_OVERLOADS.get(plain, {}).get(numbers, usual)
+    if target._overloadname == "default":
+        return _OVERLOADS.get(name, "default")
+    return target._overloadname
+
+
+def named_arguments(target, names, args, kwargs):
+    """(name, value, whether by position) of each argument, as PyTorch has them."""
+    by_name = _BY_NAME.get(getattr(target, "_opname", ""), ())
+    given = [(name, value, name not in by_name) for name, value in zip(names, args, strict=False)]
+    given += [(name, value, False) for name, value in kwargs.items()]
+    for name, value, by_position in given:
+        if name in _REPLACED:
+            name, value = _REPLACED[name]
+        if name not in _EXTRA or not (_EXTRA[name] is None or value in _EXTRA[name]):
+            yield name, value, by_position

@@ -1,0 +1,387 @@
+"""Exported programs as the JSON of PyTorch's archives, which PyTorch 2.13 loads and runs."""
+
+import math
+import operator
+
+import rushlight as torch
+from rushlight import fx
+from rushlight._ops import OpOverload
+from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight.utils import _pytree as pytree
+
+from . import _pt2_values as values
+from ._pt2_operators import ForeignOperator, Unknown, named_arguments, written
+from ._sizes import Polynomial, sizes_to_try
+from .dynamic_shapes import Place, UserError
+from .graph_signature import ConstantArgument, InputKind, SymIntArgument
+
+_SCHEMA_VERSION = {"major": 8, "minor": 20}
+_OPSET = {"aten": 10}
+_NUMBERS = (
+    "add",
+    "sub",
+    "mul",
+    "floordiv",
+    "eq",
+    "ne",
+    "le",
+    "ge",
+    "lt",
+    "gt",
+    "neg",
+    "mod",
+    "pow",
+    "truediv",
+)
+_INPUTS = {
+    InputKind.PARAMETER: "parameter",
+    InputKind.BUFFER: "buffer",
+    InputKind.CONSTANT_TENSOR: "tensor_constant",
+}
+_SIZES = {"size": "sym_size.int", "stride": "sym_stride.int", "numel": "sym_numel.default"}
+
+
+# --- sizes as functions of the symbols --------------------------------------------------------------
+
+
+class _Recorder(fx.Interpreter):
+    """Runs a graph and keeps what each node gave."""
+
+    def run_node(self, node):
+        self.found[node.name] = value = super().run_node(node)
+        return value
+
+
+def _shapes_at(program, sizes):
+    """node name -> the sizes and strides of what it gives, with symbols of these sizes."""
+    fakes = FakeTensorMode(allow_non_fake_inputs=True)
+    inputs, guards = [], iter(program.guards)
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    for node, spec in zip(placeholders, program.graph_signature.input_specs):
+        value = node.meta["val"]
+        guard = next(guards) if spec.kind == InputKind.USER_INPUT else None
+        if isinstance(value, torch.Tensor):
+            shape = list(value.shape)
+            for d, place in enumerate((guard and guard.sizes) or ()):
+                if isinstance(place, Place):
+                    shape[d] = place.factor * sizes[place.symbol] + place.offset
+            with fakes, torch.no_grad():
+                same = shape == list(value.shape)
+                value = (
+                    torch.empty_strided(shape, value.stride(), dtype=value.dtype, device=value.device)
+                    if same
+                    else torch.empty(shape, dtype=value.dtype, device=value.device)
+                )
+        inputs.append(value)
+    run = _Recorder(program.graph_module)
+    run.found = {}
+    with fakes, torch.no_grad():
+        run.run(*inputs)
+    return {name: _numbers_of(value) for name, value in run.found.items()}
+
+
+def _numbers_of(value):
+    """All sizes and strides in a value."""
+    if isinstance(value, torch.Tensor):
+        return [*value.shape, *value.stride()]
+    if isinstance(value, (list, tuple)):
+        return [n for v in value for n in _numbers_of(v)]
+    return [value] if type(value) is int else []
+
+
+class _Shapes:
+    """What is known of sizes: for each node's name a polynomial for each of its numbers."""
+
+    def __init__(self, program):
+        self.names = {name: values.symbol_name(name) for name in program.symbols}
+        self.found = {}
+        if program.symbols:
+            self._explain(program)
+
+    def _explain(self, program):
+        symbols = program.symbols
+        try:
+            corners, beyond = sizes_to_try(symbols)
+            runs = [(corner, _shapes_at(program, corner)) for corner in corners]
+            check = _shapes_at(program, beyond)
+        except (UserError, RuntimeError, NotImplementedError):
+            return  # the sizes of the example stand alone then, which only descriptions need
+        names = list(symbols)
+        ends = {n: sorted({corner[n] for corner, _ in runs}) for n in names}
+        for node, expected in check.items():
+            columns = [{tuple(c[n] for n in names): run[node] for c, run in runs}]
+            if any(len(row) != len(expected) for row in columns[0].values()):
+                continue
+            self.found[node] = [
+                self._polynomial(names, ends, {k: row[i] for k, row in columns[0].items()}, beyond, value)
+                for i, value in enumerate(expected)
+            ]
+
+    def _polynomial(self, names, ends, table, beyond, value):
+        made = Polynomial.through(names, ends, lambda chosen: table[tuple(chosen[n] for n in names)])
+        if not made.is_whole() or made.at(beyond) != value:
+            return None
+        return Polynomial({frozenset(self.names[n] for n in key): c for key, c in made.terms.items()})
+
+    def numbers(self, name, start, given):
+        """Records of some of a node's numbers."""
+        known = self.found.get(name)
+        return [values.size_record(n, known[start + i] if known else None) for i, n in enumerate(given)]
+
+    def tensor(self, name, tensor, start=0):
+        record = values.tensor_record(tensor, self.numbers(name, start, tensor.shape))
+        record["strides"] = self.numbers(name, start + tensor.dim(), tensor.stride())
+        return record
+
+
+# --- the graph --------------------------------------------------------------------------------------
+
+
+class _GraphWriter:
+    def __init__(self, program):
+        self.program, self.shapes = program, _Shapes(program)
+        self.tensors, self.numbers, self.nodes = {}, {}, []
+        self.same = {}  # a node that names a result again -> the name that stands in the file
+
+    def name(self, node):
+        return self.same.get(node, node.name)
+
+    def run(self):
+        inputs = []
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                inputs.append(self._result(node))
+            elif node.op == "output":
+                outputs = [self.argument(v) for v in node.args[0]]
+            elif node.target is not operator.getitem:
+                self._call(node)
+        return {
+            "inputs": inputs,
+            "outputs": outputs,
+            "nodes": self.nodes,
+            "tensor_values": self.tensors,
+            "sym_int_values": self.numbers,
+            "sym_bool_values": {},
+            "is_single_tensor_return": False,
+            "custom_obj_values": {},
+            "sym_float_values": {},
+        }
+
+    def _refuse(self, node, what):
+        from ._lower import _place
+
+        place = _place(node)
+        where = f" ({place[0]}, line {place[1]})" if place else ""
+        raise ValueError(f"torch.export.save: node {node.name!r}{where} {what}")
+
+    def _call(self, node):
+        target, names = self._target(node)
+        given = named_arguments(node.target, names, node.args, node.kwargs)
+        inputs = [
+            {"name": name, "arg": self.argument(v), "kind": 1 if first else 2} for name, v, first in given
+        ]
+        trace = node.stack_trace
+        self.nodes.append(
+            {
+                "target": target,
+                "inputs": inputs,
+                "outputs": self._results(node),
+                "metadata": {"stack_trace": trace} if trace else {},
+                "is_hop_single_tensor_return": None,
+                "name": node.name,
+            }
+        )
+
+    def _target(self, node):
+        """(name, parameters) of what a node calls."""
+        if node.op == "call_method" and node.target in _SIZES:
+            return f"torch.ops.aten.{_SIZES[node.target]}", ["self", "dim"]
+        name = getattr(node.target, "__name__", "")
+        if name in _NUMBERS and getattr(operator, name) is node.target:
+            return f"_operator.{name}", ["a", "b"]
+        if isinstance(node.target, (OpOverload, ForeignOperator)):
+            try:
+                return written(node.target, node.args)
+            except Unknown:
+                self._refuse(
+                    node,
+                    f"calls {node.target}, which cannot be written: take the program apart "
+                    "with run_decompositions, or export it without dynamic sizes",
+                )
+        return self._refuse(node, f"calls {node.target!r}, which archives cannot hold")
+
+    # --- results ---
+
+    def _result(self, node):
+        """The name of a node's value, as an argument."""
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor):
+            self.tensors[node.name] = self.shapes.tensor(node.name, value)
+            return {"as_tensor": {"name": node.name}}
+        if type(value) is int and not self._is_constant(node):
+            self.numbers[node.name] = self.shapes.numbers(node.name, 0, [value])[0]
+            return {"as_sym_int": {"as_name": node.name}}
+        return self.argument(value)
+
+    def _is_constant(self, node):
+        specs = self.program.graph_signature.input_specs
+        return any(s.arg.name == node.name and isinstance(s.arg, ConstantArgument) for s in specs)
+
+    def _results(self, node):
+        value = node.meta.get("val")
+        if not isinstance(value, (list, tuple)):
+            return [] if value is None else [self._result(node)]
+        names = [f"{node.name}_unused_{i}" for i in range(len(value))]
+        for user in reversed(node.users):
+            if user.target is not operator.getitem:
+                self._refuse(node, "gives several results that are passed on as one")
+            names[user.args[1]] = user.name
+        for user in node.users:
+            self.same[user] = names[user.args[1]]
+        start = 0
+        for name, part in zip(names, value):
+            self.tensors[name] = self.shapes.tensor(node.name, part, start)
+            start += 2 * part.dim()
+        if isinstance(node.target, OpOverload) and str(node.target._schema.returns[0].type).endswith("[]"):
+            return [{"as_tensors": [{"name": name} for name in names]}]
+        return [{"as_tensor": {"name": name}} for name in names]
+
+    # --- arguments ---
+
+    def argument(self, value):
+        if value is None:
+            return {"as_none": True}
+        if isinstance(value, fx.Node):
+            return self._reference(value)
+        if isinstance(value, (list, tuple)):
+            return self._list(list(value))
+        for cls, kind, write in _KINDS:
+            if isinstance(value, cls):
+                return {kind: write(value)}
+        raise ValueError(f"torch.export.save: cannot write a value of type {type(value).__name__}: {value!r}")
+
+    def _reference(self, node):
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            return {"as_tensor": {"name": self.name(node)}}
+        if self._is_constant(node):
+            return self.argument(node.meta["val"])
+        return {"as_sym_int": {"as_name": self.name(node)}}
+
+    def _list(self, items):
+        nodes = [v for v in items if isinstance(v, fx.Node)]
+        if nodes and all(isinstance(n.meta.get("val"), torch.Tensor) for n in nodes):
+            if len(nodes) == len(items):
+                return {"as_tensors": [{"name": self.name(n)} for n in items]}
+            return {"as_optional_tensors": [self.argument(v) for v in items]}
+        if nodes:
+            named = {n: {"as_name": self.name(n)} for n in nodes}
+            return {"as_sym_ints": [named[v] if isinstance(v, fx.Node) else {"as_int": v} for v in items]}
+        if any(v is None for v in items):
+            return {"as_optional_tensors": [{"as_none": True} for _ in items]}
+        for cls, kind, write in _LISTS:
+            if all(isinstance(v, cls) for v in items):
+                return {kind: [write(v) for v in items]}
+        raise ValueError(f"torch.export.save: cannot write the list {items!r}")
+
+
+_KINDS = [
+    (bool, "as_bool", bool),
+    (int, "as_int", int),
+    (float, "as_float", values.float_record),
+    (
+        complex,
+        "as_complex",
+        lambda v: {"real": values.float_record(v.real), "imag": values.float_record(v.imag)},
+    ),
+    (str, "as_string", str),
+    (torch.dtype, "as_scalar_type", values.number_of),
+    (torch.layout, "as_layout", values.number_of),
+    (torch.memory_format, "as_memory_format", values.number_of),
+    (torch.device, "as_device", values.device_record),
+]
+_LISTS = [
+    (bool, "as_bools", bool),
+    (int, "as_ints", int),
+    ((int, float), "as_floats", lambda v: values.float_record(float(v))),
+    (str, "as_strings", str),
+    ((list, tuple), "as_int_lists", list),
+]
+
+
+# --- the program ------------------------------------------------------------------------------------
+
+
+def _input_record(spec):
+    argument = spec.arg
+    if isinstance(argument, ConstantArgument):
+        kinds = {type(None): "as_none", bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+        kind = kinds.get(type(argument.value))
+        if kind is None:
+            raise ValueError(f"torch.export.save: the input {argument.name} is {argument.value!r}")
+        value = {kind: True if argument.value is None else argument.value}
+        return {"constant_input": {"name": argument.name, "value": value}}
+    if spec.kind == InputKind.USER_INPUT:
+        if isinstance(argument, SymIntArgument):
+            return {"user_input": {"arg": {"as_sym_int": {"as_name": argument.name}}}}
+        return {"user_input": {"arg": {"as_tensor": {"name": argument.name}}}}
+    kind = _INPUTS[spec.kind]
+    record = {"arg": {"name": argument.name}, f"{kind}_name": spec.target}
+    if kind == "buffer":
+        record["persistent"] = spec.persistent
+    return {kind: record}
+
+
+def _signature_record(program):
+    in_spec, out_spec = program.call_spec
+    return {
+        "inputs": [],
+        "outputs": [],
+        "in_spec": pytree.treespec_dumps(in_spec),
+        "out_spec": pytree.treespec_dumps(out_spec),
+        "forward_arg_names": list(program.argument_names),
+    }
+
+
+def program_record(program):
+    """The JSON of a program, without its tensors."""
+    program = _with_shared_operators(program)
+    writer = _GraphWriter(program)
+    graph = writer.run()
+    signature = _signature_record(program)
+    return {
+        "graph_module": {
+            "graph": graph,
+            "signature": {
+                "input_specs": [_input_record(s) for s in program.graph_signature.input_specs],
+                "output_specs": [{"user_output": {"arg": argument}} for argument in graph["outputs"]],
+            },
+            "module_call_graph": [
+                {"fqn": entry.fqn, "signature": None if entry.fqn else signature}
+                for entry in program.module_call_graph
+            ],
+            "metadata": {},
+            "treespec_namedtuple_fields": {},
+        },
+        "opset_version": _OPSET,
+        "range_constraints": {
+            values.symbol_name(name): {
+                "min_val": s.lower,
+                "max_val": None if s.upper == math.inf else int(s.upper),
+            }
+            for name, s in program.symbols.items()
+        },
+        "schema_version": _SCHEMA_VERSION,
+        "verifiers": ["TRAINING"],
+        "torch_version": "2.13.0",
+        "guards_code": [],
+    }
+
+
+def _with_shared_operators(program):
+    """The program with operators that only this package has expressed by others, where that is known."""
+    from ._pt2_decompositions import table
+
+    found = {n.target for n in program.graph.nodes} & set(table())
+    if not found or program.symbols:
+        return program
+    return program.run_decompositions({target: table()[target] for target in found})
