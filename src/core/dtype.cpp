@@ -94,6 +94,26 @@ std::string_view legacy_name(DType t) {
   return names[static_cast<int>(t)];
 }
 
+std::string_view cpp_name(DType t) {
+  static constexpr std::string_view names[] = {"bool",
+                                               "unsigned char",
+                                               "signed char",
+                                               "short int",
+                                               "int",
+                                               "long int",
+                                               "short unsigned int",
+                                               "unsigned int",
+                                               "long unsigned int",
+                                               "c10::Half",
+                                               "c10::BFloat16",
+                                               "float",
+                                               "double",
+                                               "c10::complex<float>",
+                                               "c10::complex<double>"};
+  const auto i = static_cast<size_t>(t);
+  return i < std::size(names) ? names[i] : dtype_name(t);
+}
+
 bool is_signed(DType t) {
   return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 ||
            t == DType::UInt64 || t == DType::Float8_e8m0fnu);

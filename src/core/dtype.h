@@ -62,6 +62,7 @@ inline Category category_of(DType t) { return detail::dtype_infos[static_cast<in
 // "float32"
 inline std::string_view dtype_name(DType t) { return detail::dtype_infos[static_cast<int>(t)].name; }
 std::string_view legacy_name(DType t);  // "Float", "Long", ... as PyTorch's error messages spell them
+std::string_view cpp_name(DType t);     // "float", "long int", ... as others of its messages do
 inline std::string to_string(DType t) { return std::string(dtype_name(t)); }
 
 inline bool is_bool(DType t) { return t == DType::Bool; }

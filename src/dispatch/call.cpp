@@ -261,40 +261,10 @@ void bump_mutated(const Op& op, const Value* args) {
 
 const char exact_out = 0, exact_dtype_out = 0, same_category_out = 0;
 
-// As C++ spells the type, and so PyTorch here.
-static std::string_view type_name(DType t) {
-  switch (t) {
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int8:
-      return "signed char";
-    case DType::Int16:
-      return "short int";
-    case DType::Int32:
-      return "int";
-    case DType::Int64:
-      return "long int";
-    case DType::Float16:
-      return "c10::Half";
-    case DType::BFloat16:
-      return "c10::BFloat16";
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    case DType::Complex64:
-      return "c10::complex<float>";
-    case DType::Complex128:
-      return "c10::complex<double>";
-    default:
-      return dtype_name(t);
-  }
-}
-
 void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
   const bool exact = op.family_data == &exact_out || op.family_data == &exact_dtype_out;
-  RL_CHECK(!exact || inplace || from == out.dtype(), "Expected out tensor to have dtype ", type_name(from),
-           ", but got ", type_name(out.dtype()), " instead (", op.name(), ")");
+  RL_CHECK(!exact || inplace || from == out.dtype(), "Expected out tensor to have dtype ", cpp_name(from),
+           ", but got ", cpp_name(out.dtype()), " instead (", op.name(), ")");
   RL_CHECK(op.family_data != &same_category_out || category_of(from) == category_of(out.dtype()), op.name(),
            " expects a ", is_complex(from) ? "complex" : "floating point", " output tensor, but got ",
            legacy_name(out.dtype()));

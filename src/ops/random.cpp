@@ -63,40 +63,6 @@ namespace {
 using namespace ops;
 using Random = DeviceKernels::Random;
 
-// As C++ compilers spell the types: PyTorch's bounds messages print these.
-std::string_view cpp_name(DType t) {
-  switch (t) {
-    case DType::Bool:
-      return "bool";
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int8:
-      return "signed char";
-    case DType::Int16:
-      return "short int";
-    case DType::Int32:
-      return "int";
-    case DType::Int64:
-      return "long int";
-    case DType::UInt16:
-      return "short unsigned int";
-    case DType::UInt32:
-      return "unsigned int";
-    case DType::UInt64:
-      return "long unsigned int";
-    case DType::Float16:
-      return "c10::Half";
-    case DType::BFloat16:
-      return "c10::BFloat16";
-    case DType::Float32:
-      return "float";
-    case DType::Float64:
-      return "double";
-    default:
-      return dtype_name(t);
-  }
-}
-
 double largest(DType t) {
   switch (t) {
     case DType::Float16:

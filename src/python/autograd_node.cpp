@@ -8,6 +8,7 @@
 #include "autograd/op_node.h"
 #include "autograd/view.h"
 #include "python/autograd.h"
+#include "python/op_function.h"
 #include "python/parse.h"
 #include "python/types.h"
 
@@ -137,44 +138,17 @@ PyObject* list_to_tuple(const List& list, F&& convert_item) {
   return tuple.release();
 }
 
-PyObject* scalar_to_python(const Scalar& s) {
-  if (s.is_bool()) return PyBool_FromLong(s.to<bool>());
-  if (s.is_integral())
-    return s.kind() == Scalar::Kind::UInt ? PyLong_FromUnsignedLongLong(s.to<uint64_t>())
-                                          : PyLong_FromLongLong(s.to_int());
-  if (s.is_floating()) return PyFloat_FromDouble(s.to_double());
-  const auto z = s.to<complex128>();
-  return PyComplex_FromDoubles(z.real(), z.imag());
-}
-
+// Lists of numbers as tuples, what else was saved as everywhere.
 PyObject* value_to_python(const Value& v) {
   switch (v.tag()) {
-    case Tag::Scalar:
-      return scalar_to_python(v.scalar());
-    case Tag::Int:
-      return PyLong_FromLongLong(v.integer());
-    case Tag::Float:
-      return PyFloat_FromDouble(v.floating());
-    case Tag::Bool:
-      return PyBool_FromLong(v.boolean());
     case Tag::IntList:
       return list_to_tuple(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
     case Tag::FloatList:
       return list_to_tuple(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
     case Tag::BoolList:
       return list_to_tuple(v.bools(), [](bool b) { return PyBool_FromLong(b); });
-    case Tag::String:
-      return to_python(v.string());
-    case Tag::DType:
-      return wrap(v.dtype());
-    case Tag::Device:
-      return wrap(v.device());
-    case Tag::Layout:
-      return wrap(v.layout());
-    case Tag::MemoryFormat:
-      return wrap(v.memory_format());
     default:
-      return Py_NewRef(Py_None);
+      return wrap_value(v);
   }
 }
 PyObject* get_saved_attribute(PyObject* self, void* closure) {
