@@ -69,14 +69,16 @@ struct CallerArena {
   static void start_pool();
 };
 
-thread_local CallerArena t_arena;
+thread_local CallerArena t_arena, t_alone;
 
 void CallerArena::start_pool() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] {
     if (!pool_started) return;
     pool_lost = true;
-    t_arena.arena.release();  // its workers are gone, taking it down could wait for them
-    t_arena.threads = 0;
+    for (CallerArena* a : {&t_arena, &t_alone}) {
+      a->arena.release();  // its workers are gone, taking it down could wait for them
+      a->threads = 0;
+    }
   });
   (void)registered;
   pool_started = true;
@@ -155,6 +157,15 @@ void run_in_pool(detail::FunctionRef<void()> f) {
   // wait for a lock that one of them held.
   if (t_in_parallel || pool_lost) return f();
   t_arena.get(get_num_threads()).execute([&] { f(); });
+#else
+  f();
+#endif
+}
+
+void run_alone(detail::FunctionRef<void()> f) {
+#ifdef RUSHLIGHT_WITH_TBB
+  if (pool_lost) return f();
+  t_alone.get(1).execute([&] { f(); });
 #else
   f();
 #endif

@@ -89,5 +89,7 @@ T parallel_reduce(int64_t begin, int64_t end, int64_t grain, T identity, F&& f, 
 
 /// Runs f() so that libraries that use the same pool (oneDNN, MKL) see our number of threads.
 void run_in_pool(detail::FunctionRef<void()> f);
+/// Runs f() so that they see one thread: for work that is too small to share, or a share itself.
+void run_alone(detail::FunctionRef<void()> f);
 
 }  // namespace rushlight

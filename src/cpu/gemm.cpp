@@ -188,8 +188,10 @@ using GemmTypes = NumberTypes;
 // threads.
 template <class F>
 void with_threads(int64_t work, F&& f) {
-  if (work <= kSerialWork || in_parallel_region())
+  if (work <= kSerialWork)
     f();
+  else if (in_parallel_region())
+    run_alone(f);
   else
     run_in_pool(f);
 }

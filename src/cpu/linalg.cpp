@@ -28,7 +28,8 @@ void each_matrix(Batch batch, int64_t work, F&& f) {
     };
     if (batch.count == 1 && work > kSerialWork && !in_parallel_region())
       return run_in_pool([&] { range(0, 1); });
-    parallel_for(0, batch.count, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 64)), range);
+    parallel_for(0, batch.count, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 64)),
+                 [&](int64_t begin, int64_t end) { run_alone([&] { range(begin, end); }); });
   });
 }
 
