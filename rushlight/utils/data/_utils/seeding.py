@@ -1,6 +1,5 @@
 """Random numbers in a worker: seeds that differ between workers and agree with PyTorch's, and their state."""
 
-import importlib.abc
 import importlib.util
 import random
 import sys
@@ -44,7 +43,7 @@ def _generate_state(base_seed, worker_id):
     return [hashed(word) for word in pool]
 
 
-class _SeedNumpyOnImport(importlib.abc.MetaPathFinder):
+class _SeedNumpyOnImport:
     """Seeds ``numpy.random`` when a dataset imports it, so that those that do not need not wait for it."""
 
     def __init__(self, seed):

@@ -6,8 +6,7 @@ import select
 import signal
 import threading
 from collections import OrderedDict, deque
-from dataclasses import dataclass
-from multiprocessing.connection import wait
+from typing import NamedTuple
 
 import rushlight
 from rushlight._utils import ExceptionWrapper
@@ -22,8 +21,7 @@ _worker_info = None  # of a process
 _of_thread = threading.local()  # .info: of a thread
 
 
-@dataclass(frozen=True)
-class WorkerInfo:
+class WorkerInfo(NamedTuple):
     """Number, count, seed and dataset of a worker.
 
     Threads have random generators of their own, in `rng`: operators draw from its `torch_generator`
@@ -47,8 +45,7 @@ def get_worker_info():
 # --- messages
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """Load a batch. `epoch` tells answers that nobody awaits any more."""
 
     epoch: int
@@ -56,8 +53,7 @@ class _Task:
     index: object
 
 
-@dataclass(frozen=True)
-class _ResumeIteration:
+class _ResumeIteration(NamedTuple):
     """A new epoch begins: start over, or `skip` that many samples of a stream and go on with `rng`."""
 
     seed: object = None
@@ -66,33 +62,28 @@ class _ResumeIteration:
     rng: object = None
 
 
-@dataclass(frozen=True)
-class _StateRequest:
+class _StateRequest(NamedTuple):
     """Send the random state after a batch that was loaded lately."""
 
     epoch: int
     idx: int
 
 
-@dataclass(frozen=True)
-class _StateAnswer:
+class _StateAnswer(NamedTuple):
     rng: object
 
 
-@dataclass(frozen=True)
 class _SendStates:
     """From now on send the random state with each batch: somebody asks all the time."""
 
 
-@dataclass(frozen=True)
-class _IterableDatasetStopIteration:
+class _IterableDatasetStopIteration(NamedTuple):
     """A worker's part of a stream has ended."""
 
     worker_id: int
 
 
-@dataclass
-class WorkerSetup:
+class WorkerSetup(NamedTuple):
     """All that a worker is started with."""
 
     dataset_kind: int
@@ -125,7 +116,9 @@ class ManagerWatchdog:
         if self.manager_pid is None:
             return False
         if self.descriptor is not None:
-            return not wait([self.descriptor], 0)
+            ended = select.poll()
+            ended.register(self.descriptor, select.POLLIN)
+            return not ended.poll(0)
         try:
             os.kill(self.manager_pid, 0)
         except ProcessLookupError:
