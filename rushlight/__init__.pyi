@@ -880,6 +880,7 @@ from rushlight._C._VariableFunctions import bucketize as bucketize
 from rushlight._C._VariableFunctions import isin as isin
 from rushlight._C._VariableFunctions import bincount as bincount
 from rushlight._C._VariableFunctions import histc as histc
+from rushlight._C._VariableFunctions import _histogram_cells as _histogram_cells
 from rushlight._C._VariableFunctions import _unique2 as _unique2
 from rushlight._C._VariableFunctions import unique_dim as unique_dim
 from rushlight._C._VariableFunctions import _softmax as _softmax

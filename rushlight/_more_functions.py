@@ -1,15 +1,12 @@
 """Functions of the top namespace that are compositions of others."""
 
 import math
-from collections import namedtuple
 
 import rushlight as torch
 from rushlight._overridable import make_overridable
 
-_Histogram = namedtuple("histogram", "hist bin_edges")  # type: ignore[name-match]
-_Histogram.__module__ = "torch.return_types"
-_HistogramDD = namedtuple("histogramdd", "hist bin_edges")  # type: ignore[name-match]
-_HistogramDD.__module__ = "torch.return_types"
+_histogram_type = torch._C._make_return_type("histogram", ("hist", "bin_edges"))
+_histogramdd_type = torch._C._make_return_type("histogramdd", ("hist", "bin_edges"))
 
 
 def batch_norm_update_stats(input, running_mean, running_var, momentum):
@@ -210,23 +207,12 @@ def _counts(name, input, bins, range, weight, density):
             f"{list(weight.shape)}"
         )
     edges = _edges(name, input, bins, range, weight, density)
-    flat = torch.zeros(points, dtype=torch.int64)
-    inside = torch.ones(points, dtype=torch.bool)
-    shape = [e.numel() - 1 for e in edges]
-    for i, e in enumerate(edges):
-        column = input[:, i].contiguous()
-        at = torch.searchsorted(e, column, right=True) - 1
-        at = torch.where(column == e[-1], torch.full_like(at, shape[i] - 1), at)
-        inside &= (column >= e[0]) & (column <= e[-1])
-        flat = flat * shape[i] + at.clamp(0, max(shape[i] - 1, 0))
-    weights = torch.ones(points, dtype=input.dtype) if weight is None else weight
-    cells = math.prod(shape)
-    hist = torch.zeros(max(cells, 1), dtype=input.dtype).index_add(0, flat[inside], weights[inside])
-    hist = hist[:cells].reshape(shape)
+    equal = not isinstance(bins[0], torch.Tensor)
+    hist = torch._histogram_cells(input, edges, equal, weight)
     if density:
         hist = hist / hist.sum()
         for i, e in enumerate(edges):
-            hist = hist / (e[1:] - e[:-1]).reshape([-1 if k == i else 1 for k in _range(len(shape))])
+            hist = hist / (e[1:] - e[:-1]).reshape([-1 if k == i else 1 for k in _range(hist.dim())])
     return hist, edges
 
 
@@ -255,7 +241,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
             density,
         )
     if out is None:
-        return _Histogram(hist, edges[0])
+        return _histogram_type((hist, edges[0]))
     for target, value in zip(out, (hist, edges[0]), strict=True):
         if target.dtype != value.dtype:
             raise RuntimeError(
@@ -263,7 +249,7 @@ def histogram(input, bins, *, range=None, weight=None, density=False, out=None):
                 f"{value.dtype} and hist {target.dtype}"
             )
         target.resize_(value.shape).copy_(value)
-    return _Histogram(*out)
+    return _histogram_type(out)
 
 
 def histogramdd(input, bins, *, range=None, weight=None, density=False):
@@ -295,7 +281,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
             None if weight is None else weight.reshape(-1),
             density,
         )
-    return _HistogramDD(hist, tuple(edges))
+    return _histogramdd_type((hist, tuple(edges)))
 
 
 # --- small ones -----------------------------------------------------------------------------------

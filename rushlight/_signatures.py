@@ -60,6 +60,11 @@ def parameter_type(parameter, outputs=1):
     return text + " | None" if parameter["optional"] and text != "Device" else text
 
 
+def named_type_of(record):
+    """The name of the type of an operator's named results."""
+    return f"linalg_{record['name']}" if record["space"] == "linalg" else record["name"]
+
+
 def return_type(overload):
     """The type of what an overload returns as annotations spell it."""
     if overload["returns_self"]:
@@ -67,7 +72,7 @@ def return_type(overload):
     plain = {"Tensor[]": "tuple[Tensor, ...]", "int[]": "Size"}
     types = [plain.get(kind, _TYPES[kind]) for kind, _ in overload["returns"]]
     if len(types) > 1 and any(name for _, name in overload["returns"]):
-        return f"return_types.{overload['name']}"
+        return f"return_types.{named_type_of(overload)}"
     return types[0] if len(types) == 1 else f"tuple[{', '.join(types)}]" if types else "None"
 
 

@@ -2,9 +2,15 @@
 
 from rushlight import _C
 
+_IN_PYTHON = ("histogram", "histogramdd")  # functions that are not operators
+
 
 def __getattr__(name):
     found = None if name.startswith("__") else _C._return_type(name)
+    if name in _IN_PYTHON:
+        from rushlight import _more_functions
+
+        found = getattr(_more_functions, f"_{name}_type")
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

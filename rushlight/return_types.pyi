@@ -69,12 +69,12 @@ class _scaled_dot_product_flash_attention_for_cpu_backward(NamedTuple):
     grad_key: Tensor
     grad_value: Tensor
 
-class lu_factor_ex(NamedTuple):
+class linalg_lu_factor_ex(NamedTuple):
     LU: Tensor
     pivots: Tensor
     info: Tensor
 
-class lu_factor(NamedTuple):
+class linalg_lu_factor(NamedTuple):
     LU: Tensor
     pivots: Tensor
 
@@ -88,7 +88,7 @@ class lu_unpack(NamedTuple):
     L: Tensor
     U: Tensor
 
-class lu(NamedTuple):
+class linalg_lu(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
@@ -99,11 +99,11 @@ class _linalg_solve_ex(NamedTuple):
     pivots: Tensor
     info: Tensor
 
-class solve_ex(NamedTuple):
+class linalg_solve_ex(NamedTuple):
     result: Tensor
     info: Tensor
 
-class inv_ex(NamedTuple):
+class linalg_inv_ex(NamedTuple):
     inverse: Tensor
     info: Tensor
 
@@ -118,6 +118,10 @@ class _linalg_slogdet(NamedTuple):
     LU: Tensor
     pivots: Tensor
 
+class linalg_slogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
 class slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
@@ -126,22 +130,26 @@ class triangular_solve(NamedTuple):
     solution: Tensor
     cloned_coefficient: Tensor
 
-class cholesky_ex(NamedTuple):
+class linalg_cholesky_ex(NamedTuple):
     L: Tensor
     info: Tensor
 
-class ldl_factor_ex(NamedTuple):
+class linalg_ldl_factor_ex(NamedTuple):
     LD: Tensor
     pivots: Tensor
     info: Tensor
 
-class ldl_factor(NamedTuple):
+class linalg_ldl_factor(NamedTuple):
     LD: Tensor
     pivots: Tensor
 
 class geqrf(NamedTuple):
     a: Tensor
     tau: Tensor
+
+class linalg_qr(NamedTuple):
+    Q: Tensor
+    R: Tensor
 
 class qr(NamedTuple):
     Q: Tensor
@@ -151,11 +159,11 @@ class _linalg_eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
-class eigh(NamedTuple):
+class linalg_eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
-class eig(NamedTuple):
+class linalg_eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
@@ -164,13 +172,26 @@ class _linalg_svd(NamedTuple):
     S: Tensor
     Vh: Tensor
 
-class svd(NamedTuple):
+class linalg_svd(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
 
-class lstsq(NamedTuple):
+class svd(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+class linalg_lstsq(NamedTuple):
     solution: Tensor
     residuals: Tensor
     rank: Tensor
     singular_values: Tensor
+
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+class histogramdd(NamedTuple):
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]

@@ -339,6 +339,7 @@ void register_sort_operators(Table& t) {
       .out()
       .data(&exact_dtype_out);
   register_search_operators(t);
+  register_histogram_operators(t);
   register_unique_operators(t);
 }
 

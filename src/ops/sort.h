@@ -25,6 +25,7 @@ inline Fn<Tensor(const Tensor& self, const Tensor& boundaries, bool out_int32, b
 inline Fn<Tensor(const Tensor& elements, const Tensor& test_elements, bool assume_unique, bool invert)> isin;
 inline Fn<Tensor(const Tensor& self, const Tensor& weights, int64_t minlength)> bincount;
 inline Fn<Tensor(const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max)> histc;
+inline Fn<Tensor(const Tensor& points, TensorList edges, bool equal, const Tensor& weight)> histogram_cells;
 
 inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& self, bool sorted, bool return_inverse,
                                              bool return_counts)>

@@ -5,6 +5,7 @@
 namespace rushlight {
 
 void register_search_operators(Table& t);
+void register_histogram_operators(Table& t);
 void register_unique_operators(Table& t);
 
 }  // namespace rushlight

@@ -71,20 +71,40 @@ static PyObject* named_repr(PyObject* self) {
   });
 }
 
-static PyTypeObject* make_return_type(const Op& op) {
-  const auto& returns = op.schema.returns;
-  auto* fields = new PyStructSequence_Field[returns.size() + 1]();
-  for (size_t i = 0; i < returns.size(); ++i) {
-    auto* name = new std::string(returns[i].name);  // the type borrows it for good
-    fields[i].name = name->c_str();
-  }
-  auto* name = new std::string(str(package_name(), ".return_types.", op.name()));
-  PyStructSequence_Desc description{name->c_str(), "Results of an operator, by name.", fields,
-                                    static_cast<int>(returns.size())};
+static PyTypeObject* make_named_type(std::string_view name, const std::vector<std::string>& names) {
+  auto* fields = new PyStructSequence_Field[names.size() + 1]();
+  for (size_t i = 0; i < names.size(); ++i)
+    fields[i].name = (new std::string(names[i]))->c_str();  // the type borrows it for good
+  auto* full = new std::string(str(package_name(), ".return_types.", name));
+  PyStructSequence_Desc description{full->c_str(), "Results of an operator, by name.", fields,
+                                    static_cast<int>(names.size())};
   PyTypeObject* type = PyStructSequence_NewType(&description);
   if (!type) throw PythonError();
   type->tp_repr = named_repr;
   return type;
+}
+
+// "linalg_eigh" for linalg.eigh.
+static std::string named_type_of(const Op& op) {
+  return op.schema.space == "linalg" ? str("linalg_", op.name()) : std::string(op.name());
+}
+
+static PyTypeObject* make_return_type(const Op& op) {
+  std::vector<std::string> names;
+  for (const Return& r : op.schema.returns) names.emplace_back(r.name);
+  return make_named_type(named_type_of(op), names);
+}
+
+PyObject* make_return_type(PyObject*, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    const char* name;
+    PyObject* fields;
+    if (!PyArg_ParseTuple(args, "sO!", &name, &PyTuple_Type, &fields)) return nullptr;
+    std::vector<std::string> names;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(fields); ++i)
+      names.emplace_back(string_view(PyTuple_GET_ITEM(fields, i)));
+    return reinterpret_cast<PyObject*>(make_named_type(name, names));
+  });
 }
 
 static PyTypeObject* return_type_of(const Op& op) {
@@ -95,7 +115,7 @@ static PyTypeObject* return_type_of(const Op& op) {
 PyObject* return_type(PyObject*, PyObject* name) {
   return guard([&]() -> PyObject* {
     for (const Op& op : operator_table().ops())
-      if (op.has_named_returns && op.name() == string_view(name))
+      if (op.has_named_returns && named_type_of(op) == string_view(name))
         return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
     Py_RETURN_NONE;
   });

@@ -495,7 +495,9 @@ void init_operators(PyObject* module) {
   for (const OverloadSet& set : overload_sets) publish(namespace_dict(module, set.space, dicts), set);
   PyType_Modified(&TensorBaseType);
   static PyMethodDef functions[] = {
-      {"_return_type", return_type, METH_O, "The named tuple type of an operator's results."}, {}};
+      {"_return_type", return_type, METH_O, "The named tuple type of an operator's results."},
+      {"_make_return_type", make_return_type, METH_VARARGS, "Such a type, of a name and fields."},
+      {}};
   add_functions(module, functions);
 }
 

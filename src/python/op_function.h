@@ -35,6 +35,7 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a);
 PyObject* wrap_results(const Op& op, Results& results);  // convert.cpp
 PyObject* wrap_value(const Value& v);
 PyObject* return_type(PyObject* module, PyObject* name);
+PyObject* make_return_type(PyObject* module, PyObject* args);
 PyObject* wrap_scalar(const Scalar& s);
 
 const std::vector<const SignatureSpec*>& specs_of(OpFunction* f);

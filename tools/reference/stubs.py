@@ -201,8 +201,11 @@ def named_tuples():
     lines = [HEAD, "from typing import NamedTuple", "", "from rushlight._tensor import Tensor"]
     for record in _C._operator_records():
         fields = re.findall(r"Tensor (\w+)", record["schema"].split(" -> ")[1])
-        if len(fields) > 1 and f"class {record['name']}(NamedTuple):" not in "".join(lines):
-            lines += ["", f"class {record['name']}(NamedTuple):", *(f"    {name}: Tensor" for name in fields)]
+        head = f"class {_signatures.named_type_of(record)}(NamedTuple):"
+        if len(fields) > 1 and head not in lines:
+            lines += ["", head, *(f"    {name}: Tensor" for name in fields)]
+    for name, edges in ("histogram", "Tensor"), ("histogramdd", "tuple[Tensor, ...]"):
+        lines += ["", f"class {name}(NamedTuple):", "    hist: Tensor", f"    bin_edges: {edges}"]
     return "\n".join(lines) + "\n"
 
 

@@ -97,6 +97,31 @@ def test_histogramdd():
     both(lambda lib, x, w: lib.histogramdd(x, 3, weight=w), x, sample(60).abs())
     with pytest.raises(RuntimeError, match="at least 2 dimensions"):
         torch.histogramdd(torch.ones(3), 2)
+    assert repr(torch.histogramdd(torch.zeros(2, 1), [1])).startswith(
+        "torch.return_types.histogramdd(\nhist="
+    )
+
+
+def test_histogram_leaves_out_what_no_bin_takes():
+    x = oracle.tensor([math.nan, 0.0, 0.25, 1.0, 1.5, math.inf, -0.1])
+    both(lambda lib, x: lib.histogram(x, 4, range=(0.0, 1.0)), x)
+    both(lambda lib, x: lib.histogram(x, lib.tensor([0.0, 0.25, 0.25, 1.0])), x)
+    falling = torch.histogram(torch.tensor([0.5, 1.5]), torch.tensor([2.0, 1.0, 0.0]))
+    assert falling.hist.tolist() == [0.0, 0.0]
+    assert torch.histogram(torch.tensor([1.0, 2.0]), torch.tensor([1.0])).hist.shape == (0,)
+
+
+def test_histogram_does_not_depend_on_threads():
+    x, w = torch.randn(300_000), torch.rand(300_000)
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for count in (1, 3):
+            torch.set_num_threads(count)
+            found.append(torch.histogram(x, 50, weight=w).hist)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool"])

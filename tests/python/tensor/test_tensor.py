@@ -164,6 +164,8 @@ def test_named_results():
     values, indices = result
     assert result.values is values and indices.tolist() == [1, 2]
     assert type(result) is rl.return_types.topk
+    found = rl.linalg.eigh(rl.eye(2))
+    assert type(found) is rl.return_types.linalg_eigh and repr(found).startswith("torch.return_types.linalg_")
 
 
 def test_version_compares_as_a_version():
