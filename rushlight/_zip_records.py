@@ -6,6 +6,7 @@ import os
 import struct
 from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
+from rushlight._advice import advised
 from rushlight._C import _crc32
 
 ALIGNMENT = 64
@@ -155,7 +156,7 @@ def write_atomically(path, write):
     path = os.path.realpath(path)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        raise RuntimeError(f"Parent directory {folder} does not exist.")
+        raise advised(RuntimeError(f"Parent directory {folder} does not exist."))
     if os.path.exists(path) and not os.path.isfile(path):
         if os.path.isdir(path):
             raise IsADirectoryError(f"save: {path} is a directory; give the name of a file")

@@ -4,6 +4,7 @@ import functools
 import inspect
 import weakref
 
+from rushlight._advice import advised
 from rushlight.nn import Module
 
 from ._compiled import Compiled, all_compiled
@@ -132,7 +133,8 @@ def compile_callable(model, fullgraph, backend, mode, options):
             f"torch.compile expects a function or a module, but got the class {model.__qualname__}"
         )
     if not callable(model):
-        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+        text = f"A callable function is expected, but {type(model)} is provided."
+        raise advised(AssertionError(text))
     return _wrap(getattr(model, "_torchdynamo_orig_callable", model), made, fullgraph)
 
 

@@ -4,6 +4,7 @@ import functools
 import types
 
 import rushlight
+from rushlight._advice import advised
 from rushlight._C import _functorch
 from rushlight.utils._pytree import (
     _broadcast_to_and_flatten,
@@ -91,10 +92,8 @@ def _validate_and_get_batch_size(flat_dims, flat_args):
     if not sizes:
         raise ValueError("vmap: at least one tensor must be mapped over: all in_dims are None")
     if any(size != sizes[0] for size in sizes):
-        raise ValueError(
-            "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-            f"{sizes} for the mapped dimension"
-        )
+        text = "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
+        raise advised(ValueError(f"{text}{sizes} for the mapped dimension"))
     return sizes[0]
 
 

@@ -10,6 +10,8 @@ import os
 from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
 
+from rushlight._advice import advised
+
 from ._job_environment import from_job
 from .constants import default_pg_timeout
 from .store import PrefixStore
@@ -49,7 +51,7 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any):
 
 
 def _error(message):
-    return ValueError("Error initializing torch.distributed using " + message)
+    return advised(ValueError("Error initializing torch.distributed using " + message))
 
 
 def _whole_number(options, name, scheme):

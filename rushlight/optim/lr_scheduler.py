@@ -7,6 +7,7 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
+from rushlight._advice import advised
 from rushlight.optim._cyclic_schedules import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from rushlight.optim._plateau_schedule import ReduceLROnPlateau
 from rushlight.optim._schedule_base import (
@@ -56,6 +57,10 @@ class _LambdaSchedule(LRScheduler):
             self.lr_lambdas = list(lr_lambda)
         else:
             self.lr_lambdas = [lr_lambda] * len(optimizer.param_groups)
+        for function in self.lr_lambdas:
+            if not callable(function):
+                text = f"'{type(function).__name__}' object is not callable"
+                raise advised(TypeError(f"{type(self).__name__}: lr_lambda: {text}"))
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self):

@@ -288,6 +288,8 @@ class Optimizer:
             replaced = hook(self, state_dict)
             if replaced is not None:
                 state_dict = replaced
+        if "param_groups" not in state_dict:
+            raise advised(KeyError("param_groups"))
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
             raise advised(ValueError("loaded state dict has a different number of parameter groups"))
@@ -426,7 +428,11 @@ def _check_range(name, value, valid):
 def _check_learning_rate(lr):
     if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")
-    _check_range("learning rate", lr, 0.0 <= lr)
+    try:
+        positive = 0.0 <= lr
+    except TypeError as error:  # text of a configuration file, say
+        raise advised(error)
+    _check_range("learning rate", lr, positive)
 
 
 def _check_fused(foreach, fused, differentiable):

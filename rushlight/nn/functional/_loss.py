@@ -65,10 +65,10 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     """Negative log likelihood under a normal distribution with mean input and variance var."""
     if isinstance(var, float):
         if var < 0:
-            raise ValueError("var has negative entry/entries")
+            raise advised(ValueError("var has negative entry/entries"))
         var = var * torch.ones_like(input)
     elif torch.any(var < 0):
-        raise ValueError("var has negative entry/entries")
+        raise advised(ValueError("var has negative entry/entries"))
     if var.size() != input.size():
         if input.size()[:-1] == var.size():
             var = var.unsqueeze(-1)
@@ -211,6 +211,18 @@ def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, red
     return _reduced(loss, reduction, size_average, reduce)
 
 
+def _check_triplet(anchor, positive, negative):
+    if anchor.dim() == positive.dim() == negative.dim():
+        return
+    raise advised(
+        RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D "
+            "inputs"
+        )
+    )
+
+
 def triplet_margin_loss(
     anchor,
     positive,
@@ -226,12 +238,7 @@ def triplet_margin_loss(
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm as distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-            "but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
+    _check_triplet(anchor, positive, negative)
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)
     return _triplet_loss(
@@ -245,12 +252,7 @@ def triplet_margin_with_distance_loss(
     """`triplet_margin_loss` with any distance function."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-            "but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
+    _check_triplet(anchor, positive, negative)
     distance = F.pairwise_distance if distance_function is None else distance_function
     return _triplet_loss(distance, anchor, positive, negative, margin, swap, reduction)
 

@@ -252,7 +252,12 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key):
-        return self._modules[key]
+        try:
+            return self._modules[key]
+        except KeyError as error:
+            note = f"fix: the keys are {list(self._modules)}"
+            error.__dict__.setdefault("__notes__", []).append(note)
+            raise
 
     def __setitem__(self, key, module):
         self.add_module(key, module)

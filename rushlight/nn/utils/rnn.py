@@ -3,6 +3,7 @@
 from collections import namedtuple
 
 import rushlight as torch
+from rushlight._advice import advised
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
@@ -129,9 +130,8 @@ def _pack(input, lengths):
             f"(batch_size={input.size(1)})"
         )
     if not lengths or lengths[-1] <= 0:
-        raise RuntimeError(
-            "Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0"
-        )
+        text = "Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
+        raise advised(RuntimeError(text + "<= 0"))
     if any(a < b for a, b in zip(lengths, lengths[1:])):
         raise RuntimeError(
             "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "

@@ -315,9 +315,8 @@ def _check_stream_options(shuffle, sampler, batch_sampler):
     given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
     for name, value in given.items():
         if value is not None:
-            raise ValueError(
-                f"DataLoader with IterableDataset: expected unspecified {name} option, but got {name}={value}"
-            )
+            text = f"expected unspecified {name} option, but got {name}={value}"
+            raise advised(ValueError(f"DataLoader with IterableDataset: {text}"))
 
 
 def _process_context(context):

@@ -38,7 +38,7 @@ class Dataset(Generic[T_co]):
     """
 
     def __getitem__(self, index: Any) -> T_co:
-        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+        raise advised(NotImplementedError("Subclasses of Dataset should implement __getitem__."))
 
     def __add__(self, other: Dataset[T_co]) -> ConcatDataset[T_co]:
         return ConcatDataset([self, other])
@@ -59,7 +59,11 @@ class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
     """Tensors of equal first size; sample ``i`` is the tuple of their rows ``i``."""
 
     def __init__(self, *tensors: Tensor) -> None:
-        if any(tensors[0].size(0) != t.size(0) for t in tensors):
+        try:
+            same = all(tensors[0].size(0) == t.size(0) for t in tensors)
+        except AttributeError as error:  # lists, say
+            raise advised(error)
+        if not same:
             raise advised(AssertionError("Size mismatch between tensors"))
         self.tensors = tensors
 
@@ -190,7 +194,21 @@ def _get_items(dataset, indices):
     """Fetch several samples, in one call where the dataset knows how."""
     if callable(getattr(dataset, "__getitems__", None)):
         return dataset.__getitems__(indices)
-    return [dataset[i] for i in indices]
+    index = None
+    try:
+        samples = []
+        for index in indices:
+            samples.append(dataset[index])
+        return samples
+    except Exception as error:
+        _name_sample(error, dataset, index)
+        raise
+
+
+def _name_sample(error, dataset, index):
+    """Add to an error's notes which sample it came from."""
+    note = f"while reading sample {index!r} of {type(dataset).__name__}"
+    error.__dict__.setdefault("__notes__", []).append(note)
 
 
 def _fractions_to_lengths(fractions, total):

@@ -82,7 +82,7 @@ def collate(batch, *, collate_fn_map=None):
         return collate(samples, collate_fn_map=collate_fn_map)
 
     if isinstance(elem, Mapping):
-        return _like_mapping(elem, {key: inner([d[key] for d in batch]) for key in elem})
+        return _like_mapping(elem, {key: inner(_values_of(key, batch)) for key in elem})
     if isinstance(elem, tuple) and hasattr(elem, "_fields"):
         return kind(*(inner(samples) for samples in zip(*batch)))
     if isinstance(elem, Sequence):
@@ -91,6 +91,16 @@ def collate(batch, *, collate_fn_map=None):
         columns = [inner(samples) for samples in zip(*batch)]
         return columns if isinstance(elem, tuple) else _like_sequence(elem, columns)
     raise advised(TypeError(default_collate_err_msg_format.format(kind)))
+
+
+def _values_of(key, batch):
+    try:
+        return [sample[key] for sample in batch]
+    except KeyError as error:
+        lacks = next(list(sample) for sample in batch if key not in sample)
+        note = f"fix: samples of a batch need the same keys: one has {list(batch[0])}, another {lacks}"
+        error.__dict__.setdefault("__notes__", []).append(note)
+        raise
 
 
 def batch_in_shared_memory(n, sample):
