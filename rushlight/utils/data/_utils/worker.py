@@ -50,7 +50,7 @@ class _Task(NamedTuple):
 
     epoch: int
     idx: int
-    index: object
+    index: object  # type: ignore[assignment]  # tuples have a method of that name
 
 
 class _ResumeIteration(NamedTuple):
