@@ -360,13 +360,14 @@ class StatelessDataLoader {
 };
 
 template <class Dataset, class Sampler>
+  requires requires(Sampler& sampler) { sampler.next(size_t{1}); }
 std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset, Sampler sampler,
                                                                         DataLoaderOptions options = {}) {
   return std::make_unique<StatelessDataLoader<Dataset, Sampler>>(std::move(dataset), std::move(sampler),
                                                                  options);
 }
 template <class Sampler = samplers::RandomSampler, class Dataset>
-  requires std::is_constructible_v<Sampler, size_t>
+  requires(std::is_constructible_v<Sampler, size_t> && !Dataset::is_stateful)
 std::unique_ptr<StatelessDataLoader<Dataset, Sampler>> make_data_loader(Dataset dataset,
                                                                         DataLoaderOptions options = {}) {
   const std::optional<size_t> size = dataset.size();

@@ -2,6 +2,8 @@
 #pragma once
 #include "rushlight/autograd.h"
 #include "rushlight/data.h"
+#include "rushlight/data_chunks.h"
+#include "rushlight/losses.h"
 #include "rushlight/nn.h"
 #include "rushlight/optim.h"
 #include "rushlight/serialize.h"

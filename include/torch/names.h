@@ -9,6 +9,10 @@ using All = Concat<Integral, Floating>;
 using FloatingAndComplex = Concat<Floating, ComplexTypes>;
 }  // namespace rushlight::dispatch
 
+namespace rushlight::autograd {
+using tensor_list = variable_list;
+}  // namespace rushlight::autograd
+
 namespace torch = rushlight;
 namespace at = rushlight;
 namespace c10 = rushlight;

@@ -9,6 +9,7 @@
 // for builds with sanitizers.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -311,6 +312,12 @@ class Scratch {
   std::string path_;
 };
 
+// Of this process, not of the clock: the machine may have other things to do.
+void limit_processor_time(time_t seconds) {
+  const itimerval timer = {.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
+  ::setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -329,8 +336,8 @@ int main(int argc, char** argv) {
     Draw draw{std::mt19937_64(request.seed * 0x9E3779B97F4A7C15 + number)};
     const Seed& seed = request.seeds[draw.below(request.seeds.size())];
     std::fprintf(stderr, "\r%llu %s", static_cast<unsigned long long>(number), seed.suffix.c_str());
-    ::alarm(60);            // a case that takes this long is a fault
-    const Scratch scratch;  // a new one each time: models that live keep theirs
+    limit_processor_time(60);  // a case that takes this long is a fault
+    const Scratch scratch;     // a new one each time: models that live keep theirs
     try {
       scratch.fill(mutate(seed, draw, operators));
       use(seed, scratch.path());

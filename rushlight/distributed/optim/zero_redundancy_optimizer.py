@@ -220,18 +220,33 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return loss
 
     def _share_parameters(self):
+        shares = [[p.detach() for group in share for p in group] for share in self._shares]
         with torch.no_grad():
-            for rank, share in enumerate(self._shares):
-                by_dtype: dict = {}
-                for p in (p for group in share for p in group):
-                    by_dtype.setdefault(p.dtype, []).append(p.detach())
-                for same in by_dtype.values():
-                    flat = torch.cat([p.reshape(-1) for p in same])
-                    root = distributed.get_global_rank(self.process_group, rank)
-                    distributed.broadcast(flat, root, self.process_group)
-                    if rank != self.rank:
-                        for p, part in zip(same, flat.split([p.numel() for p in same])):
-                            p.copy_(part.view_as(p))
+            for dtype in {p.dtype for share in shares for p in share}:
+                self._gather([[p for p in share if p.dtype == dtype] for share in shares], dtype)
+
+    def _gather(self, shares, dtype):
+        """Everybody's parameters of a type to everybody: parts of one length, for a single pass."""
+        counts = [sum(p.numel() for p in share) for share in shares]
+        longest, own = max(counts), shares[self.rank]
+        whole = torch.empty(
+            len(shares), longest, dtype=dtype, device=next(p for s in shares for p in s).device
+        )
+        part = whole[self.rank]
+        if own:
+            torch.cat([p.reshape(-1) for p in own], out=part[: counts[self.rank]])
+        if longest * len(shares) > 2 * sum(counts):  # one of them has most: the others have nothing to send
+            for rank, count in enumerate(counts):
+                root = distributed.get_global_rank(self.process_group, rank)
+                if count:
+                    distributed.broadcast(whole[rank, :count], root, self.process_group)
+        else:
+            distributed.all_gather_into_tensor(whole.view(-1), part.clone(), self.process_group)
+        for rank, share in enumerate(shares):
+            if rank != self.rank and share:
+                parts = whole[rank, : counts[rank]].split([p.numel() for p in share])
+                for p, part in zip(share, parts):
+                    p.copy_(part.view_as(p))
 
     # --- states
 

@@ -214,7 +214,9 @@ class _Stage:
             rank.compute("dispatch", self.network.step_dispatch * sum(b.tensors for b in self.blocks))
         if plan.sharding == "optimizer" and plan.data > 1:
             call = self._collective("all_gather", size, plan.data, plan.tensor)
+            rank.compute("copy", size / plan.data / self.cost.copy)
             rank.transfer("new parameters", call, wait=True)
+            rank.compute("copy", size / self.cost.copy)  # each out of the one tensor in which they came
         return rank.processor
 
     def memory(self):
