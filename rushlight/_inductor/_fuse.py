@@ -8,6 +8,7 @@ from rushlight import _C
 from rushlight.fx import Node
 
 from ._passes import has_effects
+from ._rows import RowStep, emit_rows, row_shape, row_step
 
 __all__ = ["fuse_pointwise"]
 
@@ -24,7 +25,9 @@ _PLAIN = {
     "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "exp": "Exp", "expm1": "Expm1", "log": "Log",
     "log1p": "Log1p", "sin": "Sin", "cos": "Cos", "erf": "Erf", "tanh": "Tanh", "sigmoid": "Sigmoid",
     "log_sigmoid": "LogSigmoid", "relu": "Relu", "silu": "Silu", "mish": "Mish", "hardswish": "Hardswish",
-    "hardsigmoid": "Hardsigmoid", "lt.Tensor": "Lt", "le.Tensor": "Le", "eq.Tensor": "Eq", "ne.Tensor": "Ne",
+    "hardsigmoid": "Hardsigmoid", "sigmoid_backward": "SigmoidBackward", "tanh_backward": "TanhBackward",
+    "silu_backward": "SiluBackward", "mish_backward": "MishBackward",
+    "lt.Tensor": "Lt", "le.Tensor": "Le", "eq.Tensor": "Eq", "ne.Tensor": "Ne",
 }  # fmt: skip
 _TURNED = {"gt.Tensor": "Lt", "ge.Tensor": "Le"}
 
@@ -63,16 +66,23 @@ def _step(node):
         return _Step(_formula(_PLAIN[full]), args)
     if full in _TURNED and len(args) == 2 and not kwargs:
         return _Step(_formula(_TURNED[full]), args[::-1])
+    if name == "pow" and len(args) == 2 and not kwargs and not isinstance(args[1], Node) and args[1] == 2:
+        return _Step(_formula("Square"), args[:1])
     if name == "gelu" and len(args) == 1:
         form = {"none": "GeluErf", "tanh": "GeluTanh"}.get(kwargs.get("approximate", "none"))
         return _Step(_formula(form), args) if form else None
+    if name == "gelu_backward" and len(args) == 2:
+        form = {"none": "GeluErfBackward", "tanh": "GeluTanhBackward"}.get(kwargs.get("approximate", "none"))
+        return _Step(_formula(form), args) if form else None
+    if name == "threshold_backward" and len(args) == 3 and not kwargs:
+        return _Step(_formula("ThresholdBackward"), args[:2], args[2:])
     if name == "leaky_relu" and not kwargs:
         return _Step(_formula("LeakyRelu"), args[:1], [args[1] if len(args) > 1 else 0.01])
     if name == "clamp" and target._overloadname == "default":
         return _clamp(args, kwargs)
     if full == "where.self" and len(args) == 3:
         return _Step(_CHOOSE, args)
-    if full == "masked_fill.Scalar" and len(args) == 3:
+    if name == "masked_fill" and len(args) == 3 and not isinstance(args[2], Node):
         return _Step(_CHOOSE, [args[1], args[2], args[0]])
     return None
 
@@ -94,11 +104,19 @@ def _is_number(value):
     return type(value) in (int, float) and (type(value) is float or abs(value) < 1 << 24)
 
 
-def _accepted(node):
+def _has_images(graph):
+    """Whether there may be images, which have layouts of their own."""
+    return any("conv" in getattr(n.target, "_opname", "") for n in graph.nodes)
+
+
+def _accepted(node, images):
     """The step of a node that may be part of a chain."""
     value = _value(node)
-    if not isinstance(value, torch.Tensor) or value.dim() == 4:  # images have layouts of their own
+    if not isinstance(value, torch.Tensor) or (images and value.dim() == 4):
         return None
+    found = row_step(node)
+    if found is not None and _value(found.operands[0]).dtype in _DTYPES:
+        return None if images and _value(found.operands[0]).dim() == 4 else found
     step = _step(node)
     if step is None or step.formula is None or not all(map(_is_number, step.parameters)):
         return None
@@ -118,6 +136,36 @@ class _Chain:
     def __init__(self, dtype, shape):
         self.dtype, self.shape = dtype, shape
         self.nodes: dict = {}  # node -> its step, in order
+        self.by_row: set = set()  # those with one element for each row
+        self.closed: set = set()  # those of them that lack the dimension: for others only
+        self.walks_rows = False  # some step is of rows
+
+    def add(self, node, step):
+        self.nodes[node] = step
+        if isinstance(step, RowStep):
+            self.walks_rows = True
+            if step.reduces:
+                self.by_row.add(node)
+            if not step.keeps:
+                self.closed.add(node)
+
+    def absorb(self, other):
+        self.nodes = {**other.nodes, **self.nodes}
+        self.by_row |= other.by_row
+        self.closed |= other.closed
+        self.walks_rows |= other.walks_rows
+
+    def fits(self, other, node, operand):
+        """Whether the node, alone or with chains before it, may join another chain that makes its operand."""
+        if operand in other.closed or self.dtype != other.dtype:
+            return False
+        if any(a in other.closed for a in self.nodes[node].operands if isinstance(a, Node)):
+            return False
+        if self.shape == other.shape:  # numbers are repeated along rows, truth values are not
+            operands = [a for a in self.nodes[node].operands if isinstance(a, Node)]
+            return not any(a in other.by_row and _value(a).dtype == torch.bool for a in operands)
+        alone = len(self.nodes) == 1 and not self.walks_rows and operand in other.by_row
+        return alone and self.shape == row_shape(other.shape)
 
 
 def _computes_in(node, step):
@@ -130,24 +178,30 @@ def _find_chains(graph, position):
     chains: list = []
     epoch = 0  # writes separate chains: what reads before must not move behind
     epochs: dict = {}
+    images = _has_images(graph)
     for node in graph.nodes:
         epochs[node] = epoch
         if node.op == "call_function" and has_effects(node):
             epoch += 1
             continue
-        step = _accepted(node)
+        step = _accepted(node, images)
         if step is None:
             continue
-        made = _Chain(_computes_in(node, step), tuple(_value(node).shape))
-        made.nodes[node] = step
+        whole = step.operands[0] if isinstance(step, RowStep) else node
+        made = _Chain(_computes_in(node, step), tuple(_value(whole).shape))
+        made.add(node, step)
         for operand in dict.fromkeys(a for a in step.operands if isinstance(a, Node)):
             other = chain_of.get(operand)
             if (
                 other is not None
                 and other is not made
+                and made.fits(other, node, operand)
                 and _may_join(other, made, node, epochs, position, chain_of)
             ):
-                made.nodes = {**other.nodes, **made.nodes}
+                if made.shape != other.shape:
+                    made.shape = other.shape
+                    made.by_row.add(node)
+                made.absorb(other)
                 chain_of.update(dict.fromkeys(other.nodes, made))
                 chains.remove(other)
         chains.append(made)
@@ -158,8 +212,6 @@ def _find_chains(graph, position):
 
 def _may_join(chain, made, node, epochs, position, chain_of):
     """Whether a chain may be computed where the node stands, together with it."""
-    if (chain.dtype, chain.shape) != (made.dtype, made.shape):
-        return False
     if len(chain.nodes) + len(made.nodes) > _MAX_STEPS:
         return False
     if any(epochs[member] != epochs[node] for member in chain.nodes):
@@ -179,6 +231,20 @@ def _emit(graph, chain, position, replaced):
     for step in chain.nodes.values():
         step.operands = [replaced.get(a, a) if isinstance(a, Node) else a for a in step.operands]
     members = sorted(chain.nodes, key=position.__getitem__)
+    outputs = [m for m in members if any(user not in chain.nodes for user in m.users)]
+    if chain.walks_rows:
+        fused, parts = emit_rows(graph, chain, members, outputs)
+    else:
+        fused, parts = _emit_elements(graph, chain, members, outputs)
+    for member, part in zip(outputs, parts):
+        replaced[member] = part
+        member.replace_all_uses_with(part, lambda user: user not in chain.nodes and user is not fused)
+    for member in reversed(members):
+        graph.erase_node(member)
+
+
+def _emit_elements(graph, chain, members, outputs):
+    """The node of a chain of pointwise operators, and what stands for its outputs."""
     inputs: list = []
     numbers: list = []
     for member in members:
@@ -201,20 +267,17 @@ def _emit(graph, chain, position, replaced):
         code += [registers[a] if isinstance(a, Node) else len(inputs) + number(a) for a in step.operands]
         code += [number(p) for p in step.parameters]
         registers[member] = first_step + i
-    outputs = [m for m in members if any(user not in chain.nodes for user in m.users)]
     code += [len(outputs), *(registers[m] for m in outputs)]
     with graph.inserting_after(members[-1]):
         fused = graph.call_function(aten._fused_pointwise.default, (inputs, code, table, chain.dtype))
     fused.meta["val"] = [_value(m) for m in outputs]
-    before = fused
+    parts, before = [], fused
     for i, member in enumerate(outputs):
         with graph.inserting_after(before):
             before = graph.call_function(operator.getitem, (fused, i))
         before.meta["val"] = _value(member)
-        replaced[member] = before
-        member.replace_all_uses_with(before, lambda user: user not in chain.nodes and user is not fused)
-    for member in reversed(members):
-        graph.erase_node(member)
+        parts.append(before)
+    return fused, parts
 
 
 def _same(a, b):

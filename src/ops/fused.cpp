@@ -11,7 +11,10 @@ namespace rushlight {
 namespace ops {
 inline Fn<std::vector<Tensor>(TensorList inputs, IntList program, FloatList numbers, DType dtype)>
     fused_pointwise;
-}
+inline Fn<std::vector<Tensor>(TensorList inputs, IntList program, FloatList numbers, DType dtype,
+                              IntList shape, IntList row_inputs)>
+    fused_rows;
+}  // namespace ops
 
 namespace {
 
@@ -19,6 +22,7 @@ using cpu::FusedProgram;
 using cpu::FusedStep;
 
 constexpr size_t kMaxInputs = 64, kMaxSteps = 256;
+constexpr int64_t kLongestRow = 1 << 14;
 
 // Reads the list of integers: number of steps; for each the formula, its operands and the positions of its
 // parameters among the numbers; number of outputs, and their registers.
@@ -59,11 +63,54 @@ class Reader {
   }
 
   FusedStep step() {
-    FusedStep s;
     const int64_t formula = next();
+    return formula < FusedStep::kChoose ? step_of_rows(formula) : pointwise_step(formula);
+  }
+
+  FusedStep step_of_rows(int64_t code) {
+    RL_CHECK_VALUE(program_.row && code >= FusedStep::kLogSoftmax, call_.op.name(), "(): there is no step ",
+                   code);
+    FusedStep s;
+    s.formula = static_cast<int>(code);
+    s.operand_count = 1;
+    s.operands[0] = operand(false);
+    RL_CHECK_VALUE(!program_.is_by_row(s.operands[0]), call_.op.name(), "(): register ", s.operands[0],
+                   " has one element a row");
+    s.by_row = s.reduces();
+    if (s.formula == FusedStep::kSum) s.divisor = parameter().to_double();
+    return s;
+  }
+
+  Scalar parameter() {
+    const int64_t n = next();
+    RL_CHECK_VALUE(n >= 0 && static_cast<size_t>(n) < program_.numbers.size(), call_.op.name(),
+                   "(): there is no number ", n);
+    return Scalar(program_.numbers[static_cast<size_t>(n)]);
+  }
+
+  bool is_number(int reg) const {
+    const auto first = static_cast<int>(program_.input_bool.size());
+    return reg >= first && reg < program_.step_register(0);
+  }
+  // A result has one element a row where all operands have, apart from numbers.
+  bool gives_rows(const FusedStep& s) const {
+    bool some = false, all = true;
+    for (int i = 0; i < s.operand_count; ++i) {
+      const int reg = s.operands[static_cast<size_t>(i)];
+      if (is_number(reg)) continue;
+      some |= program_.is_by_row(reg), all &= program_.is_by_row(reg);
+    }
+    RL_CHECK_VALUE(all || !program_.is_bool(s.operands[0]) || !program_.is_by_row(s.operands[0]),
+                   call_.op.name(), "(): a choice for rows is taken for elements");
+    return some && all;
+  }
+
+  FusedStep pointwise_step(int64_t formula) {
+    FusedStep s;
     if (formula == FusedStep::kChoose) {
       s.operand_count = 3;
       for (size_t i = 0; i < 3; ++i) s.operands[i] = operand(i == 0);
+      s.by_row = gives_rows(s);
       return s;
     }
     RL_CHECK_VALUE(formula >= 0 && formula < kFormulaCount && program_.has_loop(static_cast<int>(formula)),
@@ -74,12 +121,8 @@ class Reader {
     s.gives_bool = info.result == FormulaResult::Bool;
     for (size_t i = 0; i < info.inputs; ++i) s.operands[i] = operand(false);
     std::vector<Scalar> parameters;
-    for (int i = 0; i < info.parameters; ++i) {
-      const int64_t n = next();
-      RL_CHECK_VALUE(n >= 0 && static_cast<size_t>(n) < program_.numbers.size(), call_.op.name(),
-                     "(): there is no number ", n);
-      parameters.emplace_back(program_.numbers[static_cast<size_t>(n)]);
-    }
+    for (int i = 0; i < info.parameters; ++i) parameters.push_back(parameter());
+    s.by_row = gives_rows(s);
     const cpu::PackedParameters packed(parameters, program_.computes_in(s.formula));
     std::memcpy(s.parameters.data(), packed.data(), s.parameters.size());
     return s;
@@ -91,8 +134,8 @@ class Reader {
   size_t at_ = 0;
 };
 
-std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, IntList code,
-                                           FloatList numbers, DType dtype) {
+// A program without its steps, for inputs that broadcast to `shape`.
+FusedProgram begin_program(const Call& call, TensorList inputs, FloatList numbers, DType dtype) {
   RL_CHECK_VALUE(!inputs.empty() && inputs.size() <= kMaxInputs, call.op.name(), "(): expected 1 to ",
                  kMaxInputs, " inputs, but got ", inputs.size());
   RL_CHECK_VALUE(dtype == DType::Float32 || dtype == DType::Float64 || is_reduced_float(dtype),
@@ -101,18 +144,56 @@ std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, 
   FusedProgram program;
   program.type = dtype;
   program.numbers.assign(numbers.begin(), numbers.end());
-  Dims shape = inputs[0].sizes().dims();
   for (const Tensor& t : inputs) {
     RL_CHECK(!is_complex(t.dtype()), call.op.name(), "(): an input is complex");
     program.input_bool.push_back(t.dtype() == DType::Bool);
-    if (t.sizes() != IntList(shape)) shape = broadcast_shapes(shape, t.sizes());
   }
-  Reader(call, code, program).read();
+  program.input_by_row.resize(inputs.size());
+  return program;
+}
+
+std::vector<Tensor> run_program(const FusedProgram& program, TensorList inputs) {
+  Dims rows = program.shape;
+  if (program.row) rows.back() = 1;
   std::vector<Tensor> outputs;
   for (const int r : program.outputs)
-    outputs.push_back(empty_tensor(shape, program.is_bool(r) ? DType::Bool : dtype));
+    outputs.push_back(empty_tensor(program.is_by_row(r) ? rows : program.shape,
+                                   program.is_bool(r) ? DType::Bool : program.type));
   cpu::run_fused(program, {inputs.data(), inputs.size()}, outputs);
   return outputs;
+}
+
+std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, IntList code,
+                                           FloatList numbers, DType dtype) {
+  FusedProgram program = begin_program(call, inputs, numbers, dtype);
+  program.shape = inputs[0].sizes().dims();
+  for (const Tensor& t : inputs)
+    if (t.sizes() != IntList(program.shape)) program.shape = broadcast_shapes(program.shape, t.sizes());
+  Reader(call, code, program).read();
+  return run_program(program, inputs);
+}
+
+std::vector<Tensor> fused_rows_kernel(const Call& call, TensorList inputs, IntList code, FloatList numbers,
+                                      DType dtype, IntList shape, IntList row_inputs) {
+  FusedProgram program = begin_program(call, inputs, numbers, dtype);
+  RL_CHECK_VALUE(!shape.empty() && shape.back() > 0 && shape.back() <= kLongestRow, call.op.name(),
+                 "(): rows must have 1 to ", kLongestRow, " elements, but the shape is ", shape);
+  program.shape = shape.dims();
+  program.row = shape.back();
+  for (const int64_t i : row_inputs) {
+    RL_CHECK_VALUE(i >= 0 && static_cast<size_t>(i) < inputs.size(), call.op.name(), "(): there is no input ",
+                   i);
+    program.input_by_row[static_cast<size_t>(i)] = true;
+  }
+  Dims rows = program.shape;
+  rows.back() = 1;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Dims& whole = program.input_by_row[i] ? rows : program.shape;
+    RL_CHECK_VALUE(broadcast_shapes(whole, inputs[i].sizes()) == whole, call.op.name(),
+                   "(): an input of size ", inputs[i].sizes(), " does not broadcast to ", IntList(whole));
+  }
+  Reader(call, code, program).read();
+  return run_program(program, inputs);
 }
 
 }  // namespace
@@ -124,6 +205,17 @@ void register_fused_operators(Table& t) {
       .internal()
       .doc(
           "Runs a chain of pointwise formulas tile by tile: what torch.compile makes of pointwise operators.")
+      .no_meta("its program is made for the shapes of a graph")
+      .not_differentiable("it stands in graphs that record no gradients");
+  t.op(ops::fused_rows,
+       "_fused_rows(Tensor[] inputs, int[] program, float[] numbers, ScalarType dtype, int[] shape, int[] "
+       "row_inputs) -> Tensor[]",
+       fused_rows_kernel)
+      .internal()
+      .doc(
+          "Runs pointwise formulas, reductions and softmax along rows, a few rows at a time: what "
+          "torch.compile "
+          "makes of them.")
       .no_meta("its program is made for the shapes of a graph")
       .not_differentiable("it stands in graphs that record no gradients");
 }
