@@ -271,7 +271,6 @@ from rushlight._more_functions import _assert_async as _assert_async
 from rushlight._more_functions import _check_tensor_all_with as _check_tensor_all_with
 from rushlight._more_functions import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr
 from rushlight._more_functions import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
-from rushlight._more_functions import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
 from rushlight._more_functions import _amp_update_scale_ as _amp_update_scale_
 from rushlight._more_functions import _cast_Long as _cast_Long
 from rushlight._more_functions import _foreach_norm as _foreach_norm
@@ -989,6 +988,7 @@ from rushlight._C._VariableFunctions import _fft_c2r as _fft_c2r
 from rushlight._C._VariableFunctions import stft as stft
 from rushlight._C._VariableFunctions import istft as istft
 from rushlight._C._VariableFunctions import _fused_sgd_ as _fused_sgd_
+from rushlight._C._VariableFunctions import _amp_foreach_non_finite_check_and_unscale_ as _amp_foreach_non_finite_check_and_unscale_
 from rushlight._C._VariableFunctions import _fused_adam_ as _fused_adam_
 from rushlight._C._VariableFunctions import _fused_adamw_ as _fused_adamw_
 from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_

@@ -425,15 +425,6 @@ def _cast_Long(input, non_blocking=False):
 # --- scaling of losses ----------------------------------------------------------------------------
 
 
-def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
-    """Multiplies gradients by `inv_scale` in place; `found_inf` becomes 1 if one of them is not finite."""
-    with torch.no_grad():
-        for grad in self:
-            if not grad.isfinite().all():
-                found_inf.fill_(1.0)
-        torch._foreach_mul_(list(self), inv_scale)
-
-
 def _amp_update_scale_(
     self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval
 ):

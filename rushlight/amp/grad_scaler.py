@@ -115,10 +115,7 @@ class GradScaler:
             flags = {}
             for device, grads in by_device.items():
                 flag = found_inf.to(device=device, copy=True)
-                for grad in grads:
-                    if not grad.isfinite().all():
-                        flag.fill_(1.0)
-                rushlight._foreach_mul_(grads, inv_scale.to(device))
+                rushlight._amp_foreach_non_finite_check_and_unscale_(grads, flag, inv_scale.to(device))
                 flags[device] = flag
         return flags
 

@@ -219,7 +219,8 @@ def get_per_process_memory_fraction(device=None):
 
 
 def get_allocator_backend():
-    return "native"
+    """ "native", or "pluggable" once the allocator was changed."""
+    return "pluggable" if _changed else "native"
 
 
 # --- reports
@@ -383,15 +384,21 @@ def _dump_snapshot(filename="dump_snapshot.pickle"):
 
 
 class MemPool:
-    """A pool of memory of its own: what is allocated within ``use_mem_pool`` comes from it."""
+    """A pool of memory of its own: what is allocated within ``use_mem_pool`` comes from it.
+
+    Args:
+        allocator: a ``CUDAPluggableAllocator.allocator()`` that gives the pool its segments.
+    """
 
     def __init__(self, allocator=None, use_on_oom=False, no_split=False):
         if not _C._cuda_getDeviceCount():
             raise RuntimeError("Tried to instantiate dummy base class _MemPool")
         if allocator is not None:
-            raise NotImplementedError("MemPool: allocators written by others are not supported")
+            _check_allocator(allocator)
         self._device, self._number = _C._cuda_getDevice(), _C._cuda_newPool()
-        self.allocator, self._held = None, 0
+        self.allocator, self._held = allocator, 0
+        if allocator is not None:
+            _C._cuda_setAllocator(self._number, *allocator._addresses)
 
     @property
     def id(self):
@@ -426,12 +433,38 @@ def use_mem_pool(pool, device=None):
 
 
 class CUDAPluggableAllocator:
-    """Refused: allocators written by others are not supported."""
+    """Two functions of a library that give and take memory of devices.
+
+    Args:
+        path_to_so_file: the library.
+        alloc_fn_name: ``void* (ssize_t size, int device, cudaStream_t stream)``; null for none left.
+        free_fn_name: ``void (void* address, ssize_t size, int device, cudaStream_t stream)``.
+    """
 
     def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
-        raise NotImplementedError("torch.cuda: allocators written by others are not supported")
+        import ctypes
+
+        self._library = ctypes.CDLL(path_to_so_file)
+        functions = (getattr(self._library, name) for name in (alloc_fn_name, free_fn_name))
+        self._addresses = tuple(ctypes.cast(function, ctypes.c_void_p).value for function in functions)
+
+    def allocator(self):
+        """What ``MemPool`` takes."""
+        return self
+
+
+_changed = None  # the allocator of all memory, kept alive
+
+
+def _check_allocator(allocator):
+    if not isinstance(allocator, CUDAPluggableAllocator):
+        raise TypeError(f"expected a CUDAPluggableAllocator, but got {type(allocator).__name__}")
 
 
 def change_current_allocator(allocator):
-    """Refused: allocators written by others are not supported."""
-    raise NotImplementedError("torch.cuda: allocators written by others are not supported")
+    """Take all memory of devices from an allocator, uncached. Raises RuntimeError once memory was taken."""
+    global _changed
+    _check_allocator(allocator)
+    _require()
+    _C._cuda_setAllocator(0, *allocator._addresses)
+    _changed = allocator

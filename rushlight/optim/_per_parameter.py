@@ -167,15 +167,16 @@ def _fused_batches(group):
         grad = p.grad
         if grad is None:
             continue
-        if not p.is_cpu:
+        if not (p.is_cpu or p.is_cuda):
             if group.get("fused"):
                 _device_dtype_check_for_fused(p)
             return None
         if grad.is_sparse or not p.is_floating_point():
             return None
-        batch = batches.get(p.dtype)
+        key = p.dtype if p.is_cpu else (p.dtype, p.device)
+        batch = batches.get(key)
         if batch is None:
-            batch = batches[p.dtype] = ([], [])
+            batch = batches[key] = ([], [])
         batch[0].append(p)
         batch[1].append(grad)
     return batches.values()

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/foreign_allocator.h"
+
 namespace rushlight {
 namespace {
 
@@ -20,6 +22,9 @@ Selection& selection() {
   if (!selected) selected = std::make_unique<Selection>();
   return *selected;
 }
+
+// The private pool that this thread allocates from.
+PoolId selected_pool(int device) { return selected ? selected->pools[static_cast<size_t>(device)] : 0; }
 
 bool is_blocking() {
   static const bool blocking = [] {
@@ -46,14 +51,19 @@ DeviceScope::~DeviceScope() {
 void* DeviceMemory::allocate_segment(size_t bytes) {
   if (device_ == kPinned) return backend_.driver().allocate_pinned(bytes);
   const DeviceScope scope(backend_.driver(), device_);
+  if (const PoolId pool = selected_pool(device_); foreign::gives_pool(pool))
+    return foreign::allocate(bytes, device_, backend_.stream(backend_.current_stream(device_)).handle, pool);
   return backend_.driver().allocate(bytes);
 }
 void DeviceMemory::free_segment(void* address, size_t bytes) noexcept {
   if (device_ == kPinned) return backend_.driver().release_pinned(address, bytes);
   const DeviceScope scope(backend_.driver(), device_);
-  backend_.driver().release(address, bytes);
+  if (!foreign::release(address)) backend_.driver().release(address, bytes);
 }
-size_t DeviceMemory::mapping_step() { return device_ == kPinned ? 0 : backend_.driver().mapping_step(); }
+size_t DeviceMemory::mapping_step() {
+  return device_ == kPinned || foreign::gives_pool(selected_pool(device_)) ? 0
+                                                                           : backend_.driver().mapping_step();
+}
 void* DeviceMemory::reserve_addresses(size_t* bytes) {
   const DeviceScope scope(backend_.driver(), device_);
   const size_t step = backend_.driver().mapping_step();
@@ -121,20 +131,31 @@ const DeviceProperties& DeviceBackend::properties(int device) {
 }
 
 void* DeviceBackend::allocate(size_t nbytes, int device) {
-  const PoolId pool = selected ? selected->pools[static_cast<size_t>(device)] : 0;
+  if (foreign::gives_all()) {
+    if (nbytes == 0) return nullptr;
+    const DeviceScope scope(driver_, device);
+    void* address = foreign::allocate(nbytes, device, stream(current_stream(device)).handle);
+    if (!address)
+      throw OutOfMemory(str("CUDA out of memory: the allocator given to change_current_allocator has no ",
+                            format_bytes(nbytes)));
+    return address;
+  }
   return memory(device).allocate(nbytes, current_stream(device),
-                                 device_operator ? *device_operator : std::string_view(), pool);
+                                 device_operator ? *device_operator : std::string_view(),
+                                 selected_pool(device));
 }
 
 void DeviceBackend::deallocate(void* address, size_t, int device) noexcept {
   if (in_bad_fork()) return;  // the parent's
   try {
+    if (foreign::gives_all() && foreign::release(address)) return;
     memory(device).deallocate(address);
   } catch (const DeviceError&) {  // the device is lost, and its memory with it
   }
 }
 
 void DeviceBackend::record_stream(void* address, int device, StreamId stream) {
+  if (foreign::gives_all()) return foreign::record_stream(address, stream);
   if (memory(device).owns(address)) memory(device).record_stream(address, stream);
 }
 

@@ -14,25 +14,16 @@ namespace {
 
 struct Cupti {
   Library library{"CUPTI", {"cu13", "cuda_cupti"}, {"libcupti.so.13"}, "nvidia-cuda-cupti"};
-  decltype(&cuptiActivityRegisterCallbacks) set_callbacks = nullptr;
-  decltype(&cuptiActivityEnable) enable = nullptr;
-  decltype(&cuptiActivityDisable) disable = nullptr;
-  decltype(&cuptiActivityFlushAll) flush = nullptr;
-  decltype(&cuptiActivityGetNextRecord) next = nullptr;
-  decltype(&cuptiActivityPushExternalCorrelationId) push = nullptr;
-  decltype(&cuptiActivityPopExternalCorrelationId) pop = nullptr;
-  decltype(&cuptiGetTimestamp) time = nullptr;
-
-  Cupti() {
-    library.entry("cuptiActivityRegisterCallbacks", &set_callbacks);
-    library.entry("cuptiActivityEnable", &enable);
-    library.entry("cuptiActivityDisable", &disable);
-    library.entry("cuptiActivityFlushAll", &flush);
-    library.entry("cuptiActivityGetNextRecord", &next);
-    library.entry("cuptiActivityPushExternalCorrelationId", &push);
-    library.entry("cuptiActivityPopExternalCorrelationId", &pop);
-    library.entry("cuptiGetTimestamp", &time);
-  }
+  Entry<decltype(cuptiActivityRegisterCallbacks)> set_callbacks{library, "cuptiActivityRegisterCallbacks"};
+  Entry<decltype(cuptiActivityEnable)> enable{library, "cuptiActivityEnable"};
+  Entry<decltype(cuptiActivityDisable)> disable{library, "cuptiActivityDisable"};
+  Entry<decltype(cuptiActivityFlushAll)> flush{library, "cuptiActivityFlushAll"};
+  Entry<decltype(cuptiActivityGetNextRecord)> next{library, "cuptiActivityGetNextRecord"};
+  Entry<decltype(cuptiActivityPushExternalCorrelationId)> push{library,
+                                                               "cuptiActivityPushExternalCorrelationId"};
+  Entry<decltype(cuptiActivityPopExternalCorrelationId)> pop{library,
+                                                             "cuptiActivityPopExternalCorrelationId"};
+  Entry<decltype(cuptiGetTimestamp)> time{library, "cuptiGetTimestamp"};
 };
 
 Cupti& api() {

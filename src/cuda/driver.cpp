@@ -19,41 +19,39 @@
 namespace rushlight::cuda {
 namespace {
 
-// The driver's own functions for mapping memory; the runtime has none.
+// A function of the driver's own, which the runtime finds; null where it is missing.
+template <class F>
+class DriverEntry {
+ public:
+  explicit DriverEntry(const char* name) {
+    cudaDriverEntryPointQueryResult found;
+    void* address = nullptr;
+    if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) == cudaSuccess &&
+        found == cudaDriverEntryPointSuccess)
+      function_ = reinterpret_cast<F*>(address);
+    cudaGetLastError();
+  }
+  operator F*() const { return function_; }
+
+ private:
+  F* function_ = nullptr;
+};
+
+// Mapping memory, for which the runtime has no functions.
 struct MappingFunctions {
-  decltype(&cuMemAddressReserve) reserve = nullptr;
-  decltype(&cuMemAddressFree) free = nullptr;
-  decltype(&cuMemCreate) create = nullptr;
-  decltype(&cuMemRelease) release = nullptr;
-  decltype(&cuMemMap) map = nullptr;
-  decltype(&cuMemUnmap) unmap = nullptr;
-  decltype(&cuMemSetAccess) set_access = nullptr;
+  DriverEntry<decltype(cuMemAddressReserve)> reserve{"cuMemAddressReserve"};
+  DriverEntry<decltype(cuMemAddressFree)> free{"cuMemAddressFree"};
+  DriverEntry<decltype(cuMemCreate)> create{"cuMemCreate"};
+  DriverEntry<decltype(cuMemRelease)> release{"cuMemRelease"};
+  DriverEntry<decltype(cuMemMap)> map{"cuMemMap"};
+  DriverEntry<decltype(cuMemUnmap)> unmap{"cuMemUnmap"};
+  DriverEntry<decltype(cuMemSetAccess)> set_access{"cuMemSetAccess"};
 
   bool complete() const { return reserve && free && create && release && map && unmap && set_access; }
 };
 
-template <class F>
-void find_entry(const char* name, F* out) {
-  cudaDriverEntryPointQueryResult found;
-  void* address = nullptr;
-  if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) == cudaSuccess &&
-      found == cudaDriverEntryPointSuccess)
-    *out = reinterpret_cast<F>(address);
-  cudaGetLastError();
-}
-
 const MappingFunctions& mapping() {
-  static const MappingFunctions functions = [] {
-    MappingFunctions f;
-    find_entry("cuMemAddressReserve", &f.reserve);
-    find_entry("cuMemAddressFree", &f.free);
-    find_entry("cuMemCreate", &f.create);
-    find_entry("cuMemRelease", &f.release);
-    find_entry("cuMemMap", &f.map);
-    find_entry("cuMemUnmap", &f.unmap);
-    find_entry("cuMemSetAccess", &f.set_access);
-    return f;
-  }();
+  static const MappingFunctions functions;
   return functions;
 }
 

@@ -102,7 +102,8 @@ bool random(DeviceKernels::Random kind, const Tensor& out, double a, double b, u
   const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);
   const int64_t threads = std::min(most, (n + kBlock - 1) / kBlock) * kBlock;
   const auto drawn = static_cast<RandomKind>(kind);
-  const int64_t turns = (n - 1) / (threads * random_width(drawn, out.dtype(), range)) + 1;
+  const bool dropout = drawn == RandomKind::Bernoulli && b > 0;  // in floats, whatever the dtype
+  const int64_t turns = (n - 1) / (threads * (dropout ? 4 : random_width(drawn, out.dtype(), range))) + 1;
   const Generator::Place place = g.take(static_cast<uint64_t>(turns) * 4);
   run_random(drawn, view_of(out), a, b, range, {threads, place.seed, place.offset, place.base});
   return true;

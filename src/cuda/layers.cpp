@@ -28,6 +28,10 @@ DeviceLayers layers() {
   all.lstm_step_backward = lstm_step_backward;
   all.gru_step = gru_step;
   all.gru_step_backward = gru_step_backward;
+  all.optimizer_step = optimizer_step;
+  all.unscale = unscale;
+  all.attention = attention;
+  all.attention_backward = attention_backward;
   all.sort = sort;
   return all;
 }

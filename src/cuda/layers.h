@@ -1,5 +1,7 @@
 // The loops of layers in this library, as dispatch/device_layers.h names them.
 #pragma once
+#include <span>
+
 #include "cpu/conv.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
@@ -9,11 +11,15 @@
 namespace rushlight {
 enum class ConvPass : uint8_t;
 struct BatchNormConstants;
+struct DeviceAttention;
+struct DeviceAttentionGradients;
 struct DeviceColumns;
 struct DeviceFft;
 struct DeviceLayers;
+struct DeviceOptimizer;
 struct DevicePool;
 struct DeviceResample;
+struct DeviceStep;
 }  // namespace rushlight
 
 namespace rushlight::cuda {
@@ -64,6 +70,14 @@ void lstm_step(int device, DType dtype, const cpu::LstmStep& step);
 void lstm_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step);
 void gru_step(int device, DType dtype, const cpu::GruStep& step);
 void gru_step_backward(int device, DType dtype, const cpu::GruStepGradients& step);
+
+void optimizer_step(int device, DType dtype, const DeviceOptimizer& options,
+                    std::span<const DeviceStep> params);
+void unscale(int device, DType dtype, std::span<const DeviceStep> grads, const float* inverse,
+             float* found_inf);
+
+bool attention(int device, const DeviceAttention& plan);
+bool attention_backward(int device, const DeviceAttention& plan, const DeviceAttentionGradients& gradients);
 
 void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
 

@@ -28,4 +28,15 @@ class Library {
   void* handle_ = nullptr;
 };
 
+// A function of a library, found when the table that it is a member of is made; null where it is missing.
+template <class F>
+class Entry {
+ public:
+  Entry(Library& library, const char* name) { library.entry(name, &function_); }
+  operator F*() const { return function_; }
+
+ private:
+  F* function_ = nullptr;
+};
+
 }  // namespace rushlight::cuda

@@ -40,7 +40,24 @@ struct Fill {
   // Numbers a turn gives: four of 32 bits, two of 64.
   RL_BOTH int width() const { return random_width(kind, dtype, range); }
 
+  // Dropout's mask: a thread of PyTorch's fused kernel reads b elements at once and draws four floats for
+  // each four of them; by ones it goes through memory as the other kernels do.
+  RL_BOTH bool kept(int64_t i, uint64_t key, uint64_t start) const {
+    const auto at_once = static_cast<int64_t>(b), turn_size = threads * (at_once > 1 ? at_once : 4);
+    const int64_t turn = i / turn_size, rest = i % turn_size;
+    const int64_t thread = at_once > 1 ? rest / at_once : rest % threads;
+    const int64_t slot = at_once > 1 ? rest % at_once : rest / threads, draws = at_once > 4 ? at_once / 4 : 1;
+    uint32_t x[4];
+    Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn * draws + slot / 4))
+        .draw(x);
+    return uniform(x[slot % 4]) < static_cast<float>(a);
+  }
+
   RL_BOTH void operator()(int64_t i) const {
+    if (kind == RandomKind::Bernoulli && b > 0) {
+      const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
+      return store(dtype, out + i * stored_size(dtype), kept(i, key, start) ? 1.0f : 0.0f);
+    }
     const int64_t turn_size = threads * width(), turn = i / turn_size, rest = i % turn_size;
     const int64_t slot = rest / threads, thread = rest % threads;
     const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;

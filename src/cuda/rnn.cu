@@ -13,16 +13,27 @@ RL_BOTH C sigmoid_gate(C x) {
   return C(1) / (C(1) + std::exp(-x));
 }
 
+// Where an element's gates lie: those of the input's and the state's product, and where they go.
+template <class S, class Step>
+struct GatePlace {
+  int64_t h;
+  const S *a, *b;
+  S* gates;
+  RL_BOTH GatePlace(const Step& s, int64_t i) : h(s.hidden) {
+    const int64_t n = i / h, k = i % h;
+    a = static_cast<const S*>(s.input_gates) + n * s.input_stride + k;
+    b = static_cast<const S*>(s.hidden_gates) + n * s.hidden_stride + k;
+    gates = static_cast<S*>(s.gates) + n * 4 * h + k;
+  }
+};
+
 // Gates are rounded to what memory holds before they are used: backward passes read them there.
 template <class S>
 struct LstmForward {
   using C = ComputeOf<S>;
   cpu::LstmStep s;
   RL_BOTH void operator()(int64_t i) const {
-    const int64_t h = s.hidden, n = i / h, k = i % h;
-    const S* a = static_cast<const S*>(s.input_gates) + n * s.input_stride + k;
-    const S* b = static_cast<const S*>(s.hidden_gates) + n * s.hidden_stride + k;
-    S* gates = static_cast<S*>(s.gates) + n * 4 * h + k;
+    const auto [h, a, b, gates] = GatePlace<S, cpu::LstmStep>(s, i);
     C g[4];
     for (int j = 0; j < 4; ++j) {
       const C x = number<C>(a[j * h]) + number<C>(b[j * h]);
@@ -63,10 +74,7 @@ struct GruForward {
   using C = ComputeOf<S>;
   cpu::GruStep s;
   RL_BOTH void operator()(int64_t i) const {
-    const int64_t h = s.hidden, n = i / h, k = i % h;
-    const S* a = static_cast<const S*>(s.input_gates) + n * s.input_stride + k;
-    const S* b = static_cast<const S*>(s.hidden_gates) + n * s.hidden_stride + k;
-    S* gates = static_cast<S*>(s.gates) + n * 4 * h + k;
+    const auto [h, a, b, gates] = GatePlace<S, cpu::GruStep>(s, i);
     for (int j = 0; j < 2; ++j)
       gates[j * h] = number<S>(sigmoid_gate(number<C>(a[j * h]) + number<C>(b[j * h])));
     const C reset = number<C>(gates[0]), update = number<C>(gates[h]), share = number<C>(b[2 * h]);

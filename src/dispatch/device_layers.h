@@ -1,6 +1,8 @@
 // The loops of layers that a device's library provides: as their twins in src/cpu, on contiguous memory of
 // `device`. Elements are floating; what a layer computes in is float for halves.
 #pragma once
+#include <span>
+
 #include "core/device.h"
 #include "core/dtype.h"
 #include "cpu/conv.h"
@@ -14,6 +16,10 @@
 namespace rushlight {
 
 class Tensor;
+struct DeviceAttention;
+struct DeviceAttentionGradients;
+struct DeviceOptimizer;
+struct DeviceStep;
 
 // One channel's constants of batch norm. Statistics, weights, scale and shift: in the compute type.
 struct BatchNormConstants {
@@ -127,6 +133,18 @@ struct DeviceLayers {
   void (*lstm_step_backward)(int device, DType dtype, const cpu::LstmStepGradients& step) = nullptr;
   void (*gru_step)(int device, DType dtype, const cpu::GruStep& step) = nullptr;
   void (*gru_step_backward)(int device, DType dtype, const cpu::GruStepGradients& step) = nullptr;
+
+  // Steps of an optimizer (dispatch/device_optimizer.h). `unscale` multiplies gradients by *inverse, on the
+  // device, and sets *found_inf to 1 where one of them was not finite.
+  void (*optimizer_step)(int device, DType dtype, const DeviceOptimizer& options,
+                         std::span<const DeviceStep> params) = nullptr;
+  void (*unscale)(int device, DType dtype, std::span<const DeviceStep> grads, const float* inverse,
+                  float* found_inf) = nullptr;
+
+  // Attention in tiles (dispatch/device_attention.h). False: not of these sizes.
+  bool (*attention)(int device, const DeviceAttention& plan) = nullptr;
+  bool (*attention_backward)(int device, const DeviceAttention& plan,
+                             const DeviceAttentionGradients& gradients) = nullptr;
 
   // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
   void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,

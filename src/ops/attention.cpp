@@ -1,10 +1,12 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "cpu/attention.h"
+#include "dispatch/device_attention.h"
 #include "dispatch/device_layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -284,6 +286,66 @@ cpu::AttentionPlan plan_of(const Tensor& q, const Tensor& k, const Tensor& v, co
   return p;
 }
 
+// --- in tiles on devices
+
+DeviceAttention::Operand device_operand(const Tensor& t, IntList lead) {
+  DeviceAttention::Operand o{t.data_ptr(), {}, t.stride(-2)};
+  const size_t own = static_cast<size_t>(t.dim()) - 2, missing = lead.size() - own;
+  for (size_t d = missing; d < lead.size(); ++d)
+    o.strides[d] = t->sizes[d - missing] == 1 ? 0 : t->strides[d - missing];
+  return o;
+}
+
+// Nothing where the device has no tiles for these operands. Rows must be dense.
+std::optional<DeviceAttention> device_plan(const Tensor& q, const Tensor& k, const Tensor& v,
+                                           const Tensor& mask, bool causal, double scale, const Tensor& out,
+                                           const Tensor& logsumexp) {
+  const Dims lead = lead_of(q), shared = lead_of(k);
+  if (lead.size() > DeviceAttention::kMaxLead) return std::nullopt;
+  DeviceAttention p;
+  p.dtype = q.dtype();
+  p.lead_rank = static_cast<int>(lead.size());
+  std::copy(lead.begin(), lead.end(), p.lead);
+  p.group = q.dim() >= 3 ? q.size(-3) / k.size(-3) : 1;
+  p.queries = q.size(-2), p.keys = k.size(-2), p.width = q.size(-1), p.value_width = v.size(-1);
+  p.scale = scale, p.causal = causal;
+  p.query = device_operand(q, lead), p.out = device_operand(out, lead);
+  p.key = device_operand(k, shared), p.value = device_operand(v, shared);
+  p.logsumexp = logsumexp.data_ptr();
+  if (!mask.defined()) return p;
+  const Tensor whole = expand(mask, joined(lead, p.queries, p.keys), false);
+  p.mask = device_operand(whole, lead);
+  p.mask_column = whole.stride(-1), p.mask_dtype = whole.dtype();
+  return p;
+}
+
+bool attention_in_device_tiles(const Tensor& query, const Tensor& key, const Tensor& value,
+                               const Tensor& mask, bool causal, double scale, const Tensor& out,
+                               const Tensor& logsumexp) {
+  const DeviceLayers* layers = device_layers(out);
+  if (!layers->attention) return false;
+  const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
+  const auto plan = device_plan(q, k, v, mask, causal, scale, out, logsumexp);
+  return plan && layers->attention(out.device().index, *plan);
+}
+
+// As above, with the gradients of query, key and value.
+bool gradients_in_device_tiles(const Tensor& grad, const Tensor& query, const Tensor& key,
+                               const Tensor& value, const Tensor& out, const Tensor& logsumexp,
+                               const Tensor& mask, bool causal, double scale,
+                               const std::array<Tensor, 3>& results) {
+  const DeviceLayers* layers = device_layers(grad);
+  if (!layers->attention_backward) return false;
+  const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value),
+               g = with_dense_rows(grad), x = with_dense_rows(out);
+  const auto plan = device_plan(q, k, v, mask, causal, scale, x, logsumexp);
+  if (!plan) return false;
+  const Dims lead = lead_of(query), shared = lead_of(key);
+  return layers->attention_backward(grad.device().index, *plan,
+                                    {device_operand(g, lead), device_operand(results[0], lead),
+                                     device_operand(results[1], shared), device_operand(results[2], shared)});
+}
+
 std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& query, const Tensor& key,
                                                   const Tensor& value, double dropout_p, bool causal,
                                                   const Tensor& mask, std::optional<double> scale) {
@@ -299,7 +361,8 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
       empty_as(query, joined(lead, query.size(-2), value.size(-1)));  // PyTorch's layout: the query's
   Tensor logsumexp =
       empty_tensor(joined(lead, query.size(-2), -1), compute_dtype(query.dtype()), query.device());
-  if (device_layers(out))
+  if (device_layers(out) &&
+      !attention_in_device_tiles(query, key, value, mask, causal, scale_of(query, scale), out, logsumexp))
     device_attention(query, key, value, mask, causal, scale_of(query, scale), out, logsumexp);
   if (!out.is_cpu()) return {out, logsumexp};
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
@@ -320,6 +383,9 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, 
   Tensor dq = empty_as(query, query.sizes()), dk = empty_as(key, key.sizes()),
          dv = empty_as(value, value.sizes());
   if (device_layers(grad)) {
+    if (gradients_in_device_tiles(grad, query, key, value, out, logsumexp, mask, causal,
+                                  scale_of(query, scale), std::array<Tensor, 3>{dq, dk, dv}))
+      return {dq, dk, dv};
     Grads g = device_gradients(grad, query, key, value, out, logsumexp, mask, causal, scale_of(query, scale));
     return {g[0], g[1], g[2]};
   }

@@ -11,6 +11,9 @@
 #include "ops/register.h"
 
 namespace rushlight {
+namespace ops {
+inline Fn<Tensor(const Tensor& self, double keep)> dropout_mask;
+}
 
 namespace {
 
@@ -40,6 +43,26 @@ Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, doubl
   return noise;
 }
 
+// How many elements PyTorch's fused kernel reads at once: as many as the address allows and the size is a
+// multiple of.
+int64_t read_at_once(const Tensor& t) {
+  if (!is_non_overlapping_and_dense(t)) return 1;
+  const auto address = reinterpret_cast<uintptr_t>(t.data_ptr());
+  int64_t most = 8;
+  while (most > 1 && (address % (static_cast<size_t>(most) * t.itemsize()) || t.numel() % most)) most /= 2;
+  return most;
+}
+
+Tensor dropout_mask_kernel(const Call&, const Tensor& self, double keep) {
+  const Tensor mask = empty_like_tensor(self, self.dtype());
+  if (self.is_cpu())
+    write_random(mask, [&](cpu::RandomOut out) { cpu::fill_bernoulli(out, keep, default_generator()); });
+  else if (self.device().is_cuda())
+    draw_on_device(DeviceKernels::Random::Bernoulli, mask, keep, static_cast<double>(read_at_once(self)), 0,
+                   nullptr);
+  return mask;
+}
+
 Dims noise_sizes(const Tensor& self, bool feature) {
   if (!feature) return self.sizes().dims();
   RL_CHECK(self.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
@@ -58,6 +81,9 @@ Tensor dropout_body(const Call&, const Tensor& self, double p, bool train) {
   RL_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
   if (p == 0 || !train || self.numel() == 0) return self;
   if (p == 1) return times(self, zeros({}, self.dtype(), std::nullopt, self.device()), inplace);
+  if constexpr (!feature && !alpha && !inplace)
+    if (self.device().is_cuda() && is_floating(self.dtype()) && !dispatch_state.level)
+      return mul(self, dropout_mask(self, 1 - p)) * Scalar(1 / (1 - p));
   const Tensor noise = dropout_noise(self, noise_sizes(self, feature), 1 - p, !alpha);
   if (!alpha) return times(self, noise, inplace);
   // Dropped values become -alpha of SELU; a and b keep mean and variance.
@@ -130,6 +156,12 @@ void register_dropout_operators(Table& t) {
       .doc("Ones with probability keep and zeros otherwise, divided by keep if scaled.")
       .family(Family::Random)
       .internal()
+      .not_differentiable("only the shape is used");
+  t.op(dropout_mask, "_dropout_mask(Tensor self, float keep) -> Tensor", dropout_mask_kernel)
+      .doc("Ones with probability keep and zeros otherwise; on CUDA those of PyTorch's fused kernel.")
+      .family(Family::Random)
+      .internal()
+      .on_devices()
       .not_differentiable("only the shape is used");
   t.composite(dropout, "dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<false, false, false>)

@@ -373,7 +373,7 @@ Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim,
   return result;
 }
 
-// On devices: slices are what an index alone names.
+// On devices, where negative positions count from the end: slices are what an index alone names.
 Tensor write_slices(const Tensor& result, int64_t dim, const Tensor& index, const Tensor& values) {
   std::vector<Tensor> indices(static_cast<size_t>(dim) + 1);
   indices.back() = index;
@@ -390,7 +390,8 @@ Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_copy_");
   plan_slices(at_least_vector(self), dim, index, nullptr, false);
   const Tensor result = working_copy(call, self);
-  if (result.device().is_cuda()) return write_slices(result, dim, index, values);
+  if (result.device().is_cuda())
+    return put_slices(cpu::ScatterOp::Assign, result, dim, index, apart_from(result, values));
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
   if (blocks.numel() > 0 && result.is_cpu())

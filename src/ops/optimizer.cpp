@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "cpu/optimizer.h"
+#include "dispatch/device_layers.h"
+#include "dispatch/device_optimizer.h"
+#include "ops/comparison.h"
+#include "ops/copy.h"
+#include "ops/device_loops.h"
+#include "ops/factory.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 
 namespace rushlight {
@@ -27,12 +36,12 @@ class Group {
   Group(const Call& call, TensorList params) : call_(call), params_(params), arrays_(params.size()) {
     for (size_t i = 0; i < params.size(); ++i) {
       const Tensor& p = params[i];
-      RL_CHECK(p.is_cpu() && p.dtype() == dtype(), call.op.name(),
-               ": parameters must be on the CPU and of one dtype, got ", describe(params[0]), " and ",
-               describe(p));
+      RL_CHECK((p.is_cpu() || device_layers(p)) && p.device() == device() && p.dtype() == dtype(),
+               call.op.name(), ": parameters must be on one device and of one dtype, got ",
+               describe(params[0]), " and ", describe(p));
       p.check_writable(call.op.name());
       const bool dense = is_non_overlapping_and_dense(p);
-      layouts_.push_back(dense ? p : empty_tensor(p.sizes(), p.dtype()));
+      layouts_.push_back(dense ? p : empty_tensor(p.sizes(), p.dtype(), p.device()));
       arrays_[i].param = dense ? p.data_ptr() : replace(p, layouts_[i], true);
       arrays_[i].size = p.numel();
     }
@@ -42,14 +51,16 @@ class Group {
     check_lengths(call_, params_, list, name);
     for (size_t i = 0; i < list.size(); ++i) {
       const Tensor& t = list[i];
-      RL_CHECK(t.sizes() == params_[i].sizes() && t.dtype() == dtype() && t.is_cpu(), call_.op.name(), ": ",
-               name, "[", i, "] is ", describe(t), ", its parameter is ", describe(params_[i]));
+      RL_CHECK(t.sizes() == params_[i].sizes() && t.dtype() == dtype() && t.device() == device(),
+               call_.op.name(), ": ", name, "[", i, "] is ", describe(t), ", its parameter is ",
+               describe(params_[i]));
       if (written) t.check_writable(call_.op.name());
       arrays_[i].*field = same_layout(t, layouts_[i]) ? t.data_ptr() : replace(t, layouts_[i], written);
     }
   }
 
   DType dtype() const { return params_[0].dtype(); }
+  Device device() const { return params_[0].device(); }
   std::vector<cpu::StepArrays>& arrays() { return arrays_; }
   void finish() {
     for (auto& [target, copy] : copies_) copy_result(target, copy, false);
@@ -57,7 +68,7 @@ class Group {
 
  private:
   void* replace(const Tensor& t, const Tensor& layout, bool written) {
-    Tensor copy = empty_strided_tensor(layout.sizes(), layout.strides(), t.dtype());
+    Tensor copy = empty_strided_tensor(layout.sizes(), layout.strides(), t.dtype(), t.device());
     copy_result(copy, t, false);
     void* data = copy.data_ptr();
     (written ? copies_ : kept_).emplace_back(t, std::move(copy));
@@ -79,6 +90,30 @@ bool unscale(Group& group, const Tensor& grad_scale, const Tensor& found_inf) {
   return true;
 }
 
+// One number on the device as a kernel reads it; null where there is none. `kept` holds a converted copy.
+const float* device_number(const Tensor& t, Device device, std::vector<Tensor>& kept) {
+  if (!t.defined()) return nullptr;
+  Tensor number = empty_tensor({}, DType::Float32, device);
+  loops::copy(number, t);
+  kept.push_back(std::move(number));
+  return static_cast<const float*>(kept.back().data_ptr());
+}
+
+// The same step where the parameters are. False on the CPU.
+bool step_on_device(Group& group, DeviceOptimizer options, const Tensor& grad_scale, const Tensor& found_inf,
+                    std::vector<DeviceStep> steps = {}) {
+  const DeviceLayers* layers = device_layers(group.device().type);
+  if (group.device().is_cpu() || !layers) return false;
+  std::vector<Tensor> kept;
+  options.grad_scale = device_number(grad_scale, group.device(), kept);
+  options.found_inf = device_number(found_inf, group.device(), kept);
+  steps.resize(group.arrays().size());
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].arrays = group.arrays()[i];
+  layers->optimizer_step(group.device().index, group.dtype(), options, steps);
+  group.finish();
+  return true;
+}
+
 void fused_sgd(const Call& call, TensorList self, TensorList grads, TensorList buffers, double weight_decay,
                double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
                const Tensor& grad_scale, const Tensor& found_inf) {
@@ -86,9 +121,11 @@ void fused_sgd(const Call& call, TensorList self, TensorList grads, TensorList b
   Group group(call, self);
   group.add(grads, "grads", &cpu::StepArrays::grad, grad_scale.defined());
   if (momentum != 0) group.add(buffers, "momentum_buffer_list", &cpu::StepArrays::first, true);
+  const cpu::SgdOptions options{lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step};
+  if (step_on_device(group, {.kind = DeviceOptimizer::Kind::Sgd, .sgd = options}, grad_scale, found_inf))
+    return;
   if (!unscale(group, grad_scale, found_inf)) return;
-  cpu::sgd_step(group.dtype(), group.arrays(),
-                {lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step});
+  cpu::sgd_step(group.dtype(), group.arrays(), options);
   group.finish();
 }
 
@@ -104,15 +141,25 @@ void fused_adam(const Call& call, TensorList self, TensorList grads, TensorList 
   group.add(exp_avg_sqs, "exp_avg_sqs", &cpu::StepArrays::second, true);
   if (amsgrad) group.add(max_exp_avg_sqs, "max_exp_avg_sqs", &cpu::StepArrays::third, true);
   check_lengths(call, self, state_steps, "state_steps");
+  std::vector<DeviceStep> steps(self.size());
+  std::vector<Tensor> kept;
   for (size_t i = 0; i < self.size(); ++i) {
     RL_CHECK(state_steps[i].numel() == 1, call.op.name(), ": state_steps[", i, "] must hold one number, got ",
              describe(state_steps[i]));
+    if (state_steps[i].device() == group.device() && !group.device().is_cpu()) {
+      steps[i].step = device_number(state_steps[i], group.device(), kept);
+      continue;
+    }
     const double step = read_scalar(state_steps[i]).to_double();
-    group.arrays()[i].correction1 = 1 - std::pow(beta1, step);
-    group.arrays()[i].correction2 = 1 - std::pow(beta2, step);
+    steps[i].factors[0] = group.arrays()[i].correction1 = 1 - std::pow(beta1, step);
+    steps[i].factors[1] = group.arrays()[i].correction2 = 1 - std::pow(beta2, step);
   }
+  const cpu::AdamOptions options{lr, beta1, beta2, eps, weight_decay, decoupled, maximize};
+  if (step_on_device(group, {.kind = DeviceOptimizer::Kind::Adam, .adam = options}, grad_scale, found_inf,
+                     std::move(steps)))
+    return;
   if (!unscale(group, grad_scale, found_inf)) return;
-  cpu::adam_step(group.dtype(), group.arrays(), {lr, beta1, beta2, eps, weight_decay, decoupled, maximize});
+  cpu::adam_step(group.dtype(), group.arrays(), options);
   group.finish();
 }
 
@@ -156,12 +203,58 @@ void fused_update(const Call& call, std::string_view name, TensorList self, Tens
   group.add(first, "first", &cpu::StepArrays::first, true);
   if (!second.empty()) group.add(second, "second", &cpu::StepArrays::second, true);
   if (!third.empty()) group.add(third, "third", &cpu::StepArrays::third, true);
-  for (size_t i = 0; i < self.size(); ++i) group.arrays()[i].factors = factors.data() + i * rule.factors;
-  if (!unscale(group, grad_scale, found_inf)) return;
   cpu::UpdateOptions options{rule.rule, {}, weight_decay, shrink, maximize};
   std::ranges::copy(numbers, options.numbers.begin());
+  std::vector<DeviceStep> steps(self.size());
+  for (size_t i = 0; i < self.size(); ++i) {
+    group.arrays()[i].factors = factors.data() + i * rule.factors;
+    std::copy_n(group.arrays()[i].factors, rule.factors, steps[i].factors);
+  }
+  if (step_on_device(group, {.kind = DeviceOptimizer::Kind::Update, .update = options}, grad_scale, found_inf,
+                     std::move(steps)))
+    return;
+  if (!unscale(group, grad_scale, found_inf)) return;
   cpu::update_step(group.dtype(), group.arrays(), options);
   group.finish();
+}
+
+// Gradients of one dtype on one device, in one launch.
+void unscale_on_device(TensorList grads, const Tensor& found_inf, const Tensor& inv_scale) {
+  std::map<DType, std::vector<DeviceStep>> by_dtype;
+  const Device device = grads[0].device();
+  std::vector<std::pair<Tensor, Tensor>> copies;
+  for (const Tensor& g : grads) {
+    const bool dense = is_non_overlapping_and_dense(g);
+    if (!dense) copies.emplace_back(g, ops::clone(g, MemoryFormat::Contiguous));
+    DeviceStep step;
+    step.arrays.grad = (dense ? g : copies.back().second).data_ptr(), step.arrays.size = g.numel();
+    by_dtype[g.dtype()].push_back(step);
+  }
+  std::vector<Tensor> kept;
+  const float* inverse = device_number(inv_scale, device, kept);
+  for (const auto& [dtype, steps] : by_dtype)
+    device_layers(device.type)
+        ->unscale(device.index, dtype, steps, inverse, static_cast<float*>(found_inf.data_ptr()));
+  for (auto& [grad, copy] : copies) copy_result(grad, copy, false);
+}
+
+void unscale_all(const Call& call, TensorList grads, const Tensor& found_inf, const Tensor& inv_scale) {
+  RL_CHECK(found_inf.numel() == 1 && inv_scale.numel() == 1 && found_inf.dtype() == DType::Float32 &&
+               inv_scale.dtype() == DType::Float32,
+           call.op.name(), ": found_inf and inv_scale must be float32 tensors of one element, got ",
+           describe(found_inf), " and ", describe(inv_scale));
+  bool fits = !grads.empty() && device_layers(grads[0]);
+  for (const Tensor& g : grads) {
+    RL_CHECK(is_floating(g.dtype()), call.op.name(), ": gradients must be floating, got ", describe(g));
+    g.check_writable(call.op.name());
+    fits &= g.device() == grads[0].device() && g.device() == found_inf.device() && !is_float8(g.dtype());
+  }
+  if (fits) return unscale_on_device(grads, found_inf, inv_scale);
+  for (const Tensor& g : grads) {
+    if (read_scalar(ops::all(ops::isfinite(g))).to_int() == 0)
+      ops::fill_(found_inf, wrapped_number(Scalar(1.0)));
+    ops::mul.inplace(g, inv_scale);
+  }
 }
 
 constexpr const char* kReason =
@@ -178,10 +271,20 @@ void register_optimizer_operators(Table& t) {
        "Tensor? found_inf=None) -> ()",
        fused_sgd)
       .doc("One step of SGD for all parameters.")
+      .on_devices()
       .not_differentiable(kReason)
       .function_only();
+  t.op(_amp_foreach_non_finite_check_and_unscale_,
+       "_amp_foreach_non_finite_check_and_unscale_(Tensor(a!)[] self, Tensor(b!) found_inf, Tensor "
+       "inv_scale) -> ()",
+       unscale_all)
+      .doc("Multiplies gradients by inv_scale in place; found_inf becomes 1 if one of them is not finite.")
+      .not_differentiable("gradients are scaled after the backward pass")
+      .no_meta("it asks whether values are finite")
+      .on_devices()
+      .function_only();
   const auto adam = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, kernel).doc(doc).not_differentiable(kReason).function_only();
+    t.op(handle, schema, kernel).doc(doc).on_devices().not_differentiable(kReason).function_only();
   };
 #define RL_ADAM_PARAMETERS                                                                                   \
   "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "   \
@@ -201,6 +304,7 @@ void register_optimizer_operators(Table& t) {
       .doc(
           "One step of Adagrad, RMSprop, Adadelta, Adamax, NAdam, RAdam, ASGD or Rprop for all parameters; "
           "the rules are those of src/cpu/optimizer.h.")
+      .on_devices()
       .not_differentiable(kReason)
       .function_only();
 }

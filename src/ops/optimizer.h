@@ -18,4 +18,7 @@ inline Fn<void(std::string_view rule, TensorList self, TensorList grads, TensorL
                bool maximize, const Tensor& grad_scale, const Tensor& found_inf)>
     _fused_update_;
 
+inline Fn<void(TensorList self, const Tensor& found_inf, const Tensor& inv_scale)>
+    _amp_foreach_non_finite_check_and_unscale_;
+
 }  // namespace rushlight::ops

@@ -1,6 +1,7 @@
 // Memory of CUDA devices and page-locked memory of the host, as torch.cuda.memory reports it.
 #include <cstdlib>
 
+#include "core/foreign_allocator.h"
 #include "ops/copy.h"
 #include "python/cuda.h"
 #include "python/parse.h"
@@ -232,6 +233,20 @@ static PyObject* f_record_stream(PyObject*, PyObject* args) {
   });
 }
 
+// Addresses of functions, from ctypes. A pool of 0: for all memory.
+static PyObject* f_set_allocator(PyObject*, PyObject* args) {
+  unsigned long long pool = 0, allocate = 0, release = 0;
+  if (!PyArg_ParseTuple(args, "KKK", &pool, &allocate, &release)) return nullptr;
+  return guard([&]() -> PyObject* {
+    ForeignAllocator by;
+    by.allocate = reinterpret_cast<decltype(by.allocate)>(static_cast<uintptr_t>(allocate));
+    by.release = reinterpret_cast<decltype(by.release)>(static_cast<uintptr_t>(release));
+    RL_CHECK(by.allocate && by.release, "CUDAPluggableAllocator: a function is null");
+    pool ? foreign::give_pool(pool, by) : foreign::give_all(by);
+    Py_RETURN_NONE;
+  });
+}
+
 static PyMethodDef functions[] = {
     {"_cuda_memoryStats", f_stats, METH_O, "What a device's allocator counts."},
     {"_cuda_hostMemoryStats", f_host_stats, METH_NOARGS, "What the allocator of pinned memory counts."},
@@ -244,6 +259,8 @@ static PyMethodDef functions[] = {
     {"_cuda_getMemoryFraction", f_get_fraction, METH_O, "That share."},
     {"_cuda_caching_allocate", f_allocate, METH_VARARGS, "Memory for others, on the current stream."},
     {"_cuda_caching_delete", f_deallocate, METH_O, "Gives such memory back."},
+    {"_cuda_setAllocator", f_set_allocator, METH_VARARGS,
+     "Lets functions of others give memory: to a private pool, or for pool 0 all of it."},
     {"_cuda_memorySnapshot", f_snapshot, METH_NOARGS, "All segments, and the history where it is recorded."},
     {"_cuda_recordMemoryHistory", f_record_history, METH_VARARGS, "Keeps the last events of the allocators."},
     {"_cuda_pinMemory", f_pin, METH_O, "A copy of a tensor in page-locked memory."},

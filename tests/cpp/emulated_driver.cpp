@@ -418,6 +418,18 @@ void enqueue_when(DeviceDriver::Stream stream, std::function<bool()> ready, std:
 extern "C" {
 void emulated_set_memory(size_t bytes) { rushlight::emulated::the_driver().memory().limit_ = bytes; }
 void emulated_refuse_allocations(int count) { rushlight::emulated::the_driver().memory().refusals_ = count; }
+// An allocator that others wrote: it counts, and waits for what still uses the memory.
+int emulated_given = 0, emulated_taken = 0;
+void* emulated_give(ssize_t bytes, int, void*) {
+  if (bytes > (1 << 28)) return nullptr;
+  ++emulated_given;
+  return std::malloc(static_cast<size_t>(bytes));
+}
+void emulated_take(void* address, ssize_t, int, void* stream) {
+  rushlight::emulated::the_driver().synchronize_stream(stream);
+  ++emulated_taken;
+  std::free(address);
+}
 int emulated_allocations() { return rushlight::emulated::the_driver().memory().calls_; }
 void emulated_fail_next_kernel() { rushlight::emulated::the_driver().fail_next(); }
 }

@@ -9,7 +9,7 @@ _LIBRARIES = {
     "cuDNN, or our loops and cuBLAS": "convolution _conv_input_gradient _conv_weight_gradient",
     "cuFFT": "_fft_c2c _fft_r2c _fft_c2r",
     "CUB": "sort argsort topk",
-    "cuBLAS and our loops": (
+    "our own tiles; cuBLAS above a width of 128": (
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
     ),
 }

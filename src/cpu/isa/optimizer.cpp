@@ -1,224 +1,44 @@
 // The inner loops of fused optimizer steps.
 #include "cpu/optimizer.h"
 
-#include <algorithm>
-#include <cmath>
+#include "cpu/optimizer_steps.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-template <class T>
-struct ComputeType {
-  using type = float;
-};
-template <>
-struct ComputeType<double> {
-  using type = double;
+struct Adjacent {
+  int64_t begin, end;
+  static constexpr int64_t step = 1;
 };
 
-// Runs `move(p, g, states)` over elements; `kStates` has a bit for each of the three states that there are.
-template <class T, int kStates, class Move>
-void each(const StepArrays& arrays, const UpdateOptions& o, int64_t begin, int64_t end, const Move& move) {
-  using C = typename ComputeType<T>::type;
-  T* __restrict param = static_cast<T*>(arrays.param);
-  const T* __restrict grad = static_cast<const T*>(arrays.grad);
-  T* __restrict first = static_cast<T*>(arrays.first);
-  T* __restrict second = static_cast<T*>(arrays.second);
-  T* __restrict third = static_cast<T*>(arrays.third);
-  const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.weight_decay),
-          shrink = static_cast<C>(o.shrink);
-  for (int64_t i = begin; i < end; ++i) {
-    C p = shrink * static_cast<C>(param[i]), g = sign * static_cast<C>(grad[i]), a{}, b{}, c{};
-    if (decay != 0) g += decay * p;
-    if constexpr (kStates & 1) a = static_cast<C>(first[i]);
-    if constexpr (kStates & 2) b = static_cast<C>(second[i]);
-    if constexpr (kStates & 4) c = static_cast<C>(third[i]);
-    move(p, g, a, b, c);
-    if constexpr (kStates & 1) first[i] = static_cast<T>(a);
-    if constexpr (kStates & 2) second[i] = static_cast<T>(b);
-    if constexpr (kStates & 4) third[i] = static_cast<T>(c);
-    param[i] = static_cast<T>(p);
-  }
-}
-
-#define RL_MOVE [=](C& p, C& g, [[maybe_unused]] C& a, [[maybe_unused]] C& b, [[maybe_unused]] C& c)
-
 template <class T>
-void sgd(const StepArrays& s, const SgdOptions& o, int64_t begin, int64_t end) {
-  using C = typename ComputeType<T>::type;
-  const UpdateOptions common{{}, {}, o.weight_decay, 1.0, o.maximize};
-  const C lr = static_cast<C>(o.lr), momentum = static_cast<C>(o.momentum);
-  const C fresh = static_cast<C>(1 - o.dampening), ahead = o.nesterov ? momentum : C(0);
-  if (!s.first) return each<T, 0>(s, common, begin, end, RL_MOVE { p -= lr * g; });
-  auto with_buffer = [&](auto buffer) {
-    each<T, 1>(
-        s, common, begin, end, RL_MOVE {
-          a = buffer(a, g);
-          p -= lr * (ahead != 0 ? g + ahead * a : a);
-        });
-  };
-  // A fresh buffer holds anything, also NaN: it must not be multiplied by zero.
-  if (o.first_step) return with_buffer([](C, C g) { return g; });
-  with_buffer([=](C old, C g) { return momentum * old + fresh * g; });
+void sgd(const StepArrays& a, const SgdOptions& o, int64_t begin, int64_t end) {
+  steps::sgd<T>(a, o, Adjacent{begin, end});
 }
-
 template <class T>
 void adam(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end) {
-  using C = typename ComputeType<T>::type;
-  T* __restrict param = static_cast<T*>(a.param);
-  const T* __restrict grad = static_cast<const T*>(a.grad);
-  T* __restrict mean = static_cast<T*>(a.first);
-  T* __restrict square = static_cast<T*>(a.second);
-  T* __restrict largest = static_cast<T*>(a.third);
-  const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.decoupled ? 0 : o.weight_decay);
-  const C shrink = static_cast<C>(o.decoupled ? 1 - o.lr * o.weight_decay : 1);
-  const C weight1 = static_cast<C>(1 - o.beta1), beta2 = static_cast<C>(o.beta2),
-          weight2 = static_cast<C>(1 - o.beta2);
-  const C step = static_cast<C>(o.lr / a.correction1), root = static_cast<C>(std::sqrt(a.correction2));
-  const C eps = static_cast<C>(o.eps);
-  for (int64_t i = begin; i < end; ++i) {
-    const C p = shrink * static_cast<C>(param[i]);
-    C g = sign * static_cast<C>(grad[i]);
-    if (decay != 0) g += decay * p;
-    const C m0 = static_cast<C>(mean[i]), m = m0 + weight1 * (g - m0);
-    C v = beta2 * static_cast<C>(square[i]) + weight2 * g * g;
-    mean[i] = static_cast<T>(m);
-    square[i] = static_cast<T>(v);
-    if (largest) {
-      const C before = static_cast<C>(largest[i]);
-      v = before > v ? before : v;
-      largest[i] = static_cast<T>(v);
-    }
-    param[i] = static_cast<T>(p - step * m / (std::sqrt(v) / root + eps));
-  }
+  steps::adam<T>(a, o, Adjacent{begin, end});
 }
-
-// The rules of cpu/optimizer.h.
-template <class T>
-struct Rules {
-  using C = typename ComputeType<T>::type;
-  static C number(const UpdateOptions& o, size_t i) { return static_cast<C>(o.numbers[i]); }
-  static C factor(const StepArrays& s, size_t i) { return static_cast<C>(s.factors[i]); }
-
-  static void adagrad(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), step = factor(s, 0);
-    each<T, 1>(
-        s, o, begin, end, RL_MOVE {
-          a += g * g;
-          p -= step * g / (std::sqrt(a) + eps);
-        });
-  }
-
-  template <bool kMomentum, bool kCentered>
-  static void rmsprop_with(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), alpha = number(o, 1), fresh = static_cast<C>(1 - o.numbers[1]);
-    const C step = number(o, 2), momentum = number(o, 3);
-    each<T, 1 + 2 * kMomentum + 4 * kCentered>(
-        s, o, begin, end, RL_MOVE {
-          a = alpha * a + fresh * g * g;
-          C square = a;
-          if constexpr (kCentered) {
-            c += fresh * (g - c);
-            square -= c * c;
-          }
-          C d = g / (std::sqrt(square) + eps);
-          if constexpr (kMomentum) d = b = momentum * b + d;
-          p -= step * d;
-        });
-  }
-  static void rmsprop(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    if (s.second)
-      return s.third ? rmsprop_with<true, true>(s, o, begin, end)
-                     : rmsprop_with<true, false>(s, o, begin, end);
-    s.third ? rmsprop_with<false, true>(s, o, begin, end) : rmsprop_with<false, false>(s, o, begin, end);
-  }
-
-  static void adadelta(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), rho = number(o, 1), fresh = static_cast<C>(1 - o.numbers[1]);
-    const C step = number(o, 2);
-    each<T, 3>(
-        s, o, begin, end, RL_MOVE {
-          a = rho * a + fresh * g * g;
-          const C d = std::sqrt(b + eps) / std::sqrt(a + eps) * g;
-          b = rho * b + fresh * d * d;
-          p -= step * d;
-        });
-  }
-
-  static void adamax(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), fresh = static_cast<C>(1 - o.numbers[1]), keep = number(o, 2);
-    const C step = factor(s, 0);
-    each<T, 3>(
-        s, o, begin, end, RL_MOVE {
-          a += fresh * (g - a);
-          const C old = keep * b, now = std::abs(g) + eps;
-          b = old >= now || old != old ? old : now;  // NaN stays
-          p -= step * a / b;
-        });
-  }
-
-  static void nadam(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), fresh1 = static_cast<C>(1 - o.numbers[1]);
-    const C keep2 = number(o, 2), fresh2 = static_cast<C>(1 - o.numbers[2]);
-    const C now = factor(s, 0), ahead = factor(s, 1), correction = factor(s, 2);
-    each<T, 3>(
-        s, o, begin, end, RL_MOVE {
-          a += fresh1 * (g - a);
-          b = keep2 * b + fresh2 * g * g;
-          p -= (now * g + ahead * a) / (std::sqrt(b / correction) + eps);
-        });
-  }
-
-  static void radam(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C eps = number(o, 0), fresh1 = static_cast<C>(1 - o.numbers[1]);
-    const C keep2 = number(o, 2), fresh2 = static_cast<C>(1 - o.numbers[2]);
-    const C step = factor(s, 0), rectified = factor(s, 1);
-    each<T, 3>(
-        s, o, begin, end, RL_MOVE {
-          a += fresh1 * (g - a);
-          b = keep2 * b + fresh2 * g * g;
-          p -= step * a * (rectified != 0 ? rectified / (std::sqrt(b) + eps) : C(1));
-        });
-  }
-
-  static void asgd(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C step = factor(s, 0), weight = factor(s, 1),
-            keep = static_cast<C>(1 - s.factors[0] * o.numbers[0]);
-    each<T, 1>(
-        s, o, begin, end, RL_MOVE {
-          p = keep * p - step * g;
-          a = weight == 1 ? p : a + (p - a) * weight;
-        });
-  }
-
-  static void rprop(const StepArrays& s, const UpdateOptions& o, int64_t begin, int64_t end) {
-    const C shrinking = number(o, 0), growing = number(o, 1), least = number(o, 2), most = number(o, 3);
-    each<T, 3>(
-        s, o, begin, end, RL_MOVE {
-          const C agreement = g * a;
-          const C size = b * (agreement > 0 ? growing : agreement < 0 ? shrinking : C(1));
-          b = size < least ? least : size > most ? most : size;
-          a = agreement < 0 ? C(0) : g;
-          p -= a > 0 ? b : a < 0 ? -b : a;
-        });
-  }
-};
-#undef RL_MOVE
-
 template <class T>
 void unscale(const StepArrays& a, double scale, int64_t begin, int64_t end) {
-  using C = typename ComputeType<T>::type;
-  T* grad = static_cast<T*>(a.grad);
-  for (int64_t i = begin; i < end; ++i)
-    grad[i] = static_cast<T>(static_cast<C>(grad[i]) / static_cast<C>(scale));
+  steps::unscale<T>(a, scale, Adjacent{begin, end});
+}
+template <void (*rule)(const StepArrays&, const UpdateOptions&, Adjacent)>
+void update(const StepArrays& a, const UpdateOptions& o, int64_t begin, int64_t end) {
+  rule(a, o, Adjacent{begin, end});
 }
 
 template <class T>
-constexpr StepLoops loops_of = {sgd<T>,
-                                adam<T>,
-                                {Rules<T>::adagrad, Rules<T>::rmsprop, Rules<T>::adadelta, Rules<T>::adamax,
-                                 Rules<T>::nadam, Rules<T>::radam, Rules<T>::asgd, Rules<T>::rprop},
-                                unscale<T>};
+using Rules = steps::Rules<T, Adjacent>;
+
+template <class T>
+constexpr StepLoops loops_of = {
+    sgd<T>,
+    adam<T>,
+    {update<Rules<T>::adagrad>, update<Rules<T>::rmsprop>, update<Rules<T>::adadelta>,
+     update<Rules<T>::adamax>, update<Rules<T>::nadam>, update<Rules<T>::radam>, update<Rules<T>::asgd>,
+     update<Rules<T>::rprop>},
+    unscale<T>};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 """torch.cuda on a device made of host memory (tests/cpp/emulated_driver.h), in processes of its own."""
 
+import pytest
 from test_device import HERE, needs_device, on_device
 
 
@@ -58,6 +59,89 @@ def test_layers():
 @needs_device
 def test_libraries():
     run("device_libraries.py")
+
+
+@needs_device
+def test_training():
+    run("device_training.py")
+
+
+ALLOCATOR = """
+import ctypes, os
+import rushlight as torch
+from rushlight.cuda.memory import CUDAPluggableAllocator, MemPool, change_current_allocator, use_mem_pool
+
+path = os.environ["RUSHLIGHT_CUDA_LIBRARY"]
+library = ctypes.CDLL(path)
+counts = lambda: [ctypes.c_int.in_dll(library, name).value for name in ("emulated_given", "emulated_taken")]
+ours = CUDAPluggableAllocator(path, "emulated_give", "emulated_take")
+"""
+POOL = """
+pool = MemPool(ours.allocator())
+with use_mem_pool(pool):
+    a = torch.full((1000,), 3.0, device="cuda")
+b = torch.full((1000,), 4.0, device="cuda")
+assert counts() == [1, 0] and (a + b).sum().item() == 7000
+assert torch.cuda.memory.get_allocator_backend() == "native"
+with use_mem_pool(pool):
+    c = torch.zeros(1000, device="cuda")  # of the same segment
+assert counts() == [1, 0] and c.sum().item() == 0
+del a, c, pool
+torch.cuda.synchronize()
+torch.cuda.empty_cache()
+assert counts() == [1, 1]
+try:
+    change_current_allocator(ours)
+except RuntimeError as error:
+    assert "Can't swap an already initialized allocator" in str(error)
+else:
+    raise SystemExit("changed in use")
+"""
+ALL = """
+change_current_allocator(ours)
+assert torch.cuda.memory.get_allocator_backend() == "pluggable"
+x = torch.arange(6.0, device="cuda")
+side = torch.cuda.Stream()
+side.wait_stream(torch.cuda.current_stream())
+with torch.cuda.stream(side):
+    y = x * 2
+x.record_stream(side)
+del x
+assert y.tolist() == [0, 2, 4, 6, 8, 10]
+given, taken = counts()
+assert given >= 2 and taken >= 1, (given, taken)
+del y
+assert counts()[1] == counts()[0]
+try:
+    torch.empty(1 << 29, dtype=torch.uint8, device="cuda")
+except torch.cuda.OutOfMemoryError as error:
+    assert "change_current_allocator" in str(error)
+else:
+    raise SystemExit("more than there is")
+for wrong in (None, "libx.so"):
+    try:
+        change_current_allocator(wrong)
+    except TypeError as error:
+        assert "CUDAPluggableAllocator" in str(error)
+"""
+
+
+@needs_device
+@pytest.mark.parametrize("program", [POOL, ALL])
+def test_allocators_of_others(program):
+    on_device("-c", ALLOCATOR + program)
+
+
+@needs_device
+@pytest.mark.parametrize("name", ["index_copy", "index_add"])
+def test_positions_before_the_start_stop_the_device(name):
+    program = (
+        "import rushlight as t\n"
+        "x, i, v = t.zeros(4).cuda(), t.tensor([-1]).cuda(), t.ones(1).cuda()\n"
+        f"try: print(x.{name}(0, i, v).tolist())\n"
+        "except RuntimeError as e: print('stopped' if 'device-side assert' in str(e) else e)"
+    )
+    assert on_device("-c", program).endswith("stopped\n")
 
 
 @needs_device
