@@ -8,6 +8,7 @@
 #include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
+#include "ops/join.h"
 #include "ops/operators.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -77,12 +78,13 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
 // --- reflect, replicate and circular: one dimension after the other
 // --------------------------------------------------------
 
-// Where the elements of a padded dimension of size n come from.
-Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_t after, Device device) {
-  Tensor t = empty_tensor(IntList{n + before + after}, DType::Int64);
+// Where elements first, ... last - 1 of a padded dimension of size n come from.
+Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_t after, int64_t first,
+                        int64_t last, Device device) {
+  Tensor t = empty_tensor(IntList{last - first}, DType::Int64);
   // What negative amounts crop is gone before the rest wraps around.
   const int64_t cropped = std::max<int64_t>(-before, 0), left = n - cropped - std::max<int64_t>(-after, 0);
-  for (int64_t i = 0; i < t.numel(); ++i) {
+  for (int64_t i = first; i < last; ++i) {
     int64_t at = i - before;
     if (mode == "reflect")
       at = at < 0 ? -at : at >= n ? 2 * (n - 1) - at : at;
@@ -90,9 +92,24 @@ Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_
       at = std::clamp<int64_t>(at, 0, n - 1);
     else
       at = ((at - cropped) % left + left) % left + cropped;
-    t.data<int64_t>()[i] = at;
+    t.data<int64_t>()[i - first] = at;
   }
   return device.is_cpu() ? t : to(t, std::nullopt, device, false, false, std::nullopt);
+}
+
+// Most elements are copied in one piece; only those at the borders are looked up.
+Tensor pad_dimension(const Tensor& input, int64_t d, int64_t before, int64_t after, std::string_view mode) {
+  const int64_t n = input->sizes[d], first = std::max<int64_t>(-before, 0);
+  const int64_t last = n - std::max<int64_t>(-after, 0), total = n + before + after;
+  auto border = [&](int64_t from, int64_t to) {
+    return index_select(input, d, source_positions(mode, n, before, after, from, to, input.device()));
+  };
+  if (first >= last) return border(0, total);
+  std::vector<Tensor> pieces;
+  if (before > 0) pieces.push_back(border(0, before));
+  pieces.push_back(slice(input, d, first, last, 1));
+  if (after > 0) pieces.push_back(border(total - after, total));
+  return pieces.size() == 1 ? clone(pieces[0], std::nullopt) : cat(pieces, d);
 }
 
 Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) {
@@ -124,8 +141,7 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
   for (int64_t i = padded - 1; i >= 0; --i) {
     const int64_t d = n - 1 - i;
     if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    result = index_select(
-        result, d, source_positions(mode, input->sizes[d], pad[2 * i], pad[2 * i + 1], input.device()));
+    result = pad_dimension(result, d, pad[2 * i], pad[2 * i + 1], mode);
   }
   return result.is_same(input) ? clone(input, std::nullopt) : result;
 }

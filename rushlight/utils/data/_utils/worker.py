@@ -50,7 +50,7 @@ class _Task(NamedTuple):
 
     epoch: int
     idx: int
-    index: object  # type: ignore[assignment]  # tuples have a method of that name
+    samples: object
 
 
 class _ResumeIteration(NamedTuple):
@@ -239,7 +239,7 @@ class _Worker:
         if self.failure is not None:
             return self.failure
         try:
-            data = self.fetcher.fetch(task.index)
+            data = self.fetcher.fetch(task.samples)
         except StopIteration as e:
             from rushlight.utils.data.dataloader import _DatasetKind
 
