@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "cpu/copy_run.h"
+#include "cpu/odometer.h"
 #include "cpu/width.h"
 
 namespace rushlight::cpu {
@@ -25,24 +26,51 @@ void join_full_dimensions(FramedBlock& f) {
   }
 }
 
-// Where row `index` of the result comes from in the source, unless it lies outside of the block.
-std::optional<int64_t> source_row(const FramedBlock& f, int64_t index) {
-  int64_t offset = 0;
-  for (size_t d = f.sizes.size() - 1; d-- > 0; index /= f.sizes[d]) {
-    const int64_t at = index % f.sizes[d] - f.start[d];
-    if (at < 0 || at >= f.block[d]) return std::nullopt;
-    offset += at * f.strides[d];
+// Where the rows of the result come from in the source, one after the other.
+class SourceRows {
+ public:
+  SourceRows(const FramedBlock& f, int64_t row) : f_(f), index_(f.sizes.size() - 1) {
+    for (size_t d = index_.size(); d-- > 0; row /= f.sizes[d]) {
+      index_[d] = row % f.sizes[d];
+      offset_ += (index_[d] - f.start[d]) * f.strides[d];
+      outside_ += is_outside(d);
+    }
   }
-  return offset;
-}
+
+  // Nothing if the row lies outside of the block.
+  std::optional<int64_t> offset() const { return outside_ ? std::nullopt : std::optional(offset_); }
+
+  void next() {
+    for (size_t d = index_.size(); d-- > 0;) {
+      outside_ -= is_outside(d);
+      const bool carries = ++index_[d] == f_.sizes[d];
+      offset_ += f_.strides[d];
+      if (carries) offset_ -= index_[d] * f_.strides[d], index_[d] = 0;
+      outside_ += is_outside(d);
+      if (!carries) return;
+    }
+  }
+
+ private:
+  int is_outside(size_t d) const {
+    const int64_t at = index_[d] - f_.start[d];
+    return at < 0 || at >= f_.block[d];
+  }
+
+  const FramedBlock& f_;
+  Dims index_;
+  int64_t offset_ = 0;
+  int outside_ = 0;  // dimensions
+};
 
 template <class T>
 void fill_rows(const FramedBlock& f, int64_t begin, int64_t end, const T* source, T value, T* out) {
   const int64_t length = f.sizes.back(), before = f.start.back(), inside = f.block.back(),
                 after = length - before - inside, step = f.strides.back();
   out += begin * length;
-  for (int64_t row = begin; row < end; ++row, out += length) {
-    const std::optional<int64_t> offset = source_row(f, row);
+  SourceRows rows(f, begin);
+  for (int64_t row = begin; row < end; ++row, rows.next(), out += length) {
+    const std::optional<int64_t> offset = rows.offset();
     if (!offset) {
       std::fill_n(out, length, value);
       continue;
@@ -68,6 +96,28 @@ void fill_around(FramedBlock f, const void* source, const void* value, size_t it
     parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / f.sizes.back()), [&](int64_t begin, int64_t end) {
       fill_rows(f, begin, end, static_cast<const T*>(source), constant, static_cast<T*>(out));
     });
+  });
+}
+
+void repeat_positions(const Repetition& r, size_t itemsize, void* data) {
+  const int64_t length = r.sizes.back(), stride = r.strides.back();
+  const auto moves = static_cast<int64_t>(r.moves.size());
+  visit_width(itemsize, [&]<class T>(T) {
+    auto repeat = [&](T* row) {
+      for (const auto& [to, from] : r.moves) {
+        T* target = row + to * r.step;
+        const T* source = row + from * r.step;
+        if (stride == 1)
+          copy_run(target, source, static_cast<size_t>(length) * sizeof(T));
+        else
+          for (int64_t i = 0; i < length; ++i) target[i * stride] = source[i * stride];
+      }
+    };
+    parallel_for(0, row_count(r.sizes), std::max<int64_t>(1, kGrainSize / (length * moves)),
+                 [&](int64_t begin, int64_t end) {
+                   for_each_row<1>(r.sizes, {IntList(r.strides)}, begin, end,
+                                   [&](const auto& offset) { repeat(static_cast<T*>(data) + offset[0]); });
+                 });
   });
 }
 
