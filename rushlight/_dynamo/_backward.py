@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import rushlight as torch
 from rushlight.fx import Graph, Node
 
-__all__ = ["Backward", "BackwardGraph", "NoBackward"]
+__all__ = ["VIEWS", "Backward", "BackwardGraph", "NoBackward"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _lock = threading.RLock()
 
-# Views of what a backward pass takes are taken again instead of being kept.
-_VIEWS = frozenset("t transpose view permute unsqueeze squeeze expand select slice detach alias".split())
+# Operators whose result is a view: what a backward pass takes of them is taken again instead of being kept.
+VIEWS = frozenset("t transpose view permute unsqueeze squeeze expand select slice detach alias".split())
 
 
 class NoBackward(Exception):
@@ -192,7 +192,7 @@ class _Writer:
 
 
 def _is_view(node):
-    if node.op != "call_function" or getattr(node.target, "_opname", None) not in _VIEWS:
+    if node.op != "call_function" or getattr(node.target, "_opname", None) not in VIEWS:
         return False
     return isinstance(node.args[0], Node) and not any(
         isinstance(a, Node) for a in (*node.args[1:], *node.kwargs.values())

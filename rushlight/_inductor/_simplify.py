@@ -1,6 +1,7 @@
 """Simpler graphs that give the same, to the last bit: views are taken once, and not there and back."""
 
 import rushlight as torch
+from rushlight._dynamo._backward import VIEWS
 from rushlight.fx import Node
 
 from ._passes import remove_dead
@@ -8,8 +9,7 @@ from ._passes import remove_dead
 __all__ = ["simplify"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
-_VIEWS = frozenset("t transpose view permute unsqueeze squeeze expand select slice detach alias".split())
-_SHAPED = _VIEWS | frozenset("swapaxes swapdims as_strided resize squeeze".split())
+_SHAPED = VIEWS | frozenset("swapaxes swapdims as_strided resize squeeze".split())
 
 
 def simplify(graph):
@@ -37,7 +37,7 @@ def _changes_a_view(node):
 
 def _same_as(node, known, fixed):
     """What gives the same memory as a view, if something does."""
-    if getattr(node.target, "_opname", None) not in _VIEWS or not isinstance(node.args[0], Node):
+    if getattr(node.target, "_opname", None) not in VIEWS or not isinstance(node.args[0], Node):
         return None
     source = node.args[0]
     if node.target is aten.t.default and source.target is aten.t.default:
