@@ -224,7 +224,14 @@ def _check_is_size(i, message=None, *, max=None):
 
 
 def _check_tensor_all(cond, message=None):
-    _check(bool(cond.all()), message)
+    """RuntimeError unless all elements of a bool tensor are true."""
+    import rushlight
+
+    if not rushlight.is_tensor(cond):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype is not rushlight.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check(cond.all().item(), message)
 
 
 def _is_all_true(tensor):

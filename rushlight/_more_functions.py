@@ -377,6 +377,8 @@ def _convert_indices_from_csr_to_coo(
 
 def _foreach_norm(tensors, ord=2, dtype=None):
     """The norm of each tensor."""
+    if not tensors:
+        raise RuntimeError("Tensor list must have at least one tensor.")
     return tuple(torch.linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
 
 

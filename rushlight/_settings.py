@@ -13,9 +13,17 @@ _state = {
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Ask for results that do not vary between runs. Kernels on the CPU are always deterministic."""
-    _state.update(deterministic=bool(mode), warn_only=bool(warn_only))
-    _C._device_switch("deterministic_algorithms", bool(mode))
+    """Ask for results that do not vary between runs. Kernels on the CPU are always deterministic; memory that
+    nothing was written to is filled (`torch.utils.deterministic`)."""
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            where = " (position 1)" if name == "mode" else ""
+            raise TypeError(
+                f"use_deterministic_algorithms(): argument '{name}'{where} must be bool, "
+                f"not {type(value).__name__}"
+            )
+    _state.update(deterministic=mode, warn_only=warn_only)
+    _C._device_switch("deterministic_algorithms", mode)
 
 
 def are_deterministic_algorithms_enabled():
@@ -28,12 +36,13 @@ def is_deterministic_algorithms_warn_only_enabled():
 
 def set_deterministic_debug_mode(debug_mode):
     """ "default", "warn" or "error" (or 0, 1, 2)."""
+    if not isinstance(debug_mode, (int, str)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     names = ("default", "warn", "error")
-    mode = names.index(debug_mode) if isinstance(debug_mode, str) and debug_mode in names else debug_mode
+    mode = names.index(debug_mode) if debug_mode in names else debug_mode
     if mode not in (0, 1, 2):
-        raise RuntimeError(
-            f"invalid value of debug_mode, expected `default`, `warn`, `error`, but got {debug_mode}"
-        )
+        expected = "one of `default`, `warn`, `error`" if isinstance(mode, str) else "0, 1, or 2"
+        raise RuntimeError(f"invalid value of debug_mode, expected {expected}, but got {debug_mode}")
     use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
 
 

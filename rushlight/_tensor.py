@@ -286,12 +286,14 @@ class Tensor(_C.TensorBase):
     @_overridable
     def map_(self, other, callable) -> "Tensor":
         """Replace every element by ``callable(element, other's element)``; slow."""
+        _refuse_gradients("map_", self, other)
         pairs = zip(self.flatten().tolist(), other.expand_as(self).flatten().tolist())
         return self.copy_(_tensor_of_numbers([callable(a, b) for a, b in pairs], self))
 
     @_overridable
     def map2_(self, x, y, callable) -> "Tensor":
         """Replace every element by ``callable(element, x's element, y's element)``; slow."""
+        _refuse_gradients("map2_", self, x, y)
         triples = zip(*(t.expand_as(self).flatten().tolist() for t in (self, x, y)), strict=True)
         return self.copy_(_tensor_of_numbers([callable(*t) for t in triples], self))
 
@@ -401,6 +403,13 @@ class Tensor(_C.TensorBase):
                 "formats."
             )
         return order
+
+
+def _refuse_gradients(name, *tensors):
+    if any(t.requires_grad for t in tensors):
+        raise RuntimeError(
+            f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead."
+        )
 
 
 def _tensor_of_numbers(values, like):

@@ -181,6 +181,8 @@ def _suffixes(tensor):
         suffixes.append(f"layout={tensor.layout}")
     if tensor.requires_grad:
         suffixes.append(_grad_suffix(tensor))
+    if rushlight._C._dual_level_depth() and (tangent := rushlight._C._unpack_dual(tensor)[1]) is not None:
+        suffixes.append(f"tangent={tangent}")
     return suffixes
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "has_torch_function",
     "is_tensor_like",
     "is_tensor_method_or_property",
+    "redispatch_function",
     "resolve_name",
     "wrap_torch_function",
 ]
@@ -226,6 +227,11 @@ class enable_reentrant_dispatch:
 
     def __exit__(self, *exc):
         return None
+
+
+def redispatch_function(func, types, args, kwargs):
+    """Calls ``func`` past the next look for ``__torch_function__``: what it calls in turn is seen again."""
+    return _C._skip_one_hop_torch_function(func, types, args, kwargs)
 
 
 def _get_current_function_mode():

@@ -8,7 +8,53 @@ from rushlight import _C
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-class UntypedStorage(_C.StorageBase):
+class _Conversions:
+    """`storage.double()` and its like: the elements, converted, in a storage of their own."""
+
+    def double(self):
+        return _converted(self, rushlight.float64)
+
+    def float(self):
+        return _converted(self, rushlight.float32)
+
+    def half(self):
+        return _converted(self, rushlight.float16)
+
+    def bfloat16(self):
+        return _converted(self, rushlight.bfloat16)
+
+    def long(self):
+        return _converted(self, rushlight.int64)
+
+    def int(self):
+        return _converted(self, rushlight.int32)
+
+    def short(self):
+        return _converted(self, rushlight.int16)
+
+    def char(self):
+        return _converted(self, rushlight.int8)
+
+    def byte(self):
+        return _converted(self, rushlight.uint8)
+
+    def bool(self):
+        return _converted(self, rushlight.bool)
+
+    def complex_double(self):
+        return _converted(self, rushlight.complex128)
+
+    def complex_float(self):
+        return _converted(self, rushlight.complex64)
+
+
+def _converted(storage, dtype):
+    own = getattr(storage, "dtype", rushlight.uint8)
+    elements = rushlight.empty(0, dtype=own, device=storage.device).set_(storage.untyped())
+    return TypedStorage(wrap_storage=elements.to(dtype).untyped_storage(), dtype=dtype, _internal=True)
+
+
+class UntypedStorage(_C.StorageBase, _Conversions):
     """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is
     its content."""
 
@@ -235,7 +281,7 @@ def _warn_typed():
     )
 
 
-class TypedStorage:
+class TypedStorage(_Conversions):
     """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full
     of it."""
 
@@ -469,6 +515,10 @@ def __getattr__(name):
     if name not in _DTYPE_OF_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     dtype = getattr(rushlight, _DTYPE_OF_NAME[name])
-    cls = type(name, (TypedStorage,), {"_class_dtype": dtype, "dtype": dtype, "__module__": "rushlight"})
+    cls = type(
+        name,
+        (TypedStorage,),
+        {"_class_dtype": dtype, "_dtype": dtype, "dtype": dtype, "__module__": "rushlight"},
+    )
     globals()[name] = cls
     return cls

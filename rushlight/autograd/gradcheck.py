@@ -68,10 +68,10 @@ def gradcheck(
     check = _Check(func, inputs, eps, atol, rtol, nondet_tol, check_grad_dtypes, fast_mode)
     try:
         check.check_inputs()
-        if check_forward_ad:
-            check.run_forward(check_batched_forward_grad)
         if check_backward_ad:
             check.run(check_undefined_grad, check_batched_grad)
+        if check_forward_ad:
+            check.run_forward(check_batched_forward_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -154,6 +154,7 @@ class _Check:
         self.function, self.inputs = func, _tuple(inputs)
         self.eps, self.atol, self.rtol, self.nondet_tol = eps, atol, rtol, nondet_tol
         self.check_dtypes, self.fast = check_dtypes, fast
+        self._geometry = {}  # of each output: shape and dtype, which must not depend on values
         self.wanted = [
             (i, x) for i, x in enumerate(self.inputs) if isinstance(x, rushlight.Tensor) and x.requires_grad
         ]
@@ -172,7 +173,7 @@ class _Check:
             self._check_batched(numbered)
         self._check_zero_grads([o for _, o in numbered])
         if check_undefined:
-            self._check_undefined([o for _, o in numbered])
+            self._check_undefined()
 
     def check_inputs(self):
         if not self.wanted:
@@ -208,7 +209,15 @@ class _Check:
 
     def _values(self, number):
         """Output ``number`` as a flat vector, as the inputs are now."""
-        return self._call()[number].detach().reshape(-1)
+        output = self._call()[number].detach()
+        known = self._geometry.setdefault(number, (output.shape, output.dtype))
+        for what, before, now in zip(("shape", "dtype"), known, (output.shape, output.dtype)):
+            if before != now:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed "
+                    f"within eps, but got {what}s {before} and {now}."
+                )
+        return output.reshape(-1)
 
     # Finite differences
 
@@ -281,10 +290,9 @@ class _Check:
 
         target = self.wanted[position][0]
         with forward_ad.dual_level():
-            given = [
-                forward_ad.make_dual(_fresh(x), tangent) if i == target else _fresh(x)
-                for i, x in enumerate(self.inputs)
-            ]
+            given = [_fresh(x) for x in self.inputs]
+            for i, x in self.wanted:
+                given[i] = forward_ad.make_dual(given[i], tangent if i == target else rushlight.zeros_like(x))
             duals = _tuple(self.function(*given))
             found = [forward_ad.unpack_dual(o) if isinstance(o, rushlight.Tensor) else None for o in duals]
         return [
@@ -366,8 +374,8 @@ class _Check:
         """Along a random direction u of each input and v of the output: numerical v'Ju against the vjp of
         v times u."""
         v = _unit_like(output)
-        grads = self._vjp(output, v)
-        for (i, x), grad in zip(self.wanted, grads):
+        grads, again = self._vjp(output, v), self._vjp(output, v)
+        for (i, x), grad, second in zip(self.wanted, grads, again):
             self._check_grad(i, x, grad)
             u, data = _unit_like(x), x.data
             before = data.clone()
@@ -382,6 +390,8 @@ class _Check:
             a = float((grad.detach() * u).sum())
             if abs(a - n) > self.atol + self.rtol * abs(n):
                 raise GradcheckError(self._fast_text(number, output, i, x, n, a))
+            if not rushlight.allclose(grad, second, 0.0, self.nondet_tol):
+                raise GradcheckError(_NOT_REENTRANT.format(self.nondet_tol))
 
     def _fast_text(self, number, output, i, x, n, a):
         position = [j for j, _ in self.wanted].index(i)
@@ -406,15 +416,12 @@ class _Check:
             if grad is not None and not bool((grad == 0).all()):
                 raise GradcheckError("backward not multiplied by grad_output")
 
-    def _check_undefined(self, outputs):
-        wanted = [x for _, x in self.wanted]
-        if len(outputs) < 2:
-            return
-        for missing in range(len(outputs)):
-            given = [o for i, o in enumerate(outputs) if i != missing]
+    def _check_undefined(self):
+        """With no gradient for any output, then for one output after the other."""
+        count = len(_differentiable(self._call()))
+        for missing in [range(count), *([i] for i in range(count if count > 1 else 0))]:
             try:
-                zeros = [rushlight.zeros_like(o) for o in given]
-                found = rushlight.autograd.grad(given, wanted, zeros, retain_graph=True, allow_unused=True)
+                found = self._grads_without(missing)
             except RuntimeError as e:
                 raise GradcheckError(
                     "Expected backward function to handle undefined output grads. Please look at 'Notes "
@@ -426,19 +433,29 @@ class _Check:
                     "or zero."
                 )
 
+    def _grads_without(self, missing):
+        outputs = _differentiable(_tuple(self.function(*self.inputs)))
+        cut = [_without_gradient(o) if i in missing else o for i, o in enumerate(outputs)]
+        zeros = [rushlight.zeros_like(o) for o in outputs]
+        return rushlight.autograd.grad(cut, [x for _, x in self.wanted], zeros, allow_unused=True)
+
     def _check_batched(self, numbered):
         wanted = [x for _, x in self.wanted]
         for number, output in numbered:
             grads = rushlight.stack([rushlight.randn_like(output) for _ in range(2)])
-            batch = rushlight.autograd.grad(
-                output, wanted, grads, retain_graph=True, allow_unused=True, is_grads_batched=True
-            )
+            try:
+                batch = rushlight.autograd.grad(
+                    output, wanted, grads, retain_graph=True, allow_unused=True, is_grads_batched=True
+                )
+            except RuntimeError as error:
+                raise GradcheckError(f"{_NOT_BATCHED}\n\nGot:\n{error}") from error
             single = [self._vjp(output, g) for g in grads]
             for k, found in enumerate(batch):
                 expected = rushlight.stack([row[k] for row in single])
                 if found is not None and not rushlight.allclose(found, expected, self.rtol, self.atol):
                     raise GradcheckError(
-                        f"For output {number} and input {k}: batched gradients differ from single ones"
+                        f"{_NOT_BATCHED}\n\nFor output {number} and input {k}: batched gradients differ from "
+                        "single ones"
                     )
 
 
@@ -459,7 +476,7 @@ def _parts(output):
     if not output.is_complex():
         return [(_whole, 1, "")]
     note = "While considering the {} part of complex outputs only, "
-    return [(rushlight.real, 1, note.format("real")), (rushlight.imag, 1j, note.format("imag"))]
+    return [(rushlight.imag, 1j, note.format("imaginary")), (rushlight.real, 1, note.format("real"))]
 
 
 def _indices(x):
@@ -488,6 +505,11 @@ def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     return tuple(first), reentrant, True, True
 
 
+_NOT_BATCHED = (
+    "gradcheck or gradgradcheck failed while testing batched gradient computation: the backward pass does "
+    "not run under vmap, or gives other values there. If that is expected, pass check_batched_grad=False."
+)
+
 _NOT_REENTRANT = (
     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
     "gives different "
@@ -495,6 +517,21 @@ _NOT_REENTRANT = (
     "{}.\n\n"
     "If the operation is meant to be nondeterministic, call gradcheck/gradgradcheck with `nondet_tol=<tol>`."
 )
+
+
+def _without_gradient(output):
+    """`output`, into which no gradient flows."""
+
+    class Undefined(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    return Undefined.apply(output)
 
 
 def _fresh(value):

@@ -7,11 +7,13 @@
 #include "cpu/pointwise.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
+#include "ops/index_common.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace {
@@ -145,6 +147,18 @@ Tensor where_method(const Call&, const Tensor& self, const Tensor& condition, co
   return ops::where(condition, self, other);
 }
 
+// An expanded target is filled where the mask holds for any of the elements that share a place.
+void fill_expanded(Tensor target, Tensor mask, const Tensor& value) {
+  warn_of_expanded(target, "masked_fill_", "tensor[mask] = scalar");
+  mask = ops::expand(mask, target.sizes(), false);
+  for (int64_t d = 0; d < target.dim(); ++d) {
+    if (target->strides[d] != 0 || target->sizes[d] <= 1) continue;
+    target = ops::narrow(target, d, 0, 1);
+    mask = ops::any_dim(mask, d, true);
+  }
+  ops::masked_fill.inplace(target, mask, value);
+}
+
 Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& mask, const Tensor& value) {
   RL_CHECK(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
            value.dim(), " dimension(s).");
@@ -157,6 +171,10 @@ Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& ma
     filling = scalar_tensor_of(number, self.dtype());
   }
   const Dims shape = broadcast_shapes(self.sizes(), mask.sizes());
+  if (call.inplace && shape == self->sizes && has_internal_overlap(self)) {
+    fill_expanded(self, mask, filling);
+    return self;
+  }
   const Tensor out = pointwise::result(call, shape, self.dtype(), {&self, &mask});
   loops::where(out, mask, filling, self);
   return out;

@@ -1,7 +1,9 @@
 #include "ops/factory.h"
 
 #include <cmath>
+#include <limits>
 
+#include "core/device_math.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/factory.h"
@@ -9,6 +11,7 @@
 #include "ops/device_loops.h"
 #include "ops/operators.h"
 #include "ops/register.h"
+#include "ops/unset.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -55,6 +58,29 @@ Tensor filled(Tensor t, const Scalar& value) {
   return t;
 }
 
+}  // namespace
+
+void fill_unset(const Tensor& t) {
+  const DType type = t.dtype();
+  if (is_floating(type) || is_complex(type)) {
+    filled(t, Scalar(std::numeric_limits<double>::quiet_NaN()));
+  } else {
+    visit_dtype(Concat<TypeList<bool>, IntegralTypes>{}, type, "empty",
+                [&]<class T>(T) { filled(t, Scalar(static_cast<uint64_t>(std::numeric_limits<T>::max()))); });
+  }
+}
+
+bool fills_unset() { return device_math().deterministic_algorithms && device_math().fill_uninitialized; }
+
+namespace {
+
+// What nothing has been written to yet; equal from run to run in deterministic mode.
+Tensor unset(Tensor t) {
+  if (fills_unset()) [[unlikely]]
+    fill_unset(t);
+  return t;
+}
+
 // --- constant fills
 // ------------------------------------------------------------------------------------------------
 
@@ -63,13 +89,13 @@ Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout la
   check_options(call, layout, pin);
   RL_CHECK(format != MemoryFormat::Preserve,
            "empty(): memory_format=torch.preserve_format needs a tensor to follow");
-  return empty_tensor(size, chosen(call, dtype), device.value_or(Device{}),
-                      format.value_or(MemoryFormat::Contiguous));
+  return unset(empty_tensor(size, chosen(call, dtype), device.value_or(Device{}),
+                            format.value_or(MemoryFormat::Contiguous)));
 }
 Tensor empty_strided_kernel(const Call& call, IntList size, IntList stride, OptDType dtype, OptLayout layout,
                             OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  return empty_strided_tensor(size, stride, chosen(call, dtype), device.value_or(Device{}));
+  return unset(empty_strided_tensor(size, stride, chosen(call, dtype), device.value_or(Device{})));
 }
 // `order` lists the dimensions from the slowest to the fastest in memory.
 Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptDType dtype, OptLayout layout,
@@ -92,7 +118,7 @@ Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptD
     strides[d] = step;
     step *= std::max<int64_t>(size[d], 1);
   }
-  return empty_strided_tensor(size, strides, chosen(call, dtype), device.value_or(Device{}));
+  return unset(empty_strided_tensor(size, strides, chosen(call, dtype), device.value_or(Device{})));
 }
 
 template <int Value>
@@ -120,10 +146,10 @@ Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, O
   const DType type = dtype.value_or(self.dtype());
   const Device target = device.value_or(self.device());
   if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve)
-    return empty_tensor(self.sizes(), type, target, *format);
-  if (target == self.device()) return empty_like_tensor(self, type);
+    return unset(empty_tensor(self.sizes(), type, target, *format));
+  if (target == self.device()) return unset(empty_like_tensor(self, type));
   const Tensor layout_of = empty_like_tensor(self, type);
-  return empty_strided_tensor(self.sizes(), layout_of.strides(), type, target);
+  return unset(empty_strided_tensor(self.sizes(), layout_of.strides(), type, target));
 }
 template <int Value>
 Tensor constant_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout,
@@ -139,7 +165,7 @@ Tensor full_like_kernel(const Call& call, const Tensor& self, const Scalar& valu
 Tensor new_empty_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype, OptLayout layout,
                         OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  return empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
+  return unset(empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device())));
 }
 template <int Value>
 Tensor new_constant_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype,
@@ -154,7 +180,8 @@ Tensor new_full_kernel(const Call& call, const Tensor& self, IntList size, const
 Tensor new_empty_strided_kernel(const Call& call, const Tensor& self, IntList size, IntList stride,
                                 OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  return empty_strided_tensor(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
+  return unset(
+      empty_strided_tensor(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device())));
 }
 
 // --- ranges
@@ -216,6 +243,10 @@ Tensor arange_end_body(const Call& call, const Scalar& end, OptDType dtype, OptL
 Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
                     OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
+  show_warning(
+      "torch.range is deprecated and will be removed in a future release because its behavior is "
+      "inconsistent "
+      "with Python's range builtin. Instead, use torch.arange, which produces values in [start, end).");
   return stepped(call, start, end, step, chosen(call, dtype), device, true);
 }
 
@@ -248,6 +279,31 @@ Tensor logspace_kernel(const Call& call, const Scalar& start, const Scalar& end,
   }
   if (out.is_cpu()) cpu::fill_spaced(out, start, end, base);
   return in_shape_of_out(call, out);
+}
+
+// The same between numbers that tensors hold.
+int64_t dim_of(const Scalar&) { return 0; }
+int64_t dim_of(const Tensor& t) { return t.dim(); }
+const Scalar& number_in(const Scalar& s) { return s; }
+Scalar number_in(const Tensor& t) { return read_scalar(t); }
+
+template <class Start, class End>
+void check_numbers(const Call& call, const Start& start, const End& end) {
+  RL_CHECK(dim_of(start) == 0 && dim_of(end) == 0, call.op.schema.name,
+           " only supports 0-dimensional start and end tensors, but got start with ", dim_of(start),
+           " dimension(s) and end with ", dim_of(end), " dimension(s).");
+}
+template <class Start, class End>
+Tensor linspace_of(const Call& call, const Start& start, const End& end, int64_t steps, OptDType dtype,
+                   OptLayout layout, OptDevice device, OptBool pin) {
+  check_numbers(call, start, end);
+  return ops::linspace(number_in(start), number_in(end), steps, dtype, layout, device, pin);
+}
+template <class Start, class End>
+Tensor logspace_of(const Call& call, const Start& start, const End& end, int64_t steps, double base,
+                   OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+  check_numbers(call, start, end);
+  return ops::logspace(number_in(start), number_in(end), steps, base, dtype, layout, device, pin);
 }
 
 // --- matrices
@@ -401,6 +457,20 @@ void register_ranges(Table& t) {
                "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " RL_OPTIONS ") -> Tensor",
                logspace_kernel),
           "Powers of base, their exponents evenly spaced.");
+  auto between = [](Record r) {
+    r.no_meta("the numbers are in the tensors").out().doc("The same between numbers that tensors hold.");
+  };
+#define RL_LINSPACE(kind, bounds) "linspace." kind "(" bounds ", int steps, *, " RL_OPTIONS ") -> Tensor"
+#define RL_LOGSPACE(kind, bounds) \
+  "logspace." kind "(" bounds ", int steps, float base=10.0, *, " RL_OPTIONS ") -> Tensor"
+  between(t.composite(RL_LINSPACE("Tensor_Tensor", "Tensor start, Tensor end"), linspace_of<Tensor, Tensor>));
+  between(t.composite(RL_LINSPACE("Tensor_Scalar", "Tensor start, Scalar end"), linspace_of<Tensor, Scalar>));
+  between(t.composite(RL_LINSPACE("Scalar_Tensor", "Scalar start, Tensor end"), linspace_of<Scalar, Tensor>));
+  between(t.composite(RL_LOGSPACE("Tensor_Tensor", "Tensor start, Tensor end"), logspace_of<Tensor, Tensor>));
+  between(t.composite(RL_LOGSPACE("Tensor_Scalar", "Tensor start, Scalar end"), logspace_of<Tensor, Scalar>));
+  between(t.composite(RL_LOGSPACE("Scalar_Tensor", "Scalar start, Tensor end"), logspace_of<Scalar, Tensor>));
+#undef RL_LINSPACE
+#undef RL_LOGSPACE
 }
 
 void register_matrices(Table& t) {

@@ -13,176 +13,180 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-void check_lengths(const Call& call, size_t a, size_t b) {
-  RL_CHECK(a == b, call.op.name(), ": Tensor lists must have the same number of tensors, got ",
-           static_cast<int64_t>(a), " and ", static_cast<int64_t>(b));
+void check_lengths(size_t a, size_t b) {
+  RL_CHECK(a > 0 || b > 0, "Tensor list must have at least one tensor.");
+  RL_CHECK(a == b, "Tensor lists must have the same number of tensors, got ", static_cast<int64_t>(a),
+           " and ", static_cast<int64_t>(b));
 }
-void check_not_empty(const Call& call, TensorList list) {
-  RL_CHECK(!list.empty(), call.op.name(), ": Tensor list must have at least one tensor.");
+void check_scalars(size_t tensors, size_t scalars) {
+  RL_CHECK(tensors > 0, "Tensor list must have at least one tensor.");
+  RL_CHECK(tensors == scalars, "Tensor list must have same number of elements as scalar list.");
+}
+void check_not_empty(TensorList list) {
+  RL_CHECK(!list.empty(), "Tensor list must have at least one tensor.");
 }
 
-void check_scalar_tensor(const Call& call, const Tensor& other) {
-  RL_CHECK(other.dim() == 0 && other.numel() == 1, call.op.name(),
-           ": scalar tensor expected to be 0 dim but it has ", other.dim(), " dimensions and ", other.numel(),
-           " elements.");
+void check_scalar_tensor(const Tensor& other) {
+  RL_CHECK(other.dim() == 0 && other.numel() == 1, "scalar tensor expected to be 0 dim but it has ",
+           other.dim(), " dimensions and ", other.numel(), " elements.");
 }
 // The factors of a list of operations, given as the elements of one tensor.
-Tensor factors(const Call& call, TensorList self, const Tensor& scalars) {
-  RL_CHECK(scalars.dim() == 1, call.op.name(), ": Expected packed scalar Tensor to be of dimension 1. Got ",
-           scalars.dim(), " instead.");
-  RL_CHECK(scalars.numel() == static_cast<int64_t>(self.size()), call.op.name(),
-           ": Expected length of scalars to match input of length ", static_cast<int64_t>(self.size()),
+Tensor factors(TensorList self, const Tensor& scalars) {
+  RL_CHECK(scalars.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", scalars.dim(),
+           " instead.");
+  RL_CHECK(scalars.numel() == static_cast<int64_t>(self.size()),
+           "Expected length of scalars to match input of length ", static_cast<int64_t>(self.size()),
            " but got ", scalars.numel(), " instead.");
   return ops::contiguous(scalars, MemoryFormat::Contiguous);
 }
 
 // f(i) for each position, collected or written into self.
 template <class F>
-Tensors collect(const Call& call, TensorList self, F f) {
-  check_not_empty(call, self);
+Tensors collect(TensorList self, F f) {
+  check_not_empty(self);
   Tensors out;
   out.reserve(self.size());
   for (size_t i = 0; i < self.size(); ++i) out.push_back(f(i));
   return out;
 }
 template <class F>
-void each(const Call& call, TensorList self, F f) {
-  check_not_empty(call, self);
+void each(TensorList self, F f) {
+  check_not_empty(self);
   for (size_t i = 0; i < self.size(); ++i) f(i);
 }
 
 template <auto& H>
 struct Unary {
-  static Tensors fresh(const Call& c, TensorList a) {
-    return collect(c, a, [&](size_t i) { return H(a[i]); });
+  static Tensors fresh(const Call&, TensorList a) {
+    return collect(a, [&](size_t i) { return H(a[i]); });
   }
-  static void inplace(const Call& c, TensorList a) {
-    each(c, a, [&](size_t i) { H.inplace(a[i]); });
+  static void inplace(const Call&, TensorList a) {
+    each(a, [&](size_t i) { H.inplace(a[i]); });
   }
 };
 
 // Operators of two tensors, with an optional factor behind (alpha).
 template <auto& H, class... Tail>
 struct Binary {
-  static Tensors list(const Call& c, TensorList a, TensorList b, const Tail&... tail) {
-    check_lengths(c, a.size(), b.size());
-    return collect(c, a, [&](size_t i) { return H(a[i], b[i], tail...); });
+  static Tensors list(const Call&, TensorList a, TensorList b, const Tail&... tail) {
+    check_lengths(a.size(), b.size());
+    return collect(a, [&](size_t i) { return H(a[i], b[i], tail...); });
   }
-  static void list_inplace(const Call& c, TensorList a, TensorList b, const Tail&... tail) {
-    check_lengths(c, a.size(), b.size());
-    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], tail...); });
+  static void list_inplace(const Call&, TensorList a, TensorList b, const Tail&... tail) {
+    check_lengths(a.size(), b.size());
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], tail...); });
   }
-  static Tensors scalar(const Call& c, TensorList a, const Scalar& s) {
+  static Tensors scalar(const Call&, TensorList a, const Scalar& s) {
     const Tensor number = wrapped_number(s);
-    return collect(c, a, [&](size_t i) { return H(a[i], number); });
+    return collect(a, [&](size_t i) { return H(a[i], number); });
   }
-  static void scalar_inplace(const Call& c, TensorList a, const Scalar& s) {
+  static void scalar_inplace(const Call&, TensorList a, const Scalar& s) {
     const Tensor number = wrapped_number(s);
-    each(c, a, [&](size_t i) { H.inplace(a[i], number); });
+    each(a, [&](size_t i) { H.inplace(a[i], number); });
   }
-  static Tensors tensor(const Call& c, TensorList a, const Tensor& other, const Tail&... tail) {
-    check_scalar_tensor(c, other);
-    return collect(c, a, [&](size_t i) { return H(a[i], other, tail...); });
+  static Tensors tensor(const Call&, TensorList a, const Tensor& other, const Tail&... tail) {
+    check_scalar_tensor(other);
+    return collect(a, [&](size_t i) { return H(a[i], other, tail...); });
   }
-  static void tensor_inplace(const Call& c, TensorList a, const Tensor& other, const Tail&... tail) {
-    check_scalar_tensor(c, other);
-    each(c, a, [&](size_t i) { H.inplace(a[i], other, tail...); });
+  static void tensor_inplace(const Call&, TensorList a, const Tensor& other, const Tail&... tail) {
+    check_scalar_tensor(other);
+    each(a, [&](size_t i) { H.inplace(a[i], other, tail...); });
   }
-  static Tensors ints(const Call& c, TensorList a, IntList s) {
-    check_lengths(c, a.size(), s.size());
-    return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(Scalar(s[i]))); });
+  static Tensors ints(const Call&, TensorList a, IntList s) {
+    check_scalars(a.size(), s.size());
+    return collect(a, [&](size_t i) { return H(a[i], wrapped_number(Scalar(s[i]))); });
   }
-  static void ints_inplace(const Call& c, TensorList a, IntList s) {
-    check_lengths(c, a.size(), s.size());
-    each(c, a, [&](size_t i) { H.inplace(a[i], wrapped_number(Scalar(s[i]))); });
+  static void ints_inplace(const Call&, TensorList a, IntList s) {
+    check_scalars(a.size(), s.size());
+    each(a, [&](size_t i) { H.inplace(a[i], wrapped_number(Scalar(s[i]))); });
   }
-  static Tensors scalars(const Call& c, TensorList a, FloatList s) {
-    check_lengths(c, a.size(), s.size());
-    return collect(c, a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
+  static Tensors scalars(const Call&, TensorList a, FloatList s) {
+    check_scalars(a.size(), s.size());
+    return collect(a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
   }
-  static void scalars_inplace(const Call& c, TensorList a, FloatList s) {
-    check_lengths(c, a.size(), s.size());
-    each(c, a, [&](size_t i) { H.inplace(a[i], wrapped_number(s[i])); });
+  static void scalars_inplace(const Call&, TensorList a, FloatList s) {
+    check_scalars(a.size(), s.size());
+    each(a, [&](size_t i) { H.inplace(a[i], wrapped_number(s[i])); });
   }
 };
 
 template <auto& H>
 struct Ternary {
-  static Tensors scalar(const Call& c, TensorList a, TensorList b, TensorList d, const Scalar& value) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
-    return collect(c, a, [&](size_t i) { return H(a[i], b[i], d[i], value); });
+  static Tensors scalar(const Call&, TensorList a, TensorList b, TensorList d, const Scalar& value) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
+    return collect(a, [&](size_t i) { return H(a[i], b[i], d[i], value); });
   }
-  static void scalar_inplace(const Call& c, TensorList a, TensorList b, TensorList d, const Scalar& value) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
-    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], value); });
+  static void scalar_inplace(const Call&, TensorList a, TensorList b, TensorList d, const Scalar& value) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], value); });
   }
-  static Tensors scalars(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()),
-        check_lengths(c, a.size(), values.size());
-    return collect(c, a, [&](size_t i) { return H(a[i], b[i], d[i], Scalar(values[i])); });
+  static Tensors scalars(const Call&, TensorList a, TensorList b, TensorList d, FloatList values) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size()),
+        check_scalars(a.size(), values.size());
+    return collect(a, [&](size_t i) { return H(a[i], b[i], d[i], Scalar(values[i])); });
   }
-  static void scalars_inplace(const Call& c, TensorList a, TensorList b, TensorList d, FloatList values) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size()),
-        check_lengths(c, a.size(), values.size());
-    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], Scalar(values[i])); });
+  static void scalars_inplace(const Call&, TensorList a, TensorList b, TensorList d, FloatList values) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size()),
+        check_scalars(a.size(), values.size());
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], Scalar(values[i])); });
   }
 };
 
 template <auto& H>
 struct TernaryPacked {
-  static Tensors fresh(const Call& c, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
-    const Tensor values = factors(c, a, scalars);
+  static Tensors fresh(const Call&, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
+    const Tensor values = factors(a, scalars);
     return collect(
-        c, a, [&](size_t i) { return H(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+        a, [&](size_t i) { return H(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
   }
-  static void inplace(const Call& c, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
-    check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), d.size());
-    const Tensor values = factors(c, a, scalars);
-    each(c, a, [&](size_t i) { H.inplace(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+  static void inplace(const Call&, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
+    check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
+    const Tensor values = factors(a, scalars);
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
   }
 };
 
-Tensors lerp_list(const Call& c, TensorList a, TensorList b, TensorList w) {
-  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
-  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], w[i]); });
+Tensors lerp_list(const Call&, TensorList a, TensorList b, TensorList w) {
+  check_lengths(a.size(), b.size()), check_lengths(a.size(), w.size());
+  return collect(a, [&](size_t i) { return ops::lerp(a[i], b[i], w[i]); });
 }
-void lerp_list_inplace(const Call& c, TensorList a, TensorList b, TensorList w) {
-  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
-  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], w[i]); });
+void lerp_list_inplace(const Call&, TensorList a, TensorList b, TensorList w) {
+  check_lengths(a.size(), b.size()), check_lengths(a.size(), w.size());
+  each(a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], w[i]); });
 }
-Tensors lerp_scalar(const Call& c, TensorList a, TensorList b, const Scalar& w) {
-  check_lengths(c, a.size(), b.size());
-  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w)); });
+Tensors lerp_scalar(const Call&, TensorList a, TensorList b, const Scalar& w) {
+  check_lengths(a.size(), b.size());
+  return collect(a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w)); });
 }
-void lerp_scalar_inplace(const Call& c, TensorList a, TensorList b, const Scalar& w) {
-  check_lengths(c, a.size(), b.size());
-  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w)); });
+void lerp_scalar_inplace(const Call&, TensorList a, TensorList b, const Scalar& w) {
+  check_lengths(a.size(), b.size());
+  each(a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w)); });
 }
-Tensors lerp_scalars(const Call& c, TensorList a, TensorList b, FloatList w) {
-  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
-  return collect(c, a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w[i])); });
+Tensors lerp_scalars(const Call&, TensorList a, TensorList b, FloatList w) {
+  check_lengths(a.size(), b.size()), check_scalars(a.size(), w.size());
+  return collect(a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w[i])); });
 }
-void lerp_scalars_inplace(const Call& c, TensorList a, TensorList b, FloatList w) {
-  check_lengths(c, a.size(), b.size()), check_lengths(c, a.size(), w.size());
-  each(c, a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w[i])); });
+void lerp_scalars_inplace(const Call&, TensorList a, TensorList b, FloatList w) {
+  check_lengths(a.size(), b.size()), check_scalars(a.size(), w.size());
+  each(a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w[i])); });
 }
-Tensors power_of_scalar(const Call& c, const Scalar& base, TensorList exponents) {
+Tensors power_of_scalar(const Call&, const Scalar& base, TensorList exponents) {
   const Tensor number = wrapped_number(base);
-  return collect(c, exponents, [&](size_t i) { return ops::pow(number, exponents[i]); });
+  return collect(exponents, [&](size_t i) { return ops::pow(number, exponents[i]); });
 }
-Tensors clone_each(const Call& c, TensorList a, std::optional<MemoryFormat> format) {
-  return collect(c, a, [&](size_t i) { return ops::clone(a[i], format); });
+Tensors clone_each(const Call&, TensorList a, std::optional<MemoryFormat> format) {
+  return collect(a, [&](size_t i) { return ops::clone(a[i], format); });
 }
-Tensors max_each(const Call& c, TensorList a) {
-  return collect(c, a, [&](size_t i) { return ops::max(a[i]); });
+Tensors max_each(const Call&, TensorList a) {
+  return collect(a, [&](size_t i) { return ops::max(a[i]); });
 }
-void zero_each(const Call& c, TensorList a) {
-  each(c, a, [&](size_t i) { ops::zero_(a[i]); });
+void zero_each(const Call&, TensorList a) {
+  each(a, [&](size_t i) { ops::zero_(a[i]); });
 }
-void copy_each(const Call& c, TensorList a, TensorList b, bool non_blocking) {
-  check_lengths(c, a.size(), b.size());
-  each(c, a, [&](size_t i) { ops::copy_(a[i], b[i], non_blocking); });
+void copy_each(const Call&, TensorList a, TensorList b, bool non_blocking) {
+  check_lengths(a.size(), b.size());
+  each(a, [&](size_t i) { ops::copy_(a[i], b[i], non_blocking); });
 }
 
 // Writes the schemas of one name; texts live as long as the table.

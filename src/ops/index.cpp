@@ -34,15 +34,9 @@ Tensor contiguous_copy(const Tensor& t) {
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous_copy(t); }
 
 Tensor working_copy(const Call& call, const Tensor& self) {
-  if (call.inplace && call.out && call.out[0].dtype() == self.dtype() &&
-      call.out[0].sizes() == self.sizes()) {
-    RL_CHECK(!has_internal_overlap(call.out[0]),
-             "unsupported operation: more than one element of the written-to tensor refers to a single "
-             "memory location. Please "
-             "clone() the tensor before performing the operation.");
-    return call.out[0];
-  }
-  return contiguous_copy(self);
+  const bool in_place =
+      call.inplace && call.out && call.out[0].dtype() == self.dtype() && call.out[0].sizes() == self.sizes();
+  return in_place ? call.out[0] : contiguous_copy(self);
 }
 
 Tensor as_positions(const Tensor& index, const char* who) {
@@ -247,6 +241,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
            "Index put requires the source and destination dtypes match, got ", legacy_name(self.dtype()),
            " for the destination and ", legacy_name(given.dtype()), " for the source.");
   require_data_beside(self, given, "index_put_");
+  warn_of_expanded(self, "index_put_", "tensor[indices] = tensor");
   Tensor values = to_dtype(given, self.dtype());
   if (values.numel() == 1 && values.dim() == 0 && !accumulate && is_plain_mask(self, indices)) {
     ops::masked_fill.inplace(self, indices[0], values);
@@ -308,7 +303,7 @@ cpu::IndexBlocks plan_slices(const Tensor& self, int64_t dim, const Tensor& inde
 Tensor slice_positions(const Tensor& index, const char* who) {
   RL_CHECK_INDEX(index.dim() <= 1, who, "(): Index is supposed to be a vector, but got dim: ", index.dim());
   RL_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, who,
-           "(): Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
+           "(): Expected dtype int32/int64 for index but got: ", legacy_name(index.dtype()));
   return to_dtype(index, DType::Int64);
 }
 
@@ -357,10 +352,25 @@ Tensor slice_values(const Tensor& self, int64_t dim, const Tensor& index, const 
   return values;
 }
 
+// Of index_add, which has words of its own.
+void check_added_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  const int64_t length = source.dim() > dim ? source->sizes[dim] : 1;
+  RL_CHECK(index.numel() == length, "index_add_(): Number of indices (", index.numel(),
+           ") should be equal to source.size(dim): (", length, "), for dim: ", dim);
+  Dims want = self->sizes, have = source->sizes;
+  if (self.dim() > 0 && source.dim() == self.dim()) want[dim] = have[dim] = 0;
+  RL_CHECK(want == have,
+           "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+           "self.shape = ",
+           self.sizes(), " source.shape = ", source.sizes());
+}
+
 Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim, const Tensor& given,
                         const Tensor& source, const Scalar& alpha) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor index = slice_positions(given, "index_add_");
+  check_written_alone(call, {given, source});
+  check_added_slices(self, dim, index, source);
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_add_");
   if (!(alpha == Scalar(int64_t{1}))) values = to_dtype(values * alpha, self.dtype());
   plan_slices(at_least_vector(self), dim, index, nullptr, false);
@@ -387,6 +397,7 @@ Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim
   const Tensor index = slice_positions(given, "index_copy_");
   RL_CHECK_INDEX(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
                  legacy_name(index.dtype()));
+  check_written_alone(call, {given, source});
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_copy_");
   plan_slices(at_least_vector(self), dim, index, nullptr, false);
   const Tensor result = working_copy(call, self);
@@ -410,6 +421,7 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   RL_CHECK_INDEX(is_integral(given.dtype()), "index_fill_(): Expected dtype int64 for index.");
   const Tensor index = slice_positions(given, "index_fill_");
   plan_slices(at_least_vector(self), dim, index, nullptr, true);
+  if (call.inplace) warn_of_expanded(self, "index_fill_", "tensor[mask] = scalar");
   const Tensor number = to_dtype(value, self.dtype());
   const Tensor result = working_copy(call, self);
   if (result.device().is_cuda()) return write_slices(result, dim, index, number);
@@ -454,7 +466,7 @@ Tensor take_kernel(const Call&, const Tensor& self, const Tensor& index) {
   return out;
 }
 
-Tensor put_kernel(const Call&, const Tensor& self, const Tensor& index, const Tensor& source,
+Tensor put_kernel(const Call& call, const Tensor& self, const Tensor& index, const Tensor& source,
                   bool accumulate) {
   RL_CHECK(self.dtype() == source.dtype(),
            "put_(): self and source expected to have the same dtype, but got self.dtype = ",
@@ -462,6 +474,7 @@ Tensor put_kernel(const Call&, const Tensor& self, const Tensor& index, const Te
   RL_CHECK(index.numel() == source.numel(),
            "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
            source.numel(), ", index.numel() = ", index.numel());
+  check_written_alone(call, {index, source});
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "put_"), values = dense(source);
   const Tensor result = contiguous_copy(self);

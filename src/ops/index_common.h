@@ -6,6 +6,10 @@ namespace rushlight {
 
 // What an in-place capable kernel works on: the in-place target itself, or a contiguous copy of self.
 Tensor working_copy(const Call& call, const Tensor& self);
+// In place: the target is not expanded and shares no memory with what is read.
+void check_written_alone(const Call& call, std::initializer_list<Tensor> operands);
+// Writes to expanded tensors that older programs still do, and PyTorch allows.
+void warn_of_expanded(const Tensor& target, const char* who, const char* statement);
 // `t` as int64; other integer types are converted.
 Tensor as_positions(const Tensor& index, const char* who);
 // `t` itself, or a copy when it shares memory with `target`, which is about to be written.

@@ -76,6 +76,7 @@ Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor&
            legacy_name(given_mask.dtype()));
   const Dims sizes = call.inplace ? self->sizes : broadcast_shapes(self.sizes(), given_mask.sizes());
   const Tensor mask = expand(given_mask, sizes);
+  check_written_alone(call, {});
   if (mask.device().is_meta()) return working_copy(call, expand(self, sizes));
   const int64_t needed = cpu::count_true(mask);
   RL_CHECK(needed <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask");

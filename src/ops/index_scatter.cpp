@@ -78,6 +78,7 @@ Tensor scatter_into(const Call& call, ScatterOp op, const Tensor& self, int64_t 
                     const Tensor& given_index, const Tensor& given_src, bool one_value, const char* who) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   RL_CHECK(given_src.dtype() == self.dtype(), who, "(): Expected self.dtype to be equal to src.dtype");
+  check_written_alone(call, {given_index, given_src});
   if (given_index.numel() == 0) return working_copy(call, self);
   require_data_beside(self, given_index, who), require_data_beside(self, given_src, who);
   const Tensor index = line_positions(given_index, who);
@@ -147,8 +148,9 @@ Tensor meeting_count(const Tensor& self, int64_t dim, const Tensor& index, const
   return rushlight::masked_fill(n, rushlight::eq(n, Scalar(int64_t{0})), Scalar(int64_t{1}));
 }
 
-Tensor scatter_reduce_kernel(const Call&, const Tensor& self, int64_t dim, const Tensor& index,
+Tensor scatter_reduce_kernel(const Call& call, const Tensor& self, int64_t dim, const Tensor& index,
                              const Tensor& src, std::string_view reduce, bool include_self) {
+  check_written_alone(call, {index, src});
   const ScatterOp op = reduce_of(reduce);
   Tensor start = self;
   if (!include_self) start = scatter_value(self, dim, index, identity_of(op, self.dtype()));
@@ -256,10 +258,9 @@ Tensor counted_from_start(const Tensor& positions, int64_t size) {
   return ops::where(positions < Scalar(int64_t{0}), positions + Scalar(size), positions);
 }
 
-Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& given, OptInt dim) {
-  RL_CHECK(given.dtype() == DType::Int64 || given.dtype() == DType::Int32,
-           "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(given.dtype()));
-  const Tensor indices = to_dtype(given, DType::Int64);
+Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& indices, OptInt dim) {
+  RL_CHECK(indices.dtype() == DType::Int64,
+           "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(indices.dtype()));
   if (!dim) return gather(reshape(self, {-1}), 0, counted_from_start(reshape(indices, {-1}), self.numel()));
   RL_CHECK(self.dim() == indices.dim(),
            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",

@@ -47,6 +47,7 @@ Tensor matrix_norm_body(const Call&, const Tensor& a, const Scalar& ord, IntList
   check_norm(a, dtype, size != 2);
   Dims dims = wrapped_pair(a, dim);
   auto extreme = [&](const Tensor& t, int64_t d, bool keep) {
+    if (p > 0 && t.size(d) == 0) return sum_dim(t, IntList{d}, keep, std::nullopt);  // of no values: 0
     return p > 0 ? amax(t, IntList{d}, keep) : amin(t, IntList{d}, keep);
   };
   if (size == 2)

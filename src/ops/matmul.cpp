@@ -228,11 +228,21 @@ Tensor outer_body(const Call&, const Tensor& self, const Tensor& vec2) {
   return unsqueeze(self, 1) * vec2;
 }
 
+void check_factor(const char* name, const Scalar& factor, DType type) {
+  RL_CHECK(!factor.is_bool() || is_bool(type), "Boolean ", name, " only supported for Boolean results.");
+  RL_CHECK(is_floating(type) || is_complex(type) || factor.is_integral() || factor.is_bool(),
+           "For integral input tensors, argument ", name, " must not be a floating point number.");
+  RL_CHECK(is_complex(type) || !factor.is_complex(), "For non-complex input tensors, argument ", name,
+           " must not be a complex number.");
+}
+
 Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
                  const Scalar& alpha) {
   RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ",
            vec1.dim(), "-D and ", vec2.dim(), "-D");
   const Tensor outer = unsqueeze(vec1, 1) * vec2;
+  check_factor("beta", beta, result_type(self, outer)),
+      check_factor("alpha", alpha, result_type(self, outer));
   if (is_bool(self.dtype()) && is_bool(outer.dtype())) {  // sums and products of truth values
     const Tensor product = alpha == Scalar(0) ? outer ^ outer : outer;
     return beta == Scalar(0) ? product : product | self;

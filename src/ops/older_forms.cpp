@@ -27,7 +27,7 @@ Tensor addcdiv_body(const Call&, const Tensor& self, const Scalar& value, const 
 }
 
 // Of sums and products of matrices: `x.add_(alpha, other)`, `x.addmm_(beta, alpha, a, b)`, `x.addmm_(beta, a,
-// b)`.
+// b)`, `addmm(beta, x, alpha, a, b)`.
 
 void warn_positional(std::string_view name, const char* tensors, const char* factors) {
   if (show_warning)
@@ -57,10 +57,28 @@ Tensor beta_body(const Call& call, const Tensor& self, const Scalar& beta, const
 
 const char* const kDoc = "The form of older programs: the factor stands before the tensors.";
 
+// As functions: each factor before what it scales.
 template <auto& Op>
-void register_products(Table& t, const char* factors_first, const char* beta_first) {
-  t.composite(factors_first, both_body<Op>).inplace().doc(kDoc);
-  t.composite(beta_first, beta_body<Op>).inplace().doc(kDoc);
+Tensor around_body(const Call& call, const Scalar& beta, const Tensor& self, const Scalar& alpha,
+                   const Tensor& a, const Tensor& b) {
+  return both_body<Op>(call, self, beta, alpha, a, b);
+}
+template <auto& Op>
+Tensor before_body(const Call& call, const Scalar& beta, const Tensor& self, const Tensor& a,
+                   const Tensor& b) {
+  return beta_body<Op>(call, self, beta, a, b);
+}
+
+struct ProductForms {
+  const char *factors_first, *beta_first;    // methods
+  const char *factors_around, *beta_before;  // functions
+};
+template <auto& Op>
+void register_products(Table& t, const ProductForms& forms) {
+  t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc);
+  t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc);
+  t.composite(forms.factors_around, around_body<Op>).out().function_only().doc(kDoc);
+  t.composite(forms.beta_before, before_body<Op>).out().function_only().doc(kDoc);
 }
 
 }  // namespace
@@ -73,22 +91,34 @@ void register_older_forms(Table& t) {
       .inplace()
       .doc(kDoc);
   register_products<addmm>(
-      t, "addmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
-      "addmm.beta_first(Tensor self, Scalar beta, Tensor mat1, Tensor mat2) -> Tensor");
+      t, {"addmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
+          "addmm.beta_first(Tensor self, Scalar beta, Tensor mat1, Tensor mat2) -> Tensor",
+          "addmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
+          "addmm.beta_before(Scalar beta, Tensor self, Tensor mat1, Tensor mat2) -> Tensor"});
   register_products<addmv>(
-      t, "addmv.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
-      "addmv.beta_first(Tensor self, Scalar beta, Tensor mat, Tensor vec) -> Tensor");
+      t, {"addmv.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
+          "addmv.beta_first(Tensor self, Scalar beta, Tensor mat, Tensor vec) -> Tensor",
+          "addmv.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
+          "addmv.beta_before(Scalar beta, Tensor self, Tensor mat, Tensor vec) -> Tensor"});
   register_products<addr>(
-      t, "addr.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
-      "addr.beta_first(Tensor self, Scalar beta, Tensor vec1, Tensor vec2) -> Tensor");
+      t, {"addr.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
+          "addr.beta_first(Tensor self, Scalar beta, Tensor vec1, Tensor vec2) -> Tensor",
+          "addr.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
+          "addr.beta_before(Scalar beta, Tensor self, Tensor vec1, Tensor vec2) -> Tensor"});
   register_products<addbmm>(
       t,
-      "addbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
-      "addbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor");
+      {"addbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
+       "addbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor",
+       "addbmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor batch1, Tensor batch2) -> "
+       "Tensor",
+       "addbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"});
   register_products<baddbmm>(
-      t,
-      "baddbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
-      "baddbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor");
+      t, {"baddbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> "
+          "Tensor",
+          "baddbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor",
+          "baddbmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor batch1, Tensor batch2) -> "
+          "Tensor",
+          "baddbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"});
   t.composite("addcmul.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcmul_body)
       .inplace()

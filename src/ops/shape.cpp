@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/register.h"
+#include "ops/unset.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -282,7 +283,13 @@ Tensor set_strides_inplace(const Call&, const Tensor& self, IntList size, IntLis
 
 Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat> format) {
   RL_CHECK(!(self->flags & kAutograd), "cannot resize variables that require grad");
+  const size_t before = self->storage->nbytes();
   resize_tensor(self, size);
+  const size_t after = self->storage->nbytes();
+  if (after > before && fills_unset()) {
+    const auto first = static_cast<int64_t>(before / self.itemsize());
+    fill_unset(make_view(self, {static_cast<int64_t>(after / self.itemsize()) - first}, {1}, first, false));
+  }
   if (format.value_or(MemoryFormat::Contiguous) != MemoryFormat::Contiguous &&
       *format != MemoryFormat::Preserve)
     self->set_layout(size, channels_last_strides(size));

@@ -145,25 +145,27 @@ Tensor diagflat_body(const Call&, const Tensor& self, int64_t offset) {
   return diag_embed(reshape(self, IntList{-1}), offset, 0, 1);
 }
 
-// The parts of the "unsafe" splits may be written to: each is a view of its own, not one of several results.
-std::vector<Tensor> apart(const Tensor& self, int64_t dim, const std::vector<Tensor>& parts) {
-  std::vector<Tensor> views;
-  int64_t start = 0;
-  for (const Tensor& part : parts) {
-    const int64_t length = part->sizes[wrap_dim(dim, self.dim())];
-    views.push_back(narrow(self, dim, start, length));
-    start += length;
+// The parts of the "unsafe" splits may be written to: each counts its writes for itself and is no view for
+// autograd.
+inline Fn<std::vector<Tensor>(const Tensor& self, IntList sizes, int64_t dim)> unsafe_split_with_sizes;
+std::vector<Tensor> unsafe_split_sizes_kernel(const Call&, const Tensor& self, IntList sizes, int64_t dim) {
+  std::vector<Tensor> parts = split_with_sizes(self, sizes, dim);
+  for (Tensor& part : parts) {
+    part = make_view(part, part.sizes(), part.strides(), part.storage_offset(), false);
+    if (!(part->flags & kInference)) part->version = make_ref<VersionCounter>();
   }
-  return views;
+  return parts;
+}
+std::vector<Tensor> apart(const Tensor& self, int64_t dim, const std::vector<Tensor>& parts) {
+  Dims sizes;
+  for (const Tensor& part : parts) sizes.push_back(part->sizes[wrap_dim(dim, self.dim())]);
+  return unsafe_split_with_sizes(self, sizes, dim);
 }
 std::vector<Tensor> unsafe_split_body(const Call&, const Tensor& self, int64_t size, int64_t dim) {
-  return apart(self, dim, split(self, size, dim));
-}
-std::vector<Tensor> unsafe_split_sizes_body(const Call&, const Tensor& self, IntList sizes, int64_t dim) {
-  return apart(self, dim, split_with_sizes(self, sizes, dim));
+  return apart(self, dim, split(detach(self), size, dim));
 }
 std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) {
-  return apart(self, dim, chunk(self, chunks, dim));
+  return apart(self, dim, chunk(detach(self), chunks, dim));
 }
 
 Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return dense(reshape(self, size)); }
@@ -275,12 +277,16 @@ void register_view_copy_operators(Table& t) {
   t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body)
       .doc("A square matrix with all elements of self on a diagonal.");
   t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body)
-      .doc("As split; the views promise not to be written to.");
-  t.composite("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
-              unsafe_split_sizes_body)
-      .doc("As split_with_sizes; the views promise not to be written to.");
+      .doc("As split; the parts count writes for themselves and are no views for autograd.");
+  t.op(unsafe_split_with_sizes,
+       "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
+       unsafe_split_sizes_kernel)
+      .doc("As split_with_sizes; the parts count writes for themselves and are no views for autograd.")
+      .derivative([](GradList g, Shape<0> self, Attr<1, IntList> sizes, Attr<2, int64_t> dim) {
+        return split_backward(g, self, sizes, dim);
+      });
   t.composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", unsafe_chunk_body)
-      .doc("As chunk; the views promise not to be written to.");
+      .doc("As chunk; the parts count writes for themselves and are no views for autograd.");
 }
 
 }  // namespace rushlight

@@ -137,6 +137,18 @@ PyRef tangents_of(const PyFunctionObject& ctx, PyObject* args, bool& any) {
   return tangents;
 }
 
+// An input that forward wrote to and returned: jvp must have written to its tangent.
+void check_tangent_written(PyObject* args, PyObject* tangents, PyObject* output, const Tensor& tangent) {
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* given = PyTuple_GET_ITEM(tangents, i);
+    if (PyTuple_GET_ITEM(args, i) != output || !is_tensor(given)) continue;
+    RL_CHECK(
+        tensor_of(given)->storage == tangent->storage,
+        "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+        "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.");
+  }
+}
+
 // jvp gives the results their tangents.
 void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyObject* outputs) {
   if (!forward_mode_enabled()) return;
@@ -148,15 +160,19 @@ void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyOb
   PyRef found(check(PyObject_Call(method.get(), tangents.get(), nullptr)));
   if (!PyTuple_Check(found.get())) found = PyRef(check(PyTuple_Pack(1, found.get())));
   const Py_ssize_t n = PyTuple_GET_SIZE(outputs);
-  RL_CHECK(PyTuple_GET_SIZE(found.get()) == n, "function ", Py_TYPE(object)->tp_name,
-           "'s jvp returned an incorrect number of gradients (expected ", n, ", got ",
+  RL_CHECK(PyTuple_GET_SIZE(found.get()) == n,
+           "Function's jvp returned an invalid number of forward gradients (expected ", n, " but got ",
            PyTuple_GET_SIZE(found.get()), ")");
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject *output = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(found.get(), i);
     if (!is_tensor(output) || tangent == Py_None) continue;
     const Tensor& t = expect_tensor(tangent, "jvp");
-    RL_CHECK(t.sizes() == tensor_of(output).sizes(), "custom Function's jvp: output ", i, " has shape ",
-             tensor_of(output).sizes(), " but its tangent has shape ", t.sizes());
+    RL_CHECK(
+        t.sizes() == tensor_of(output).sizes(),
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
+        "is not supported. Tensor is of size ",
+        tensor_of(output).sizes(), " while the given forward gradient is of size ", t.sizes(), ".");
+    check_tangent_written(args, tangents.get(), output, t);
     set_tangent(tensor_of(output), t);
   }
 }

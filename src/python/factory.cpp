@@ -389,8 +389,8 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
   if (kwargs)
     if (PyObject* device = PyDict_GetItemString(kwargs, "device")) {
       if (device != Py_None && !parse_device(device).is_cpu())
-        throw_python(PyExc_TypeError, str("legacy constructor expects device type: cpu but device type: ",
-                                          device_type_name(parse_device(device).type), " was passed"));
+        throw_python(PyExc_RuntimeError, str("legacy constructor expects device type: cpu but device type: ",
+                                             device_type_name(parse_device(device).type), " was passed"));
     }
   if (n == 0) return empty_tensor({0}, dtype);
   PyObject* first = PyTuple_GET_ITEM(args, 0);
@@ -431,7 +431,8 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     if (type == &TensorBaseType)
-      throw_python(PyExc_TypeError, "Cannot instantiate TensorBase; use torch.Tensor");
+      throw_python(PyExc_RuntimeError,
+                   "Cannot directly construct TensorBase; subclass it and then construct that");
     return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype(), /*any_dtype=*/true));
   });
 }

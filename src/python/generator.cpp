@@ -59,8 +59,7 @@ static uint64_t to_seed(PyObject* o) {
     return static_cast<uint64_t>(v);
   }
   const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(number.get()) : 0;
-  if (overflow < 0 || PyErr_Occurred())
-    throw_python(PyExc_RuntimeError, "Overflow when unpacking unsigned long");
+  if (overflow < 0 || PyErr_Occurred()) throw_python(PyExc_ValueError, "Overflow when unpacking long long");
   return u;
 }
 

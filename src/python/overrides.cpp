@@ -120,7 +120,11 @@ static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& over
   throw_no_implementation(callable, overloaded);
 }
 
+// Set by overrides.redispatch_function: the next look for overrides finds none.
+static thread_local bool skip_next = false;
+
 PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
+  if (std::exchange(skip_next, false)) return nullptr;
   std::vector<PyObject*> overloaded;
   const Py_ssize_t n = call.count + call.keyword_count();
   for (Py_ssize_t i = 0; i < n; ++i) add_overloaded_deep(overloaded, call.args[i]);
@@ -137,6 +141,7 @@ PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
 // ----------------------------------------------------------------------------
 
 bool any_override(PyObject* const* args, Py_ssize_t n) {
+  if (std::exchange(skip_next, false)) return false;
   if (function_state.mode_active()) return true;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = args[i];
@@ -224,6 +229,12 @@ static PyObject* disabled_dispatch(PyObject*, PyObject* all, PyObject* keywords)
   dispatch_state.consider |= before & kPythonDispatch;
   return result;
 }
+static PyObject* skip_one_hop(PyObject*, PyObject* all, PyObject* keywords) {
+  const bool before = std::exchange(skip_next, true);
+  PyObject* result = run_plainly(all, keywords);
+  skip_next = before;
+  return result;
+}
 static PyObject* is_enabled(PyObject*, PyObject*) {
   return PyBool_FromLong(function_state.subclasses_enabled);
 }
@@ -242,6 +253,8 @@ static PyMethodDef functions[] = {
     {"_disabled_torch_function_impl", reinterpret_cast<PyCFunction>(disabled), METH_VARARGS | METH_KEYWORDS,
      nullptr},
     {"_disabled_torch_dispatch_impl", reinterpret_cast<PyCFunction>(disabled_dispatch),
+     METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"_skip_one_hop_torch_function", reinterpret_cast<PyCFunction>(skip_one_hop),
      METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
     {}};

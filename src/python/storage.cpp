@@ -51,6 +51,14 @@ StorageImpl* expect_storage_object(PyObject* o) {
 
 bool has_buffer_views(PyObject* o) { return as_storage(o)->exports > 0; }
 
+// `o` is a TypedStorage, or of a class like it.
+static void check_typed_storage(PyObject* o, DType dtype) {
+  PyRef found(check(PyObject_GetAttrString(o, "dtype")));
+  RL_CHECK(dtype_of_object(found.get()) == dtype, "Expected a Storage of type ", legacy_name(dtype),
+           " or an UntypedStorage, but got type ", legacy_name(dtype_of_object(found.get())),
+           " for argument 1 'storage'");
+}
+
 Tensor tensor_of_storage(PyObject* o, DType dtype) {
   if (PyObject_TypeCheck(o, &StorageBaseType)) {
     Storage s = Storage::share(storage_of(o));
@@ -65,10 +73,7 @@ Tensor tensor_of_storage(PyObject* o, DType dtype) {
     PyErr_Clear();
     return {};
   }
-  PyRef found(check(PyObject_GetAttrString(o, "dtype")));
-  RL_CHECK(dtype_of_object(found.get()) == dtype, "Expected a Storage of type ", legacy_name(dtype),
-           " or an UntypedStorage, but got type ", legacy_name(dtype_of_object(found.get())),
-           " for argument 1 'storage'");
+  check_typed_storage(o, dtype);
   return tensor_of_storage(untyped.get(), dtype);
 }
 
@@ -89,6 +94,9 @@ static Storage allocate_bytes(int64_t bytes, Device device) {
 // UntypedStorage(), UntypedStorage(size), UntypedStorage(sequence of bytes), each with device=.
 static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
+    if (type == &StorageBaseType)
+      throw_python(PyExc_RuntimeError,
+                   "Cannot directly construct StorageBase; subclass it and then construct that");
     Device device;
     if (PyObject* d = kwargs ? PyDict_GetItemString(kwargs, "device") : nullptr; d && d != Py_None)
       device = parse_device(d);
@@ -225,7 +233,7 @@ static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
   });
 }
 
-static StorageImpl* expect_storage(PyObject* o) {
+static StorageImpl* expect_storage(PyObject* o, DType dtype) {
   if (PyObject_TypeCheck(o, &StorageBaseType)) return storage_of(o);
   PyRef untyped(PyObject_CallMethod(o, "untyped", nullptr));  // TypedStorage
   if (!untyped || !PyObject_TypeCheck(untyped.get(), &StorageBaseType)) {
@@ -233,6 +241,7 @@ static StorageImpl* expect_storage(PyObject* o) {
     throw_python(PyExc_TypeError,
                  "set_(): argument 'source' (position 1) must be a storage or a tensor, not " + type_name(o));
   }
+  check_typed_storage(o, dtype);
   return storage_of(untyped.get());  // the TypedStorage keeps it
 }
 
@@ -286,7 +295,8 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
              "set_() is not allowed on a tensor that requires grad; use .data");
     const Dims no_sizes{0};
     if (source) {
-      const Device from = is_tensor(source) ? tensor_of(source).device() : expect_storage(source)->device();
+      const Device from =
+          is_tensor(source) ? tensor_of(source).device() : expect_storage(source, t.dtype())->device();
       RL_CHECK(from == t.device(), "Attempted to set the storage of a tensor on device \"", t.device(),
                "\" to a storage on different device \"", from,
                "\".  This is no longer allowed; the devices must match.");
@@ -303,7 +313,8 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       t->offset = from->offset;
       t->set_layout(from.sizes(), from.strides());
     } else {
-      StorageImpl* s = is_tensor(source) ? tensor_of(source)->storage.get() : expect_storage(source);
+      StorageImpl* s =
+          is_tensor(source) ? tensor_of(source)->storage.get() : expect_storage(source, t.dtype());
       const int64_t at = offset ? to_int(offset) : 0;
       const Dims sizes = size ? sizes_argument(size) : Dims{static_cast<int64_t>(s->nbytes() / t.itemsize())};
       for (int64_t n : sizes) RL_CHECK(n >= 0, "set_(): negative size ", n, " in ", sizes);

@@ -525,11 +525,18 @@ static PyMethodDef methods[] = {
     {"chalf", method(m_to_dtype<DType::Complex32>), kFast, "In complex32."},
     {"cfloat", method(m_to_dtype<DType::Complex64>), kFast, "In complex64."},
     {"cdouble", method(m_to_dtype<DType::Complex128>), kFast, "In complex128."},
-    {"as_subclass", m_as_subclass, METH_O, "as_subclass(cls): the same data as another tensor type."},
     {"_make_subclass", method(m_make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC, nullptr},
     {}};
 
-void init_tensor_members() { add_tensor_members(methods, properties); }
+// No __torch_function__ sees it: a class's own would convert the result back.
+static PyMethodDef as_subclass = {"as_subclass", m_as_subclass, METH_O,
+                                  "as_subclass(cls): the same data as another tensor type."};
+
+void init_tensor_members() {
+  add_tensor_members(methods, properties);
+  add_tensor_member(as_subclass.ml_name,
+                    PyRef(check(PyDescr_NewMethod(&TensorBaseType, &as_subclass))).get());
+}
 
 static PyMethodDef functions[] = {{"_parse_to", method(f_parse_to), kFast, nullptr}, {}};
 void init_conversions(PyObject* module) {

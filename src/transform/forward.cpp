@@ -100,10 +100,14 @@ const Names kLinear = {"_pad_inside",
 const Names kProduct = {
     "mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "_conv_input_gradient", "_conv_weight_gradient"};
 
+// Samples do not move with what they are drawn from.
+const Names kSamples = {"bernoulli", "normal", "poisson", "binomial"};
+
 TangentRule classify(const Op& op) {
   if (op.family == Family::View && (op.derivative || op.mutated)) return TangentRule::Linear;
   if (kLinear.contains(op.name())) return TangentRule::Linear;
   if (!op.derivative) return TangentRule::None;
+  if (kSamples.contains(op.name())) return TangentRule::Zero;
   if (op.family == Family::Random) return TangentRule::None;
   if (kProduct.contains(op.name())) return TangentRule::Product;
   if (op.family == Family::Pointwise && op.schema.returns.size() == 1) return TangentRule::Elementwise;
@@ -148,6 +152,8 @@ class DualCall final : public BackwardContext {
     switch (tangent_rule(op_)) {
       case TangentRule::None:
         return std::vector<Tensor>(results_.size());
+      case TangentRule::Zero:
+        return {ops::zeros_like(results_[0])};
       case TangentRule::Linear:
         return apply_to_tangents();
       case TangentRule::Product:
@@ -464,6 +470,8 @@ const char* tangent_rule_name(const Op& op) {
   switch (tangent_rule(op)) {
     case TangentRule::None:
       return "none";
+    case TangentRule::Zero:
+      return "zero";
     case TangentRule::Linear:
       return "linear";
     case TangentRule::Product:

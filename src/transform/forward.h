@@ -13,7 +13,7 @@ namespace rushlight {
 // - A real function of elements multiplies tangents by what its derivative multiplies gradients by.
 // - Everything else goes by the double-vjp identity: u -> vjp(u) is linear, and its own vjp is the jvp.
 // Tangents of a level that has ended are ignored.
-enum class TangentRule : uint8_t { None, Linear, Product, Elementwise, DoubleVjp };
+enum class TangentRule : uint8_t { None, Zero, Linear, Product, Elementwise, DoubleVjp };
 TangentRule tangent_rule(const Op& op);
 const char* tangent_rule_name(const Op& op);
 

@@ -200,7 +200,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._epoch = -1
         self._shutdown = False
-        self._worker_method = loader.worker_method
+        # Packages iterate over loaders of their own, which have PyTorch's attributes alone.
+        self._worker_method = getattr(loader, "worker_method", "multiprocessing")
         self._group = self._start_workers(loader)
         self._workers = self._group.workers
         self._end = weakref.finalize(self, self._group.shut_down, _utils.BUSY_GRACE)
@@ -216,7 +217,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             return Threads(self._num_workers, setup)
         from rushlight.utils.data._utils.processes import Workers
 
-        setup["dataset"] = loader._packed_dataset(self._dataset)
+        if packed := getattr(loader, "_packed_dataset", None):
+            setup["dataset"] = packed(self._dataset)
         context = loader.multiprocessing_context or _default_context()
         outstanding = self._prefetch_factor * (1 if self._in_order else self._num_workers)
         return Workers(context, self._num_workers, setup, outstanding)

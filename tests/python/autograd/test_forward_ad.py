@@ -138,3 +138,54 @@ def test_batched_gradients(x):
     leaf = x.requires_grad_()
     (rows,) = torch.autograd.grad(leaf.sin(), leaf, torch.eye(3, dtype=x.dtype), is_grads_batched=True)
     close(rows, torch.diag(x.detach().cos()))
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        torch.bernoulli,
+        torch.poisson,
+        lambda p: torch.normal(p, 1.0),
+        lambda p: torch.normal(p, p),
+        lambda p: torch.zeros(3, dtype=p.dtype).add(p).bernoulli_(0.5),
+    ],
+)
+def test_samples_have_zero_tangents(sample):
+    with fwAD.dual_level():
+        p = fwAD.make_dual(torch.rand(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64))
+        assert fwAD.unpack_dual(sample(p)).tangent.tolist() == [0, 0, 0]
+
+
+def doubling_in_place(tangent_of_result):
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent_of_result(tangent)
+
+    return Double.apply
+
+
+def test_custom_functions_that_write_must_write_tangents(x):
+    with fwAD.dual_level():
+        written = doubling_in_place(lambda t: t.mul_(2))(fwAD.make_dual(x, torch.ones_like(x)).clone())
+        close(fwAD.unpack_dual(written).tangent, torch.full_like(x, 2))
+        with pytest.raises(RuntimeError, match="not modifying the forward mode gradients inplace"):
+            doubling_in_place(lambda t: t * 2)(fwAD.make_dual(x, torch.ones_like(x)).clone())
+        with pytest.raises(
+            RuntimeError, match=r"invalid number of forward gradients \(expected 1 but got 2\)"
+        ):
+            doubling_in_place(lambda t: (t, t))(fwAD.make_dual(x, torch.ones_like(x)).clone())
+        with pytest.raises(RuntimeError, match="forward gradient that has a different size"):
+            doubling_in_place(lambda t: t[:1])(fwAD.make_dual(x, torch.ones_like(x)).clone())
+
+
+def test_dual_tensors_print_their_tangents():
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(torch.ones(2), torch.zeros(2))
+        assert repr(dual) == "tensor([1., 1.], tangent=tensor([0., 0.]))"
+        assert repr(torch.ones(2)) == "tensor([1., 1.])"

@@ -341,3 +341,73 @@ def test_sparse_inputs_beside_dense_ones():
         autograd.gradcheck(Wrong.apply, b, masked=True)
     with pytest.raises(ValueError, match="Sparse output is not supported at gradcheck yet"):
         autograd.gradcheck(lambda y: y * y, b)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_outputs_must_not_change_shape_or_type_with_the_values(fast_mode):
+    x = rushlight.ones(1, dtype=rushlight.float64, requires_grad=True)
+
+    def doubled(x):
+        return rushlight.cat([x, x]) if bool((x >= 1).all()) else x * 1
+
+    def narrowed(x):
+        return x.float() if bool((x >= 1).all()) else x * 1
+
+    for function, what in ((doubled, "shape"), (narrowed, "dtype")):
+        with pytest.raises(AssertionError, match=f"same {what} when inputs are perturbed"):
+            autograd.gradcheck(function, (x,), fast_mode=fast_mode)
+
+
+class Unsteady(rushlight.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (1 + 1e-6 * rushlight.rand_like(grad))
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_backward_passes_must_repeat(fast_mode):
+    x = rushlight.ones(3, dtype=rushlight.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Backward is not reentrant"):
+        autograd.gradcheck(Unsteady.apply, (x,), fast_mode=fast_mode)
+    assert autograd.gradcheck(Unsteady.apply, (x,), fast_mode=fast_mode, nondet_tol=1e-4)
+
+
+def test_a_wrong_backward_pass_is_told_before_a_wrong_tangent():
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            raise RuntimeError("forward")
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise RuntimeError("backward")
+
+    x = rushlight.ones(2, dtype=rushlight.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="^backward"):
+        autograd.gradcheck(Wrong.apply, (x,), check_forward_ad=True)
+    with pytest.raises(RuntimeError, match="^forward"):
+        autograd.gradcheck(Wrong.apply, (x,), check_forward_ad=True, check_backward_ad=False)
+
+
+def test_what_runs_not_under_vmap_fails_the_batched_check():
+    class NoBatches(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2 if grad.sum().item() is not None else None
+
+    x = rushlight.ones(2, dtype=rushlight.float64, requires_grad=True)
+    assert autograd.gradcheck(NoBatches.apply, (x,))
+    with pytest.raises(RuntimeError, match="failed while testing batched gradient"):
+        autograd.gradcheck(NoBatches.apply, (x,), check_batched_grad=True)

@@ -239,3 +239,69 @@ def test_lists_written_to_come_back():
     assert torch._foreach_neg_(values) is values and torch._foreach_zero_(values) is values
     assert torch._foreach_add(values, [1, 2])[0].dtype is torch.int16
     assert torch._foreach_add(values, [1.0, 2.0])[0].dtype is torch.float32
+
+
+CONVERSIONS = {
+    "double": torch.float64,
+    "float": torch.float32,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "long": torch.int64,
+    "int": torch.int32,
+    "short": torch.int16,
+    "char": torch.int8,
+    "byte": torch.uint8,
+    "bool": torch.bool,
+    "complex_float": torch.complex64,
+    "complex_double": torch.complex128,
+}
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+@pytest.mark.parametrize("name", CONVERSIONS)
+def test_storages_convert(name):
+    converted = getattr(torch.IntStorage([1, 0, 1]), name)()
+    assert converted.dtype is CONVERSIONS[name] and converted.tolist() == [1, 0, 1]
+    from_bytes = getattr(torch.tensor([1, 0], dtype=torch.uint8).untyped_storage(), name)()
+    assert from_bytes.dtype is CONVERSIONS[name] and from_bytes.tolist() == [1, 0]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage")
+def test_set_wants_a_storage_of_its_type():
+    x, ints = torch.zeros(3), torch.zeros(3, dtype=torch.int32).storage()
+    for arguments in ((ints,), (ints, 0, (3,), (1,))):
+        with pytest.raises(RuntimeError, match="Expected a Storage of type"):
+            x.set_(*arguments)
+    x.set_(ints.untyped())
+    assert x.dtype is torch.float32
+
+
+def test_base_classes_are_not_made_directly():
+    for base in ("StorageBase", "TensorBase"):
+        with pytest.raises(RuntimeError, match=f"Cannot directly construct {base}"):
+            getattr(torch._C, base)()
+
+
+def test_elementwise_callbacks_refuse_gradients():
+    x, y = torch.zeros(2), torch.zeros(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"Can't call map2_\(\) on Variable that requires grad"):
+        x.map2_(x, y, lambda a, b, c: a)
+    with pytest.raises(RuntimeError, match=r"Can't call map_\(\) on Variable that requires grad"):
+        y.map_(x, lambda a, b: a)
+
+
+def test_check_tensor_all():
+    torch._check_tensor_all(torch.tensor([True, True]), lambda: "fine")
+    with pytest.raises(RuntimeError, match="not all"):
+        torch._check_tensor_all(torch.tensor([True, False]), lambda: "not all")
+    with pytest.raises(TypeError, match="cond must be a tensor"):
+        torch._check_tensor_all(True)
+    with pytest.raises(TypeError, match="must have dtype torch.bool"):
+        torch._check_tensor_all(torch.ones(2))
+
+
+def test_seeds_beyond_64_bits():
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            torch.manual_seed(seed)
+    assert torch.Generator().manual_seed(-1).initial_seed() == 2**64 - 1

@@ -314,3 +314,21 @@ def test_lobpcg(dtype, largest):
 def test_lobpcg_refuses_small_matrices():
     with pytest.raises(ValueError, match="3 x the number of requested eigenpairs"):
         torch.lobpcg(torch.eye(5), 2)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (2, 0, 3)])
+@pytest.mark.parametrize("order", [1, 2, float("inf"), "fro", "nuc"])
+def test_norms_of_matrices_without_elements(shape, order):
+    norm = torch.linalg.matrix_norm(torch.zeros(shape), order)
+    assert norm.shape == shape[:-2] and not norm.any()
+
+
+def test_addr_refuses_factors_that_the_result_cannot_hold():
+    m, v = torch.ones(2, 2), torch.ones(2)
+    assert torch.addr(m, v, v, beta=2, alpha=0.5)[0, 0] == 2.5
+    with pytest.raises(RuntimeError, match="argument beta must not be a complex number"):
+        torch.addr(m, v, v, beta=1j)
+    with pytest.raises(RuntimeError, match="argument alpha must not be a floating point number"):
+        torch.addr(m.long(), v.long(), v.long(), alpha=0.5)
+    with pytest.raises(RuntimeError, match="Boolean beta only supported for Boolean results"):
+        torch.addr(m, v, v, beta=True)

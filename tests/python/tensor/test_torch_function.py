@@ -180,3 +180,40 @@ def test_functions_written_in_python_are_asked():
     with Seeing():
         F.max_pool2d(x, 2)
     assert seen == [F.max_pool2d]
+
+
+def test_as_subclass_is_seen_by_no_override():
+    t = torch.ones(2).as_subclass(Tagged)
+    Tagged.functions.clear()
+    assert type(t.as_subclass(Tensor)) is Tensor
+    assert Tagged.functions == []
+
+
+def test_redispatch_shows_what_a_function_calls():
+    def scaled(a, b):
+        if overrides.has_torch_function((a, b)):
+            return overrides.handle_torch_function(scaled, (a, b), a, b)
+        return a * b + 1
+
+    seen = []
+
+    class Inside(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return overrides.redispatch_function(func, types, args, kwargs)
+
+    result = scaled(torch.ones(2).as_subclass(Inside), torch.ones(2))
+    assert seen == ["scaled", "mul"] and type(result) is Tensor and result.tolist() == [2, 2]
+
+    class Outer(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            with self:
+                return overrides.redispatch_function(func, types, args, kwargs)
+
+    seen.clear()
+    x = torch.ones(2)
+    with Outer():
+        scaled(x, x)
+    assert seen == ["scaled", "mul", "add"]
