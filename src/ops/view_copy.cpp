@@ -281,6 +281,7 @@ void register_view_copy_operators(Table& t) {
   t.op(unsafe_split_with_sizes,
        "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
        unsafe_split_sizes_kernel)
+      .on_devices()
       .doc("As split_with_sizes; the parts count writes for themselves and are no views for autograd.")
       .derivative([](GradList g, Shape<0> self, Attr<1, IntList> sizes, Attr<2, int64_t> dim) {
         return split_backward(g, self, sizes, dim);

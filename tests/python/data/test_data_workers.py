@@ -547,3 +547,20 @@ def _shared_bytes(pid):
         if os.readlink(path).startswith("/memfd:rushlight"):
             return os.stat(path).st_blocks * 512
     return 0
+
+
+def test_iterators_take_loaders_of_other_classes():
+    """fastai iterates over a class of its own, which has the attributes of PyTorch's loaders alone."""
+
+    class Own:
+        def __init__(self, loader):
+            self.loader = loader
+
+        def __getattr__(self, name):
+            if name in ("worker_method", "_packed_dataset", "pack_dataset"):
+                raise AttributeError(name)
+            return getattr(self.loader, name)
+
+    loader = DataLoader(list(range(8)), batch_size=4, num_workers=1)
+    batches = list(rushlight.utils.data.dataloader._MultiProcessingDataLoaderIter(Own(loader)))
+    assert [b.tolist() for b in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
