@@ -18,7 +18,7 @@ HAND_METHODS = {
 IN_CORE = {"eq", "ne", "pow", "masked_fill"}  # with a number
 IN_CORE_ALL = {"detach"}
 # PyTorch's older forms, the factor first; and what has no name in C++.
-SKIPPED_OVERLOADS = re.compile(r"_first$|_out$|^out$")
+SKIPPED_OVERLOADS = re.compile(r"_first$|_around$|_before$|_out$|^out$")
 SKIPPED = {
     "where",
     "where.self",
@@ -29,6 +29,12 @@ SKIPPED = {
     "bmm.dtype",
     "addmm.dtype",
     "baddbmm.dtype",
+    "linspace.Tensor_Tensor",
+    "linspace.Tensor_Scalar",
+    "linspace.Scalar_Tensor",
+    "logspace.Tensor_Tensor",
+    "logspace.Tensor_Scalar",
+    "logspace.Scalar_Tensor",
 }
 # Beside pointwise operators: whose last tensor may be a number.
 NUMBERS_TOO = {
