@@ -42,6 +42,19 @@ enum class DType : uint8_t {
 #define RL_ENUM(name, type, text) name,
   RL_FORALL_DTYPES(RL_ENUM)
 #undef RL_ENUM
+
+  // libtorch's names
+  Byte = UInt8,
+  Char = Int8,
+  Short = Int16,
+  Int = Int32,
+  Long = Int64,
+  Half = Float16,
+  Float = Float32,
+  Double = Float64,
+  ComplexHalf = Complex32,
+  ComplexFloat = Complex64,
+  ComplexDouble = Complex128,
 };
 constexpr int kDTypeCount = 21;
 

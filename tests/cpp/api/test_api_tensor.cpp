@@ -33,6 +33,16 @@ TEST(ApiTensor, IsMadeOfNestedLists) {
   EXPECT_THROW(torch::tensor({{1, 2}, {3}}), rushlight::Error);
 }
 
+TEST(ApiTensor, NamesTypesAsLibtorchDoes) {
+  EXPECT_EQ(torch::zeros(1, at::ScalarType::Float).scalar_type(), torch::kFloat);
+  switch (torch::zeros(1, c10::ScalarType::Long).scalar_type()) {
+    case torch::ScalarType::Long:
+      break;
+    default:
+      FAIL() << "expected Long";
+  }
+}
+
 TEST(ApiTensor, FactoriesTakeOptions) {
   const auto options = torch::TensorOptions().dtype(torch::kFloat64).requires_grad(true);
   EXPECT_TRUE(torch::ones({2, 3}, options).requires_grad());
