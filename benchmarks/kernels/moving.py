@@ -15,6 +15,8 @@ COPIES = {
     "repeat": lambda x: x.repeat(1, 2),
     "repeat_interleave": lambda x: x.repeat_interleave(2, 0),
     "pad": lambda x: F.pad(x, (3, 3)),
+    "pad, reflected": lambda x: F.pad(x, (3, 3), mode="reflect"),
+    "pad, replicated in 2 dimensions": lambda x: F.pad(x[None, None], (3, 3, 3, 3), mode="replicate"),
     "cat": lambda x: torch.cat([x, x]),
     "cat columns": lambda x: torch.cat([x, x], 1),
     "stack last": lambda x: torch.stack([x, x], -1),

@@ -98,4 +98,5 @@ def cases(sizes):
     yield Case("order/bincount", lambda: of_integers(torch.bincount, n, 1000))
     yield Case("order/searchsorted", lambda: searchsorted(million))
     yield Case("order/histc", lambda: of_normals(lambda x: x.histc(100), n))
+    yield Case("order/histogram", lambda: of_normals(lambda x: x.histogram(100), n))
     yield Case("order/quantile", lambda: of_normals(lambda x: x.quantile(0.9), million))
