@@ -930,7 +930,6 @@ from rushlight._C._VariableFunctions import group_norm as group_norm
 from rushlight._C._VariableFunctions import embedding as embedding
 from rushlight._C._VariableFunctions import embedding_renorm_ as embedding_renorm_
 from rushlight._C._VariableFunctions import constant_pad_nd as constant_pad_nd
-from rushlight._C._VariableFunctions import _pad_inside as _pad_inside
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu as _scaled_dot_product_flash_attention_for_cpu
 from rushlight._C._VariableFunctions import _scaled_dot_product_flash_attention_for_cpu_backward as _scaled_dot_product_flash_attention_for_cpu_backward
 from rushlight._C._VariableFunctions import grid_sampler_2d as grid_sampler_2d

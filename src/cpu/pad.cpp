@@ -5,7 +5,6 @@
 
 #include "core/parallel.h"
 #include "cpu/copy_run.h"
-#include "cpu/odometer.h"
 #include "cpu/width.h"
 
 namespace rushlight::cpu {
@@ -96,28 +95,6 @@ void fill_around(FramedBlock f, const void* source, const void* value, size_t it
     parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / f.sizes.back()), [&](int64_t begin, int64_t end) {
       fill_rows(f, begin, end, static_cast<const T*>(source), constant, static_cast<T*>(out));
     });
-  });
-}
-
-void repeat_positions(const Repetition& r, size_t itemsize, void* data) {
-  const int64_t length = r.sizes.back(), stride = r.strides.back();
-  const auto moves = static_cast<int64_t>(r.moves.size());
-  visit_width(itemsize, [&]<class T>(T) {
-    auto repeat = [&](T* row) {
-      for (const auto& [to, from] : r.moves) {
-        T* target = row + to * r.step;
-        const T* source = row + from * r.step;
-        if (stride == 1)
-          copy_run(target, source, static_cast<size_t>(length) * sizeof(T));
-        else
-          for (int64_t i = 0; i < length; ++i) target[i * stride] = source[i * stride];
-      }
-    };
-    parallel_for(0, row_count(r.sizes), std::max<int64_t>(1, kGrainSize / (length * moves)),
-                 [&](int64_t begin, int64_t end) {
-                   for_each_row<1>(r.sizes, {IntList(r.strides)}, begin, end,
-                                   [&](const auto& offset) { repeat(static_cast<T*>(data) + offset[0]); });
-                 });
   });
 }
 

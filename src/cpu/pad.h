@@ -1,8 +1,5 @@
-// Blocks of elements framed by a constant, or by what they hold.
+// Blocks of elements framed by a constant.
 #pragma once
-#include <utility>
-#include <vector>
-
 #include "core/dims.h"
 
 namespace rushlight::cpu {
@@ -15,13 +12,5 @@ struct FramedBlock {
   Dims strides;  // of its source, in elements
 };
 void fill_around(FramedBlock frame, const void* source, const void* value, size_t itemsize, void* out);
-
-// Copies between positions of one dimension of a tensor: `moves` says to where and from where.
-struct Repetition {
-  Dims sizes, strides;  // of the other dimensions, the innermost one last
-  int64_t step;         // between positions
-  std::vector<std::pair<int64_t, int64_t>> moves;
-};
-void repeat_positions(const Repetition& r, size_t itemsize, void* data);
 
 }  // namespace rushlight::cpu

@@ -147,7 +147,6 @@ constexpr std::string_view kShared[] = {
     "_unbind_backward",
     "flip",
     "constant_pad_nd",
-    "_pad_inside",
     // in order
     "sort",
     "argsort",

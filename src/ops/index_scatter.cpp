@@ -259,7 +259,7 @@ Tensor counted_from_start(const Tensor& positions, int64_t size) {
 }
 
 Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& indices, OptInt dim) {
-  RL_CHECK(indices.dtype() == DType::Int64,
+  RL_CHECK(!dim || indices.dtype() == DType::Int64,
            "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(indices.dtype()));
   if (!dim) return gather(reshape(self, {-1}), 0, counted_from_start(reshape(indices, {-1}), self.numel()));
   RL_CHECK(self.dim() == indices.dim(),

@@ -1,7 +1,5 @@
 #include "ops/pad.h"
 
-#include <algorithm>
-#include <functional>
 #include <numeric>
 
 #include "cpu/pad.h"
@@ -80,103 +78,38 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
 // --- reflect, replicate and circular: one dimension after the other
 // --------------------------------------------------------
 
-// Amounts of one dimension: before and after.
-struct Amounts {
-  int64_t before, after;
-  Amounts(IntList pad, int64_t i) : before(pad[2 * i]), after(pad[2 * i + 1]) {}
-  bool none() const { return before == 0 && after == 0; }
-};
-
-// Where the elements [first, last) of a padded dimension of size n come from.
-void append_sources(std::string_view mode, int64_t n, Amounts pad, int64_t first, int64_t last, Dims& to) {
+// Where elements first, ... last - 1 of a padded dimension of size n come from.
+Tensor source_positions(std::string_view mode, int64_t n, int64_t before, int64_t after, int64_t first,
+                        int64_t last, Device device) {
+  Tensor t = empty_tensor(IntList{last - first}, DType::Int64);
   // What negative amounts crop is gone before the rest wraps around.
-  const int64_t cropped = std::max<int64_t>(-pad.before, 0),
-                left = n - cropped - std::max<int64_t>(-pad.after, 0);
+  const int64_t cropped = std::max<int64_t>(-before, 0), left = n - cropped - std::max<int64_t>(-after, 0);
   for (int64_t i = first; i < last; ++i) {
-    int64_t at = i - pad.before;
+    int64_t at = i - before;
     if (mode == "reflect")
       at = at < 0 ? -at : at >= n ? 2 * (n - 1) - at : at;
     else if (mode == "replicate")
       at = std::clamp<int64_t>(at, 0, n - 1);
     else
       at = ((at - cropped) % left + left) % left + cropped;
-    to.push_back(at);
+    t.data<int64_t>()[i - first] = at;
   }
-}
-
-Tensor positions_on(const Dims& positions, Device device) {
-  Tensor t = empty_tensor(IntList{static_cast<int64_t>(positions.size())}, DType::Int64);
-  std::ranges::copy(positions, t.data<int64_t>());
   return device.is_cpu() ? t : to(t, std::nullopt, device, false, false, std::nullopt);
 }
 
-// Element by element, as dimensions that are cropped, too, need it.
-Tensor pad_dimension(const Tensor& input, int64_t d, Amounts pad, std::string_view mode) {
-  Dims positions;
-  append_sources(mode, input->sizes[d], pad, 0, input->sizes[d] + pad.before + pad.after, positions);
-  return index_select(input, d, positions_on(positions, input.device()));
-}
-
-// Copies what the positions [first, last) of a padded dimension repeat; `part` has the borders of dimensions
-// after it, and only the middle of those before it.
-void fill_border(const Tensor& part, int64_t d, const Dims& sources, int64_t first) {
-  const auto count = static_cast<int64_t>(sources.size());
-  if (count == 0 || part.numel() == 0) return;
-  if (!part.is_cpu()) {
-    const Tensor border = index_select(part, d, positions_on(sources, part.device()));
-    return loops::copy(narrow(part, d, first, count), border);
-  }
-  cpu::Repetition r;
-  r.step = part->strides[d];
-  for (int64_t i = 0; i < count; ++i) r.moves.emplace_back(first + i, sources[i]);
-  Dims order;
-  for (int64_t k = 0; k < part.dim(); ++k)
-    if (k != d) order.push_back(k);
-  std::ranges::sort(order, std::greater(), [&](int64_t k) { return part->strides[k]; });
-  for (const int64_t k : order) r.sizes.push_back(part->sizes[k]), r.strides.push_back(part->strides[k]);
-  cpu::repeat_positions(r, element_size(part.dtype()), part.data_ptr());
-}
-
-// The input in the middle in one piece; then the borders, from the last dimension on.
-Tensor pad_inside_kernel(const Call& call, const Tensor& self, IntList pad, std::string_view mode) {
-  for (const int64_t amount : pad) RL_CHECK(amount >= 0, "_pad_inside: negative padding ", pad);
-  const Tensor result = constant_pad_kernel(call, self, pad, Scalar(0));
-  if (result.device().is_meta() || result.numel() == 0) return result;
-  const int64_t n = self.dim(), padded = static_cast<int64_t>(pad.size()) / 2;
-  for (int64_t i = 0; i < padded; ++i) {
-    Tensor part = result;
-    for (int64_t k = i + 1; k < padded; ++k)
-      part = narrow(part, n - 1 - k, pad[2 * k], self->sizes[n - 1 - k]);
-    const Amounts amounts(pad, i);
-    const int64_t d = n - 1 - i, total = result->sizes[d];
-    auto fill = [&](int64_t first, int64_t last) {
-      Dims sources;
-      append_sources(mode, self->sizes[d], amounts, first, last, sources);
-      for (int64_t& at : sources) at += amounts.before;
-      fill_border(part, d, sources, first);
-    };
-    fill(0, amounts.before);
-    fill(total - amounts.after, total);
-  }
-  return result;
-}
-
-// Gradients of the borders are added to those of the elements that they repeat.
-Tensor pad_inside_backward(Tensor grad, IntList sizes, IntList pad, std::string_view mode) {
-  const int64_t n = grad.dim(), padded = static_cast<int64_t>(pad.size()) / 2;
-  for (int64_t i = padded - 1; i >= 0; --i) {
-    const Amounts amounts(pad, i);
-    if (amounts.none()) continue;
-    const int64_t d = n - 1 - i, size = sizes[d], total = grad->sizes[d];
-    Dims positions;
-    append_sources(mode, size, amounts, 0, amounts.before, positions);
-    append_sources(mode, size, amounts, total - amounts.after, total, positions);
-    const Tensor border =
-        cat({narrow(grad, d, 0, amounts.before), narrow(grad, d, total - amounts.after, amounts.after)}, d);
-    grad = index_add(narrow(grad, d, amounts.before, size), d, positions_on(positions, grad.device()), border,
-                     Scalar(1));
-  }
-  return grad;
+// Most elements are copied in one piece; only those at the borders are looked up.
+Tensor pad_dimension(const Tensor& input, int64_t d, int64_t before, int64_t after, std::string_view mode) {
+  const int64_t n = input->sizes[d], first = std::max<int64_t>(-before, 0);
+  const int64_t last = n - std::max<int64_t>(-after, 0), total = n + before + after;
+  auto border = [&](int64_t from, int64_t to) {
+    return index_select(input, d, source_positions(mode, n, before, after, from, to, input.device()));
+  };
+  if (first >= last) return border(0, total);
+  std::vector<Tensor> pieces;
+  if (before > 0) pieces.push_back(border(0, before));
+  pieces.push_back(slice(input, d, first, last, 1));
+  if (after > 0) pieces.push_back(border(total - after, total));
+  return pieces.size() == 1 ? clone(pieces[0], std::nullopt) : cat(pieces, d);
 }
 
 Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) {
@@ -204,13 +137,13 @@ Tensor pad_from_inside(const Tensor& input, IntList pad, std::string_view mode) 
              "input (", mode, " pad of dimension ", d, " of size ", size, " by ", before, ", ", after,
              ") is too small: calculated output size ", size + before + after);
   }
-  if (std::ranges::all_of(pad, [](int64_t amount) { return amount >= 0; }))
-    return pad_inside(input, pad, mode);
   Tensor result = input;
-  for (int64_t i = padded - 1; i >= 0; --i)
-    if (const Amounts amounts(pad, i); !amounts.none())
-      result = pad_dimension(result, n - 1 - i, amounts, mode);
-  return result;
+  for (int64_t i = padded - 1; i >= 0; --i) {
+    const int64_t d = n - 1 - i;
+    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
+    result = pad_dimension(result, d, pad[2 * i], pad[2 * i + 1], mode);
+  }
+  return result.is_same(input) ? clone(input, std::nullopt) : result;
 }
 
 Tensor pad_body(const Call&, const Tensor& input, IntList amounts, std::string_view mode,
@@ -235,14 +168,6 @@ void register_pad_operators(Table& t) {
         Dims opposite = amounts->dims();
         for (int64_t& a : opposite) a = -a;
         return constant_pad_nd(g, opposite, Scalar(0));
-      });
-  t.op(pad_inside, "_pad_inside(Tensor self, int[] pad, str mode) -> Tensor", pad_inside_kernel)
-      .function_only()
-      .doc(
-          "Adds elements of the input's own around, as pad does for all modes but 'constant'; none is "
-          "cropped.")
-      .derivative([](Grad g, Shape<0> x, Attr<1, IntList> pad, Attr<2, std::string_view> mode) {
-        return pad_inside_backward(g, x.sizes(), pad, mode);
       });
   t.composite(ops::pad, "nn::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor",
               pad_body)

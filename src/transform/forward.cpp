@@ -38,8 +38,7 @@ class WithoutTangents {
 // -------------------------------------------------------------------------------------------------------------
 
 using Names = std::set<std::string_view>;
-const Names kLinear = {"_pad_inside",
-                       "_fft_c2c",
+const Names kLinear = {"_fft_c2c",
                        "_fft_c2r",
                        "_fft_r2c",
                        "sum",

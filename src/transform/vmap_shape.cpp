@@ -242,7 +242,6 @@ void add_shape_rules(BatchTable& t) {
                            "stack",
                            "narrow",
                            "constant_pad_nd",
-                           "_pad_inside",
                            "_fft_c2c",
                            "_fft_c2r",
                            "_fft_r2c",
