@@ -38,6 +38,7 @@ class Entry:
         self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
         self.pays = True
+        self.key = None  # under which the verdict is kept on disk
 
     @property
     def decided(self):
@@ -99,6 +100,10 @@ class Compiled:
             why = entry.guards.explain(inputs)
             return self._fall_back(Unsupported(f"its graph does not match its own call: {why}"), args, kwargs)
         self.entries.append(entry)
+        if not entry.pays:
+            if len(self.entries) == 1:
+                self.give_up("an earlier process found that the graph does not pay")
+            return self.function(*args, **kwargs)
         return entry.run(inputs)
 
     def compile(self, args, kwargs):
@@ -123,6 +128,8 @@ class Compiled:
             entry.call = graph.call if form != "l" else None
         else:
             entry = Entry(guards, runner(program, rest, captured.output), trials)
+        if trials is not None and hasattr(program, "texts"):
+            self._recall(entry, program.texts())
         entry.captured = captured if config._keep_captures else None
         return entry
 
@@ -132,6 +139,16 @@ class Compiled:
         from rushlight._inductor import config as settings
 
         return getattr(self.backend, "opts_out", False) and settings.measure
+
+    def _recall(self, entry, texts):
+        """Use the verdict that an earlier process came to, if one did."""
+        from rushlight._inductor import _verdicts
+
+        entry.key = _verdicts.key_of(self.name, texts)
+        known = None if entry.key is None else _verdicts.load(entry.key)
+        if known is not None:
+            entry.trials, entry.pays = None, known
+            _decisions.info("%s: %s, as found earlier", self.name, "a graph" if known else "as written")
 
     def _try(self, entry, inputs, args, kwargs):
         trials = entry.trials
@@ -148,6 +165,10 @@ class Compiled:
         if trials.complete():
             (plain, graph), entry.pays = trials.best(), trials.pays()
             entry.trials = None
+            if entry.key is not None and trials.clear():
+                from rushlight._inductor import _verdicts
+
+                _verdicts.store(entry.key, entry.pays)
             _decisions.info("%s: %.4g ms as a graph, %.4g ms as written", self.name, 1e3 * graph, 1e3 * plain)
             if not entry.pays and len(self.entries) == 1:
                 self.give_up(

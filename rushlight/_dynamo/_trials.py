@@ -80,6 +80,11 @@ class Trials:
             return shares[1] <= self._WORTH
         return min(shares) <= self._WORTH and max(shares) <= self._NOISE
 
+    def clear(self):
+        """Whether other runs are likely to say the same."""
+        shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, (0, 1))]
+        return max(shares) <= self._WORTH - 0.03 or min(shares) >= self._WORTH + 0.03
+
 
 def _tensors(value):
     """The tensors in what a program returned."""

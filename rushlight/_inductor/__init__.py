@@ -1,9 +1,9 @@
 """The default back end of `torch.compile`: no compiler is needed where it runs."""
 
-from rushlight._inductor import config
+from rushlight._inductor import config, utils
 from rushlight._inductor.compile_fx import compile_fx
 
-__all__ = ["compile_fx", "config", "list_mode_options", "list_options"]
+__all__ = ["compile_fx", "config", "list_mode_options", "list_options", "utils"]
 
 _MODES: dict = {
     "default": {},

@@ -64,6 +64,11 @@ class Program:
         self.results = len(source.results) if self.joint else results
         self.frozen, self.first_state = frozen, first_state
 
+    def texts(self):
+        """All that runs, as text: what this is tells whether it pays."""
+        backward = [step.first[0] for step in self.joint.steps] if self.joint else []
+        return [self.text, *backward, *([graph_text(self.frozen.graph)] if self.frozen else [])]
+
     def bind(self, rest, form="l", guards=None):
         """The graph that takes `rest` besides arguments, and gives a tensor, a tuple or a list."""
         more = () if guards is None else (guards,)

@@ -1,0 +1,106 @@
+"""Whether graphs pay, kept on disk: a later process need not try again what one on the same machine has.
+
+A verdict is a small text file whose name is a hash of everything that decides it: the graphs' texts, which
+tell shapes and dtypes, the program's name, threads, processor and library. Files are written in one piece and
+carry a checksum; whatever does not read as expected is no verdict, and the trials run. Nothing of a file is
+executed, and a wrong one could cost time only: both ways of running a program give the same.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import platform
+import tempfile
+
+import rushlight as torch
+from rushlight import _C
+
+from . import config
+
+__all__ = ["folder", "key_of", "load", "store"]
+
+_HEAD = "rushlight verdict 1"
+_LARGEST = 256  # bytes of a file
+_MOST = 4096  # files
+
+
+def folder():
+    """Where verdicts are kept: ``TORCHINDUCTOR_CACHE_DIR``, or a folder of the user's cache."""
+    told = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if told:
+        return os.path.join(told, "verdicts")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "rushlight", "verdicts")
+
+
+def _enabled():
+    told = os.environ.get("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "0")
+    return not config.force_disable_caches and told in ("", "0")
+
+
+@functools.cache
+def _machine():
+    """The processor, and this build of the library."""
+    model = platform.processor()
+    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
+        model = next((line for line in lines if line.startswith("model name")), model)
+    built = os.stat(_C.__file__)
+    return (
+        model, platform.machine(), torch.backends.cpu.get_cpu_capability(), str(torch.__version__),
+        built.st_size, built.st_mtime_ns,
+    )  # fmt: skip
+
+
+def key_of(name, texts):
+    """The name of the file for a program and the graphs it came to; None where nothing is kept."""
+    if not _enabled():
+        return None
+    facts = (*_machine(), torch.get_num_threads(), name, len(texts), *texts)
+    return hashlib.sha256("\0".join(map(str, facts)).encode()).hexdigest()
+
+
+def load(key):
+    """True or False as the graph paid or did not; None if that is not known."""
+    try:
+        with open(os.path.join(folder(), key), "rb") as file:
+            content = file.read(_LARGEST + 1)
+    except (OSError, ValueError):
+        return None
+    for pays in (True, False):
+        if content == _content(key, pays):
+            return pays
+    return None
+
+
+def store(key, pays):
+    """Keep a verdict. Where that cannot be, nothing happens."""
+    place = folder()
+    with contextlib.suppress(OSError):
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        _make_room(place)
+        handle, written = tempfile.mkstemp(dir=place, prefix="new-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_content(key, pays))
+            os.replace(written, os.path.join(place, key))
+        except BaseException:
+            os.unlink(written)
+            raise
+
+
+def _content(key, pays):
+    """A verdict as its file; the checksum covers the name too, for files must not stand in for each other."""
+    body = f"{_HEAD}\n{'pays' if pays else 'does not pay'}\n"
+    return f"{body}{hashlib.sha256((key + body).encode()).hexdigest()}\n".encode()
+
+
+def _make_room(place):
+    """Drop the older half when the folder is full."""
+    with os.scandir(place) as found:
+        files = [entry for entry in found if entry.is_file(follow_symlinks=False)]
+    if len(files) < _MOST:
+        return
+    for _, path in sorted((entry.stat().st_mtime_ns, entry.path) for entry in files)[: _MOST // 2]:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
