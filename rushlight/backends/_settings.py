@@ -1,11 +1,46 @@
 """The modules of ``torch.backends``, made from tables: their settings and their answers."""
 
+import enum
 import sys
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 
 import rushlight
 from rushlight import _C
+
+
+class _LinalgBackend(enum.Enum):
+    """Libraries of linear algebra on CUDA. cuSOLVER is the only one here, and what the default is."""
+
+    Default = 0
+    Cusolver = 1
+    Magma = 2
+
+    def __str__(self):
+        return f"_LinalgBackend.{self.name}"
+
+
+_preferred = _LinalgBackend.Default
+
+
+def _preferred_linalg_library(backend=None):
+    """The preferred library, after ``backend`` ("default", "cusolver" or a value of this) became it."""
+    global _preferred
+    if isinstance(backend, str):
+        if backend.capitalize() not in _LinalgBackend.__members__:
+            names = ", ".join(name.lower() for name in _LinalgBackend.__members__)
+            raise RuntimeError(f"Unknown input value. Choose from: {names}.")
+        backend = _LinalgBackend[backend.capitalize()]
+    if backend is None:
+        return _preferred
+    if not isinstance(backend, _LinalgBackend):
+        raise RuntimeError("Unknown input value type.")
+    if backend is _LinalgBackend.Magma:
+        raise RuntimeError(
+            "Cannot set preferred backend to MAGMA: linear algebra on CUDA is computed by cuSOLVER here"
+        )
+    _preferred = backend
+    return _preferred
 
 
 def _answer(value):
@@ -203,7 +238,7 @@ cuda = _module(
     can_use_flash_attention=_answer(False),
     can_use_efficient_attention=_answer(False),
     can_use_cudnn_attention=_answer(False),
-    preferred_linalg_library=_answer("default"),
+    preferred_linalg_library=_preferred_linalg_library,
     preferred_blas_library=_answer("default"),
 )
 

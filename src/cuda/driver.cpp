@@ -13,8 +13,10 @@
 #include "cuda/kernels.h"
 #include "cuda/layers.h"
 #include "cuda/operands.h"
+#include "cuda/solver.h"
 #include "dispatch/device_kernels.h"
 #include "dispatch/device_layers.h"
+#include "dispatch/device_linalg.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -327,6 +329,8 @@ const bool registered = [] {
   all_layers.cudnn_version = cudnn_version;
   all_layers.fft = fft;
   register_device_layers(DeviceType::CUDA, &all_layers);
+  static const DeviceLinalg solvers = linalg();
+  register_device_linalg(DeviceType::CUDA, &solvers);
   return true;
 }();
 

@@ -32,11 +32,15 @@ void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, 
 }
 
 void check_info(std::string_view who, const Tensor& info) {
-  if (!info.is_cpu()) return;
   Tensor values = info;  // of all examples, where a function transform hides them
   while (values->wrapping) values = Tensor(wrapping_hooks.inner(*values.impl()));
-  if (!values.has_data()) return;  // while a program is traced
+  if (values.device().is_meta() || !values.has_data()) return;  // while a program is traced
   values = contiguous(values);
+  if (!values.is_cpu()) {  // waits for the device
+    const Tensor here = empty_tensor(values.sizes(), DType::Int32);
+    copy_result(here, values, false);
+    values = here;
+  }
   const int32_t* first = values.data<int32_t>();
   const int32_t* bad = std::find_if(first, first + values.numel(), [](int32_t i) { return i != 0; });
   if (bad == first + values.numel()) return;

@@ -1,6 +1,9 @@
 // What the families of linear algebra share: checks, matrices by columns, LAPACK's verdicts.
 #pragma once
+#include <type_traits>
+
 #include "cpu/linalg.h"
+#include "dispatch/device_linalg.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -32,9 +35,18 @@ Tensor by_columns(const Tensor& a);
 // `t` itself when it lies by columns, else a copy.
 Tensor readable_by_columns(const Tensor& t);
 Tensor new_info(IntList batch, const Tensor& like);
-// The matrices to loop over, none where nothing is to be computed.
-inline bool has_work(const Tensor& t) { return t.is_cpu() && t.numel() > 0; }
+// Whether there is something to compute.
+inline bool has_work(const Tensor& t) { return !t.device().is_meta() && t.numel() > 0; }
 inline cpu::Batch batch_for(const Tensor& a) { return {a.dtype(), checked_numel(batch_of(a))}; }
+
+// A loop of cpu/linalg.h on the arguments, or its twin where `t` lies on a device.
+template <class... P>
+void compute(const Tensor& t, void (*here)(P...), void (*DeviceLinalg::*there)(int, P...),
+             std::type_identity_t<P>... arguments) {
+  if (t.is_cpu()) return here(arguments...);
+  (device_linalg(t.device().type).*there)(t.device().index, arguments...);
+}
+#define RL_LINALG(t, loop, ...) ::rushlight::linalg::compute(t, cpu::loop, &DeviceLinalg::loop, __VA_ARGS__)
 
 Dims common_batch(const Tensor& a, const Tensor& b);
 Tensor stretched(const Tensor& t, IntList batch);

@@ -35,7 +35,8 @@ Two eigh_kernel(const Call&, const Tensor& a, std::string_view uplo, bool vector
   const Tensor v = by_columns(lower ? a : adjoint_of(a)), info = new_info(batch_of(a), a),
                values = uninitialized(with(batch_of(a), {a.size(-1)}), real_dtype(a.dtype()), a);
   if (has_work(a))
-    cpu::eigh(batch_for(a), a.size(-1), vectors, v.data_ptr(), values.data_ptr(), info.data<int32_t>());
+    RL_LINALG(a, eigh, batch_for(a), a.size(-1), vectors, v.data_ptr(), values.data_ptr(),
+              info.data<int32_t>());
   check_info("linalg.eigh", info);
   return {values, vectors ? v : uninitialized({0}, a.dtype(), a)};
 }
@@ -99,24 +100,44 @@ Tensor eig_gradient(const Tensor& gl, const Tensor& gv, const Tensor& l, const T
 
 // --- singular values
 
+// Whether the QR algorithm is asked for; devices have Jacobi's method too, which is the usual one there.
+bool svd_by_qr(const Tensor& a, OptText driver) {
+  if (!driver) return false;
+  RL_CHECK(
+      !a.is_cpu(),
+      "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.");
+  RL_CHECK(*driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda",
+           "torch.linalg.svd: unknown svd driver ", *driver,
+           " in svd_cusolver computation. Please use one of gesvd, gesvdj, gesvda");
+  if (*driver == "gesvda")
+    RL_NOT_IMPLEMENTED(
+        "torch.linalg.svd: the driver gesvda, which gives approximations of high matrices, is not here; use "
+        "gesvd or gesvdj");
+  return *driver == "gesvd";
+}
+
 Three svd_kernel(const Call&, const Tensor& a, bool full, bool vectors, OptText driver) {
   check_matrix("linalg.svd", a);
   check_floating("linalg.svd", a);
-  RL_CHECK(
-      !driver,
-      "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.");
+  const bool by_qr = svd_by_qr(a, driver);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
-  const Tensor work = by_columns(a), info = new_info(batch_of(a), a),
+  const Tensor info = new_info(batch_of(a), a),
                s = uninitialized(with(batch_of(a), {k}), real_dtype(a.dtype()), a);
   Tensor u = uninitialized({0}, a.dtype(), a), vh = u;
   if (vectors) {
     u = by_columns(batch_of(a), m, ku, a);
     vh = by_columns(batch_of(a), kv, n, a);
   }
+  auto decompose = [&](bool qr) {
+    const Tensor work = by_columns(a);
+    RL_LINALG(a, svd, batch_for(a), qr, full, m, n, work.data_ptr(), s.data_ptr(),
+              vectors ? u.data_ptr() : nullptr, vectors ? vh.data_ptr() : nullptr, info.data<int32_t>());
+  };
   if (has_work(a)) {
-    cpu::svd(batch_for(a), false, full, m, n, work.data_ptr(), s.data_ptr(), vectors ? u.data_ptr() : nullptr,
-             vectors ? vh.data_ptr() : nullptr, info.data<int32_t>());
-  } else if (vectors && a.is_cpu()) {
+    decompose(by_qr);
+    // Where Jacobi's method does not converge, the QR algorithm may. `info` is read below in any case.
+    if (!a.is_cpu() && !driver && read_scalar(any(info)).to<bool>()) decompose(true);
+  } else if (vectors && !a.device().is_meta()) {
     fill_identity(u);
     fill_identity(vh);
   }

@@ -44,8 +44,35 @@ void check_lstsq(const Tensor& a, const Tensor& b) {
   RL_CHECK(difference == 1 || a.size(-2) == b.size(-2), who, ": input.size(-2) should match other.size(-2)");
 }
 
+// By QR, for matrices of full rank, in operators that devices have: A = Q R, or A^H = Q R where A is wider
+// than high, for the shortest solution.
+Four least_squares_by_qr(const Tensor& a, const Tensor& right, bool vector) {
+  const Dims batch = common_batch(a, right);
+  const int64_t m = a.size(-2), n = a.size(-1), k = right.size(-1);
+  const Tensor matrix = stretched(a, batch), b = stretched(right, batch);
+  Tensor x, residuals = uninitialized({0}, real_dtype(a.dtype()), a);
+  if (a.numel() == 0 || b.numel() == 0) {
+    x = zeros(with(batch, {n, k}), a.dtype(), std::nullopt, a.device(), std::nullopt);
+  } else if (m >= n) {
+    const auto [q, r] = linalg_qr(matrix, "reduced");
+    x = linalg_solve_triangular(r, matmul(adjoint_of(q), b), true, true, false);
+  } else {
+    const auto [q, r] = linalg_qr(adjoint_of(matrix), "reduced");
+    x = matmul(q, linalg_solve_triangular(adjoint_of(r), b, false, true, false));
+  }
+  if (m > n) residuals = sum_dim(square(abs(b - matmul(matrix, x))), IntList{-2}, false, std::nullopt);
+  return {vector ? squeeze_dim(x, -1) : x, residuals, uninitialized({0}, DType::Int64, a),
+          uninitialized({0}, real_dtype(a.dtype()), a)};
+}
+
 Four lstsq_kernel(const Call&, const Tensor& a, const Tensor& b, OptNumber rcond, OptText driver_name) {
   check_lstsq(a, b);
+  if (!a.is_cpu() && !a.device().is_meta()) {
+    RL_CHECK(!driver_name || *driver_name == "gels",
+             "torch.linalg.lstsq: parameter `driver` should be one of (gels) on CUDA");
+    const bool one = is_vector(a, b);
+    return least_squares_by_qr(a, one ? as_column(b) : b, one);
+  }
   const cpu::Driver driver = driver_of(driver_name);
   const bool vector = is_vector(a, b),
              by_values = driver == cpu::Driver::Gelsd || driver == cpu::Driver::Gelss;

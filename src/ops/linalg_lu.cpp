@@ -12,18 +12,26 @@ using Two = std::tuple<Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
+// 1, ..., n: the pivots that exchange nothing.
+Tensor counted(int64_t n, const Tensor& like) {
+  return arange(Scalar(int64_t{1}), Scalar(n + 1), Scalar(int64_t{1}), DType::Int32, std::nullopt,
+                like.device(), std::nullopt);
+}
+
 // --- factors
 
 Three lu_factor_ex_kernel(const Call&, const Tensor& a, bool pivot, bool check_errors) {
   RL_CHECK(a.dim() >= 2, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
            " instead");
   check_floating("torch.lu_factor", a);
-  RL_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
+  RL_CHECK(pivot || !a.is_cpu(), "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const int64_t m = a.size(-2), n = a.size(-1);
   const Tensor lu = by_columns(a), info = new_info(batch_of(a), a),
                pivots = uninitialized(with(batch_of(a), {std::min(m, n)}), DType::Int32, a);
+  if (!pivot) copy_result(pivots, expand(counted(std::min(m, n), pivots), pivots.sizes(), false), false);
   if (has_work(a))
-    cpu::lu_factor(batch_for(a), m, n, lu.data_ptr(), pivots.data<int32_t>(), info.data<int32_t>());
+    RL_LINALG(a, lu_factor, batch_for(a), m, n, lu.data_ptr(), pivot ? pivots.data<int32_t>() : nullptr,
+              info.data<int32_t>());
   if (check_errors) check_info("torch.linalg.lu_factor_ex", info);
   return {lu, pivots, info};
 }
@@ -43,7 +51,13 @@ Tensor permutation_kernel(const Call&, const Tensor& pivots, int64_t rows) {
   const int64_t k = pivots.size(-1);
   Tensor result = uninitialized(with(pivots.sizes().slice(0, static_cast<size_t>(pivots.dim() - 1)), {rows}),
                                 DType::Int64, pivots);
-  if (!result.is_cpu() || rows == 0) return result;
+  if (!has_work(result)) return result;
+  if (!result.is_cpu()) {
+    device_linalg(result.device().type)
+        .permutation(result.device().index, result.numel() / rows, k, rows, exchanges.data<int32_t>(),
+                     result.data<int64_t>());
+    return result;
+  }
   for (int64_t b = 0; b < result.numel() / rows; ++b) {
     int64_t* p = result.data<int64_t>() + b * rows;
     for (int64_t i = 0; i < rows; ++i) p[i] = i;
@@ -86,9 +100,9 @@ Three lu_body(const Call&, const Tensor& a, bool pivot) {
   RL_CHECK(a.dim() >= 2, "linalg.lu: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
            " instead");
   check_floating("linalg.lu", a);
-  RL_CHECK(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
+  RL_CHECK(pivot || !a.is_cpu(), "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
-  return lu_unpack(lu, pivots, true, true);
+  return lu_unpack(lu, pivots, true, pivot);
 }
 
 // P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H for square matrices; columns or rows beyond follow from P, L
@@ -116,6 +130,16 @@ Tensor lu_gradient(const Tensor& grad, const Tensor& lu, const Tensor& pivots) {
 
 // --- solving with factors
 
+void check_pivots(const Tensor& pivots, int64_t n) {
+  const int32_t *row = pivots.data<int32_t>(), *end = row + pivots.numel();
+  RL_CHECK(std::all_of(row, end, [](int32_t r) { return r >= 1; }),
+           "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
+           "lu_factor?");
+  RL_CHECK(std::all_of(row, end, [n](int32_t r) { return r <= n; }),
+           "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass the "
+           "result of lu_factor?");
+}
+
 Tensor lu_solve_kernel(const Call&, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                        bool adjoint) {
   check_floating("torch.linalg.lu_solve", lu);
@@ -135,17 +159,10 @@ Tensor lu_solve_kernel(const Call&, const Tensor& lu, const Tensor& pivots, cons
   if (has_work(x)) {
     const Tensor factors = readable_by_columns(stretched(lu, batch));
     const Tensor rows = contiguous(expand(pivots, with(batch, {lu.size(-1)}), false));
-    const int32_t n = static_cast<int32_t>(lu.size(-1)), *row = rows.data<int32_t>();
-    RL_CHECK(
-        std::all_of(row, row + rows.numel(), [&](int32_t r) { return r >= 1; }),
-        "Pivots given to lu_solve must all be greater or equal to 1. Did you properly pass the result of "
-        "lu_factor?");
-    RL_CHECK(std::all_of(row, row + rows.numel(), [&](int32_t r) { return r <= n; }),
-             "Pivots given to lu_solve must all be smaller or equal to LU.size(-2). Did you properly pass "
-             "the result of "
-             "lu_factor?");
-    cpu::lu_solve(batch_for(x), lu.size(-1), x.size(-1), left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T'),
-                  factors.data_ptr(), row, x.data_ptr());
+    if (rows.is_cpu()) check_pivots(rows, lu.size(-1));
+    RL_LINALG(x, lu_solve, batch_for(x), lu.size(-1), x.size(-1),
+              left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T'), factors.data_ptr(), rows.data<int32_t>(),
+              x.data_ptr());
   }
   return turn(x);
 }
@@ -221,6 +238,14 @@ Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
   const bool by_rows = lies_by_rows(a);
   const auto [lu, pivots, info] = factors_of(a, by_rows);
   if (check_errors) check_info("linalg.inv_ex", info);
+  if (has_work(a) && !a.is_cpu()) {  // singular matrices give what is not finite
+    const Tensor inverse = by_columns(batch_of(a), a.size(-2), a.size(-1), a);
+    fill_identity(inverse);
+    device_linalg(a.device().type)
+        .lu_solve(a.device().index, batch_for(a), a.size(-1), a.size(-1), 'N', lu.data_ptr(),
+                  pivots.data<int32_t>(), inverse.data_ptr());
+    return {by_rows ? transposed(inverse) : inverse, info};
+  }
   if (has_work(a))
     cpu::lu_inverse(batch_for(a), a.size(-1), lu.data_ptr(), pivots.data<int32_t>(), info.data<int32_t>());
   return {by_rows ? transposed(lu) : lu, info};
@@ -237,7 +262,12 @@ Tensor inv_body(const Call&, const Tensor& a) {
 Tensor sign_of(const Tensor& pivots, DType dtype) {
   Tensor sign = uninitialized(pivots.sizes().slice(0, static_cast<size_t>(pivots.dim() - 1)), dtype, pivots);
   const int64_t n = pivots.size(-1);
-  if (!sign.is_cpu()) return sign;
+  if (sign.device().is_meta()) return sign;
+  if (!sign.is_cpu()) {
+    const Tensor exchanges = sum_dim(ops::ne(pivots, counted(n, pivots)), IntList{-1}, false, std::nullopt);
+    const Tensor odd = to_dtype(ops::remainder(exchanges, wrapped_number(Scalar(int64_t{2}))), dtype);
+    return odd * Scalar(-2.0) + Scalar(1.0);
+  }
   visit_dtype(TypeList<float, double>{}, dtype, "det", [&](auto tag) {
     for (int64_t b = 0; b < sign.numel(); ++b) {
       const int32_t* p = pivots.data<int32_t>() + b * n;

@@ -13,7 +13,7 @@ Two geqrf_kernel(const Call&, const Tensor& a) {
   check_floating("torch.geqrf", a);
   const int64_t m = a.size(-2), n = a.size(-1);
   const Tensor qr = by_columns(a), tau = uninitialized(with(batch_of(a), {std::min(m, n)}), a.dtype(), a);
-  if (has_work(a)) cpu::geqrf(batch_for(a), m, n, qr.data_ptr(), tau.data_ptr());
+  if (has_work(a)) RL_LINALG(a, geqrf, batch_for(a), m, n, qr.data_ptr(), tau.data_ptr());
   return {qr, tau};
 }
 
@@ -32,7 +32,7 @@ Two qr_kernel(const Call&, const Tensor& a, std::string_view mode) {
     fill_identity(q);
   } else {
     copy_result(narrow(q, -1, 0, least), narrow(factors, -1, 0, least), false);
-    cpu::orgqr(batch_for(a), m, k, least, q.data_ptr(), tau.data_ptr());
+    RL_LINALG(a, orgqr, batch_for(a), m, k, least, q.data_ptr(), tau.data_ptr());
   }
   return {q, r};
 }
@@ -100,7 +100,8 @@ Tensor householder_product_kernel(const Call&, const Tensor& a, const Tensor& ta
   if (tau.numel() == 0)
     fill_identity(q);
   else
-    cpu::orgqr(batch_for(a), a.size(-2), a.size(-1), tau.size(-1), q.data_ptr(), contiguous(tau).data_ptr());
+    RL_LINALG(a, orgqr, batch_for(a), a.size(-2), a.size(-1), tau.size(-1), q.data_ptr(),
+              contiguous(tau).data_ptr());
   return q;
 }
 
@@ -132,8 +133,8 @@ Tensor ormqr_kernel(const Call&, const Tensor& a, const Tensor& tau, const Tenso
   const Tensor c = by_columns(other);
   if (has_work(c) && tau.numel() > 0) {
     const Tensor v = readable_by_columns(narrow(a, -1, 0, tau.size(-1)));
-    cpu::ormqr(batch_for(a), left, adjoint, c.size(-2), c.size(-1), tau.size(-1), v.data_ptr(),
-               contiguous(tau).data_ptr(), c.data_ptr());
+    RL_LINALG(a, ormqr, batch_for(a), left, adjoint, c.size(-2), c.size(-1), tau.size(-1), v.data_ptr(),
+              contiguous(tau).data_ptr(), c.data_ptr());
   }
   return c;
 }

@@ -1,4 +1,5 @@
 // Triangular systems, and the factorisations of Hermitian and symmetric matrices: Cholesky's and L D L^H.
+#include "ops/device_loops.h"
 #include "ops/linalg_common.h"
 
 namespace rushlight {
@@ -21,7 +22,8 @@ Tensor solve_left_triangle(const Tensor& a, const Tensor& b, bool upper, char op
   const Tensor wide = stretched(a, batch);
   const Tensor m = by_rows ? contiguous(wide) : readable_by_columns(wide);
   if (by_rows) upper = !upper, op = op == 'N' ? 'T' : 'N';
-  cpu::triangular_solve(batch_for(x), a.size(-1), b.size(-1), upper, op, unit, m.data_ptr(), x.data_ptr());
+  RL_LINALG(x, triangular_solve, batch_for(x), a.size(-1), b.size(-1), upper, op, unit, m.data_ptr(),
+            x.data_ptr());
   return x;
 }
 
@@ -58,8 +60,10 @@ Two cholesky_ex_kernel(const Call&, const Tensor& a, bool upper, bool check_erro
   // What lies by rows is, by columns, the transpose, whose factor is the transpose of A's: no copy turns it.
   const bool by_rows = a.is_contiguous();
   const Tensor c = by_columns(by_rows ? transposed(a) : a), info = new_info(batch_of(a), a);
-  if (has_work(c))
-    cpu::cholesky(batch_for(a), a.size(-1), upper != by_rows, c.data_ptr(), info.data<int32_t>());
+  if (has_work(c)) {
+    RL_LINALG(c, cholesky, batch_for(a), a.size(-1), upper != by_rows, c.data_ptr(), info.data<int32_t>());
+    if (!c.is_cpu()) loops::triangle(transposed(c), 0, upper == by_rows);  // its rows are c's columns
+  }
   if (check_errors) check_info("linalg.cholesky_ex", info);
   return {by_rows ? transposed(c) : c, info};
 }
@@ -102,7 +106,7 @@ Grads cholesky_solve_gradient(const Tensor& g, const Tensor& x, const Tensor& l,
 Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
   check_square("cholesky_inverse", l);
   Tensor one = by_columns(batch_of(l), l.size(-1), l.size(-1), l);
-  if (one.is_cpu()) fill_identity(one);
+  if (!one.device().is_meta()) fill_identity(one);
   return cholesky_solve(one, l, upper);
 }
 

@@ -13,8 +13,10 @@
 #include "cuda/launch.h"
 #include "cuda/layers.h"
 #include "cuda/operands.h"
+#include "cuda/solver.h"
 #include "dispatch/device_kernels.h"
 #include "dispatch/device_layers.h"
+#include "dispatch/device_linalg.h"
 #include "emulated_driver.h"
 
 namespace rushlight {
@@ -114,6 +116,8 @@ const bool registered = [] {
   static DeviceLayers layers = cuda::layers();
   layers.fft = fft;
   register_device_layers(DeviceType::CUDA, &layers);
+  static const DeviceLinalg linalg = cuda::linalg();
+  register_device_linalg(DeviceType::CUDA, &linalg);
   return true;
 }();
 

@@ -57,6 +57,18 @@ def test_layers():
 
 
 @needs_device
+def test_linear_algebra():
+    run("device_linalg.py")
+
+
+@needs_device
+def test_a_missing_library_is_named():
+    program = "import rushlight as t\ntry: t.linalg.inv(t.eye(2).cuda())\nexcept RuntimeError as e: print(e)"
+    printed = on_device("-c", program, EMULATED_MISSING_LIBRARY="cuSOLVER")
+    assert "cuSOLVER was not found: pip install nvidia-cusolver" in printed
+
+
+@needs_device
 def test_libraries():
     run("device_libraries.py")
 

@@ -1,0 +1,97 @@
+// The routines of cuSOLVER, and of cuBLAS for batches of small matrices, by element type. Both libraries are
+// found at run time; pointers to elements are void here, so that one table of signatures serves all types.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "cuda/library.h"
+
+namespace rushlight::cuda::solver {
+
+using Handle = void*;
+
+// Values of the libraries' enumerations.
+enum Operation : int { kPlain = 0, kTranspose = 1, kAdjoint = 2 };
+enum Triangle : int { kLower = 0, kUpper = 1 };
+enum Side : int { kLeft = 0, kRight = 1 };
+enum Diagonal : int { kGiven = 0, kUnit = 1 };
+enum EigenMode : int { kValues = 0, kVectors = 1 };
+
+struct Libraries {
+  Library solver{
+      "cuSOLVER", {"cu13", "cusolver"}, {"libcusolver.so.12", "libcusolver.so.11"}, "nvidia-cusolver"};
+  Library blas{"cuBLAS", {"cu13", "cublas"}, {"libcublas.so.13", "libcublas.so.12"}, "nvidia-cublas"};
+
+  Entry<int(Handle*)> create{solver, "cusolverDnCreate"};
+  Entry<int(Handle, void*)> set_stream{solver, "cusolverDnSetStream"};
+  Entry<int(Handle*)> create_jacobi{solver, "cusolverDnCreateGesvdjInfo"};
+  Entry<int(Handle)> destroy_jacobi{solver, "cusolverDnDestroyGesvdjInfo"};
+  Entry<int(Handle*)> create_params{solver, "cusolverDnCreateParams"};
+  Entry<int(Handle, Handle params, int mode, int triangle, int64_t n, int type, const void* a, int64_t lda,
+            int value_type, const void* values, int compute, size_t* bytes, size_t* host_bytes,
+            int64_t count)>
+      syev_batched_size{solver, "cusolverDnXsyevBatched_bufferSize"};
+  Entry<int(Handle, Handle params, int mode, int triangle, int64_t n, int type, void* a, int64_t lda,
+            int value_type, void* values, int compute, void* work, size_t bytes, void* host_work,
+            size_t host_bytes, int* infos, int64_t count)>
+      syev_batched{solver, "cusolverDnXsyevBatched"};
+  Entry<int(Handle*)> create_blas{blas, "cublasCreate_v2"};
+  Entry<int(Handle, void*)> set_blas_stream{blas, "cublasSetStream_v2"};
+};
+// Fails where one of them is missing.
+Libraries& libraries();
+
+// Sizes of workspaces are in elements, infos and pivots on the device unless a name says otherwise.
+struct Routines {
+  int (*getrf_size)(Handle, int m, int n, void* a, int lda, int* size);
+  int (*getrf)(Handle, int m, int n, void* a, int lda, void* work, int* pivots, int* info);
+  int (*getrs)(Handle, int op, int n, int columns, const void* lu, int lda, const int* pivots, void* b,
+               int ldb, int* info);
+  int (*potrf_size)(Handle, int triangle, int n, void* a, int lda, int* size);
+  int (*potrf)(Handle, int triangle, int n, void* a, int lda, void* work, int size, int* info);
+  int (*potrf_batched)(Handle, int triangle, int n, void** a, int lda, int* infos, int count);
+  int (*geqrf_size)(Handle, int m, int n, void* a, int lda, int* size);
+  int (*geqrf)(Handle, int m, int n, void* a, int lda, void* tau, void* work, int size, int* info);
+  int (*orgqr_size)(Handle, int m, int n, int k, const void* a, int lda, const void* tau, int* size);
+  int (*orgqr)(Handle, int m, int n, int k, void* a, int lda, const void* tau, void* work, int size,
+               int* info);
+  int (*ormqr_size)(Handle, int side, int op, int m, int n, int k, const void* a, int lda, const void* tau,
+                    const void* c, int ldc, int* size);
+  int (*ormqr)(Handle, int side, int op, int m, int n, int k, const void* a, int lda, const void* tau,
+               void* c, int ldc, void* work, int size, int* info);
+  int (*syevd_size)(Handle, int mode, int triangle, int n, const void* a, int lda, const void* values,
+                    int* size);
+  int (*syevd)(Handle, int mode, int triangle, int n, void* a, int lda, void* values, void* work, int size,
+               int* info);
+  int (*gesvd_size)(Handle, int m, int n, int* size);
+  int (*gesvd)(Handle, signed char job_u, signed char job_vh, int m, int n, void* a, int lda, void* s,
+               void* u, int ldu, void* vh, int ldvh, void* work, int size, void* real_work, int* info);
+  int (*gesvdj_size)(Handle, int mode, int econ, int m, int n, const void* a, int lda, const void* s,
+                     const void* u, int ldu, const void* v, int ldv, int* size, Handle jacobi);
+  int (*gesvdj)(Handle, int mode, int econ, int m, int n, void* a, int lda, void* s, void* u, int ldu,
+                void* v, int ldv, void* work, int size, int* info, Handle jacobi);
+  // Of cuBLAS: arrays of pointers lie on the device, the infos of the last two are single numbers here.
+  int (*getrf_batched)(Handle, int n, void* const* a, int lda, int* pivots, int* infos, int count);
+  int (*getrs_batched)(Handle, int op, int n, int columns, const void* const* lu, int lda, const int* pivots,
+                       void* const* b, int ldb, int* host_info, int count);
+  int (*geqrf_batched)(Handle, int m, int n, void* const* a, int lda, void* const* tau, int* host_info,
+                       int count);
+  int (*trsm)(Handle, int side, int triangle, int op, int diagonal, int m, int n, const void* alpha,
+              const void* a, int lda, void* b, int ldb);
+  int (*trsm_batched)(Handle, int side, int triangle, int op, int diagonal, int m, int n, const void* alpha,
+                      const void* const* a, int lda, void* const* b, int ldb, int count);
+};
+const Routines& routines(DType dtype);
+
+// cudaDataType_t, and this thread's parameters for the calls that take one.
+int data_type(DType dtype);
+Handle params();
+
+void check_status(int status, const char* what);
+
+// The handles of this thread, on the current stream of a device, which must be the current one.
+Handle solver_on(int device);
+Handle blas_on(int device);
+
+}  // namespace rushlight::cuda::solver
