@@ -365,15 +365,30 @@ void check_added_slices(const Tensor& self, int64_t dim, const Tensor& index, co
            self.sizes(), " source.shape = ", source.sizes());
 }
 
+// Before anything is written. A position outside is an IndexError for vectors alone, as in PyTorch.
+void check_added_positions(const Tensor& self, int64_t dim, const Tensor& index) {
+  if (!index.is_cpu()) return;
+  const int64_t size = self.dim() == 0 ? 1 : self->sizes[dim];
+  const Tensor positions = dense(index);
+  const int64_t* p = positions.data<int64_t>();
+  for (int64_t i = 0; i < index.numel(); ++i) {
+    if (p[i] >= 0 && p[i] < size) continue;
+    RL_CHECK_INDEX(self.dim() > 1, "index out of range in self");
+    RL_FAIL("index ", p[i], " is out of bounds for dimension ", dim, " with size ", size);
+  }
+}
+
 Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim, const Tensor& given,
                         const Tensor& source, const Scalar& alpha) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor index = slice_positions(given, "index_add_");
   check_written_alone(call, {given, source});
   check_added_slices(self, dim, index, source);
+  RL_CHECK(self.dtype() == source.dtype(), "index_add_(): self (", legacy_name(self.dtype()),
+           ") and source (", legacy_name(source.dtype()), ") must have the same scalar type");
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_add_");
   if (!(alpha == Scalar(int64_t{1}))) values = to_dtype(values * alpha, self.dtype());
-  plan_slices(at_least_vector(self), dim, index, nullptr, false);
+  check_added_positions(self, dim, index);
   const Tensor result = working_copy(call, self);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));

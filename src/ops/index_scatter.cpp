@@ -253,7 +253,7 @@ Tensor index_reduce_body(const Call& call, const Tensor& given, int64_t given_di
   return scatter_reduce(self, dim, expand(reshape(index, shape), src.sizes()), src, reduce, include_self);
 }
 
-// Negative positions count from the end.
+// Negative positions along a dimension count from the end; among all elements they are errors, as in PyTorch.
 Tensor counted_from_start(const Tensor& positions, int64_t size) {
   return ops::where(positions < Scalar(int64_t{0}), positions + Scalar(size), positions);
 }
@@ -261,7 +261,7 @@ Tensor counted_from_start(const Tensor& positions, int64_t size) {
 Tensor take_along_dim_body(const Call&, const Tensor& self, const Tensor& indices, OptInt dim) {
   RL_CHECK(!dim || indices.dtype() == DType::Int64,
            "torch.take_along_dim(): dtype of indices should be Long but got ", legacy_name(indices.dtype()));
-  if (!dim) return gather(reshape(self, {-1}), 0, counted_from_start(reshape(indices, {-1}), self.numel()));
+  if (!dim) return gather(reshape(self, {-1}), 0, reshape(indices, {-1}));
   RL_CHECK(self.dim() == indices.dim(),
            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",
            self.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
