@@ -75,9 +75,12 @@ void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Ten
   if (node.saved_output(static_cast<int>(i))) node.save_output(i, result);
 }
 
+const Tensor& written_tensor(const Frame& frame) {
+  return frame.inplace ? frame.out[0] : frame.args[__builtin_ctzll(frame.op.mutated)].tensor();
+}
+
 void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
-  const Tensor& target =
-      frame.inplace ? frame.out[0] : frame.args[__builtin_ctzll(frame.op.mutated)].tensor();
+  const Tensor& target = written_tensor(frame);
   node.describe_output(0, target);
   rebase_history(target, owner);
   if (node.saved_output(0)) node.save_output(0, target);
@@ -91,6 +94,11 @@ void record_call(Frame& frame) {
   each_operand(written, frame.args, [&](const Tensor& t) { check_inplace(t, needed); });
   if (!needed) return frame.proceed();
   if (op.made_in_python) return record_custom_call(frame);
+  if (written && !is_differentiable(written_tensor(frame).dtype())) {
+    // Integers and truth values have no gradient, whatever was written to them: the history ends here.
+    KernelScope scope;
+    return frame.proceed();
+  }
   if (!op.derivative) RL_NOT_IMPLEMENTED("derivative for ", op.name(), " is not implemented");
 
   Ref<OpNode> node = OpNode::record(op, frame.args, written);

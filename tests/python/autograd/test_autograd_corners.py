@@ -196,3 +196,38 @@ def test_loading_leaves_no_cycles():
     gc.collect()
     model.load_state_dict(state)
     assert gc.collect() == 0
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool"])
+def test_integers_written_from_a_differentiable_tensor_have_no_gradient(dtype):
+    dtype = getattr(torch, dtype)
+    x = torch.tensor([1.0, 0.0, 1.0], requires_grad=True)
+    writes = [
+        lambda t: t.copy_(x),
+        lambda t: t[0].copy_(x),
+        lambda t: t.diagonal().copy_(x),
+        lambda t: t.__setitem__(0, x),
+        lambda t: t.__setitem__((slice(None), 1), x[0]),
+        lambda t: t[1].fill_(x[0]),
+        lambda t: t[1].masked_fill_(x.detach().bool(), x[0]),
+    ]
+    for i, write in enumerate(writes):
+        target = torch.zeros(3, 3, dtype=dtype)
+        version = target._version
+        write(target)
+        assert target.any(), i
+        assert target._version > version, i
+        assert not target.requires_grad and target.is_leaf and target.grad_fn is None, i
+        assert not target[0].requires_grad, i
+
+
+def test_scattering_a_differentiable_source_into_integers():
+    x = torch.ones(3, requires_grad=True)
+    for result in (
+        torch.zeros(3, 3, dtype=torch.int64).diagonal_scatter(x),
+        torch.zeros(3, 3, dtype=torch.int64).select_scatter(x, 0, 0),
+        torch.zeros(3, dtype=torch.bool).slice_scatter(x, 0, 0, 3),
+        torch.zeros(3, dtype=torch.int64).as_strided_scatter(x, (3,), (1,)),
+    ):
+        assert not result.requires_grad
+        assert result.sum() == 3
