@@ -16,6 +16,7 @@ from .distributed_c10d import (
     _get_default_group,
     _get_default_store,
     _get_pg_default_device,
+    _make_nccl_premul_sum,
     _rank_not_in_group,
     _reduce_scatter_base,
     _resolve_process_group,

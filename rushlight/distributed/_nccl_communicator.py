@@ -4,7 +4,7 @@ import threading
 import time
 
 from ._errors import DistBackendError
-from ._nccl_library import IN_PROGRESS, SUCCESS, require
+from ._nccl_library import IN_PROGRESS, SUCCESS, Factor, require
 
 _PAUSE = 0.0005  # seconds between two looks at a call that goes on in the background
 
@@ -37,13 +37,32 @@ class Communicator:
         return self._handle
 
     def run(self, calls):
-        """Give calls, [(name, arguments before the communicator)], to the stream as one group."""
+        """Give calls, [(name, arguments before the communicator)], to the stream as one group.
+
+        A `Factor` among the arguments stands for the operation that multiplies by it.
+        """
         nccl, stream = self._nccl, self.stream.cuda_stream
         handle = self.handle
+        operations = {
+            each: nccl.premultiplied_sum(each, handle)
+            for _, *arguments in calls
+            for each in arguments
+            if isinstance(each, Factor)
+        }
+        for each in operations:
+            each.used_on(self.stream)
+        try:
+            self._run_group(calls, operations, nccl, handle, stream)
+        finally:
+            for operation in operations.values():
+                nccl.release_operation(operation, handle)
+
+    def _run_group(self, calls, operations, nccl, handle, stream):
         nccl.call("ncclGroupStart")
         try:
             for name, *arguments in calls:
-                nccl.call(name, *arguments, handle, stream, handle=handle)
+                given = [operations[a] if isinstance(a, Factor) else a for a in arguments]
+                nccl.call(name, *given, handle, stream, handle=handle)
         finally:
             state = nccl.call("ncclGroupEnd", handle=handle)
         self._settle(state)

@@ -15,10 +15,10 @@ from ._engine import Engine, milliseconds_of
 from ._errors import DistBackendError
 from ._gloo_group import _copy_back, _flat, _row_bytes, _size_in_bytes
 from ._nccl_communicator import Communicator
-from ._nccl_library import OPERATIONS, dtype_number, require
+from ._nccl_library import OPERATIONS, Factor, dtype_number, require
 from ._nccl_watchdog import Watchdog, failure
 from ._nccl_work import NcclWork
-from ._reduce_op import RedOpType, op_of
+from ._reduce_op import PremultipliedSum, RedOpType, op_of
 
 _BYTES = 1  # NCCL's uint8
 
@@ -163,8 +163,6 @@ class NcclGroup(Engine):
     # --- reductions
 
     def all_reduce(self, tensors, op, async_op=False):
-        op = op_of(op)
-
         def plan():
             flat = [_flat(t) for t in tensors if t.numel()]
             calls = [("ncclAllReduce", f.data_ptr(), f.data_ptr(), f.numel(), *_reduced(f, op)) for f in flat]
@@ -174,8 +172,6 @@ class NcclGroup(Engine):
         return self._start("all_reduce", tensors, plan, tensors, async_op)
 
     def reduce(self, tensor, root, op, async_op=False):
-        op = op_of(op)
-
         def plan():
             flat = _flat(tensor)
             call = ("ncclReduce", flat.data_ptr(), flat.data_ptr(), flat.numel(), *_reduced(flat, op), root)
@@ -185,8 +181,6 @@ class NcclGroup(Engine):
         return self._start("reduce", [tensor], plan, [tensor], async_op)
 
     def reduce_scatter(self, output, tensor, op, async_op=False):
-        op = op_of(op)
-
         def plan():
             source, target = _flat(tensor), _flat(output)
             call = (
@@ -337,7 +331,9 @@ class _Batch:
 
 def _reduced(flat, op):
     """NCCL's numbers of a reduction's dtype and operation. Booleans: any for sums, all for products."""
-    name = op.name
+    if isinstance(op, PremultipliedSum):
+        return dtype_number(flat.dtype), Factor(op.factor, flat)
+    name = op_of(op).name
     if str(flat.dtype).endswith(".bool"):
         if name == "AVG":
             raise TypeError("Cannot use ReduceOp.AVG with bool inputs")

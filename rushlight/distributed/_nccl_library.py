@@ -54,6 +54,8 @@ _SIGNATURES = {
     "ncclCommDestroy": [c_void_p],
     "ncclCommAbort": [c_void_p],
     "ncclCommGetAsyncError": [c_void_p, POINTER(c_int)],
+    "ncclRedOpCreatePreMulSum": [POINTER(c_int), c_void_p, c_int, c_int, c_void_p],
+    "ncclRedOpDestroy": [c_int, c_void_p],
     "ncclGroupStart": [],
     "ncclGroupEnd": [],
     "ncclAllReduce": [*_BUFFERS, c_int, c_int, c_void_p, c_void_p],
@@ -143,6 +145,16 @@ class Library:
         self.call("ncclCommInitAll", handles, len(devices), (c_int * len(devices))(*devices))
         return [c_void_p(handle) for handle in handles]
 
+    def premultiplied_sum(self, operand, handle) -> int:
+        """The number of an operation of this communicator; `release_operation` gives it back."""
+        operation = c_int()
+        given = (operand.address, operand.dtype, operand.place, handle)
+        self.call("ncclRedOpCreatePreMulSum", byref(operation), *given, handle=handle)
+        return operation.value
+
+    def release_operation(self, operation, handle):
+        self.call("ncclRedOpDestroy", operation, handle, handle=handle)
+
     def state(self, handle) -> int:
         """SUCCESS, IN_PROGRESS, or the code of an error that came up since."""
         code = c_int()
@@ -175,6 +187,34 @@ def require() -> Library:
     if found is None:
         raise DistBackendError(why)
     return found
+
+
+class Factor:
+    """What operands are multiplied by before they are summed, as NCCL reads it."""
+
+    _ON_DEVICE, _ON_HOST = 0, 1
+
+    def __init__(self, factor, like):
+        from .. import Tensor, tensor
+
+        self.dtype = dtype_number(like.dtype)
+        if not like.dtype.is_floating_point:
+            raise TypeError("PREMUL_SUM Data type must be half, float, bfloat16 or double")
+        if isinstance(factor, Tensor):
+            if factor.dtype != like.dtype or factor.numel() != 1 or factor.device != like.device:
+                raise ValueError(
+                    f"PREMUL_SUM: the factor must be one {like.dtype} on {like.device}, but it is a tensor "
+                    f"of {factor.numel()} {factor.dtype} on {factor.device}"
+                )
+            self._kept = factor
+        else:
+            self._kept = tensor([factor], dtype=like.dtype)
+        self.place = self._ON_DEVICE if self._kept.is_cuda else self._ON_HOST
+        self.address = self._kept.data_ptr()
+
+    def used_on(self, stream):
+        if self._kept.is_cuda:
+            self._kept.record_stream(stream)
 
 
 def dtype_number(dtype) -> int:

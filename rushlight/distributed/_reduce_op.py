@@ -41,6 +41,23 @@ class ReduceOp:
         return f"<torch.distributed.distributed_c10d.ReduceOp {self.op.name}>"
 
 
+class PremultipliedSum(ReduceOp):
+    """A sum of what the ranks hold, each multiplied by its own `factor` before: NCCL's."""
+
+    def __init__(self, factor):
+        super().__init__(RedOpType.PREMUL_SUM)
+        self.factor = factor
+
+
+def make_nccl_premul_sum(factor):
+    """The sum of operands that each rank multiplies by its `factor` first, without a kernel of its own.
+
+    `factor` is a number, or a tensor of one element on the device with the dtype of what is reduced. For
+    floating dtypes (else TypeError), and for groups on NCCL (else RuntimeError).
+    """
+    return PremultipliedSum(factor)
+
+
 class _DeprecatedReduceOp:
     """The older spelling of ReduceOp's members."""
 
@@ -54,4 +71,8 @@ reduce_op = _DeprecatedReduceOp()
 
 
 def op_of(op) -> RedOpType:
+    if isinstance(op, PremultipliedSum):
+        raise RuntimeError(
+            "Cannot use ReduceOp.PREMUL_SUM with this group: only those on NCCL multiply first"
+        )
     return op.op if isinstance(op, ReduceOp) else RedOpType(op)

@@ -86,6 +86,7 @@ from ._process_group import (
     is_backend_available,
 )
 from ._reduce_op import ReduceOp, reduce_op
+from ._reduce_op import make_nccl_premul_sum as _make_nccl_premul_sum
 from ._tcp_store import TCPStore
 from ._work import Work
 from .constants import default_pg_nccl_timeout, default_pg_timeout

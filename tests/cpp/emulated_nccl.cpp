@@ -37,6 +37,7 @@ struct Communicator {
   int rank = 0, size = 0;
   uint64_t calls = 0;  // collectives so far: names their files
   std::map<std::pair<int, int>, uint64_t> messages;
+  std::map<int, std::function<void(void*, size_t)>> factors;  // of premultiplied sums, by their numbers
   std::atomic<bool> aborted{false};
   std::atomic<int> error{kSuccess};
 
@@ -163,14 +164,22 @@ std::map<Communicator*, Shared>& known() {
 
 // A collective: every rank tells `bytes`, and finishes with what all told.
 int collect(Communicator* c, void* stream, const void* data, size_t bytes,
-            std::function<void(const std::vector<Bytes>&)> finish) {
+            std::function<void(const std::vector<Bytes>&)> finish, int operation = kSum) {
   if (c->aborted) return kInvalidUsage;
+  if (operation > kAverage && !c->factors.contains(operation)) return kInvalidArgument;
+  const auto multiply = operation > kAverage ? c->factors[operation] : nullptr;
   const Shared comm = known().at(c);
   const uint64_t number = c->calls++;
   auto path = [comm](uint64_t n, int rank) { return comm->folder / str("call-", n, "-", rank); };
   std::vector<fs::path> all;
   for (int r = 0; r < c->size; ++r) all.push_back(path(number, r));
-  return take({comm, stream, [=] { publish(path(number, comm->rank), data, bytes); }, all,
+  return take({comm, stream,
+               [=] {
+                 Bytes mine(static_cast<const char*>(data), static_cast<const char*>(data) + bytes);
+                 if (multiply) multiply(mine.data(), bytes);
+                 publish(path(number, comm->rank), mine.data(), bytes);
+               },
+               all,
                [=] {
                  std::vector<Bytes> told;
                  for (const auto& p : all) told.push_back(contents(p));
@@ -268,20 +277,45 @@ int ncclGroupEnd() {
 }
 
 int ncclAllReduce(const void* from, void* to, size_t count, int dtype, int operation, Comm c, void* stream) {
-  return collect(c, stream, from, count * size_of(dtype),
-                 [=](const auto& told) { reduce_parts(told, 0, count, dtype, operation, to); });
+  return collect(
+      c, stream, from, count * size_of(dtype),
+      [=](const auto& told) { reduce_parts(told, 0, count, dtype, operation, to); }, operation);
+}
+int ncclRedOpCreatePreMulSum(int* operation, void* scalar, int dtype, int residence, Comm c) {
+  // One in the host's memory is read now, one in the device's when the work runs.
+  Bytes now;
+  if (residence == 1) {
+    const char* from = static_cast<const char*>(scalar);
+    now.assign(from, from + size_of(dtype));
+  }
+  *operation = kAverage + 1;
+  while (c->factors.contains(*operation)) ++*operation;
+  c->factors[*operation] = [=](void* data, size_t bytes) {
+    const void* factor = now.empty() ? scalar : now.data();
+    const size_t size = size_of(dtype);
+    for (size_t i = 0; i < bytes; i += size)
+      combine(dtype, kProduct, static_cast<char*>(data) + i, factor, 1);
+  };
+  return kSuccess;
+}
+int ncclRedOpDestroy(int operation, Comm c) {
+  return c->factors.erase(operation) ? kSuccess : kInvalidArgument;
 }
 int ncclReduce(const void* from, void* to, size_t count, int dtype, int operation, int root, Comm c,
                void* stream) {
-  return collect(c, stream, from, count * size_of(dtype), [=](const auto& told) {
-    if (c->rank == root) reduce_parts(told, 0, count, dtype, operation, to);
-  });
+  return collect(
+      c, stream, from, count * size_of(dtype),
+      [=](const auto& told) {
+        if (c->rank == root) reduce_parts(told, 0, count, dtype, operation, to);
+      },
+      operation);
 }
 int ncclReduceScatter(const void* from, void* to, size_t count, int dtype, int operation, Comm c,
                       void* stream) {
   const size_t bytes = count * size_of(dtype), rank = static_cast<size_t>(c->rank);
-  return collect(c, stream, from, bytes * static_cast<size_t>(c->size),
-                 [=](const auto& told) { reduce_parts(told, rank * bytes, count, dtype, operation, to); });
+  return collect(
+      c, stream, from, bytes * static_cast<size_t>(c->size),
+      [=](const auto& told) { reduce_parts(told, rank * bytes, count, dtype, operation, to); }, operation);
 }
 int ncclBroadcast(const void* from, void* to, size_t count, int dtype, int root, Comm c, void* stream) {
   return collect(c, stream, from, c->rank == root ? count * size_of(dtype) : 0, [=](const auto& told) {

@@ -23,6 +23,30 @@ def _fail_next(code):
     ctypes.CDLL(LIBRARY).emulated_nccl_fail(code)
 
 
+def premultiplied(rank, size):
+    total = sum(range(1, size + 1))
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        t = torch.full((3,), 2.0, dtype=dtype, device="cuda")
+        on_device = torch.tensor([rank + 1], dtype=dtype, device="cuda")
+        for factor in (float(rank + 1), on_device):  # the ranks' own factors
+            op = dist._make_nccl_premul_sum(factor)
+            assert op == dist.ReduceOp.PREMUL_SUM
+            summed, parts, first = t.clone(), torch.zeros(1, dtype=dtype, device="cuda"), t.clone()
+            dist.all_reduce(summed, op)
+            assert summed.tolist() == [2 * total] * 3, summed
+            dist.reduce_scatter_tensor(parts, torch.full((size,), 3.0, dtype=dtype, device="cuda"), op)
+            assert parts.tolist() == [3 * total], parts
+            dist.reduce(first, 0, op)
+            assert first.tolist() == [2 * total if rank == 0 else 2] * 3, first
+    for wrong, operand in ((2.0, torch.ones(2, dtype=torch.int64)), (torch.ones(2), torch.ones(2))):
+        try:
+            dist.all_reduce(operand.cuda(), dist._make_nccl_premul_sum(wrong))
+        except (TypeError, ValueError) as error:
+            assert "PREMUL_SUM" in str(error), error
+        else:
+            raise AssertionError("a factor that does not fit was taken")
+
+
 def collectives(rank, size):
     numbers, total = list(range(size)), size * (size - 1) // 2
     assert dist.get_backend() == "nccl" and dist.is_nccl_available() and nccl.is_available()
@@ -34,6 +58,7 @@ def collectives(rank, size):
         t = torch.tensor([float(rank)], device="cuda")
         dist.all_reduce(t, getattr(dist.ReduceOp, op))
         assert t.item() == expected
+    premultiplied(rank, size)
     flags = torch.tensor([rank == 0, False, True], device="cuda")
     dist.all_reduce(flags)  # of booleans: any
     assert flags.tolist() == [True, False, True]

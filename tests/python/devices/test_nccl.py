@@ -43,6 +43,20 @@ def test_a_backend_for_each_device(tmp_path):
     _run(tmp_path, "several_backends", 2, TORCH_DISTRIBUTED_DEBUG="DETAIL")
 
 
+def test_factors_are_for_nccl_alone():
+    from rushlight import distributed as dist
+
+    if not dist.is_available() or not dist.is_gloo_available():
+        pytest.skip("this build has no Gloo")
+    program = (
+        "import rushlight as t, rushlight.distributed as d\n"
+        "d.init_process_group('gloo', store=d.HashStore(), rank=0, world_size=1)\n"
+        "try: d.all_reduce(t.ones(2), d._make_nccl_premul_sum(2.0))\n"
+        "except RuntimeError as e: print(e)\n"
+    )
+    assert "Cannot use ReduceOp.PREMUL_SUM" in on_device("-c", program, GLOO_SOCKET_IFNAME="lo")
+
+
 @pytest.mark.parametrize("name", ["a_late_rank", "never_connected", "remote_failure"])
 def test_failures_raise(name, tmp_path):
     _run(tmp_path, name, 2, TORCH_NCCL_ASYNC_ERROR_HANDLING="2")
