@@ -277,34 +277,37 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
+// One batch after the other of a data loader that hands them out by `next()`.
+template <class Loader>
+class BatchIterator {
+ public:
+  using value_type = typename Loader::BatchType;
+  using difference_type = std::ptrdiff_t;
+  using reference = value_type&;
+  using pointer = value_type*;
+  using iterator_category = std::input_iterator_tag;
+  BatchIterator() = default;
+  explicit BatchIterator(Loader* loader) : loader_(loader) { ++*this; }
+  value_type& operator*() { return *batch_; }
+  value_type* operator->() { return &*batch_; }
+  BatchIterator& operator++() {
+    batch_ = loader_->next();
+    return *this;
+  }
+  bool operator==(const BatchIterator& o) const { return batch_.has_value() == o.batch_.has_value(); }
+
+ private:
+  Loader* loader_ = nullptr;
+  std::optional<value_type> batch_;
+};
+
 }  // namespace detail
 
 template <class Dataset, class Sampler>
 class StatelessDataLoader {
  public:
   using BatchType = typename Dataset::BatchType;
-
-  class Iterator {
-   public:
-    using value_type = BatchType;
-    using difference_type = std::ptrdiff_t;
-    using reference = BatchType&;
-    using pointer = BatchType*;
-    using iterator_category = std::input_iterator_tag;
-    Iterator() = default;
-    explicit Iterator(StatelessDataLoader* loader) : loader_(loader) { ++*this; }
-    BatchType& operator*() { return *batch_; }
-    BatchType* operator->() { return &*batch_; }
-    Iterator& operator++() {
-      batch_ = loader_->next();
-      return *this;
-    }
-    bool operator==(const Iterator& o) const { return batch_.has_value() == o.batch_.has_value(); }
-
-   private:
-    StatelessDataLoader* loader_ = nullptr;
-    std::optional<BatchType> batch_;
-  };
+  using Iterator = detail::BatchIterator<StatelessDataLoader>;
 
   StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
       : dataset_(std::make_shared<Dataset>(std::move(dataset))),
@@ -326,6 +329,8 @@ class StatelessDataLoader {
   }
 
  private:
+  friend Iterator;
+
   std::optional<std::vector<size_t>> next_indices() {
     if (exhausted_) return std::nullopt;
     auto indices = sampler_.next(options_.batch_size());

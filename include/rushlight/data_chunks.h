@@ -195,28 +195,7 @@ template <class Dataset>
 class StatefulDataLoader {
  public:
   using BatchType = typename Dataset::BatchType::value_type;
-
-  class Iterator {
-   public:
-    using value_type = BatchType;
-    using difference_type = std::ptrdiff_t;
-    using reference = BatchType&;
-    using pointer = BatchType*;
-    using iterator_category = std::input_iterator_tag;
-    Iterator() = default;
-    explicit Iterator(StatefulDataLoader* loader) : loader_(loader) { ++*this; }
-    BatchType& operator*() { return *batch_; }
-    BatchType* operator->() { return &*batch_; }
-    Iterator& operator++() {
-      batch_ = loader_->next();
-      return *this;
-    }
-    bool operator==(const Iterator& o) const { return batch_.has_value() == o.batch_.has_value(); }
-
-   private:
-    StatefulDataLoader* loader_ = nullptr;
-    std::optional<BatchType> batch_;
-  };
+  using Iterator = detail::BatchIterator<StatefulDataLoader>;
 
   StatefulDataLoader(Dataset dataset, DataLoaderOptions options)
       : dataset_(std::make_unique<Dataset>(std::move(dataset))), options_(options) {}
@@ -229,6 +208,8 @@ class StatefulDataLoader {
   void join() {}
 
  private:
+  friend Iterator;
+
   std::optional<BatchType> next() { return dataset_->get_batch(options_.batch_size()); }
   std::unique_ptr<Dataset> dataset_;
   DataLoaderOptions options_;

@@ -4,7 +4,7 @@ import functools
 
 import rushlight
 
-__all__ = ["all_gather", "all_reduce", "broadcast", "init_rank", "is_available", "reduce", "reduce_scatter"]
+__all__ = ["all_gather", "all_reduce", "broadcast", "is_available", "reduce", "reduce_scatter"]
 __all__ += ["unique_id", "version"]
 
 SUM, PROD, MAX, MIN = range(4)
@@ -35,10 +35,6 @@ def version():
 def unique_id():
     """What the ranks of a new communicator find each other by."""
     return _library().unique_id()
-
-
-def init_rank(num_ranks, uid, rank):
-    raise NotImplementedError("torch.cuda.nccl.init_rank: torch.distributed makes communicators")
 
 
 @functools.cache

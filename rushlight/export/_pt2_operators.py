@@ -85,10 +85,6 @@ def _resize(mode, aligns):
     return run
 
 
-def _padding(mode):
-    return lambda x, padding: functional.pad(x, padding, mode)
-
-
 def _checked(condition, message=""):
     if not condition:
         raise RuntimeError(message)
@@ -179,8 +175,6 @@ _FOREIGN = {
     "nll_loss_forward": torch.ops.aten.nll_loss,
     "nll_loss2d_forward": torch.ops.aten.nll_loss2d,
     "_cdist_forward": lambda a, b, p, compute_mode=None: torch.cdist(a, b, p),
-    **{f"reflection_pad{n}d": _padding("reflect") for n in (1, 2, 3)},
-    **{f"replication_pad{n}d": _padding("replicate") for n in (1, 2, 3)},
     **{
         f"adaptive_max_pool{n}d": functools.partial(
             getattr(functional, f"adaptive_max_pool{n}d"), return_indices=True
@@ -312,7 +306,8 @@ _FIRST_IS_SELF = frozenset(
         linalg_eigvalsh linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_matrix_exp
         linalg_matrix_norm linalg_matrix_power linalg_norm linalg_pinv linalg_solve_triangular
         linalg_tensorinv linalg_tensorsolve linalg_vector_norm max_pool2d_with_indices
-        max_pool3d_with_indices one_hot pad relu6 upsample_bicubic2d upsample_bilinear2d
+        max_pool3d_with_indices one_hot pad reflection_pad1d reflection_pad2d reflection_pad3d relu6
+        replication_pad1d replication_pad2d replication_pad3d upsample_bicubic2d upsample_bilinear2d
         upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
         upsample_trilinear3d
     """.split()

@@ -8,7 +8,7 @@ namespace rushlight::cpu {
 // memcpy, but for runs of some size that lie differently in their cache lines: libraries move those by one
 // string instruction, which some processors take ten times as long for.
 [[gnu::always_inline]] inline void copy_run(void* to, const void* from, size_t n) {
-  constexpr size_t kLine = 64, kLong = 512;
+  constexpr size_t kLine = 64, kLong = 2048;
   const bool alike =
       ((reinterpret_cast<uintptr_t>(to) ^ reinterpret_cast<uintptr_t>(from)) & (kLine - 1)) == 0;
   size_t i = 0;

@@ -74,16 +74,19 @@ void weight_gradient_rule(BatchCall& c) {
   c.result(unfold_first(w, c.size()));
 }
 
-// --- pooling
+// --- pooling and padding
 // -------------------------------------------------------------------------------------------------------------
 
-// How many spatial dimensions a pooling operator has.
+// How many spatial dimensions an operator of these has.
 int64_t spatial_dims(const BatchCall& c) {
   const std::string_view name = c.op().name();
   for (char d : {'1', '2', '3'})
     if (name.find(std::string{d, 'd'}) != name.npos) return d - '0';
-  const int kernel = c.op().schema.index_of("kernel_size"), n = c.op().schema.index_of("n");
-  return kernel >= 0 ? static_cast<int64_t>(c.arg(kernel).ints().size()) : c.arg(n).integer();
+  const auto& schema = c.op().schema;
+  const int kernel = schema.index_of("kernel_size"), n = schema.index_of("n");
+  if (kernel >= 0) return static_cast<int64_t>(c.arg(kernel).ints().size());
+  if (n >= 0) return c.arg(n).integer();
+  return static_cast<int64_t>(c.arg(schema.index_of("padding")).ints().size()) / 2;
 }
 
 // Examples join the batch, which is the first dimension of every operand, or are the batch where there is
@@ -336,12 +339,28 @@ void add_nn_rules(BatchTable& t) {
   t.set("convolution", convolution_rule, "groups");
   t.set("_conv_input_gradient", input_gradient_rule, "groups");
   t.set("_conv_weight_gradient", weight_gradient_rule, "groups");
-  for (const char* name :
-       {"nn::_adaptive_avg_pool2d", "nn::_adaptive_avg_pool3d", "nn::adaptive_avg_pool1d",
-        "nn::adaptive_max_pool1d_with_indices", "nn::adaptive_max_pool2d_with_indices",
-        "nn::adaptive_max_pool3d_with_indices", "nn::avg_pool1d", "nn::avg_pool2d", "nn::avg_pool3d",
-        "nn::max_pool1d_with_indices", "nn::max_pool2d_with_indices", "nn::max_pool3d_with_indices",
-        "_adaptive_avg_pool_backward", "_avg_pool_backward", "_max_pool_backward"})
+  for (const char* name : {"nn::_adaptive_avg_pool2d",
+                           "nn::_adaptive_avg_pool3d",
+                           "nn::adaptive_avg_pool1d",
+                           "nn::adaptive_max_pool1d_with_indices",
+                           "nn::adaptive_max_pool2d_with_indices",
+                           "nn::adaptive_max_pool3d_with_indices",
+                           "nn::avg_pool1d",
+                           "nn::avg_pool2d",
+                           "nn::avg_pool3d",
+                           "nn::max_pool1d_with_indices",
+                           "nn::max_pool2d_with_indices",
+                           "nn::max_pool3d_with_indices",
+                           "_adaptive_avg_pool_backward",
+                           "_avg_pool_backward",
+                           "_max_pool_backward",
+                           "nn::reflection_pad1d",
+                           "nn::reflection_pad2d",
+                           "nn::reflection_pad3d",
+                           "nn::replication_pad1d",
+                           "nn::replication_pad2d",
+                           "nn::replication_pad3d",
+                           "_pad_inside_backward"})
     t.set(name, pool_rule, "batch");
   for (const char* name :
        {"nn::upsample_nearest1d", "nn::upsample_nearest2d", "nn::upsample_nearest3d",

@@ -88,6 +88,18 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", bool log_target = false);
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = std::nullopt, std::optional<double> max_norm = std::nullopt, double norm_type = 2.0, bool scale_grad_by_freq = false, bool sparse = false);
 Tensor pad(const Tensor& input, IntArrayRef pad, std::string_view mode = "constant", std::optional<double> value = std::nullopt);
+Tensor reflection_pad1d(const Tensor& input, IntArrayRef padding);
+Tensor& reflection_pad1d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
+Tensor reflection_pad2d(const Tensor& input, IntArrayRef padding);
+Tensor& reflection_pad2d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
+Tensor reflection_pad3d(const Tensor& input, IntArrayRef padding);
+Tensor& reflection_pad3d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
+Tensor replication_pad1d(const Tensor& input, IntArrayRef padding);
+Tensor& replication_pad1d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
+Tensor replication_pad2d(const Tensor& input, IntArrayRef padding);
+Tensor& replication_pad2d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
+Tensor replication_pad3d(const Tensor& input, IntArrayRef padding);
+Tensor& replication_pad3d_out(Tensor& out, const Tensor& input, IntArrayRef padding);
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const std::optional<Tensor>& attn_mask = std::nullopt, double dropout_p = 0.0, bool is_causal = false, std::optional<double> scale = std::nullopt, bool enable_gqa = false);
 Tensor upsample_nearest1d(const Tensor& input, IntArrayRef output_size, std::optional<double> scales = std::nullopt);
 Tensor& upsample_nearest1d_out(Tensor& out, const Tensor& input, IntArrayRef output_size, std::optional<double> scales);

@@ -93,6 +93,11 @@ OTHER = {
         ((IMAGE, (1, 2, 2, 1)), {"mode": m}) for m in ("constant", "reflect", "replicate", "circular")
     ]
     + [((IMAGE, (1, -2, 2, 1, 0, 1)), {"value": 2.5}), ((IMAGE, (-3, 1)), {})],
+    **{
+        f"_C._nn.{kind}_pad{n}d": [((x, pad), {}), ((x[0], pad[:1] * (2 * n)), {}), ((x[:0], pad), {})]
+        for kind in ("reflection", "replication")
+        for n, x, pad in ((1, LINE, (3, 1)), (2, IMAGE, (2, 0, -1, 3)), (3, VOLUME, (1, 2, 3, -2, 1, 1)))
+    },
     F + "scaled_dot_product_attention": [
         ((small(2, 5, 4), small(2, 6, 4), small(2, 6, 3)), {}),
         ((small(2, 5, 4), small(2, 5, 4), small(2, 5, 4)), {"is_causal": True, "scale": 0.7}),

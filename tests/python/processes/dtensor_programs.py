@@ -61,6 +61,8 @@ def _cases():
     yield "norms", lambda a: torch.linalg.vector_norm(a) * a.norm(dim=0) + a.norm(float("inf")), [r(8, 6)]
     yield "scans", lambda a: a.cumsum(0) * a.sort(1)[0] + a.topk(3, 0)[0].sum(), [r(8, 6)]
     yield "where", lambda a: torch.where(a > 0, a, a * 0.1).clamp(-1, 1).masked_fill(a > 1, 2.0), [r(8, 6)]
+    yield "pooling of a volume without a batch", lambda a: F.avg_pool3d(a, 2), [r(4, 4, 6, 4)]
+    yield "mirrored borders", lambda a: F.pad(a, (1, 2, 0, 1), mode="reflect"), [r(4, 2, 3, 4)]
     yield "convolution", lambda a, w, b: F.conv2d(a, w, b, padding=1), [r(4, 3, 6, 6), r(5, 3, 3, 3), r(5)]
     yield "no rule", lambda a: torch.linalg.svdvals(a) + F.pad(a, (1, 1)).sum(), [r(8, 6)]
     yield "mse", lambda a, b: F.mse_loss(a, b) + F.smooth_l1_loss(a, b, reduction="sum"), [r(8, 6), r(8, 6)]

@@ -103,20 +103,20 @@ def _elements(call, out):
     return [([out(d)], [Shard(d)] * len(call.specs)) for d in range(len(shape))]
 
 
-def _batch(*names):
-    """A rule for operators on images and the like: by example and by channel."""
+def _spatial_dims(call):
+    """How many of the last dimensions an operator on images moves a window or a border over."""
+    digits = [int(d) for d in "123" if f"{d}d" in call.name]
+    if digits:
+        return digits[0]
+    if "n" in call.names:
+        return call["n"]
+    return len(call["kernel_size"]) if "kernel_size" in call.names else len(call["padding"]) // 2
 
-    def rule(call):
-        rank = len(call.specs[0].shape)
-        if rank < 3:
-            return []
-        return [
-            ([Shard(d)] * len(call.out_metas), [Shard(d)] * len(call.specs))
-            for d in (0, 1)
-            if rank > 3 or d == 0
-        ]
 
-    return rule
+def _images(call):
+    """By example and by channel."""
+    free = len(call.specs[0].shape) - _spatial_dims(call)
+    return [([Shard(d)] * len(call.out_metas), [Shard(d)] * len(call.specs)) for d in range(free)]
 
 
 def _own_input_sizes(call, plan, args, kwargs):
@@ -127,10 +127,14 @@ def _own_input_sizes(call, plan, args, kwargs):
     return args, kwargs, call.func
 
 
-_POOLING = """
+_ON_IMAGES = """
     max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices
-    adaptive_max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d _adaptive_avg_pool2d
-    _max_pool_backward _avg_pool_backward _adaptive_avg_pool_backward
+    adaptive_max_pool2d_with_indices avg_pool1d avg_pool2d adaptive_avg_pool1d _adaptive_avg_pool2d
+    avg_pool3d _adaptive_avg_pool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+    replication_pad2d replication_pad3d
+""".split()
+_IMAGE_GRADIENTS = """
+    _max_pool_backward _avg_pool_backward _adaptive_avg_pool_backward _pad_inside_backward
 """.split()
 
 RULES = {
@@ -146,11 +150,9 @@ RULES = {
     "huber_loss": _loss,
     "binary_cross_entropy": _loss,
     "binary_cross_entropy_with_logits": _loss,
-    **dict.fromkeys(_POOLING, _batch()),
+    **dict.fromkeys(_ON_IMAGES + _IMAGE_GRADIENTS, _images),
 }
 ADJUSTMENTS = {
     "embedding": _embedding_of_own_rows,
-    **dict.fromkeys(
-        ("_max_pool_backward", "_avg_pool_backward", "_adaptive_avg_pool_backward"), _own_input_sizes
-    ),
+    **dict.fromkeys(_IMAGE_GRADIENTS, _own_input_sizes),
 }

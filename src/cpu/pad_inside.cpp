@@ -1,0 +1,84 @@
+#include "cpu/pad_inside.h"
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "cpu/copy_run.h"
+#include "cpu/width.h"
+
+namespace rushlight::cpu {
+namespace {
+
+template <class T>
+void pad_row(const PaddedAxis& axis, int64_t inner, const T* in, T* out) {
+  const auto position = [&](int64_t i) {
+    const T* from = in + axis.source[static_cast<size_t>(i)] * inner;
+    if (inner == 1)
+      out[i] = *from;
+    else
+      copy_run(out + i * inner, from, static_cast<size_t>(inner) * sizeof(T));
+  };
+  for (int64_t i = 0; i < axis.first; ++i) position(i);
+  copy_run(out + axis.first * inner, in + axis.start * inner,
+           static_cast<size_t>((axis.last - axis.first) * inner) * sizeof(T));
+  for (int64_t i = axis.last; i < axis.out; ++i) position(i);
+}
+
+template <class T>
+void add_run(int64_t n, const T* in, T* out) {
+  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(out[i] + in[i]);
+}
+
+template <class T>
+void add_row(const PaddedAxis& axis, int64_t inner, const T* in, T* out) {
+  const auto position = [&](int64_t i) {
+    add_run(inner, in + i * inner, out + axis.source[static_cast<size_t>(i)] * inner);
+  };
+  for (int64_t i = 0; i < axis.first; ++i) position(i);
+  add_run((axis.last - axis.first) * inner, in + axis.first * inner, out + axis.start * inner);
+  for (int64_t i = axis.last; i < axis.out; ++i) position(i);
+}
+
+}  // namespace
+
+void pad_inside(const PaddedImages& p, size_t itemsize, const void* in, void* out) {
+  const auto& [depth, height, width] = p.axes;
+  const int64_t rows = p.images * depth.out * height.out, length = width.out * p.inner;
+  visit_width(itemsize, [&]<class T>(T) {
+    parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / length), [&](int64_t begin, int64_t end) {
+      int64_t h = begin % height.out, d = begin / height.out % depth.out,
+              image = begin / height.out / depth.out;
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t from = (image * depth.in + depth.source[static_cast<size_t>(d)]) * height.in +
+                             height.source[static_cast<size_t>(h)];
+        pad_row(width, p.inner, static_cast<const T*>(in) + from * width.in * p.inner,
+                static_cast<T*>(out) + row * length);
+        if (++h < height.out) continue;
+        h = 0;
+        if (++d == depth.out) d = 0, ++image;
+      }
+    });
+  });
+}
+
+void pad_inside_backward(const PaddedImages& p, DType dtype, const void* grad, void* out) {
+  const auto& [depth, height, width] = p.axes;
+  const int64_t before = depth.out * height.out * width.out * p.inner,
+                after = depth.in * height.in * width.in * p.inner;
+  visit_dtype(Concat<FloatTypes, ComplexTypes>{}, dtype, "padding's gradient", [&]<class T>(T) {
+    parallel_for(0, p.images, std::max<int64_t>(1, kGrainSize / before), [&](int64_t begin, int64_t end) {
+      for (int64_t image = begin; image < end; ++image) {
+        const T* from = static_cast<const T*>(grad) + image * before;
+        T* to = static_cast<T*>(out) + image * after;
+        std::fill_n(to, after, T(0));
+        for (int64_t d : depth.source)
+          for (int64_t h : height.source) {
+            add_row(width, p.inner, from, to + (d * height.in + h) * width.in * p.inner);
+            from += width.out * p.inner;
+          }
+      }
+    });
+  });
+}
+
+}  // namespace rushlight::cpu
