@@ -299,12 +299,19 @@ def hash_tensor(input, dim=None, *, keepdim=False, mode=0, out=None):
         bits = input.to(torch.float64).contiguous().view(torch.int64)
     else:
         bits = input.to(torch.int64)
+    if dim is None and not input.numel():
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
     dims = [dim] if isinstance(dim, int) else dim or range(input.dim())
     dims = sorted({_wrap_dim(d, input.dim()) for d in dims})
     if input.dim() == 0:
         bits, dims = bits.reshape(1), [0]
     rest = [d for d in range(input.dim()) if d not in dims]
-    lines = bits.permute([*rest, *dims]).reshape([bits.shape[d] for d in rest] + [-1])
+    lines = bits.permute([*rest, *dims]).reshape(
+        [*(bits.shape[d] for d in rest), math.prod(bits.shape[d] for d in dims)]
+    )
     while lines.size(-1) > 1:
         half = lines.size(-1) // 2
         folded = lines[..., :half] ^ lines[..., half : 2 * half]

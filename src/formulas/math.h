@@ -547,14 +547,15 @@ RL_HD inline T trunc_divide(T x, T y) {
     return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
 }
 template <class T>
-RL_HD inline T gcd(T a, T b) {
-  a = abs(a), b = abs(b);
+RL_HD inline T gcd(T x, T y) {
+  using U = std::make_unsigned_t<T>;  // the least number has no opposite among signed ones
+  U a = x < 0 ? U(0) - U(x) : U(x), b = y < 0 ? U(0) - U(y) : U(y);
   while (a != 0) {
-    const T c = a;
-    a = b % a;
+    const U c = a;
+    a = U(b % a);
     b = c;
   }
-  return b;
+  return T(b);
 }
 template <class T>
 RL_HD inline T lcm(T a, T b) {

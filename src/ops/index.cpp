@@ -237,13 +237,14 @@ Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
 
 Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, const Tensor& given,
                          bool accumulate) {
-  RL_CHECK(given.dtype() == self.dtype() || given.is_wrapped_number(),
+  const bool fills = given.numel() == 1 && !accumulate && is_plain_mask(self, indices);
+  RL_CHECK(given.dtype() == self.dtype() || given.is_wrapped_number() || fills,
            "Index put requires the source and destination dtypes match, got ", legacy_name(self.dtype()),
            " for the destination and ", legacy_name(given.dtype()), " for the source.");
   require_data_beside(self, given, "index_put_");
   warn_of_expanded(self, "index_put_", "tensor[indices] = tensor");
   Tensor values = to_dtype(given, self.dtype());
-  if (values.numel() == 1 && values.dim() == 0 && !accumulate && is_plain_mask(self, indices)) {
+  if (fills && values.dim() == 0) {
     ops::masked_fill.inplace(self, indices[0], values);
     return self;
   }

@@ -82,12 +82,13 @@ Three lu_unpack_body(const Call&, const Tensor& lu, const Tensor& pivots, bool d
   const int64_t m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
   Tensor p = uninitialized({0}, lu.dtype(), lu), l = uninitialized({0}, lu.dtype(), lu), u = l;
   if (with_pivots) {
-    RL_CHECK(pivots.sizes() == IntList(with(batch_of(lu), {k})),
-             "torch.lu_unpack: LU_pivots must have shape ", with(batch_of(lu), {k}), ", but got ",
-             pivots.sizes());
+    RL_CHECK(pivots.dim() >= 1 && pivots.size(-1) == k, "torch.lu_unpack: LU_pivots must have ", k,
+             " elements in its last dimension, but got shape ", pivots.sizes());
+    const Dims sizes = with(batch_of(lu), {k});
+    const Tensor own = pivots.dim() < lu.dim() - 1 ? expand(pivots, sizes, false) : reshape(pivots, sizes);
     const Tensor rows = arange(Scalar(int64_t{0}), Scalar(m), Scalar(int64_t{1}), DType::Int64, std::nullopt,
                                lu.device(), std::nullopt);
-    p = to_dtype(ops::eq(as_column(rows), as_row(permutation_of_pivots(pivots, m))), lu.dtype());
+    p = to_dtype(ops::eq(as_column(rows), as_row(permutation_of_pivots(own, m))), lu.dtype());
   }
   if (data) {
     const Tensor one = eye(m, k, lu.dtype(), std::nullopt, lu.device(), std::nullopt);

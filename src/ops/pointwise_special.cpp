@@ -141,7 +141,8 @@ Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& othe
 }
 
 Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
-  return self * ops::pow(wrapped_number(2.0), other);
+  const Tensor result = self * ops::pow(wrapped_number(2.0), other);
+  return to_dtype(result, pointwise::common_type(Promote::Float, {&self, &other}));
 }
 Tensor ndtr_body(const Call&, const Tensor& self) {
   return ops::erfc(self * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(0.5);

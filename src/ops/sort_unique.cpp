@@ -184,10 +184,14 @@ UniqueResult unique_consecutive_kernel(const Call&, const Tensor& self, bool ret
              : unique_elements(self, true, return_inverse, return_counts);
 }
 
+// The values do depend on the input: a result without a history would leave their part of a gradient out.
+Tensor no_derivative(const char* op) {
+  RL_NOT_IMPLEMENTED("the derivative for '", op, "' is not implemented.");
+}
+
 }  // namespace
 
 void register_unique_operators(Table& t) {
-  const char* reason = "which values are distinct does not vary smoothly";
   t.op(unique2,
        "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
        "(Tensor, Tensor, Tensor)",
@@ -195,7 +199,7 @@ void register_unique_operators(Table& t) {
       .doc("Distinct elements, the place of each input element among them, and their counts.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
-      .not_differentiable(reason);
+      .derivative([](Grad) { return no_derivative("_unique2"); });
   t.op(unique_dim,
        "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
        "return_counts=False) -> (Tensor, Tensor, Tensor)",
@@ -203,7 +207,7 @@ void register_unique_operators(Table& t) {
       .doc("Distinct slices along a dimension.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
-      .not_differentiable(reason);
+      .derivative([](Grad) { return no_derivative("unique_dim"); });
   t.op(unique_consecutive,
        "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
        "-> (Tensor, Tensor, Tensor)",
@@ -211,7 +215,7 @@ void register_unique_operators(Table& t) {
       .doc("Elements or slices that differ from the one before.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
-      .not_differentiable(reason);
+      .derivative([](Grad) { return no_derivative("unique_consecutive"); });
 }
 
 }  // namespace rushlight

@@ -342,7 +342,6 @@ static void set_item(const Tensor& t, PyObject* o, PyObject* value) {
   Index index = read_index(t, o);
   Tensor view = index.view.finish();
   if (!index.any_tensor) return assign(view, source);
-  if (source.dtype() != view.dtype()) source = to_dtype(source, view.dtype());
   scatter(view, index.tensors, drop_leading_ones(source, 0));
 }
 

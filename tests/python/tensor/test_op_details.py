@@ -367,3 +367,75 @@ def test_lerp_of_integers_takes_the_weights_dtype():
 
 def test_the_module_names_itself():
     assert rushlight.torch is rushlight and rushlight.torch.special.gammainc is rushlight.special.gammainc
+
+
+@pytest.mark.parametrize("whole", [rushlight.int32, rushlight.int64])
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_ldexp_keeps_the_type_of_what_is_scaled(half, whole):
+    x = rushlight.tensor([1.0, 3.0]).to(getattr(rushlight, half))
+    y = rushlight.ldexp(x, rushlight.tensor([2, -1], dtype=whole))
+    assert y.dtype == x.dtype and y.tolist() == [4.0, 1.5]
+
+
+def test_pivots_of_one_factorisation_serve_a_batch():
+    a = rushlight.rand(4, 4)
+    lu, pivots = rushlight.linalg.lu_factor(a)
+    p, lower, upper = rushlight.lu_unpack(lu.expand(2, 4, 4), pivots)
+    # PyTorch leaves the second permutation as it found it in memory.
+    assert rushlight.allclose(p @ lower @ upper, a.expand(2, 4, 4), atol=1e-6)
+    with pytest.raises(RuntimeError, match="4 elements in its last dimension"):
+        rushlight.lu_unpack(rushlight.rand(4, 4), rushlight.ones(3, dtype=rushlight.int32))
+
+
+@pytest.mark.parametrize("name, least", [("int8", -128), ("int64", -(2**63))])
+def test_multiples_of_the_least_number(name, least):
+    def of(function, a, b):
+        dtype = getattr(rushlight, name)
+        return function(rushlight.tensor(a, dtype=dtype), rushlight.tensor(b, dtype=dtype)).item()
+
+    assert of(rushlight.gcd, least, least) == least and of(rushlight.gcd, least, 6) == 2
+    assert of(rushlight.lcm, least, 7) == least  # wrapped around, and no trap of the processor
+    assert of(rushlight.lcm, least, 0) == 0
+
+
+def test_hashes_of_nothing():
+    assert rushlight.hash_tensor(rushlight.zeros(0, 3), dim=1).shape == (0,)
+    assert rushlight.hash_tensor(rushlight.zeros(2, 0), dim=1).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="Expected reduction dim"):
+        rushlight.hash_tensor(rushlight.zeros(0))
+
+
+def test_assigning_another_type_by_index_is_refused():
+    def program(m, write):
+        x = m.zeros(3, 2, dtype=m.int64)
+        try:
+            write(m, x)
+        except RuntimeError as error:
+            return str(error)
+        return x.tolist()
+
+    def by_rows(m, x):
+        x[m.tensor([0, 2])] = m.tensor([[0.5, 1.5]])
+
+    def by_column(m, x):
+        x[0, m.tensor([1])] = m.tensor(2.5)
+
+    def by_mask(m, x):
+        x[x == 0] = m.tensor(2.5)
+
+    def by_number(m, x):
+        x[m.tensor([1])] = 2.5
+
+    for write in (by_rows, by_column, by_mask, by_number):
+        ours, theirs = program(rushlight, write), program(torch, write)
+        assert ours == theirs, (write.__name__, ours, theirs)
+
+
+def test_distinct_values_do_not_drop_a_gradient():
+    x = rushlight.tensor([1.0, 2.0, 1.0], requires_grad=True)
+    for values in (rushlight.unique(x), rushlight.unique(x, dim=0), rushlight.unique_consecutive(x)):
+        assert values.requires_grad
+        with pytest.raises(NotImplementedError, match="unique.*is not implemented"):
+            values.sum().backward()
+    _, inverse, counts = rushlight.unique(x, return_inverse=True, return_counts=True)
+    assert not inverse.requires_grad and counts.tolist() == [2, 1]
