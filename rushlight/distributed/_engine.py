@@ -75,7 +75,7 @@ class Engine:
         milliseconds = milliseconds_of(timeout or self.timeout)
         # 14 bits of the number, 10 of the kind; the 8 lowest ones are the body's.
         tag = (number & 0x3FFF) << 10 | _kind(what, tensors)
-        entry = _recorder.begin(self.group_name, number, what, tensors, milliseconds)
+        entry = _recorder.begin(self, number, what, tensors, milliseconds)
 
         def run():
             entry[STARTED] = time_ns()

@@ -244,7 +244,7 @@ class GlooGroup(Engine):
 
     def _message(self, what, tensor, peer, move, results):
         limit = milliseconds_of(self.timeout)
-        entry = _recorder.begin(self.group_name, None, what, [tensor], limit, peer)
+        entry = _recorder.begin(self, None, what, [tensor], limit, peer)
         entry[_recorder.STARTED] = entry[_recorder.CREATED]
 
         def wait(timeout):

@@ -264,7 +264,11 @@ def new_subgroups(
     """Groups of `group_size` consecutive ranks; returns (the one with this process, all of them)."""
     world = get_world_size()
     if group_size is None:
-        raise ValueError("new_subgroups: group_size is needed, as this build has no accelerators to count")
+        from .. import cuda
+
+        if not cuda.is_available():
+            raise ValueError("new_subgroups: group_size is needed, for there are no CUDA devices to count")
+        group_size = cuda.device_count()
     if group_size <= 0:
         raise ValueError(f"The arg 'group_size' ({group_size}) must be positive")
     if world < group_size:

@@ -115,7 +115,7 @@ class NcclGroup(Engine):
         if peer is None:
             number = self._number = self._number + 1
         limit = timeout or self.timeout
-        entry = _recorder.begin(self.group_name, number, what, tensors, milliseconds_of(limit), peer)
+        entry = _recorder.begin(self, number, what, tensors, milliseconds_of(limit), peer)
         device = tensors[0].device.index
         with cuda.device(device):
             try:

@@ -15,7 +15,9 @@ from time import time_ns
 
 _PACKAGE = __name__.split(".")[0]
 # Places in an entry.
-(ID, GROUP, NUMBER, WHAT, TENSORS, CODE, LINE, CREATED, STARTED, ENDED, PEER, TIMEOUT, ERROR) = range(13)
+(ID, GROUP, NUMBER, WHAT, TENSORS, CODE, LINE, CREATED, STARTED, ENDED, PEER, TIMEOUT, ERROR, BACKEND) = (
+    range(14)
+)
 
 
 def _capacity():
@@ -34,14 +36,14 @@ def _is_ours(frame):
     return frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
 
 
-def begin(group, number, what, tensors, milliseconds, peer=None):
-    """A new entry, for a call that was just made; its start and end are set by who runs it."""
+def begin(engine, number, what, tensors, milliseconds, peer=None):
+    """A new entry, for a call that was just made; its start and end are set by the engine that runs it."""
     frame = sys._getframe(2)
     while frame.f_back is not None and _is_ours(frame):
         frame = frame.f_back
     entry = [
         next(_ids),
-        group,
+        engine.group_name,
         number,
         what,
         [(t.dtype, t.shape) for t in tensors],
@@ -53,6 +55,7 @@ def begin(group, number, what, tensors, milliseconds, peer=None):
         peer,
         milliseconds,
         None,
+        engine.name,
     ]
     entries.append(entry)
     return entry
@@ -95,7 +98,7 @@ def as_dict(entry):
         "collective_seq_id": 0 if message else entry[NUMBER],
         "p2p_seq_id": entry[ID] if message else 0,
         "op_id": entry[ID],
-        "profiling_name": f"gloo:{entry[WHAT]}",
+        "profiling_name": f"{entry[BACKEND]}:{entry[WHAT]}",
         "frames": [
             {
                 "name": getattr(entry[CODE], "co_qualname", entry[CODE].co_name),

@@ -164,6 +164,10 @@ def several_backends(rank, size):
         t = torch.tensor([float(rank)], device=device)
         dist.all_reduce(t)
         assert t.item() == size * (size - 1) / 2
+    recorded = [entry["profiling_name"] for entry in dist.flight_recorder.contents()["entries"]]
+    assert recorded[-2:] == ["gloo:all_reduce", "nccl:all_reduce"]
+    mine, all_groups = dist.new_subgroups()  # as many ranks as there are devices
+    assert mine in all_groups and dist.get_world_size(mine) == torch.cuda.device_count()
     names = [None] * size
     dist.all_gather_object(names, rank)
     assert names == list(range(size))
