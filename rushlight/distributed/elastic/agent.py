@@ -44,7 +44,7 @@ class Agent:
         self._max_restarts, self._interval = max_restarts, interval
         self._failed_elsewhere = failed_elsewhere
         self._workers, self._signal = [], None
-        self._folder = tempfile.mkdtemp(prefix="rushlight-run-")
+        self._folder = tempfile.TemporaryDirectory(prefix="rushlight-run-")
         self._readers = []
 
     def run(self):
@@ -65,6 +65,7 @@ class Agent:
             raise SystemExit(f"{self._name}: another host gave up")
         finally:
             self._stop(signal.SIGTERM)
+            self._folder.cleanup()
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
@@ -92,7 +93,7 @@ class Agent:
             time.sleep(self._interval)
 
     def _start(self, worker, number):
-        worker.error_file = os.path.join(self._folder, f"{worker.rank}-{number}.json")
+        worker.error_file = os.path.join(self._folder.name, f"{worker.rank}-{number}.json")
         environment = {
             **worker.environment,
             "TORCHELASTIC_RESTART_COUNT": str(number),

@@ -43,9 +43,11 @@ def _start(tmp_path, *arguments):
     program = tmp_path / "program.py"
     program.write_text(textwrap.dedent(PROGRAM))
     arguments = [str(program) if a == "PROGRAM" else a for a in arguments]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-m", "rushlight.distributed.run", *arguments],
-        env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+        env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,7 +65,9 @@ def _reports(output):
 
 
 def _run(tmp_path, *arguments):
-    return _finish(_start(tmp_path, *arguments))
+    result = _finish(_start(tmp_path, *arguments))
+    assert not os.listdir(tmp_path / "temporary")  # the launcher leaves nothing behind
+    return result
 
 
 def test_a_job(tmp_path):

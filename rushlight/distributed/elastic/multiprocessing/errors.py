@@ -68,14 +68,14 @@ def record(fn, error_handler=None):
 
 def _pass_on(failed):
     path, first = os.environ.get(_FILE), failed.get_first_failure()[1]
-    if path and os.path.exists(first.error_file):
-        with open(first.error_file) as source, open(path, "w") as target:
-            target.write(source.read())
+    if path and first.recorded:
+        with open(path, "w") as file:
+            json.dump({"message": first.recorded}, file)
 
 
 @dataclass
 class ProcessFailure:
-    """How one process ended: `exitcode` is negative for a signal."""
+    """How one process ended: `exitcode` is negative for a signal. What it recorded is read at once."""
 
     local_rank: int
     pid: int
@@ -84,12 +84,18 @@ class ProcessFailure:
     rank: int = -1
     timestamp: float = 0.0
 
+    def __post_init__(self):
+        try:
+            with open(self.error_file) as file:
+                self.recorded = json.load(file)["message"]
+        except (OSError, ValueError, KeyError, TypeError):
+            self.recorded = None
+
     @property
     def message(self):
         """What the process recorded, or how it ended."""
-        recorded = self._recorded()
-        if recorded:
-            return recorded["message"]
+        if self.recorded:
+            return self.recorded["message"]
         if self.exitcode < 0:
             return f"Signal {-self.exitcode} ({self.signal_name()}) received by PID {self.pid}"
         return (
@@ -103,15 +109,7 @@ class ProcessFailure:
         return self.message.startswith("DistBackendError")
 
     def traceback(self):
-        recorded = self._recorded()
-        return recorded["extraInfo"]["py_callstack"] if recorded else ""
-
-    def _recorded(self):
-        try:
-            with open(self.error_file) as file:
-                return json.load(file)["message"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        return self.recorded["extraInfo"]["py_callstack"] if self.recorded else ""
 
     def signal_name(self) -> str:
         try:
