@@ -54,20 +54,18 @@ const Cufft& api() {
   return one;
 }
 
-void check_status(int status, const char* what) {
-  if (status != 0) throw DeviceError(str("CUDA error: cuFFT answered ", status, " to ", what), status);
-}
+void check(int status, const char* function) { check_status("cuFFT", status, function); }
 
 Handle make_plan(FftPlan p) {
   Handle handle = 0;
   size_t bytes = 0;
-  check_status(api().create(&handle), "cufftCreate");
-  check_status(api().auto_allocation(handle, 0), "cufftSetAutoAllocation");  // memory comes from our pool
+  check(api().create(&handle), "cufftCreate");
+  check(api().auto_allocation(handle, 0), "cufftSetAutoAllocation");  // memory comes from our pool
   // Without embeddings operands are contiguous, and their distances follow from the sizes.
   const int status = api().make_plan(handle, p.rank, p.sizes.data(), nullptr, 1, p.in_distance, nullptr, 1,
                                      p.out_distance, p.type, p.batch, &bytes);
   if (status != 0) api().destroy(handle);
-  check_status(status, "cufftMakePlanMany64");
+  check(status, "cufftMakePlanMany64");
   return handle;
 }
 
@@ -108,11 +106,11 @@ void fft(int device, const DeviceFft& f, void* in, void* out) {
   const Handle handle = plan_of(device, plan);
   const StreamInfo stream = backend.stream(backend.current_stream(device));
   size_t bytes = 0;
-  check_status(api().workspace_size(handle, &bytes), "cufftGetSize");
+  check(api().workspace_size(handle, &bytes), "cufftGetSize");
   const Workspace workspace(bytes, device);
-  check_status(api().set_stream(handle, static_cast<cudaStream_t>(stream.handle)), "cufftSetStream");
-  check_status(api().set_workspace(handle, workspace.data()), "cufftSetWorkArea");
-  check_status(execute(handle, plan, f.forward, in, out), "a transform");
+  check(api().set_stream(handle, static_cast<cudaStream_t>(stream.handle)), "cufftSetStream");
+  check(api().set_workspace(handle, workspace.data()), "cufftSetWorkArea");
+  check(execute(handle, plan, f.forward, in, out), "a transform");
   backend.launched(device, "fft");
 }
 

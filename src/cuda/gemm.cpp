@@ -1,15 +1,14 @@
 // Matrix products by cuBLAS, which is found at run time: beside the program, or in NVIDIA's wheels.
 #include <library_types.h>
 
-#include <array>
 #include <cstring>
 
 #include "core/half.h"
+#include "cuda/blas_handle.h"
 #include "cuda/check.h"
 #include "cuda/gemm_plan.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
-#include "cuda/library.h"
 #include "cuda/operands.h"
 
 namespace rushlight::cuda {
@@ -19,37 +18,22 @@ namespace {
 using Handle = void*;
 
 struct Cublas {
-  Library library{"cuBLAS", {"cu13", "cublas"}, {"libcublas.so.13", "libcublas.so.12"}, "nvidia-cublas"};
-  int (*create)(Handle*) = nullptr;
-  int (*set_stream)(Handle, cudaStream_t) = nullptr;
   int (*set_math)(Handle, int) = nullptr;
   int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*,
               int, int, long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
 
   Cublas() {
-    library.entry("cublasCreate_v2", &create);
-    library.entry("cublasSetStream_v2", &set_stream);
-    library.entry("cublasSetMathMode", &set_math);
-    library.entry("cublasGemmStridedBatchedEx", &gemm);
+    cublas_library().entry("cublasSetMathMode", &set_math);
+    cublas_library().entry("cublasGemmStridedBatchedEx", &gemm);
   }
 };
 
+constexpr const char* kWish = "matrix products";
+
 const Cublas& library() {
   static const Cublas one;
-  one.library.require("matrix products");
+  cublas_library().require(kWish);
   return one;
-}
-
-void check_status(int status, const char* what) {
-  if (status != 0) throw DeviceError(str("CUDA error: cuBLAS answered ", status, " to ", what), status);
-}
-
-// One handle for each device and thread: a handle serves one caller at a time.
-Handle handle_of(int device) {
-  thread_local std::array<Handle, DeviceBackend::kMaxDevices> handles{};
-  Handle& handle = handles[static_cast<size_t>(device)];
-  if (!handle) check_status(library().create(&handle), "cublasCreate");
-  return handle;
 }
 
 // A factor in the type that cuBLAS reads it in.
@@ -77,12 +61,12 @@ bool run_product(const View& out, const View& a, const View& b, double alpha, do
   const Factor by(alpha, p), plus(beta, p);
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const DeviceScope scope(backend.driver(), out.device);
-  const Handle handle = handle_of(out.device);
-  const StreamInfo stream = backend.stream(backend.current_stream(out.device));
-  check_status(library().set_stream(handle, static_cast<cudaStream_t>(stream.handle)), "cublasSetStream");
-  check_status(library().set_math(handle, p.exact_sums ? cublas::kNoReducedSums : cublas::kDefaultMath),
+  const Handle handle = blas_handle(out.device, kWish);
+  check_status("cuBLAS",
+               library().set_math(handle, p.exact_sums ? cublas::kNoReducedSums : cublas::kDefaultMath),
                "cublasSetMathMode");
   check_status(
+      "cuBLAS",
       library().gemm(handle, p.right_operation, p.left_operation, p.n, p.m, p.k, by.bytes, b.data, p.type,
                      p.right_leading, p.right_step, a.data, p.type, p.left_leading, p.left_step, plus.bytes,
                      out.data, p.type, p.n, p.out_step, p.batch, p.compute, cublas::kDefaultAlgorithm),

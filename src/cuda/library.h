@@ -28,6 +28,9 @@ class Library {
   void* handle_ = nullptr;
 };
 
+// Fails unless `status`, what a library's function answered, is 0.
+void check_status(const char* library, int status, const char* function);
+
 // A function of a library, found when the table that it is a member of is made; null where it is missing.
 template <class F>
 class Entry {

@@ -37,7 +37,7 @@ Routines load(Libraries& from, DType dtype) {
     from.solver.entry(name_of("cusolverDn", dtype, routine).c_str(), out);
   };
   auto blas = [&](const char* routine, auto** out) {
-    from.blas.entry(name_of("cublas", dtype, routine).c_str(), out);
+    cublas_library().entry(name_of("cublas", dtype, routine).c_str(), out);
   };
   solver("getrf_bufferSize", &r.getrf_size), solver("getrf", &r.getrf), solver("getrs", &r.getrs);
   solver("potrf_bufferSize", &r.potrf_size), solver("potrf", &r.potrf);
@@ -54,26 +54,14 @@ Routines load(Libraries& from, DType dtype) {
   return r;
 }
 
-using Handles = std::array<Handle, DeviceBackend::kMaxDevices>;
-
-// A handle serves one caller at a time, so each thread has its own for each device.
-Handle handle_on(int device, Handles& handles, const Entry<int(Handle*)>& create, const char* name) {
-  Handle& handle = handles[static_cast<size_t>(device)];
-  if (!handle) check_status(create(&handle), name);
-  return handle;
-}
-
-void* current_stream(int device) {
-  DeviceBackend& backend = device_backend(DeviceType::CUDA);
-  return backend.stream(backend.current_stream(device)).handle;
-}
+constexpr const char* kWish = "linear algebra routines";
 
 }  // namespace
 
 Libraries& libraries() {
   static Libraries all;
-  all.solver.require("linear algebra routines");
-  all.blas.require("linear algebra routines");
+  all.solver.require(kWish);
+  cublas_library().require(kWish);
   return all;
 }
 
@@ -101,23 +89,19 @@ Handle params() {
   return one;
 }
 
-void check_status(int status, const char* what) {
-  if (status != 0)
-    throw DeviceError(str("CUDA error: NVIDIA's library answered ", status, " to ", what), status);
-}
+void check_status(int status, const char* what) { cuda::check_status("NVIDIA's library", status, what); }
 
 Handle solver_on(int device) {
-  thread_local Handles handles{};
-  const Handle handle = handle_on(device, handles, libraries().create, "cusolverDnCreate");
-  check_status(libraries().set_stream(handle, current_stream(device)), "cusolverDnSetStream");
+  // A handle serves one caller at a time.
+  thread_local std::array<Handle, DeviceBackend::kMaxDevices> handles{};
+  Handle& handle = handles[static_cast<size_t>(device)];
+  if (!handle) check_status(libraries().create(&handle), "cusolverDnCreate");
+  DeviceBackend& backend = device_backend(DeviceType::CUDA);
+  check_status(libraries().set_stream(handle, backend.stream(backend.current_stream(device)).handle),
+               "cusolverDnSetStream");
   return handle;
 }
 
-Handle blas_on(int device) {
-  thread_local Handles handles{};
-  const Handle handle = handle_on(device, handles, libraries().create_blas, "cublasCreate");
-  check_status(libraries().set_blas_stream(handle, current_stream(device)), "cublasSetStream");
-  return handle;
-}
+Handle blas_on(int device) { return blas_handle(device, kWish); }
 
 }  // namespace rushlight::cuda::solver

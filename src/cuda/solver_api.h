@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "core/dtype.h"
-#include "cuda/library.h"
+#include "cuda/blas_handle.h"
 
 namespace rushlight::cuda::solver {
 
@@ -21,7 +21,6 @@ enum EigenMode : int { kValues = 0, kVectors = 1 };
 struct Libraries {
   Library solver{
       "cuSOLVER", {"cu13", "cusolver"}, {"libcusolver.so.12", "libcusolver.so.11"}, "nvidia-cusolver"};
-  Library blas{"cuBLAS", {"cu13", "cublas"}, {"libcublas.so.13", "libcublas.so.12"}, "nvidia-cublas"};
 
   Entry<int(Handle*)> create{solver, "cusolverDnCreate"};
   Entry<int(Handle, void*)> set_stream{solver, "cusolverDnSetStream"};
@@ -36,8 +35,6 @@ struct Libraries {
             int value_type, void* values, int compute, void* work, size_t bytes, void* host_work,
             size_t host_bytes, int* infos, int64_t count)>
       syev_batched{solver, "cusolverDnXsyevBatched"};
-  Entry<int(Handle*)> create_blas{blas, "cublasCreate_v2"};
-  Entry<int(Handle, void*)> set_blas_stream{blas, "cublasSetStream_v2"};
 };
 // Fails where one of them is missing.
 Libraries& libraries();
