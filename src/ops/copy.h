@@ -21,6 +21,11 @@ inline Fn<Tensor(const Tensor& self, OptDType dtype, OptDevice device, bool non_
 }  // namespace rushlight::ops
 
 namespace rushlight {
+// Channels last for images that lie so, else contiguous: the layout that results of operators on images take.
+inline MemoryFormat image_format(const Tensor& t) {
+  if (!is_channels_last(t)) return MemoryFormat::Contiguous;
+  return t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+}
 inline Tensor to_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : ops::to_copy(t, dtype, std::nullopt, std::nullopt);
 }

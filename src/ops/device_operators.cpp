@@ -168,13 +168,6 @@ constexpr std::string_view kShared[] = {
     "_unbind_backward",
     "flip",
     "constant_pad_nd",
-    "reflection_pad1d",
-    "reflection_pad2d",
-    "reflection_pad3d",
-    "replication_pad1d",
-    "replication_pad2d",
-    "replication_pad3d",
-    "_pad_inside_backward",
     // in order
     "sort",
     "argsort",

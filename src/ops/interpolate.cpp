@@ -20,11 +20,6 @@ namespace {
 using namespace ops;
 using cpu::Filter;
 
-MemoryFormat format_of(const Tensor& t) {
-  if (!is_channels_last(t)) return MemoryFormat::Contiguous;
-  return t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
-}
-
 cpu::ResamplePlan plan_of(IntList in, IntList out, Filter filter, bool align_corners, FloatList factors,
                           DType dtype, bool channels_last, bool adjoint) {
   const size_t n = in.size() - 2;
@@ -132,7 +127,7 @@ Tensor run(const Tensor& input, IntList size, Filter filter, bool align_corners,
   RL_CHECK(valid, "Non-empty ", n + 2, "D data tensor expected but got a tensor with sizes ", input.sizes());
   Dims out{input->sizes[0], input->sizes[1]};
   for (int64_t s : size) out.push_back(s);
-  const MemoryFormat format = format_of(input);
+  const MemoryFormat format = image_format(input);
   Tensor result = empty_tensor(out, input.dtype(), input.device(), format);
   const bool known = is_floating(input.dtype()) || input.dtype() == DType::UInt8;
   if (!known || is_float8(input.dtype()))
@@ -156,7 +151,7 @@ Tensor upsample_by_kernel(const Call&, const Tensor& input, IntList size, int64_
 
 Tensor upsample_by_backward_kernel(const Call&, const Tensor& grad, IntList input_size, int64_t filter,
                                    bool align_corners, FloatList factors) {
-  const MemoryFormat format = format_of(grad);
+  const MemoryFormat format = image_format(grad);
   Tensor result = empty_tensor(input_size, grad.dtype(), grad.device(), format);
   if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = grad.is_contiguous(format) ? grad : contiguous(grad, format);
@@ -277,35 +272,33 @@ constexpr const char* kScales[] = {"", "float? scales=None", "float? scales_h=No
 constexpr const char* kListDoc = "The same, with the size or all scale factors in a list.";
 constexpr const char* kDoc = "Resized to output_size. Shape: [batch, channels, spatial...].";
 
-// Schemas live as long as the table.
-const char* text(std::string s) { return (new std::string(std::move(s)))->c_str(); }
-
 template <Filter filter, int N, class F>
 void add_plain(Table& t, F& handle, const char* name) {
   t.op(handle,
-       text(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
+       kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
        plain<filter>)
       .out()
       .doc(kDoc)
       .derivative(plain_rule<filter, N>());
-  t.composite(
-       text(str("nn::", name, ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
-       plain_list<filter, N>)
+  t.composite(kept_schema(str("nn::", name,
+                              ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
+              plain_list<filter, N>)
       .doc(kListDoc);
 }
 template <Filter filter, int N, class F>
 void add_aligned(Table& t, F& handle, const char* name) {
   t.op(handle,
-       text(str("nn::", name, "(Tensor input, int[", N, "] output_size, bool align_corners, ", kScales[N],
-                ") -> Tensor")),
+       kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, bool align_corners, ",
+                       kScales[N], ") -> Tensor")),
        aligned<filter>)
       .out()
       .doc(kDoc)
       .derivative(aligned_rule<filter, N>());
-  t.composite(text(str("nn::", name,
+  t.composite(
+       kept_schema(str("nn::", name,
                        ".vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) "
                        "-> Tensor")),
-              aligned_list<filter, N>)
+       aligned_list<filter, N>)
       .doc(kListDoc);
 }
 

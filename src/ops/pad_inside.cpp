@@ -111,8 +111,7 @@ void check(const Tensor& input, IntList pad, Border border) {
 // Images keep their layout; without a batch, the dimension of channels would be another one.
 MemoryFormat format_of(const Tensor& t, IntList pad) {
   const bool batch = t.dim() == static_cast<int64_t>(pad.size()) / 2 + 2;
-  if (!batch || !is_channels_last(t)) return MemoryFormat::Contiguous;
-  return t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
+  return batch ? image_format(t) : MemoryFormat::Contiguous;
 }
 
 Sources sources_of(IntList sizes, IntList pad, Border border, int64_t d) {
@@ -132,18 +131,22 @@ cpu::PaddedImages images_of(IntList sizes, IntList pad, Border border, bool chan
   return p;
 }
 
+Tensor pad_by_dimension(const Tensor& input, IntList pad, Border border) {
+  Tensor result = input;
+  for (int64_t d = input.dim() - static_cast<int64_t>(pad.size()) / 2; d < input.dim(); ++d) {
+    const Sources source = sources_of(input.sizes(), pad, border, d);
+    if (source.before || source.after) result = pad_dimension(result, d, source);
+  }
+  return result.is_same(input) ? clone(input, std::nullopt) : result;
+}
+
 template <Border border>
 Tensor pad_kernel(const Call&, const Tensor& input, IntList pad) {
   check(input, pad, border);
   Dims sizes = input->sizes;
   for (size_t i = 0; i < pad.size(); ++i) sizes[sizes.size() - 1 - i / 2] += pad[i];
   const MemoryFormat format = format_of(input, pad);
-  if (!input.is_cpu() && !input.device().is_meta()) {
-    Tensor result = input;
-    for (int64_t d = input.dim() - static_cast<int64_t>(pad.size()) / 2; d < input.dim(); ++d)
-      result = pad_dimension(result, d, sources_of(input.sizes(), pad, border, d));
-    return result;
-  }
+  if (!input.is_cpu() && !input.device().is_meta()) return pad_by_dimension(input, pad, border);
   Tensor result = empty_tensor(sizes, input.dtype(), input.device(), format);
   if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = contiguous(input, format);
@@ -175,24 +178,11 @@ Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntLi
   return result;
 }
 
-Tensor pad_circular(const Tensor& input, IntList pad) {
-  check(input, pad, Border::Circular);
-  Tensor result = input;
-  for (int64_t i = static_cast<int64_t>(pad.size()) / 2 - 1; i >= 0; --i) {
-    if (pad[2 * i] == 0 && pad[2 * i + 1] == 0) continue;
-    const int64_t d = input.dim() - 1 - i;
-    result = pad_dimension(result, d, sources_of(input.sizes(), pad, Border::Circular, d));
-  }
-  return result.is_same(input) ? clone(input, std::nullopt) : result;
-}
-
-// Schemas live as long as the table.
-const char* text(std::string s) { return (new std::string(std::move(s)))->c_str(); }
-
 template <Border border, class F>
 void add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
-  t.op(handle, text(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
+  t.op(handle, kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
        pad_kernel<border>)
+      .on_devices()
       .out()
       .doc(doc)
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> pad) {
@@ -203,7 +193,10 @@ void add_padding(Table& t, F& handle, const char* name, const char* doc, int dim
 }  // namespace
 
 Tensor ops::pad_inside(const Tensor& input, IntList pad, std::string_view mode) {
-  if (mode == "circular") return pad_circular(input, pad);
+  if (mode == "circular") {
+    check(input, pad, Border::Circular);
+    return pad_by_dimension(input, pad, Border::Circular);
+  }
   const bool reflect = mode == "reflect";
   const size_t dims = pad.size() / 2;
   if (dims < 1 || dims > 3 || pad.size() % 2)
@@ -229,6 +222,7 @@ void register_pad_inside_operators(Table& t) {
   t.op(pad_inside_backward,
        "_pad_inside_backward(Tensor grad_output, int[] input_size, int[] padding, bool reflect) -> Tensor",
        pad_backward_kernel)
+      .on_devices()
       .doc("The adjoint of reflection_pad and replication_pad.")
       .internal()
       .derivative([](Grad g, Attr<2, IntList> pad, Attr<3, bool> reflect) {

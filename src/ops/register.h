@@ -1,8 +1,13 @@
 // The families of operators, registered in this order.
 #pragma once
+#include <string>
+
 #include "dispatch/table.h"
 
 namespace rushlight {
+
+// A schema that was put together: records keep pointers to theirs, which live as long as the table.
+inline const char* kept_schema(std::string text) { return (new std::string(std::move(text)))->c_str(); }
 
 void register_view_operators(Table& t);
 void register_view_backward_operators(Table& t);

@@ -425,31 +425,32 @@ std::tuple<Tensor, Tensor> plain_packed_body(const Call&, const Tensor& data, co
 
 template <Cell kind, class Padded, class Packed, class One>
 void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const char* name) {
-  // Schemas live as long as the table.
-  const auto text = [](std::string s) { return (new std::string(std::move(s)))->c_str(); };
-  t.composite(padded,
-              text(str(name,
+  t.composite(
+       padded,
+       kept_schema(str(name,
                        ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
                        "float dropout, bool train, "
                        "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
-              plain_body<kind>)
+       plain_body<kind>)
       .doc(
           "Recurrent layers over padded sequences: outputs and last hidden states. Shape: [time, batch, "
           "features].")
       .function_only();
-  t.composite(packed,
-              text(str(name,
+  t.composite(
+       packed,
+       kept_schema(str(name,
                        ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
                        "int num_layers, "
                        "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
-              plain_packed_body<kind>)
+       plain_packed_body<kind>)
       .doc("Recurrent layers over packed sequences: outputs and last hidden states.")
       .function_only();
-  t.composite(cell,
-              text(str(name,
+  t.composite(
+       cell,
+       kept_schema(str(name,
                        "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
                        "b_hh=None) -> Tensor")),
-              plain_cell_body<kind>)
+       plain_cell_body<kind>)
       .doc("One step of a recurrent layer: the hidden state. Shapes: [batch?, features], [batch?, hidden].")
       .function_only();
 }
