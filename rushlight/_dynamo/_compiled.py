@@ -165,7 +165,7 @@ class Compiled:
         if trials.complete():
             (plain, graph), entry.pays = trials.best(), trials.pays()
             entry.trials = None
-            if entry.key is not None and trials.clear():
+            if entry.key is not None and trials.is_clear():
                 from rushlight._inductor import _verdicts
 
                 _verdicts.store(entry.key, entry.pays)

@@ -18,6 +18,7 @@ class Trials:
     _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
     _WORTH = 0.98  # a graph that takes more of the program's time than this is not worth its checks
     _NOISE = 1.03
+    _MARGIN = 0.03  # a verdict this far from the limit will not turn over
 
     def __init__(self, records=False):
         self.records = records
@@ -80,10 +81,10 @@ class Trials:
             return shares[1] <= self._WORTH
         return min(shares) <= self._WORTH and max(shares) <= self._NOISE
 
-    def clear(self):
+    def is_clear(self):
         """Whether other runs are likely to say the same."""
         shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, (0, 1))]
-        return max(shares) <= self._WORTH - 0.03 or min(shares) >= self._WORTH + 0.03
+        return max(shares) <= self._WORTH - self._MARGIN or min(shares) >= self._WORTH + self._MARGIN
 
 
 def _tensors(value):

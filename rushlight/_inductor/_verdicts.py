@@ -42,12 +42,11 @@ def _enabled():
 @functools.cache
 def _machine():
     """The processor, and this build of the library."""
-    model = platform.processor()
-    with contextlib.suppress(OSError), open("/proc/cpuinfo") as lines:
-        model = next((line for line in lines if line.startswith("model name")), model)
+    from rushlight.utils.collect_env import processor_name
+
     built = os.stat(_C.__file__)
     return (
-        model, platform.machine(), torch.backends.cpu.get_cpu_capability(), str(torch.__version__),
+        processor_name(), platform.machine(), torch.backends.cpu.get_cpu_capability(), str(torch.__version__),
         built.st_size, built.st_mtime_ns,
     )  # fmt: skip
 

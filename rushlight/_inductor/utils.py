@@ -27,7 +27,10 @@ def fresh_cache(cache_entries=None, dir=None, delete=True):  # noqa: A002 - PyTo
                 paths = (os.path.join(parent, name) for name in names)
                 cache_entries.update({os.path.relpath(path, place): os.path.getsize(path) for path in paths})
     finally:
-        os.environ.pop(_PLACE) if before is None else os.environ.update({_PLACE: before})
+        if before is None:
+            del os.environ[_PLACE]
+        else:
+            os.environ[_PLACE] = before
         if delete:
             import shutil
 

@@ -49,15 +49,19 @@ def _os():
         return f"{platform.system()} {platform.release()} ({platform.machine()})"
 
 
-def _cpu():
+def processor_name():
+    """As the system calls the processor's model."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
     except OSError:
         names = []
-    name = names[0] if names else platform.processor() or "unknown"
+    return names[0] if names else platform.processor() or "unknown"
+
+
+def _cpu():
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{name}, {os.cpu_count()} logical, {usable} usable"
+    return f"{processor_name()}, {os.cpu_count()} logical, {usable} usable"
 
 
 def _packages():

@@ -29,7 +29,7 @@ def program(x):
 def decided(monkeypatch, pays, clear=True):
     """The compiled program after its trials, which end as told."""
     monkeypatch.setattr(Trials, "pays", lambda self: pays)
-    monkeypatch.setattr(Trials, "clear", lambda self: clear)
+    monkeypatch.setattr(Trials, "is_clear", lambda self: clear)
     f = torch.compile(program)
     x = torch.randn(4, 4)
     for _ in range(100):
@@ -63,7 +63,7 @@ def test_what_is_clear():
     trials = Trials()
     for plain, graph, expected in ((1.0, 0.9, True), (1.0, 0.97, False), (1.0, 1.0, False), (1.0, 1.1, True)):
         trials.times = [(plain, plain)], [(graph, graph)]
-        assert trials.clear() == expected
+        assert trials.is_clear() == expected
 
 
 def test_another_process_uses_it(cache, monkeypatch):
