@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "core/device_driver.h"
+#include "core/error.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -36,11 +36,6 @@ void* Library::address(const char* name) {
     failure_ =
         str(title_, ", which has no ", name, " here: a newer one is needed, pip install -U ", package_);
   return found;
-}
-
-void check_status(const char* library, int status, const char* function) {
-  if (status != 0)
-    throw DeviceError(str("CUDA error: ", library, " answered ", status, " to ", function), status);
 }
 
 }  // namespace rushlight::cuda

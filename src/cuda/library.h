@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "core/device_driver.h"
+
 namespace rushlight::cuda {
 
 class Library {
@@ -29,7 +31,10 @@ class Library {
 };
 
 // Fails unless `status`, what a library's function answered, is 0.
-void check_status(const char* library, int status, const char* function);
+inline void check_status(const char* library, int status, const char* function) {
+  if (status != 0)
+    throw DeviceError(str("CUDA error: ", library, " answered ", status, " to ", function), status);
+}
 
 // A function of a library, found when the table that it is a member of is made; null where it is missing.
 template <class F>
