@@ -56,6 +56,8 @@ struct ReduceLoops {
   static constexpr int64_t kLeaf = 64 * kLanes;          // elements summed before pairwise combination
   static constexpr int64_t kShort = 8;                   // lines too short to be worth a call each
   static constexpr int64_t kBlock = 4096 / sizeof(Acc);  // columns that are reduced together: a page of a row
+  static constexpr int kRows = 4;                        // rows of them that are read together,
+  static constexpr int64_t kRun = 64;                    // so many columns at a time
 
   // --- along contiguous elements ---
   static Acc leaf(const In* x, int64_t n, Acc centre) {
@@ -98,16 +100,16 @@ struct ReduceLoops {
       lanes[0] = F::closer(x[i], lanes[0]);
       zeros[0] += x[i] * 0;
     }
-    for (int l = 1; l < kLanes; ++l) zeros[0] += zeros[l];
+    fold<kLanes / 2>(zeros, [](Acc a, Acc b) { return a + b; });
     fold<kLanes / 2>(lanes);
     result = lanes[0];
     return zeros[0] == 0;
   }
-  template <int Width>
-  [[gnu::always_inline]] static void fold(Acc* lanes) {
+  template <int Width, class Combine = decltype(&F::combine)>
+  [[gnu::always_inline]] static void fold(Acc* lanes, Combine combine = F::combine) {
     if constexpr (Width > 0) {
-      for (int l = 0; l < Width; ++l) lanes[l] = F::combine(lanes[l], lanes[l + Width]);
-      fold<Width / 2>(lanes);
+      for (int l = 0; l < Width; ++l) lanes[l] = combine(lanes[l], lanes[l + Width]);
+      fold<Width / 2>(lanes, combine);
     }
   }
   static Acc contiguous(const In* x, int64_t n, Acc centre) {  // pairwise: the error grows with log n
@@ -163,6 +165,22 @@ struct ReduceLoops {
   }
 
   // --- `width` adjacent outputs at once, walking down the reduced dimensions ---
+
+  // Some rows at a time: fewer visits to the accumulators, and memory is asked for more than it takes to
+  // answer. Runs of constant length keep the accumulators of a run in registers.
+  static void step_rows(const In* x, int64_t stride, int64_t width, const Acc* centre, Acc* acc) {
+    const auto step = [&](int64_t j) {
+      Acc a = acc[j];
+      for (int r = 0; r < kRows; ++r) a = F::step(a, x[r * stride + j], F::kCentred ? centre[j] : Acc());
+      acc[j] = a;
+    };
+    int64_t first = 0;
+    for (; first + kRun <= width; first += kRun)
+#pragma GCC ivdep
+      for (int64_t j = first; j < first + kRun; ++j) step(j);
+#pragma GCC ivdep
+    for (int64_t j = first; j < width; ++j) step(j);
+  }
   static void columns(const ReduceNest& nest, const In* x, int64_t x_stride, int64_t width, size_t level,
                       int64_t lo, int64_t hi, const Acc* centre, Acc* acc) {
     const bool innermost = level + 1 == nest.reduced.size();
@@ -176,7 +194,10 @@ struct ReduceLoops {
       return;
     }
     for (int64_t j = 0; j < width; ++j) acc[j] = F::init();
-    for (int64_t i = lo; i < hi; ++i) {
+    int64_t i = lo;
+    if (innermost && x_stride == 1 && !std::is_same_v<In, Half>)
+      for (; i + kRows <= hi; i += kRows) step_rows(x + i * stride, stride, width, centre, acc);
+    for (; i < hi; ++i) {
       const In* line = x + i * stride;
       if (!innermost) {
         columns(nest, line, x_stride, width, level + 1, 0, nest.reduced[level + 1], centre, other);
