@@ -1,5 +1,6 @@
 #include "cpu/copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/hidden_layout.h"
@@ -21,25 +22,42 @@ void copy_bytes(char* to, const char* from, int64_t nbytes) {
 
 // A matrix whose source runs down the columns: squares that fit the cache keep both sides in whole lines of
 // it. The two innermost dimensions of every slab, in strips of as many rows, or of more where these are
-// short.
+// short. Rows shorter than a line of the cache share it with those of the next slab, which then comes before
+// the next strip.
 void copy_transposed(const Iteration& it, size_t itemsize) {
   const auto item = static_cast<int64_t>(itemsize);
-  const int64_t side = std::max<int64_t>(32, 64 / item), columns = it.sizes()[0], rows = it.sizes()[1],
-                strip = std::max(side, side * side / columns), strips = (rows + strip - 1) / strip;
+  const int64_t side = std::max<int64_t>(32, 64 / item), columns = it.sizes()[0], rows = it.sizes()[1];
+  const bool by_strip = columns * item < 64 && it.sizes().size() > 2 && it.strides(0)[2] == columns * item;
+  const int64_t strip = by_strip ? side : std::max(side, side * side / columns),
+                strips = (rows + strip - 1) / strip;
   const int64_t to_row = it.strides(0)[1], from_column = it.strides(1)[0];
   const TransposeTile tile = transpose_tile(itemsize);
-  const int64_t slabs = it.numel() / (rows * columns);
+  const int64_t slabs = it.numel() / (rows * columns), together = by_strip ? it.sizes()[2] : 1;
   parallel_for(0, slabs * strips, std::max<int64_t>(1, kGrainSize / (strip * columns)),
                [&](int64_t b, int64_t e) {
                  for (int64_t s = b; s < e; ++s) {
-                   const int64_t first = s % strips * strip, slab = s / strips * rows * columns;
-                   char* to = it.address(0, slab) + first * to_row;
-                   const char* from = it.address(1, slab) + first * item;
+                   const int64_t first = s / together % strips * strip,
+                                 slab = s / (together * strips) * together + s % together;
+                   const int64_t origin = slab * rows * columns;
+                   char* to = it.address(0, origin) + first * to_row;
+                   const char* from = it.address(1, origin) + first * item;
                    for (int64_t c = 0; c < columns; c += side)
                      tile(to + c * item, to_row, from + c * from_column, from_column,
                           std::min(strip, rows - first), std::min(side, columns - c));
                  }
                });
+}
+
+// Whether the target runs along the innermost dimension and the source along another one, which then comes
+// next to it.
+bool turn_into_transposition(Iteration& it, int64_t item) {
+  if (it.strides(0)[0] != item || it.strides(1)[0] == item || it.strides(1)[0] == 0 || it.row() < 2)
+    return false;
+  const IntList strides = it.strides(1);
+  const auto d = static_cast<size_t>(std::find(strides.begin(), strides.end(), item) - strides.begin());
+  if (d == strides.size() || it.sizes()[d] < 8 || (d > 1 && it.row() < 8)) return false;
+  it.bring_inwards(d);
+  return true;
 }
 
 // f(target, origin, rows) for runs of rows [first, last) along the second dimension: one address a run.
@@ -122,8 +140,8 @@ void copy(const Tensor& out, const Tensor& source) {
     });
     return;
   }
-  if (out.dtype() == source.dtype() && it.strides(0)[0] == item && it.strides(1)[1] == item &&
-      it.strides(1)[0] != 0 && it.row() >= 2 && it.sizes()[1] >= 8)
+  it.turn_forwards(1);
+  if (out.dtype() == source.dtype() && turn_into_transposition(it, item))
     return copy_transposed(it, static_cast<size_t>(item));
   it.lengthen_rows();
   const int64_t row = it.row();

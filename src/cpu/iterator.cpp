@@ -71,6 +71,24 @@ void Iteration::lengthen_rows() {
   for (int i = 0; i < count_; ++i) std::swap(strides_[i][0], strides_[i][longest]);
 }
 
+void Iteration::turn_forwards(int operand) {
+  for (size_t d = 1; d < sizes_.size(); ++d) {
+    if (strides_[operand][d] >= 0) continue;
+    for (int i = 0; i < count_; ++i) {
+      data_[i] += (sizes_[d] - 1) * strides_[i][d];
+      strides_[i][d] = -strides_[i][d];
+    }
+  }
+}
+
+void Iteration::bring_inwards(size_t d) {
+  auto rotate = [&](Dims& list) {
+    for (size_t k = d; k > 1; --k) std::swap(list[k], list[k - 1]);
+  };
+  rotate(sizes_);
+  for (int i = 0; i < count_; ++i) rotate(strides_[i]);
+}
+
 void Iteration::fuse_row() {
   numel_ /= sizes_[0];
   sizes_.erase(0);

@@ -17,6 +17,10 @@ class Iteration {
   void finish();
   // Makes the longest dimension the innermost when that one is short: for loops that may go in any order.
   void lengthen_rows();
+  // Turns the outer dimensions that the operand runs through backwards: memory is read fastest forwards.
+  void turn_forwards(int operand);
+  // Makes dimension `d` the one around the innermost.
+  void bring_inwards(size_t d);
 
   // Takes the innermost dimension for one wide element: for copies of rows without gaps.
   void fuse_row();
