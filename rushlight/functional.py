@@ -275,13 +275,23 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     )
 
 
-def _panels(y, x, dx, dim):
+def _panels(name, y, x, dx, dim):
     """Areas of the trapezoids between neighbours along `dim`."""
+    for value in (y,) if x is None else (y, x):
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{name}(): argument must be Tensor, not {type(value).__name__}")
+        if value.dtype == torch.bool:
+            raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
     n = y.shape[dim]
+    dim = dim % y.dim()
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
-    if x is None:
+    if x is None or n == 0:
         return (left + right) * (dx / 2)
     if x.dim() == 1:
+        if x.shape[0] != n:
+            raise RuntimeError(
+                f"{name}: There must be one `x` value for each sample point, got {x.shape[0]} for {n}"
+            )
         shape = [1] * y.dim()
         shape[dim] = x.shape[0]
         x = x.reshape(shape)
@@ -292,7 +302,7 @@ def _panels(y, x, dx, dim):
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along `dim` by the trapezoidal rule, over points `x` or points `dx` apart."""
-    return _panels(y, x, dx, dim).sum(dim)
+    return _panels("trapezoid", y, x, dx, dim).sum(dim)
 
 
 def trapz(y, x=None, *, dx=1, dim=-1):
@@ -302,7 +312,7 @@ def trapz(y, x=None, *, dx=1, dim=-1):
 
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     """Running integrals along `dim`; one element shorter than `y`."""
-    return _panels(y, x, dx, dim).cumsum(dim)
+    return _panels("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
 
 
 def unravel_index(indices, shape):

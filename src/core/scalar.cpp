@@ -76,9 +76,8 @@ void Scalar::check_fits(DType t) const {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
       if (is_floating() || is_complex()) {
         const double d = to_double();
-        // NaN and infinity have no integer; unsigned types accept negatives, which wrap.
-        const double low = std::is_signed_v<T> ? static_cast<double>(std::numeric_limits<T>::min())
-                                               : -static_cast<double>(std::numeric_limits<T>::max());
+        // NaN and infinity have no integer; of negative numbers only integers wrap in unsigned types.
+        const double low = static_cast<double>(std::numeric_limits<T>::min());
         if (!(d >= low && d <= static_cast<double>(std::numeric_limits<T>::max()))) fail();
       } else if (kind_ == Kind::UInt) {
         if (static_cast<uint64_t>(value_.i) > static_cast<uint64_t>(std::numeric_limits<T>::max())) fail();

@@ -69,9 +69,14 @@ Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& sel
                               : activate_backward<Formula::GeluErfBackward>(call, g, self);
 }
 
+Tensor threshold_kernel(const Call& call, const Tensor& self, const Scalar& threshold, const Scalar& value) {
+  threshold.check_fits(self.dtype()), value.check_fits(self.dtype());
+  return activate<Formula::Threshold>(call, self, threshold, value);
+}
+
 Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, const Scalar& high) {
   RL_CHECK(!is_bool(self.dtype()), "Bool inputs not supported for hardtanh");
-  RL_CHECK(low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
+  RL_CHECK_VALUE(low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
   RL_CHECK(is_signed(self.dtype()) || (low.to_int() >= 0 && high.to_int() >= 0),
            "cannot do hardtanh on an unsigned type with negative limits");
   if (const Tensor later = clamp_later(call, self, low.to_double(), high.to_double()); later.defined())
@@ -256,8 +261,7 @@ void register_linear_pieces(Table& t) {
       .out()
       .doc("self where positive, else 0.")
       .derivative([](Grad g, Out<0> y) { return threshold_backward(g, y, 0); });
-  t.op(threshold, "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
-       activate<Formula::Threshold>)
+  t.op(threshold, "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", threshold_kernel)
       .function_only()
       .family(Family::Pointwise)
       .inplace()

@@ -54,7 +54,7 @@ Tensor isneginf_kernel(const Call& call, const Tensor& self) {
 }
 
 Tensor signbit_kernel(const Call& call, const Tensor& self) {
-  RL_CHECK(!is_complex(self.dtype()), "signbit is not implemented for complex tensors.");
+  if (is_complex(self.dtype())) RL_NOT_IMPLEMENTED("signbit is not implemented for complex tensors.");
   check_bool_out(call);
   if (self.dtype() == DType::Bool) return classify<Formula::IsNegInf, false>(call, self);
   return pointwise::compute(call, is_integral(self.dtype()) ? Formula::IsNegative : Formula::SignBit,

@@ -90,9 +90,22 @@ struct Geometry {
   Dims stride, padding, dilation, output_padding;
 };
 
+// PyTorch has no kernel for truth values, and for narrow integers only without dilation; so an image that was
+// not converted to the weight's type meets NotImplementedError there, and RuntimeError otherwise.
+void refuse_images_of_integers(const Tensor& input, const Tensor& weight, const Geometry& g,
+                               bool transposed) {
+  if (input.dtype() == weight.dtype() || !is_integral_or_bool(input.dtype())) return;
+  const bool dilated = std::any_of(g.dilation.begin(), g.dilation.end(), [](int64_t d) { return d > 1; });
+  if (is_bool(input.dtype()) || (input.dtype() != DType::Int64 && (transposed || dilated)))
+    RL_NOT_IMPLEMENTED("\"convolution\" not implemented for '", legacy_name(input.dtype()), "': Input type (",
+                       legacy_name(input.dtype()), ") and weight type (", legacy_name(weight.dtype()),
+                       ") should be the same");
+}
+
 void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bias, const Geometry& g,
                      bool transposed, int64_t groups) {
   const int64_t n = input.dim() - 2;
+  refuse_images_of_integers(input, weight, g, transposed);
   RL_CHECK(input.dtype() == weight.dtype(), "Input type (", legacy_name(input.dtype()), ") and weight type (",
            legacy_name(weight.dtype()), ") should be the same");
   RL_CHECK(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", legacy_name(input.dtype()),
@@ -109,14 +122,14 @@ void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bi
     RL_CHECK(weight->sizes[2 + i] > 0, "Kernel size can't be zero, got weight of size ", weight.sizes());
   }
   const int64_t channels = input->sizes[1], first = weight->sizes[0], second = weight->sizes[1];
+  RL_CHECK(first >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
+           " at dimension 0, but got weight of size ", weight.sizes(), " instead");
   if (transposed) {
     RL_CHECK(channels == first, "Given transposed=1, weight of size ", weight.sizes(), ", expected input",
              input.sizes(), " to have ", first, " channels, but got ", channels, " channels instead");
     RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
   } else {
-    RL_CHECK(first >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-             " at dimension 0, but got weight of size ", weight.sizes(), " instead");
     RL_CHECK(first % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ", groups,
              " at dimension 0, but got weight of size ", weight.sizes(), " instead");
     RL_CHECK(channels == second * groups, "Given groups=", groups, ", weight of size ", weight.sizes(),
@@ -180,6 +193,9 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
   return hidden ? hide_layout(result) : result;
 }
 
+constexpr const char* kWithoutPixels =
+    "Only zero batch or zero channel inputs are supported, but got input shape: ";
+
 Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& weight, const Tensor& bias,
                           IntList stride, IntList padding, IntList dilation, bool transposed,
                           IntList output_padding, int64_t groups) {
@@ -190,8 +206,10 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   const Geometry g{spread("stride", stride, n), spread("padding", padding, n),
                    spread("dilation", dilation, n), spread("output_padding", output_padding, n)};
   check_arguments(input, weight, bias, g, transposed, groups);
+  const bool nothing = input->sizes[0] == 0 || input->sizes[1] == 0;
   if (transposed) {
     const Dims sizes = transposed_output_sizes(input, weight, g, groups);
+    RL_CHECK(nothing || input.numel() > 0, kWithoutPixels, input.sizes());
     Tensor result = input_gradient(input, weight, sizes, g.stride, g.padding, g.dilation, groups);
     if (bias.defined()) {
       Dims column(sizes.size(), 1);
@@ -201,6 +219,7 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
     return result;
   }
   const Dims sizes = output_sizes(input, weight, g);
+  RL_CHECK(nothing || input.numel() > 0, kWithoutPixels, input.sizes());
   if (is_narrow(input))
     return narrowed(convolution_kernel(call, widened(input), widened(weight), widened(bias), stride, padding,
                                        dilation, transposed, output_padding, groups));

@@ -201,7 +201,7 @@ int64_t range_size(const Scalar& start, const Scalar& end, const Scalar& step, b
                    bool inclusive) {
   if (integral) {
     const __int128 span = static_cast<__int128>(end.to_int()) - start.to_int(), d = step.to_int();
-    RL_CHECK(d != 0, "step must be nonzero");
+    RL_CHECK_VALUE(d != 0, "step must be nonzero");
     const __int128 n = inclusive ? span / d + 1 : (span + d - (d > 0 ? 1 : -1)) / d;
     RL_CHECK(n >= 0 && n <= INT64_MAX, "invalid size, possible overflow?");
     return static_cast<int64_t>(n);
@@ -221,8 +221,8 @@ Tensor in_shape_of_out(const Call& call, const Tensor& line) {
 Tensor stepped(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step, DType type,
                OptDevice device, bool inclusive) {
   check_range(start, end, step);
-  RL_CHECK(!is_bool(type) && !is_complex(type), "\"", call.op.name(), "_cpu\" not implemented for '",
-           legacy_name(type), "'");
+  if (is_bool(type) || is_complex(type))
+    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(type), "'");
   const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
   const Tensor out = empty_tensor({range_size(start, end, step, integral || type == DType::Int64, inclusive)},
                                   type, device.value_or(Device{}));

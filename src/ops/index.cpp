@@ -411,8 +411,12 @@ Tensor index_copy_kernel(const Call& call, const Tensor& self, int64_t given_dim
                          const Tensor& source) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor index = slice_positions(given, "index_copy_");
-  RL_CHECK_INDEX(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
-                 legacy_name(index.dtype()));
+  RL_CHECK(given.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
+           legacy_name(given.dtype()));
+  RL_CHECK_INDEX(!self.dim() || !source.dim() || self.dim() == source.dim(),
+                 "index_copy_(): When source and destination are not scalars, their dimensionality must "
+                 "match, but got ",
+                 describe(source), " and ", describe(self));
   check_written_alone(call, {given, source});
   Tensor values = slice_values(at_least_vector(self), dim, index, source, "index_copy_");
   plan_slices(at_least_vector(self), dim, index, nullptr, false);
@@ -434,7 +438,10 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   RL_CHECK(value.is_wrapped_number() ? !is_complex(value.dtype()) || is_complex(self.dtype())
                                      : can_cast(value.dtype(), self.dtype()),
            "index_fill_(): Converting complex Scalar to non-complex type is not supported");
-  RL_CHECK_INDEX(is_integral(given.dtype()), "index_fill_(): Expected dtype int64 for index.");
+  if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
+  RL_CHECK_INDEX(given.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index, but got ",
+                 dtype_name(given.dtype()));
+  RL_CHECK(given.dim() <= 1, "Index has to be a vector/scalar, but index_fill_() got ", describe(given));
   const Tensor index = slice_positions(given, "index_fill_");
   plan_slices(at_least_vector(self), dim, index, nullptr, true);
   if (call.inplace) warn_of_expanded(self, "index_fill_", "tensor[mask] = scalar");
@@ -487,9 +494,10 @@ Tensor put_kernel(const Call& call, const Tensor& self, const Tensor& index, con
   RL_CHECK(self.dtype() == source.dtype(),
            "put_(): self and source expected to have the same dtype, but got self.dtype = ",
            legacy_name(self.dtype()), " and source.dtype = ", legacy_name(source.dtype()));
-  RL_CHECK(index.numel() == source.numel(),
-           "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
-           source.numel(), ", index.numel() = ", index.numel());
+  RL_CHECK_INDEX(
+      index.numel() == source.numel(),
+      "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+      source.numel(), ", index.numel() = ", index.numel());
   check_written_alone(call, {index, source});
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "put_"), values = dense(source);

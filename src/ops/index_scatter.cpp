@@ -97,6 +97,7 @@ Tensor scatter_src_kernel(const Call& call, const Tensor& self, int64_t dim, con
 }
 Tensor scatter_value_kernel(const Call& call, const Tensor& self, int64_t dim, const Tensor& index,
                             const Scalar& value) {
+  value.check_fits(self.dtype());
   return scatter_into(call, ScatterOp::Assign, self, dim, index, scalar_tensor_of(value, self.dtype()), true,
                       "scatter");
 }
@@ -232,13 +233,24 @@ Grads scatter_reduce_backward(const Tensor& g, const Tensor& self, int64_t dim, 
 
 // --- composites ---
 
+void check_reduced_positions(const Tensor& index, int64_t size) {
+  if (!index.is_cpu() || !index.has_data()) return;
+  const Tensor positions = dense(to_dtype(index, DType::Int64));
+  const int64_t* p = positions.data<int64_t>();
+  for (int64_t i = 0; i < positions.numel(); ++i)
+    RL_CHECK_INDEX(p[i] >= 0 && p[i] < size, "index out of range in self (index_reduce() got index ", p[i],
+                   " for a dimension of size ", size, ")");
+}
+
 Tensor index_reduce_body(const Call& call, const Tensor& given, int64_t given_dim, const Tensor& index,
                          const Tensor& source, std::string_view reduce, bool include_self) {
   const Tensor self =
       call.inplace ? clone(given) : given;  // the derivative wants the values before the write
   RL_CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
            "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
-  RL_CHECK(index.dim() <= 1, "index_reduce(): Index is supposed to be a vector, but got dim: ", index.dim());
+  RL_CHECK_INDEX(index.dim() <= 1,
+                 "index_reduce(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                 " with type: ", legacy_name(index.dtype()), " and size: ", index.sizes());
   RL_CHECK(self.dtype() == source.dtype(),
            "index_reduce(): self and source expected to have the same dtype, but got (self) ",
            legacy_name(self.dtype()), " and (source) ", legacy_name(source.dtype()));
@@ -248,6 +260,13 @@ Tensor index_reduce_body(const Call& call, const Tensor& given, int64_t given_di
            source.sizes(), " and ", self.sizes());
   RL_CHECK(src.dim() == 0 || src.size(dim) == index.numel(), "index_reduce(): Number of indices (",
            index.numel(), ") should be equal to source.size(dim)");
+  Dims want = self->sizes, have = src->sizes;
+  if (!want.empty()) want[dim] = have[dim] = 0;
+  RL_CHECK(want == have && source.dim() == self.dim(),
+           "source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+           "self.shape = ",
+           self.sizes(), " source.shape = ", source.sizes());
+  check_reduced_positions(index, self.dim() ? self.size(dim) : 1);
   Dims shape(static_cast<size_t>(src.dim()), 1);
   if (!shape.empty()) shape[dim] = index.numel();
   return scatter_reduce(self, dim, expand(reshape(index, shape), src.sizes()), src, reduce, include_self);

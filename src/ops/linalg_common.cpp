@@ -10,21 +10,27 @@ void check_floating(std::string_view who, const Tensor& a, bool low_precision) {
   RL_CHECK(low_precision || element_size(real_dtype(a.dtype())) >= 4, who,
            ": Low precision dtypes not supported. Got ", legacy_name(a.dtype()));
 }
+void check_lapack_type(std::string_view who, const Tensor& a, RefusedBy by) {
+  if (by != RefusedBy::Kernel) check_floating(who, a, by == RefusedBy::KernelIfHalf);
+  if (!is_differentiable(a.dtype()) || element_size(real_dtype(a.dtype())) < 4)
+    RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(a.dtype()),
+                       "': it computes in float32, float64, complex64 and complex128");
+}
 void check_matrix(std::string_view who, const Tensor& a, std::string_view name) {
   RL_CHECK(a.dim() >= 2, who, ": The input tensor ", name, " must have at least 2 dimensions.");
 }
-void check_square(std::string_view who, const Tensor& a, std::string_view name) {
+void check_square(std::string_view who, const Tensor& a, RefusedBy by, std::string_view name) {
   check_matrix(who, a, name);
   RL_CHECK(a.size(-1) == a.size(-2), who, ": ", name, " must be batches of square matrices, but they are ",
            a.size(-2), " by ", a.size(-1), " matrices");
-  check_floating(who, a);
+  check_lapack_type(who, a, by);
 }
 void check_same_type(std::string_view who, const Tensor& a, const Tensor& b) {
   RL_CHECK(a.dtype() == b.dtype(), who, ": Expected A and B to have the same dtype, but found A of type ",
            legacy_name(a.dtype()), " and B of type ", legacy_name(b.dtype()), " instead");
 }
-void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left) {
-  check_square(who, a);
+void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left, RefusedBy by) {
+  check_square(who, a, by);
   check_matrix(who, b, "B");
   RL_CHECK(a.size(-1) == b.size(left ? -2 : -1), who, ": Incompatible shapes of A and B for the equation ",
            left ? "AX = B" : "XA = B", " (", a.size(-2), "x", a.size(-1), " and ", b.size(-2), "x",

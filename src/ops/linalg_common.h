@@ -18,11 +18,16 @@
 namespace rushlight::linalg {
 
 void check_floating(std::string_view who, const Tensor& a, bool low_precision = false);
+// Who refuses what LAPACK has no type for, which decides the exception's type, as in PyTorch: a check of the
+// arguments (RuntimeError), or the kernel (NotImplementedError), for all types or for half precision only.
+enum class RefusedBy : uint8_t { Check, KernelIfHalf, Kernel };
+void check_lapack_type(std::string_view who, const Tensor& a, RefusedBy by);
 void check_matrix(std::string_view who, const Tensor& a, std::string_view name = "A");
-void check_square(std::string_view who, const Tensor& a, std::string_view name = "A");  // a floating type too
+// A floating type too.
+void check_square(std::string_view who, const Tensor& a, RefusedBy by, std::string_view name = "A");
 void check_same_type(std::string_view who, const Tensor& a, const Tensor& b);
 // op(A) X = B, or X op(A) = B.
-void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left);
+void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left, RefusedBy by);
 // Raises LinAlgError for the first matrix that LAPACK could not finish.
 void check_info(std::string_view who, const Tensor& info);
 

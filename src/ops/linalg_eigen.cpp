@@ -28,7 +28,7 @@ Tensor without_diagonal(const Tensor& m) { return m - diagonal_matrix(diagonal_o
 // --- Hermitian matrices
 
 Two eigh_kernel(const Call&, const Tensor& a, std::string_view uplo, bool vectors) {
-  check_square("linalg.eigh", a);
+  check_square("linalg.eigh", a, RefusedBy::Kernel);
   RL_CHECK(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
            "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
   const bool lower = uplo == "L" || uplo == "l";
@@ -64,7 +64,7 @@ Tensor eigvalsh_body(const Call&, const Tensor& a, std::string_view uplo) {
 // --- matrices without symmetry
 
 Two eig_with(std::string_view who, const Tensor& a, bool vectors) {
-  check_square(who, a);
+  check_square(who, a, RefusedBy::KernelIfHalf);
   RL_CHECK(!has_work(a) || read_scalar(all(isfinite(a))).to<bool>(), "torch.", who,
            ": input tensor should not contain infs or NaNs.");
   const int64_t n = a.size(-1);
@@ -118,7 +118,7 @@ bool svd_by_qr(const Tensor& a, OptText driver) {
 
 Three svd_kernel(const Call&, const Tensor& a, bool full, bool vectors, OptText driver) {
   check_matrix("linalg.svd", a);
-  check_floating("linalg.svd", a);
+  check_lapack_type("linalg.svd", a, RefusedBy::KernelIfHalf);
   const bool by_qr = svd_by_qr(a, driver);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
   const Tensor info = new_info(batch_of(a), a),

@@ -194,6 +194,7 @@ Tensor pinverse_body(const Call&, const Tensor& a, double rcond) {
 Tensor matrix_rank(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   check_matrix("torch.linalg.matrix_rank", a, "input");
   const std::string_view who = "torch.linalg.matrix_rank";
+  check_floating(who, a);
   if (a.numel() == 0) return zeros(batch_of(a), DType::Int64, std::nullopt, a.device(), std::nullopt);
   const Tensor s = hermitian ? abs(linalg_eigvalsh(a, "L")) : linalg_svdvals(a, std::nullopt);
   return sum_dim(s > tolerance(who, a, s, atol, rtol), IntList{-1}, false, std::nullopt);

@@ -23,7 +23,7 @@ Tensor counted(int64_t n, const Tensor& like) {
 Three lu_factor_ex_kernel(const Call&, const Tensor& a, bool pivot, bool check_errors) {
   RL_CHECK(a.dim() >= 2, "torch.lu_factor: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
            " instead");
-  check_floating("torch.lu_factor", a);
+  check_lapack_type("linalg.lu_factor", a, RefusedBy::Kernel);
   RL_CHECK(pivot || !a.is_cpu(), "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const int64_t m = a.size(-2), n = a.size(-1);
   const Tensor lu = by_columns(a), info = new_info(batch_of(a), a),
@@ -100,7 +100,7 @@ Three lu_unpack_body(const Call&, const Tensor& lu, const Tensor& pivots, bool d
 Three lu_body(const Call&, const Tensor& a, bool pivot) {
   RL_CHECK(a.dim() >= 2, "linalg.lu: Expected tensor with 2 or more dimensions. Got size: ", a.sizes(),
            " instead");
-  check_floating("linalg.lu", a);
+  check_lapack_type("linalg.lu", a, RefusedBy::Kernel);
   RL_CHECK(pivot || !a.is_cpu(), "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
   const auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
   return lu_unpack(lu, pivots, true, pivot);
@@ -143,14 +143,14 @@ void check_pivots(const Tensor& pivots, int64_t n) {
 
 Tensor lu_solve_kernel(const Call&, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                        bool adjoint) {
-  check_floating("torch.linalg.lu_solve", lu);
+  check_lapack_type("linalg.lu_solve", lu, RefusedBy::KernelIfHalf);
   RL_CHECK(lu.dtype() == b.dtype(),
            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type ",
            legacy_name(lu.dtype()), " and B of type ", legacy_name(b.dtype()), " instead");
   RL_CHECK(pivots.dtype() == DType::Int32,
            "linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32");
-  check_square("torch.linalg.lu_solve", lu, "LU");
-  check_solve_shapes("linalg.lu_solve", lu, b, left);
+  check_square("torch.linalg.lu_solve", lu, RefusedBy::KernelIfHalf, "LU");
+  check_solve_shapes("linalg.lu_solve", lu, b, left, RefusedBy::KernelIfHalf);
   RL_CHECK(pivots.sizes() == lu.sizes().slice(0, static_cast<size_t>(lu.dim() - 1)),
            "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix");
   const Dims batch = common_batch(lu, b);
@@ -215,7 +215,7 @@ bool is_vector(const Tensor& a, const Tensor& b) {
          (b.dim() == a.dim() - 1 && b.sizes() == a.sizes().slice(0, static_cast<size_t>(b.dim())));
 }
 Two solve_ex_body(const Call&, const Tensor& a, const Tensor& b, bool left, bool check_errors) {
-  check_square("linalg.solve", a);
+  check_square("linalg.solve", a, RefusedBy::KernelIfHalf);
   check_same_type("linalg.solve", a, b);
   const bool vector = is_vector(a, b);
   RL_CHECK(
@@ -223,7 +223,7 @@ Two solve_ex_body(const Call&, const Tensor& a, const Tensor& b, bool left, bool
       "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. In this case "
       "linalg.solve is equivalent to B / A.squeeze(-1)");
   const Tensor right = vector ? as_column(b) : b;
-  check_solve_shapes("linalg.solve", a, right, left);
+  check_solve_shapes("linalg.solve", a, right, left, RefusedBy::KernelIfHalf);
   const auto [x, lu, pivots, info] = linalg_solve_parts(a, right, left, lies_by_rows(a));
   if (check_errors) check_info("torch.linalg.solve_ex", info);
   return {vector ? squeeze_dim(x, -1) : x, info};
@@ -235,7 +235,7 @@ Tensor solve_body(const Call&, const Tensor& a, const Tensor& b, bool left) {
 }
 
 Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
-  check_square("linalg.inv", a);
+  check_square("linalg.inv", a, RefusedBy::Check);
   const bool by_rows = lies_by_rows(a);
   const auto [lu, pivots, info] = factors_of(a, by_rows);
   if (check_errors) check_info("linalg.inv_ex", info);
@@ -280,13 +280,13 @@ Tensor sign_of(const Tensor& pivots, DType dtype) {
   return sign;
 }
 Three det_kernel(const Call&, const Tensor& a, bool by_rows) {
-  check_square("linalg.det", a);
+  check_square("linalg.det", a, RefusedBy::KernelIfHalf);
   const auto [lu, pivots, info] = factors_of(a, by_rows);
   const Tensor sign = sign_of(pivots, real_dtype(a.dtype()));
   return {prod_dim(diagonal_of(lu), -1, false, std::nullopt) * sign, lu, pivots};
 }
 Four slogdet_kernel(const Call&, const Tensor& a, bool by_rows) {
-  check_square("linalg.slogdet", a);
+  check_square("linalg.slogdet", a, RefusedBy::Check);
   const auto [lu, pivots, info] = factors_of(a, by_rows);
   const Tensor sign = sign_of(pivots, real_dtype(a.dtype())), d = diagonal_of(lu);
   return {prod_dim(sgn(d), -1, false, std::nullopt) * sign,
@@ -365,7 +365,7 @@ Two slogdet_body(const Call&, const Tensor& a) {
   return {sign, value};
 }
 Tensor logdet_body(const Call&, const Tensor& a) {
-  check_square("logdet", a);
+  check_square("logdet", a, RefusedBy::Check);
   const auto [sign, value] = linalg_slogdet(a);
   if (is_complex(a.dtype())) return value + log(sign);
   return ops::where(rushlight::eq(sign, Scalar(int64_t{-1})), wrapped_number(Scalar(std::nan(""))), value);

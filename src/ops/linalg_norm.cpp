@@ -107,7 +107,7 @@ Tensor old_nuclear_dim_body(const Call&, const Tensor& a, IntList dim, bool keep
 // |A| |A^-1|, infinite for singular matrices; `norm` is one of matrix_norm's.
 template <class F>
 Tensor condition(const Tensor& a, std::string_view ord, F&& norm) {
-  check_square(str("linalg.cond(ord=", ord, ")"), a);
+  check_square(str("linalg.cond(ord=", ord, ")"), a, RefusedBy::Check);
   const auto [inverse, info] = linalg_inv_ex(a, false);
   const Tensor singular = as_column(as_column(info > Scalar(int64_t{0})));
   const Tensor product = norm(a) * norm(rushlight::masked_fill(inverse, singular, Scalar(kInfinity)));
@@ -136,7 +136,7 @@ Tensor cond_name_body(const Call&, const Tensor& a, std::string_view p) {
     return condition(a, p, [&](const Tensor& t) {
       return linalg_matrix_norm_name(t, p, IntList{-2, -1}, false, std::nullopt);
     });
-  check_square("linalg.cond(ord=nuc)", a);
+  check_square("linalg.cond(ord=nuc)", a, RefusedBy::KernelIfHalf);
   auto total = [](const Tensor& t) { return sum_dim(t, IntList{-1}, false, std::nullopt); };
   const Tensor s = linalg_svdvals(a, std::nullopt);
   return total(s) * total(reciprocal(s));

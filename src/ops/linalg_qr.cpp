@@ -10,7 +10,7 @@ using Two = std::tuple<Tensor, Tensor>;
 
 Two geqrf_kernel(const Call&, const Tensor& a) {
   RL_CHECK(a.dim() >= 2, "torch.geqrf: input must have at least 2 dimensions.");
-  check_floating("torch.geqrf", a);
+  check_lapack_type("geqrf", a, RefusedBy::Kernel);
   const int64_t m = a.size(-2), n = a.size(-1);
   const Tensor qr = by_columns(a), tau = uninitialized(with(batch_of(a), {std::min(m, n)}), a.dtype(), a);
   if (has_work(a)) RL_LINALG(a, geqrf, batch_for(a), m, n, qr.data_ptr(), tau.data_ptr());
@@ -21,7 +21,7 @@ Two qr_kernel(const Call&, const Tensor& a, std::string_view mode) {
   RL_CHECK(mode == "reduced" || mode == "complete" || mode == "r", "qr received unrecognized mode '", mode,
            "' but expected one of 'reduced' (default), 'r', or 'complete'");
   check_matrix("linalg.qr", a);
-  check_floating("linalg.qr", a);
+  check_lapack_type("linalg.qr", a, RefusedBy::KernelIfHalf);
   const int64_t m = a.size(-2), n = a.size(-1), least = std::min(m, n), k = mode == "complete" ? m : least;
   const auto [factors, tau] = geqrf(a);
   const Tensor r = triu(narrow(factors, -2, 0, std::min(k, m)), 0);
@@ -94,7 +94,7 @@ Tensor householder_product_kernel(const Call&, const Tensor& a, const Tensor& ta
       "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]");
   RL_CHECK(tau.dim() >= 1, "torch.linalg.householder_product: tau must have at least 1 dimension");
   check_reflectors("torch.linalg.householder_product", a, tau);
-  check_floating("torch.linalg.householder_product", a);
+  check_lapack_type("linalg.householder_product", a, RefusedBy::Kernel);
   const Tensor q = by_columns(a);
   if (!has_work(q)) return q;
   if (tau.numel() == 0)
@@ -129,7 +129,7 @@ Tensor ormqr_kernel(const Call&, const Tensor& a, const Tensor& tau, const Tenso
   RL_CHECK(other.dtype() == a.dtype(),
            "torch.ormqr: Expected input and other to have the same dtype, but input has ", "dtype ",
            legacy_name(a.dtype()), " and other has dtype ", legacy_name(other.dtype()));
-  check_floating("torch.ormqr", a);
+  check_lapack_type("ormqr", a, RefusedBy::Kernel);
   const Tensor c = by_columns(other);
   if (has_work(c) && tau.numel() > 0) {
     const Tensor v = readable_by_columns(narrow(a, -1, 0, tau.size(-1)));

@@ -29,8 +29,9 @@ Tensor solve_left_triangle(const Tensor& a, const Tensor& b, bool upper, char op
 
 Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bool upper, bool left,
                                bool unit) {
+  check_lapack_type("linalg.solve_triangular", a, RefusedBy::Kernel);
   check_same_type("linalg.solve_triangular", a, b);
-  check_solve_shapes("linalg.solve_triangular", a, b, left);
+  check_solve_shapes("linalg.solve_triangular", a, b, left, RefusedBy::Kernel);
   // X A = B is A^T X^T = B^T.
   return left ? solve_left_triangle(a, b, upper, 'N', unit)
               : transposed(solve_left_triangle(a, transposed(b), upper, 'T', unit));
@@ -46,7 +47,7 @@ Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, b
            b.dim(), " dimensions instead");
   RL_CHECK(b.dtype() == a.dtype(), "Expected b and A to have the same dtype, but found b of type ",
            legacy_name(b.dtype()), " and A of type ", legacy_name(a.dtype()), " instead.");
-  check_square("triangular_solve", a);
+  check_square("triangular_solve", a, RefusedBy::Kernel);
   RL_CHECK(a.size(-1) == b.size(-2), "Incompatible matrix sizes for triangular_solve: each A matrix is ",
            a.size(-1), " by ", a.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
   const Dims batch = common_batch(a, b);
@@ -56,7 +57,7 @@ Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, b
 // --- Cholesky
 
 Two cholesky_ex_kernel(const Call&, const Tensor& a, bool upper, bool check_errors) {
-  check_square("linalg.cholesky", a);
+  check_square("linalg.cholesky", a, RefusedBy::KernelIfHalf);
   // What lies by rows is, by columns, the transpose, whose factor is the transpose of A's: no copy turns it.
   const bool by_rows = a.is_contiguous();
   const Tensor c = by_columns(by_rows ? transposed(a) : a), info = new_info(batch_of(a), a);
@@ -79,7 +80,7 @@ Tensor cholesky_body(const Call&, const Tensor& a, bool upper) {
   return l;
 }
 Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
-  check_square("cholesky", a);
+  check_square("cholesky", a, RefusedBy::Kernel);
   const auto [l, info] = linalg_cholesky_ex(a, upper, false);
   check_info("cholesky", info);
   return l;
@@ -88,7 +89,7 @@ Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
 Tensor cholesky_solve_kernel(const Call&, const Tensor& b, const Tensor& l, bool upper) {
   RL_CHECK(b.dim() >= 2, "b should have at least 2 dimensions, but has ", b.dim(), " dimensions instead");
   RL_CHECK(l.dim() >= 2, "u should have at least 2 dimensions, but has ", l.dim(), " dimensions instead");
-  check_square("cholesky_solve", l);
+  check_square("cholesky_solve", l, RefusedBy::Kernel);
   RL_CHECK(b.dtype() == l.dtype(), "Expected b and A to have the same dtype, but found b of type ",
            legacy_name(b.dtype()), " and A of type ", legacy_name(l.dtype()), " instead");
   RL_CHECK(l.size(-1) == b.size(-2), "Incompatible matrix sizes for cholesky_solve: each A matrix is ",
@@ -104,7 +105,7 @@ Grads cholesky_solve_gradient(const Tensor& g, const Tensor& x, const Tensor& l,
 }
 
 Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
-  check_square("cholesky_inverse", l);
+  check_square("cholesky_inverse", l, RefusedBy::Kernel);
   Tensor one = by_columns(batch_of(l), l.size(-1), l.size(-1), l);
   if (!one.device().is_meta()) fill_identity(one);
   return cholesky_solve(one, l, upper);
@@ -113,7 +114,7 @@ Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
 // --- L D L^H
 
 Three ldl_factor_ex_kernel(const Call&, const Tensor& a, bool hermitian, bool check_errors) {
-  check_square("torch.linalg.ldl_factor_ex", a);
+  check_square("torch.linalg.ldl_factor_ex", a, RefusedBy::KernelIfHalf);
   const Tensor ld = by_columns(a), info = new_info(batch_of(a), a),
                pivots = uninitialized(with(batch_of(a), {a.size(-1)}), DType::Int32, a);
   if (has_work(a)) {
@@ -131,7 +132,7 @@ Two ldl_factor_body(const Call&, const Tensor& a, bool hermitian) {
 }
 Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, const Tensor& b,
                         bool hermitian) {
-  check_square("torch.linalg.ldl_solve", ld, "LD");
+  check_square("torch.linalg.ldl_solve", ld, RefusedBy::KernelIfHalf, "LD");
   RL_CHECK(b.dim() >= 2, "torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has ",
            b.dim(), " dimensions instead");
   const auto shape = ld.sizes().slice(0, static_cast<size_t>(ld.dim() - 1));

@@ -48,10 +48,20 @@ Tensor differences(const Call& call, const Tensor& self, const Tensor& target, c
   return pointwise::binary_with(Call{call.op}, *spec, self, target, {list, sizeof...(P)});
 }
 
+// A loss in the dtype of an operand, as if it was written there; never with less than its kind can hold.
+Tensor in_type_of(const Tensor& operand, const Tensor& loss, std::string_view who) {
+  RL_CHECK(can_cast(loss.dtype(), operand.dtype()), "result type ", legacy_name(loss.dtype()),
+           " can't be cast to the desired output type ", legacy_name(operand.dtype()), " (", who, " got ",
+           describe(operand), ": convert it to a floating-point dtype)");
+  return to_dtype(loss, operand.dtype());
+}
+
 // Whether slopes are not differentiated again: then they are bounds, elsewhere choices.
 bool once() { return !derivatives_wanted() && !dispatch_state.level; }
 
 Tensor mse_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction) {
+  const DType type = pointwise::common_type(Promote::Same, {&self, &target});
+  if (!is_floating(type)) RL_NOT_IMPLEMENTED("\"mse_cpu\" not implemented for '", legacy_name(type), "'");
   return reduced(differences<Formula::SquaredDifference>(call, self, target), reduction);
 }
 
@@ -69,7 +79,11 @@ Tensor smooth_l1_slope(const Tensor& d, double beta) {
 Tensor huber_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction,
                     double delta) {
   RL_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  return reduced(differences<Formula::Huber>(call, self, target, Scalar(delta)), reduction);
+  RL_CHECK(!is_complex(target.dtype()) || is_complex(self.dtype()), "result type ",
+           legacy_name(target.dtype()), " can't be cast to the desired output type ",
+           legacy_name(self.dtype()));
+  const Tensor loss = differences<Formula::Huber>(call, self, target, Scalar(delta));
+  return reduced(in_type_of(self, loss, "huber_loss"), reduction);
 }
 Tensor huber_slope(const Tensor& d, double delta) {
   if (once()) return ops::clamp(d, Scalar(-delta), Scalar(delta));
@@ -84,6 +98,8 @@ Tensor cut_log1m(const Tensor& p) { return clamp_min(log1p(-p), Scalar(-100)); }
 
 Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
                   int64_t reduction) {
+  if (!is_floating(self.dtype()))
+    RL_NOT_IMPLEMENTED("\"binary_cross_entropy\" not implemented for '", legacy_name(self.dtype()), "'");
   if (self.is_cpu() && self.numel())
     RL_CHECK(read_scalar(min(self)).to_double() >= 0 && read_scalar(max(self)).to_double() <= 1,
              "all elements of input should be between 0 and 1");
@@ -95,7 +111,8 @@ Tensor bce_logits_kernel(const Call&, const Tensor& self, const Tensor& target, 
                          const Tensor& pos_weight, int64_t reduction) {
   Tensor log_weight = log_sigmoid(self);
   if (pos_weight.defined()) log_weight = log_weight * ((pos_weight - Scalar(1)) * target + Scalar(1));
-  return reduced(weighted((Scalar(1) - target) * self - log_weight, weight), reduction);
+  const Tensor loss = weighted((Scalar(1) - target) * self - log_weight, weight);
+  return reduced(in_type_of(target, loss, "binary_cross_entropy_with_logits"), reduction);
 }
 
 // --- nn.functional
@@ -176,6 +193,10 @@ Tensor bce_logits_body(const Call&, const Tensor& input, const Tensor& target, c
 
 Tensor kl_div_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
                    OptBool reduce, std::string_view reduction, bool log_target) {
+  for (const Tensor* t : {&input, &target}) {
+    RL_CHECK(!is_complex(t->dtype()), "kl_div: Complex inputs not supported, got ", describe(*t));
+    RL_CHECK(!is_integral_or_bool(t->dtype()), "kl_div: Integral inputs not supported, got ", describe(*t));
+  }
   const bool by_batch = reduction == "batchmean" && !size_average && !reduce;
   const int64_t how = by_batch ? kSum : reduction_of(reduction, size_average, reduce);
   if (how == kMean)

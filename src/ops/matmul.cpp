@@ -372,6 +372,10 @@ Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const
     return bias.defined() ? product + bias : product;
   }
   if (!bias.defined()) return matmul(input, ops::t(weight));
+  RL_CHECK(bias.dtype() == weight.dtype() || (input.dim() > 2 && !input.is_contiguous()),
+           "self and mat2 must have the same dtype, but got ", legacy_name(bias.dtype()), " and ",
+           legacy_name(weight.dtype()), " (linear got bias ", describe(bias), " and weight ",
+           describe(weight), ")");
   if (input.dim() == 2 && bias.dim() <= 2) return addmm(bias, input, ops::t(weight));
   if (input.dim() >= 3 && bias.dim() == 1 && input.is_contiguous()) {
     Dims sizes = input->sizes;

@@ -30,6 +30,29 @@ Tensor norm_parameter(const Tensor& t, DType compute) {
   return typed.is_contiguous() ? typed : contiguous(typed);
 }
 
+void check_parameter_types(std::string_view who, const Tensor& input,
+                           std::initializer_list<NamedParameter> all) {
+  DType wanted = input.dtype();
+  for (const NamedParameter& p : all) {
+    if (!p.tensor.defined()) continue;
+    wanted = p.tensor.dtype();
+    break;
+  }
+  if (wanted != input.dtype()) {
+    for (const NamedParameter& p : all)
+      RL_CHECK(!p.tensor.defined() || p.tensor.dtype() == DType::Float32,
+               "mixed dtype (CPU): expect parameter to have scalar type of Float, but ", who, " got ", p.name,
+               " ", describe(p.tensor), " with input ", describe(input));
+    RL_CHECK(is_reduced_float(input.dtype()), "mixed dtype (CPU): all inputs must share same datatype, but ",
+             who, " got input ", describe(input), " with parameters of float32");
+  }
+  if (!is_floating(input.dtype())) return;  // for which there is no kernel
+  for (const NamedParameter& p : all)
+    RL_CHECK(!p.tensor.defined() || p.tensor.dtype() == wanted, "expected scalar type ", legacy_name(wanted),
+             " but found ", legacy_name(p.tensor.dtype()), ": ", who, " got ", p.name, " ",
+             describe(p.tensor), " with input ", describe(input));
+}
+
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
   for (const Tensor* t : parameters)
     if (t->defined() && t->dtype() != input.dtype()) return compute_dtype(input.dtype());
@@ -117,6 +140,7 @@ void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bi
 ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
                                       const Tensor& bias, double eps) {
   const int64_t n = check_rows(input, shape, weight, bias);
+  check_parameter_types("layer_norm", input, {{"weight", weight}, {"bias", bias}});
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
   Tensor mean = statistics_tensor(input, shape.size(), compute_dtype(input.dtype())),
          rstd = statistics_tensor(input, shape.size(), mean.dtype());
@@ -130,6 +154,7 @@ Tensor layer_norm_body(const Call&, const Tensor& input, IntList shape, const Te
   if (observed({&input, &weight, &bias}))
     return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
   const int64_t n = check_rows(input, shape, weight, bias);
+  check_parameter_types("layer_norm", input, {{"weight", weight}, {"bias", bias}});
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
   run_rows(input, n, weight, bias, eps, y, Tensor(), Tensor(), false, "LayerNormKernelImpl");
   return y;
@@ -316,9 +341,14 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
   check_channels("running_var", running_var, channels);
   check_channels("weight", weight, channels);
   check_channels("bias", bias, channels);
+  RL_CHECK_VALUE(running_mean.defined() == running_var.defined(),
+                 "running_mean and running_var must either both be None or neither be None");
   RL_CHECK(training || (running_mean.defined() && running_var.defined()),
            "running_mean must be defined in evaluation mode");
   const auto& kernels = cpu::norm_kernels(input.dtype(), "batch_norm");
+  check_parameter_types(
+      "batch_norm", input,
+      {{"weight", weight}, {"bias", bias}, {"running_mean", running_mean}, {"running_var", running_var}});
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input);
   Tensor mean = empty_tensor(IntList{channels}, compute, input.device()),

@@ -16,6 +16,14 @@ Tensor dense_or_contiguous(const Tensor& t);
 void clear(const Tensor& t);
 // Of the mean and deviation that a normalisation returns: the input's, unless a parameter is wider.
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters);
+// Refuses parameters of another dtype than the input's, unless that is half precision and all of them are
+// float32. The first of them decides which, as in PyTorch: a double among floats would be rounded unseen.
+struct NamedParameter {
+  const char* name;
+  const Tensor& tensor;
+};
+void check_parameter_types(std::string_view who, const Tensor& input,
+                           std::initializer_list<NamedParameter> all);
 // Whether a call on these tensors is recorded, traced or otherwise observed.
 bool observed(std::initializer_list<const Tensor*> tensors);
 

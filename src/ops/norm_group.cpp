@@ -38,6 +38,7 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
       n >= 0 && channels >= 0 && inner >= 0 && checked_numel(IntList{n, channels, inner}) == input.numel(),
       "Expected HxW and N x C to match the input of shape ", input.sizes(), ", got N=", n, ", C=", channels,
       ", HxW=", inner);
+  check_parameter_types("group_norm", input, {{"weight", weight}, {"bias", bias}});
   const DType compute = compute_dtype(input.dtype());
   Tensor y = empty_tensor(input.sizes(), input.dtype(), input.device());
   Tensor mean = empty_tensor(IntList{n, groups}, compute, input.device()),

@@ -45,6 +45,7 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
              "The input size ", size, ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
              " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
   }
+  value.check_fits(self.dtype());
   const MemoryFormat format = image_format(self);
   Tensor result = empty_tensor(sizes, self.dtype(), self.device(), format);
   if (n == 0) copy_result(result, self, false);

@@ -78,9 +78,18 @@ Tensor pad_dimension(const Tensor& input, int64_t d, const Sources& source) {
 
 void check(const Tensor& input, IntList pad, Border border) {
   const int64_t n = input.dim(), padded = static_cast<int64_t>(pad.size()) / 2;
-  RL_CHECK(pad.size() % 2 == 0 && padded >= 1 && padded <= 3 && (n == padded + 1 || n == padded + 2),
-           "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now (got mode '",
-           name_of(border), "', pad of length ", pad.size(), " and an input of ", n, " dimensions)");
+  RL_CHECK(pad.size() % 2 == 0, "Padding length must be divisible by 2, but got ", pad.size());
+  RL_CHECK(
+      n >= padded,
+      "Padding length should be less than or equal to two times the input dimension but got padding length ",
+      pad.size(), " and input of dimension ", n);
+  if (padded < 1 || padded > 3 || (n != padded + 1 && n != padded + 2))
+    RL_NOT_IMPLEMENTED("Padding size ", pad.size(), " is not supported for ", n, "D input tensor in mode '",
+                       name_of(border),
+                       "'. Supported combinations for non-constant padding:\n"
+                       "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+                       "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                       "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)");
   for (int64_t d = n - padded - 1; d < n; ++d)
     RL_CHECK(
         input->sizes[d] > 0, "Expected ", padded + 1, "D or ", padded + 2,

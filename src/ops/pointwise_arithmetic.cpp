@@ -122,8 +122,12 @@ Grads extremum_grads(const Tensor& g, const Tensor& a, const Tensor& b, const Te
   return grads;
 }
 
+void check_clamped_type(DType type) {
+  if (is_complex(type)) RL_NOT_IMPLEMENTED("clamp is not supported for complex types");
+}
+
 DType clamp_type(const Tensor& self, std::initializer_list<OptScalar> bounds) {
-  RL_CHECK(!is_complex(self.dtype()), "clamp is not supported for complex types");
+  check_clamped_type(self.dtype());
   Promotion promotion;
   promotion.add(self);
   for (const OptScalar& b : bounds) {
@@ -162,7 +166,7 @@ Tensor clamp_tensor_kernel(const Call& call, const Tensor& self, const Tensor& l
   Promotion promotion;
   for (const Tensor* t : {&self, &low, &high}) promotion.add(*t);
   const DType type = promotion.result();
-  RL_CHECK(!is_complex(type), "clamp is not supported for complex types");
+  check_clamped_type(type);
   if (!high.defined()) return pointwise::compute(call, Formula::Maximum, type, {&self, &low});
   if (!low.defined()) return pointwise::compute(call, Formula::Minimum, type, {&self, &high});
   return pointwise::compute(call, Formula::ClampTensor, type, {&self, &low, &high});

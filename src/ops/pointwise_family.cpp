@@ -37,7 +37,13 @@ Device common_device(Inputs inputs) {
   return {};
 }
 
+// Complex numbers have no order: that is the program's mistake, not a kernel that lacks.
+bool is_ordering(Formula f) {
+  return f == Formula::Maximum || f == Formula::Minimum || f == Formula::Fmax || f == Formula::Fmin;
+}
+
 DType compute_type(const Op& op, Formula f, DType common) {
+  RL_CHECK(!is_complex(common) || !is_ordering(f), op.name(), " not implemented for complex tensors.");
   const cpu::LoopRow& row = cpu::row(f);
   if (!row.supported[static_cast<int>(common)])
     RL_NOT_IMPLEMENTED("\"", op.name(), "_cpu\" not implemented for '", legacy_name(common), "'");

@@ -20,11 +20,6 @@ using cpu::Formula;
 constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr const char* kNoRule = "PyTorch offers no derivative either";
 
-void require_floating(const Call& call, const Tensor& t) {
-  if (!is_floating(t.dtype()))
-    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(t.dtype()), "'");
-}
-
 Tensor logit_kernel(const Call& call, const Tensor& self, std::optional<double> eps) {
   const DType type = pointwise::float_type(self.dtype());
   if (!eps) return pointwise::compute(call, Formula::Logit, type, {&self});
@@ -98,8 +93,9 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
   return pointwise::compute(call, Formula::NanToNum, self.dtype(), {&self}, values);
 }
 
-std::tuple<Tensor, Tensor> frexp_kernel(const Call& call, const Tensor& self) {
-  require_floating(call, self);
+std::tuple<Tensor, Tensor> frexp_kernel(const Call&, const Tensor& self) {
+  RL_CHECK(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes, but got ",
+           describe(self));
   const Tensor source = ops::clone(self, MemoryFormat::Contiguous);
   const Tensor mantissa = empty_tensor(self.sizes(), self.dtype(), self.device()),
                exponent = empty_tensor(self.sizes(), DType::Int32, self.device());

@@ -48,9 +48,9 @@ Tensor abs_kernel(const Call& call, const Tensor& self) {
   return pointwise::compute(call, Formula::AbsComplex, self.dtype(), {&self});
 }
 Tensor sign_kernel(const Call& call, const Tensor& self) {
-  RL_CHECK(
-      !is_complex(self.dtype()),
-      "Unlike NumPy, torch.sign doesn't intend to support complex numbers, please use torch.sgn instead.");
+  if (is_complex(self.dtype()))
+    RL_NOT_IMPLEMENTED(
+        "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.");
   return pointwise::unary(call, self);
 }
 
@@ -153,7 +153,10 @@ Tensor float_power_body(const Call& call, const Tensor& self, const Tensor& expo
 Tensor square_body(const Call& call, const Tensor& self) {
   return call.inplace ? ops::pow.inplace(self, wrapped_number(2)) : pow(self, 2);
 }
-Tensor deg2rad_body(const Call&, const Tensor& self) { return self * Scalar(std::numbers::pi / 180); }
+Tensor deg2rad_body(const Call&, const Tensor& self) {
+  RL_CHECK(!is_complex(self.dtype()), "deg2rad is not supported for complex tensors.");
+  return self * Scalar(std::numbers::pi / 180);
+}
 Tensor rad2deg_body(const Call&, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), "rad2deg is not supported for complex tensors.");
   return self * Scalar(180 / std::numbers::pi);

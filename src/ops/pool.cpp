@@ -33,6 +33,14 @@ void check_floating(const char* who, const Tensor& input) {
     RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
 }
 
+// PyTorch's avg_pool3d wants a window's worth of pixels without the padding.
+void check_covered(const char* who, const Tensor& input, IntList kernel) {
+  const IntList image = input.sizes().slice(static_cast<size_t>(input.dim()) - 3);
+  for (size_t i = 0; i < 3; ++i)
+    RL_CHECK(image[i] >= kernel[kernel.size() == 1 ? 0 : i], who, "(): input image ", image,
+             " smaller than kernel size ", kernel);
+}
+
 // Whether the strides put the channels last, densely or not: the result then has them last.
 bool orders_channels_last(const Tensor& t, int64_t n) {
   if (t.dim() != n + 2 || n < 2 || t.is_contiguous() || t->strides[1] == 0) return false;
@@ -144,6 +152,7 @@ Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const O
   const char* who = avg_names[N];
   const PoolWindow w = pool_window_of(who, N, kernel, stride, padding, IntList{1}, ceil_mode);
   check_input(who, input, N);
+  if (N == 3) check_covered(who, input, kernel);
   const Tensor image = image_of(input);
   cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N), count_include_pad);
   set_divisor(who, p, divisor);

@@ -44,6 +44,7 @@ Tensor extreme_all_kernel(const Call&, const Tensor& self) {
 std::tuple<Tensor, Tensor> extreme_along(const Tensor& self, int64_t given_dim, bool keepdim, bool largest,
                                          const char* who) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
+  RL_CHECK(!is_complex(self.dtype()), who, "(): does not support complex input");
   const uint64_t dims = dim_mask(IntList(&dim, 1), self.dim());
   check_not_empty(self, dims, who, false);
   const Dims kept = reduced_sizes(self, dims, true);

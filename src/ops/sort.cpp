@@ -73,6 +73,7 @@ Tensor msort_body(const Call&, const Tensor& self) { return std::get<0>(sort(sel
 std::tuple<Tensor, Tensor> topk_kernel(const Call&, const Tensor& self, int64_t k, int64_t given_dim,
                                        bool largest, bool in_order) {
   const int64_t dim = wrap_dim(given_dim, self.dim()), n = self.dim() ? self->sizes[dim] : 1;
+  RL_CHECK(!is_complex(self.dtype()), "topk does not support complex dtypes, got ", describe(self));
   RL_CHECK(k >= 0 && k <= n, "selected index k out of range");
   Dims sizes = self->sizes;
   if (!sizes.empty()) sizes[dim] = k;

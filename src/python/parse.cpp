@@ -32,6 +32,10 @@ static PyObject* intern(std::string_view s) {
 static const std::unordered_set<std::string_view> varargs_tensor_names = {
     "broadcast_tensors", "meshgrid", "block_diag", "cartesian_prod", "einsum"};
 
+// Tensors that no number stands for, also where the operator takes numbers elsewhere.
+static const std::unordered_set<std::string_view> never_numbers = {
+    "condition", "mask", "index", "end", "boundaries", "sorted_sequence", "sorter"};
+
 SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers numbers)
     : op(op),
       self_count(method ? 1 : 0),
@@ -56,7 +60,8 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
     p.elements_optional = s.elements_optional;
     p.list_length = s.list_length;
     p.numbers = numbers != Numbers::None && s.type == Tag::Tensor && !s.mutated &&
-                (i > 0 || (!method && numbers != Numbers::Later));
+                (i > 0 || (!method && numbers != Numbers::Later)) &&
+                (numbers == Numbers::All || !never_numbers.contains(s.name));
     p.schema = &s;
     if (!p.keyword_only) {
       ++max_positional;

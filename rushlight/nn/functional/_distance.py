@@ -1,6 +1,7 @@
 """Norms of vectors and of their differences."""
 
 import rushlight as torch
+from rushlight.nn.functional._arguments import need_tensors
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
@@ -11,6 +12,9 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
 
 def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """The cosine of the angle between x1 and x2 along dim."""
+    need_tensors("cosine_similarity", x1=x1, x2=x2)
+    if eps < 0:
+        raise RuntimeError(f"cosine_similarity: eps must be non-negative, got: {eps}")
     if x1.dtype != x2.dtype or not x1.dtype.is_floating_point:
         dtype = torch.promote_types(x1.dtype, x2.dtype)
         if not dtype.is_floating_point:
@@ -26,6 +30,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
 
 def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False):
     """The p-norm of x1 - x2 + eps along the last dimension."""
+    need_tensors("pairwise_distance", x1=x1, x2=x2)
     return torch.norm(x1 - x2 + eps, p, -1, keepdim)
 
 

@@ -6,6 +6,7 @@ import warnings
 import rushlight as torch
 from rushlight._advice import advised
 from rushlight.nn import functional as F
+from rushlight.nn.functional._arguments import need_floating, need_tensors, type_name
 
 
 def legacy_reduction(size_average, reduce):
@@ -26,6 +27,20 @@ def legacy_reduction(size_average, reduce):
         stacklevel=3,
     )
     return reduction
+
+
+def _as_written_to(input, loss):
+    """`loss` in the dtype of `input`, as if written there; refused where that would lose more than digits."""
+    if loss.shape != input.shape:
+        raise RuntimeError(
+            f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(loss.shape)}"
+        )
+    if not torch.can_cast(loss.dtype, input.dtype):
+        raise RuntimeError(
+            f"result type {type_name(loss)} can't be cast to the desired output type {type_name(input)} "
+            "(convert input to a floating-point dtype)"
+        )
+    return loss.to(input.dtype)
 
 
 def _reduced(loss, reduction, size_average=None, reduce=None):
@@ -51,6 +66,7 @@ def poisson_nll_loss(
     reduction="mean",
 ):
     """Negative log likelihood of counts; input is the rate or its logarithm."""
+    need_tensors("poisson_nll_loss", input=input, target=target)
     if log_input:
         loss = input.exp() - target * input
     else:
@@ -87,6 +103,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean"):
     """input where target is 1, max(0, margin - input) where it is -1."""
+    need_tensors("hinge_embedding_loss", input=input, target=target)
     zeros = torch.zeros_like(input)
     unlike = torch.where(target != 1, (margin - input).clamp_min(0), zeros)
     like = torch.where(target != -1, input, zeros)
@@ -95,7 +112,9 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """log(1 + exp(-target input))."""
-    return _reduced(torch.log1p(torch.exp(-target * input)), reduction, size_average, reduce)
+    need_tensors("soft_margin_loss", input=input, target=target)
+    loss = _as_written_to(input, torch.log1p(torch.exp(-input * target)))
+    return _reduced(loss, reduction, size_average, reduce)
 
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
@@ -125,14 +144,15 @@ def _check_reduction(reduction):
 
 def _check_classes(target):
     if target.dtype != torch.int64:
-        found = target.type().removeprefix("torch.").removesuffix("Tensor")
-        raise RuntimeError(f"expected scalar type Long but found {found}")
+        raise RuntimeError(f"expected scalar type Long but found {type_name(target)}")
 
 
 def multi_margin_loss(
     input, target, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"
 ):
     """Hinge loss between the target class and each other, to the power p, averaged over classes."""
+    need_tensors("multi_margin_loss", input=input, target=target)
+    need_floating("multi_margin_loss", input)
     if p != 1 and p != 2:
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -160,6 +180,8 @@ def multi_margin_loss(
 
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinge loss between each target class (listed up to the first -1) and each other class."""
+    need_tensors("multilabel_margin_loss", input=input, target=target)
+    need_floating("multilabel_margin_loss", input)
     _check_reduction(reduction)
     x, batched = _check_class_shapes("multilabel_margin_loss", input, target)
     if target.shape != input.shape:
@@ -180,6 +202,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """1 - cos where target is 1, max(0, cos - margin) where it is -1."""
+    need_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
     if target.dim() not in (0, 1):
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     n = 2 if target.dim() == 1 else 1
@@ -202,6 +225,7 @@ def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, r
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean"):
     """max(0, -target (input1 - input2) + margin)."""
+    need_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
@@ -238,6 +262,7 @@ def triplet_margin_loss(
     """max(0, d(anchor, positive) - d(anchor, negative) + margin) with the p-norm as distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    need_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     _check_triplet(anchor, positive, negative)
     if size_average is not None or reduce is not None:
         reduction = legacy_reduction(size_average, reduce)

@@ -4,6 +4,7 @@ import math
 
 import rushlight as torch
 from rushlight.nn import functional as F
+from rushlight.nn.functional._arguments import type_name
 
 
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
@@ -49,7 +50,22 @@ def instance_norm(
     def each(t):
         return None if t is None else t.repeat(n)
 
-    mean, var = each(running_mean), each(running_var)
+    def statistics(t):  # in the type that the parameters have: they are copied anyway
+        first = weight if weight is not None else bias
+        half = input.dtype in (torch.float16, torch.bfloat16)
+        dtype = first.dtype if first is not None else torch.float32 if half else input.dtype
+        return None if t is None else each(t).to(dtype)
+
+    if (
+        running_mean is not None
+        and running_var is not None
+        and running_var.dtype not in (running_mean.dtype, input.dtype)
+    ):
+        raise RuntimeError(
+            f"expected scalar type {type_name(running_mean)} but found {type_name(running_var)}: "
+            "instance_norm got a running_var of another dtype than running_mean"
+        )
+    mean, var = statistics(running_mean), statistics(running_var)
     out = torch.batch_norm(
         input.contiguous().view(1, n * c, *sizes[2:]),
         each(weight),
