@@ -104,7 +104,7 @@ _HOMES = {
         gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
         _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
         _amp_update_scale_ _cast_Long
-        _foreach_norm batch_norm_update_stats view_as_complex_copy view_as_real_copy slice_inverse
+        batch_norm_update_stats view_as_complex_copy view_as_real_copy slice_inverse
         set_anomaly_enabled
         sym_sum sym_constrain_range sym_constrain_range_for_size
     """,

@@ -273,7 +273,6 @@ from rushlight._more_functions import _convert_indices_from_coo_to_csr as _conve
 from rushlight._more_functions import _convert_indices_from_csr_to_coo as _convert_indices_from_csr_to_coo
 from rushlight._more_functions import _amp_update_scale_ as _amp_update_scale_
 from rushlight._more_functions import _cast_Long as _cast_Long
-from rushlight._more_functions import _foreach_norm as _foreach_norm
 from rushlight._more_functions import batch_norm_update_stats as batch_norm_update_stats
 from rushlight._more_functions import view_as_complex_copy as view_as_complex_copy
 from rushlight._more_functions import view_as_real_copy as view_as_real_copy
@@ -710,6 +709,9 @@ from rushlight._C._VariableFunctions import _foreach_lerp as _foreach_lerp
 from rushlight._C._VariableFunctions import _foreach_lerp_ as _foreach_lerp_
 from rushlight._C._VariableFunctions import _foreach_clone as _foreach_clone
 from rushlight._C._VariableFunctions import _foreach_max as _foreach_max
+from rushlight._C._VariableFunctions import _foreach_mm as _foreach_mm
+from rushlight._C._VariableFunctions import _foreach_norm as _foreach_norm
+from rushlight._C._VariableFunctions import _foreach_powsum as _foreach_powsum
 from rushlight._C._VariableFunctions import _foreach_zero_ as _foreach_zero_
 from rushlight._C._VariableFunctions import _foreach_copy_ as _foreach_copy_
 from rushlight._C._VariableFunctions import addmm as addmm

@@ -382,13 +382,6 @@ def _convert_indices_from_csr_to_coo(
     return result if out is None else out.resize_(result.shape).copy_(result)
 
 
-def _foreach_norm(tensors, ord=2, dtype=None):
-    """The norm of each tensor."""
-    if not tensors:
-        raise RuntimeError("Tensor list must have at least one tensor.")
-    return tuple(torch.linalg.vector_norm(t, ord, dtype=dtype) for t in tensors)
-
-
 def view_as_complex_copy(input, *, out=None):
     """A copy of what ``view_as_complex`` shows."""
     result = torch.view_as_complex(input).clone()

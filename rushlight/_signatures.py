@@ -15,6 +15,7 @@ _TYPES = {
     "int[]": "Sequence[int]",
     "float[]": "Sequence[float]",
     "bool[]": "Sequence[bool]",
+    "Scalar[]": "Sequence[Number]",
     "str": "str",
     "ScalarType": "dtype",
     "Device": "Device",

@@ -276,7 +276,10 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 
 
 def _panels(name, y, x, dx, dim):
-    """Areas of the trapezoids between neighbours along `dim`."""
+    """Areas of the trapezoids between neighbours along `dim`, and what their sums are to be divided by.
+
+    Sums of integers are divided as PyTorch does it: in the end.
+    """
     for value in (y,) if x is None else (y, x):
         if not isinstance(value, torch.Tensor):
             raise TypeError(f"{name}(): argument must be Tensor, not {type(value).__name__}")
@@ -286,7 +289,7 @@ def _panels(name, y, x, dx, dim):
     dim = dim % y.dim()
     left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
     if x is None or n == 0:
-        return (left + right) * (dx / 2)
+        return (left + right) * (dx / 2), 1
     if x.dim() == 1:
         if x.shape[0] != n:
             raise RuntimeError(
@@ -297,12 +300,15 @@ def _panels(name, y, x, dx, dim):
         x = x.reshape(shape)
     m = x.shape[dim]
     width = x.narrow(dim, min(1, m), max(m - 1, 0)) - x.narrow(dim, 0, max(m - 1, 0))
-    return (left + right) * width / 2
+    return (left + right) * width, 2
 
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along `dim` by the trapezoidal rule, over points `x` or points `dx` apart."""
-    return _panels("trapezoid", y, x, dx, dim).sum(dim)
+    areas, divisor = _panels("trapezoid", y, x, dx, dim)
+    if y.shape[dim] == 0:
+        return y.sum(dim, dtype=y.dtype)
+    return areas.sum(dim) / divisor
 
 
 def trapz(y, x=None, *, dx=1, dim=-1):
@@ -312,7 +318,8 @@ def trapz(y, x=None, *, dx=1, dim=-1):
 
 def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
     """Running integrals along `dim`; one element shorter than `y`."""
-    return _panels("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)
+    areas, divisor = _panels("cumulative_trapezoid", y, x, dx, dim)
+    return areas.cumsum(dim) / divisor
 
 
 def unravel_index(indices, shape):

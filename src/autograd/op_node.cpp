@@ -59,6 +59,8 @@ size_t list_bytes(const Value& v) {
       return v.ints().size() * sizeof(int64_t);
     case Tag::FloatList:
       return v.floats().size_bytes();
+    case Tag::ScalarList:
+      return v.scalars().size_bytes();
     case Tag::BoolList:
       return v.bools().size_bytes();
     case Tag::String:
@@ -84,6 +86,9 @@ Value keep_value(const Value& v, std::byte*& memory) {
     case Tag::FloatList:
       keep(v.floats().data());
       return FloatList(static_cast<double*>(to), v.floats().size());
+    case Tag::ScalarList:
+      keep(v.scalars().data());
+      return ScalarList(static_cast<Scalar*>(to), v.scalars().size());
     case Tag::BoolList:
       keep(v.bools().data());
       return std::span<const bool>(static_cast<bool*>(to), v.bools().size());
@@ -128,8 +133,8 @@ Kept count_kept(const Op& op) {
   Kept kept{.known = true, .fixed = true};
   for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
     const Tag type = op.schema.parameters[i].type;
-    const bool list =
-        type == Tag::IntList || type == Tag::FloatList || type == Tag::BoolList || type == Tag::String;
+    const bool list = type == Tag::IntList || type == Tag::FloatList || type == Tag::ScalarList ||
+                      type == Tag::BoolList || type == Tag::String;
     kept.fixed &= type != Tag::TensorList && !(list && (d.saved_attributes >> i & 1));
   }
   kept.operands = static_cast<uint8_t>(std::popcount(op.tensor_parameters));

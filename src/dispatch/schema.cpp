@@ -97,6 +97,8 @@ class SchemaParser {
         return Tag::IntList;
       case Tag::Float:
         return Tag::FloatList;
+      case Tag::Scalar:
+        return Tag::ScalarList;
       case Tag::Bool:
         return Tag::BoolList;
       default:

@@ -38,6 +38,9 @@ OwnedValue::OwnedValue(const Value& borrowed) : plain_(borrowed) {
     case Tag::FloatList:
       keep_bytes(borrowed.floats().data(), borrowed.floats().size_bytes());
       break;
+    case Tag::ScalarList:
+      keep_bytes(borrowed.scalars().data(), borrowed.scalars().size_bytes());
+      break;
     case Tag::BoolList:
       keep_bytes(borrowed.bools().data(), borrowed.bools().size_bytes());
       break;
@@ -60,6 +63,8 @@ Value OwnedValue::get() const {
       return Value(IntList(static_cast<const int64_t*>(data), bytes_.size() / sizeof(int64_t)));
     case Tag::FloatList:
       return Value(FloatList(static_cast<const double*>(data), bytes_.size() / sizeof(double)));
+    case Tag::ScalarList:
+      return Value(ScalarList(static_cast<const Scalar*>(data), bytes_.size() / sizeof(Scalar)));
     case Tag::BoolList:
       return Value(std::span<const bool>(static_cast<const bool*>(data), bytes_.size()));
     case Tag::String:

@@ -38,6 +38,7 @@ class TensorList {
 #pragma GCC diagnostic pop
 
 using FloatList = std::span<const double>;
+using ScalarList = std::span<const Scalar>;  // numbers of mixed kinds: factors of a list of tensors
 using OptInt = std::optional<int64_t>;
 using OptIntList = std::optional<IntList>;
 using OptDType = std::optional<DType>;
@@ -61,7 +62,8 @@ enum class Tag : uint8_t {
   Device,
   Layout,
   MemoryFormat,
-  Generator
+  Generator,
+  ScalarList
 };
 
 class Value {
@@ -76,6 +78,7 @@ class Value {
   Value(bool b) : tag_(Tag::Bool), int_(b) {}
   Value(IntList l) : tag_(Tag::IntList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
   Value(FloatList l) : tag_(Tag::FloatList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
+  Value(ScalarList l) : tag_(Tag::ScalarList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
   Value(std::span<const bool> l)
       : tag_(Tag::BoolList), size_(static_cast<uint32_t>(l.size())), pointer_(l.data()) {}
   Value(std::string_view s) : tag_(Tag::String), size_(static_cast<uint32_t>(s.size())), pointer_(s.data()) {}
@@ -105,6 +108,7 @@ class Value {
   bool boolean() const { return int_ != 0; }
   IntList ints() const { return {static_cast<const int64_t*>(pointer_), size_}; }
   FloatList floats() const { return {static_cast<const double*>(pointer_), size_}; }
+  ScalarList scalars() const { return {static_cast<const Scalar*>(pointer_), size_}; }
   std::span<const bool> bools() const { return {static_cast<const bool*>(pointer_), size_}; }
   std::string_view string() const { return {static_cast<const char*>(pointer_), size_}; }
   DType dtype() const { return static_cast<DType>(int_); }
@@ -162,6 +166,7 @@ RL_UNBOX(double, v.floating())
 RL_UNBOX(bool, v.boolean())
 RL_UNBOX(IntList, v.ints())
 RL_UNBOX(FloatList, v.floats())
+RL_UNBOX(ScalarList, v.scalars())
 RL_UNBOX(std::string_view, v.string())
 RL_UNBOX(DType, v.dtype())
 RL_UNBOX(Device, v.device())

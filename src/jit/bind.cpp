@@ -94,7 +94,7 @@ Argument ArgumentBinder::bind(const Parameter& p, Literal literal) const {
   }
   if (const Word* word = std::get_if<Word>(&literal)) return bind_word(p, word->text);
   const bool list = p.type == Tag::TensorList || p.type == Tag::IntList || p.type == Tag::FloatList ||
-                    p.type == Tag::BoolList;
+                    p.type == Tag::ScalarList || p.type == Tag::BoolList;
   if (list) return bind_list(p, std::move(literal));
   bool good = false;
   if (const Use* use = std::get_if<Use>(&literal)) {
@@ -131,7 +131,8 @@ Argument ArgumentBinder::bind_list(const Parameter& p, Literal literal) const {
     }
     if (p.type == Tag::FloatList && std::holds_alternative<int64_t>(e))
       e = static_cast<double>(std::get<int64_t>(e));
-    const bool good = (p.type == Tag::IntList && std::holds_alternative<int64_t>(e)) ||
+    const bool good = p.type == Tag::ScalarList ||  // any number but a complex one, which no element holds
+                      (p.type == Tag::IntList && std::holds_alternative<int64_t>(e)) ||
                       (p.type == Tag::FloatList && std::holds_alternative<double>(e)) ||
                       (p.type == Tag::BoolList && std::holds_alternative<bool>(e));
     if (!good) refuse(p);

@@ -9,6 +9,11 @@ bool has_uses(const List& list) {
   return std::ranges::any_of(list, [](const Element& e) { return std::holds_alternative<Use>(e); });
 }
 
+Scalar number_of(const Element& e) {
+  if (const bool* b = std::get_if<bool>(&e)) return *b;
+  if (const int64_t* i = std::get_if<int64_t>(&e)) return *i;
+  return std::get<double>(e);
+}
 Scalar scalar_of(const Argument& a) {
   if (const bool* b = a.get<bool>()) return Scalar(*b);
   if (const int64_t* i = a.get<int64_t>()) return Scalar(*i);
@@ -65,6 +70,11 @@ Value Step::boxed_list(const List& list, Tag type) {
     std::vector<double> numbers;
     for (const Element& e : list) numbers.push_back(std::get<double>(e));
     return owned.emplace_back(Value(FloatList(numbers))).get();
+  }
+  if (type == Tag::ScalarList) {
+    std::vector<Scalar> numbers;
+    for (const Element& e : list) numbers.push_back(number_of(e));
+    return owned.emplace_back(Value(ScalarList(numbers))).get();
   }
   if (type == Tag::BoolList) {
     std::unique_ptr<bool[]> flags(new bool[list.size() + 1]);

@@ -4,6 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/copy.h"
+#include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -65,6 +66,15 @@ struct Unary {
   }
 };
 
+// The number as `H` takes it: as it is, or as a tensor.
+template <auto& H>
+auto operand(const Scalar& s) {
+  if constexpr (requires(Fn<Tensor(const Tensor&, const Scalar&)>& f) { f = H; })
+    return s;
+  else
+    return wrapped_number(s);
+}
+
 // Operators of two tensors, with an optional factor behind (alpha).
 template <auto& H, class... Tail>
 struct Binary {
@@ -77,11 +87,11 @@ struct Binary {
     each(a, [&](size_t i) { H.inplace(a[i], b[i], tail...); });
   }
   static Tensors scalar(const Call&, TensorList a, const Scalar& s) {
-    const Tensor number = wrapped_number(s);
+    const auto number = operand<H>(s);
     return collect(a, [&](size_t i) { return H(a[i], number); });
   }
   static void scalar_inplace(const Call&, TensorList a, const Scalar& s) {
-    const Tensor number = wrapped_number(s);
+    const auto number = operand<H>(s);
     each(a, [&](size_t i) { H.inplace(a[i], number); });
   }
   static Tensors tensor(const Call&, TensorList a, const Tensor& other, const Tail&... tail) {
@@ -92,21 +102,13 @@ struct Binary {
     check_scalar_tensor(other);
     each(a, [&](size_t i) { H.inplace(a[i], other, tail...); });
   }
-  static Tensors ints(const Call&, TensorList a, IntList s) {
+  static Tensors scalars(const Call&, TensorList a, ScalarList s) {
     check_scalars(a.size(), s.size());
-    return collect(a, [&](size_t i) { return H(a[i], wrapped_number(Scalar(s[i]))); });
+    return collect(a, [&](size_t i) { return H(a[i], operand<H>(s[i])); });
   }
-  static void ints_inplace(const Call&, TensorList a, IntList s) {
+  static void scalars_inplace(const Call&, TensorList a, ScalarList s) {
     check_scalars(a.size(), s.size());
-    each(a, [&](size_t i) { H.inplace(a[i], wrapped_number(Scalar(s[i]))); });
-  }
-  static Tensors scalars(const Call&, TensorList a, FloatList s) {
-    check_scalars(a.size(), s.size());
-    return collect(a, [&](size_t i) { return H(a[i], wrapped_number(s[i])); });
-  }
-  static void scalars_inplace(const Call&, TensorList a, FloatList s) {
-    check_scalars(a.size(), s.size());
-    each(a, [&](size_t i) { H.inplace(a[i], wrapped_number(s[i])); });
+    each(a, [&](size_t i) { H.inplace(a[i], operand<H>(s[i])); });
   }
 };
 
@@ -120,15 +122,15 @@ struct Ternary {
     check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
     each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], value); });
   }
-  static Tensors scalars(const Call&, TensorList a, TensorList b, TensorList d, FloatList values) {
+  static Tensors scalars(const Call&, TensorList a, TensorList b, TensorList d, ScalarList values) {
     check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size()),
         check_scalars(a.size(), values.size());
-    return collect(a, [&](size_t i) { return H(a[i], b[i], d[i], Scalar(values[i])); });
+    return collect(a, [&](size_t i) { return H(a[i], b[i], d[i], values[i]); });
   }
-  static void scalars_inplace(const Call&, TensorList a, TensorList b, TensorList d, FloatList values) {
+  static void scalars_inplace(const Call&, TensorList a, TensorList b, TensorList d, ScalarList values) {
     check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size()),
         check_scalars(a.size(), values.size());
-    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], Scalar(values[i])); });
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], values[i]); });
   }
 };
 
@@ -163,11 +165,11 @@ void lerp_scalar_inplace(const Call&, TensorList a, TensorList b, const Scalar& 
   check_lengths(a.size(), b.size());
   each(a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w)); });
 }
-Tensors lerp_scalars(const Call&, TensorList a, TensorList b, FloatList w) {
+Tensors lerp_scalars(const Call&, TensorList a, TensorList b, ScalarList w) {
   check_lengths(a.size(), b.size()), check_scalars(a.size(), w.size());
   return collect(a, [&](size_t i) { return ops::lerp(a[i], b[i], wrapped_number(w[i])); });
 }
-void lerp_scalars_inplace(const Call&, TensorList a, TensorList b, FloatList w) {
+void lerp_scalars_inplace(const Call&, TensorList a, TensorList b, ScalarList w) {
   check_lengths(a.size(), b.size()), check_scalars(a.size(), w.size());
   each(a, [&](size_t i) { ops::lerp.inplace(a[i], b[i], wrapped_number(w[i])); });
 }
@@ -180,6 +182,26 @@ Tensors clone_each(const Call&, TensorList a, std::optional<MemoryFormat> format
 }
 Tensors max_each(const Call&, TensorList a) {
   return collect(a, [&](size_t i) { return ops::max(a[i]); });
+}
+Tensors multiply_each(const Call&, TensorList a, TensorList b) {
+  RL_CHECK(!a.empty(), "_foreach_mm requires non-empty tensor lists");
+  RL_CHECK(a.size() == b.size(), "_foreach_mm: self and mat2 must have the same number of tensors");
+  return collect(a, [&](size_t i) { return ops::mm(a[i], b[i]); });
+}
+Tensors norm_each(const Call&, TensorList a, const Scalar& order, OptDType dtype) {
+  return collect(a, [&](size_t i) { return ops::vector_norm(a[i], order, std::nullopt, false, dtype); });
+}
+// Sums of powers of magnitudes: what is left of a norm whose parts lie on several machines.
+Tensors power_sum_each(const Call&, TensorList a, const Scalar& order, OptDType dtype) {
+  return collect(a, [&](size_t i) {
+    if (is_integral_or_bool(a[i].dtype()))
+      RL_NOT_IMPLEMENTED("\"powsum_cpu\" not implemented for '", legacy_name(a[i].dtype()), "'");
+    const Tensor sizes = ops::abs(a[i]);
+    const DType result = dtype.value_or(sizes.dtype());
+    const bool half = result == DType::Float16 || result == DType::BFloat16;  // summed in float
+    const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
+    return to_dtype(ops::sum(ops::pow(wide, wrapped_number(order)), std::nullopt), result);
+  });
 }
 void zero_each(const Call&, TensorList a) {
   each(a, [&](size_t i) { ops::zero_(a[i]); });
@@ -195,13 +217,11 @@ class Writer {
   Writer(Table& table, const char* name) : table_(table), name_(name) {}
   template <class R, class... A>
   Writer& add(const char* suffix, const char* parameters, R (*body)(const Call&, A...)) {
-    static std::deque<std::string> texts;
     constexpr bool fresh = !std::is_void_v<R>;
-    texts.push_back(str("_foreach_", name_, fresh ? "" : "_", suffix,
-                        fresh ? "(Tensor[] self" : "(Tensor(a!)[] self", parameters,
-                        fresh ? ") -> Tensor[]" : ") -> ()"));
-    Record record =
-        table_.composite(texts.back().c_str(), body).doc("The operator on every tensor of the list.");
+    const char* schema =
+        kept("_foreach_", name_, fresh ? "" : "_", suffix, fresh ? "(Tensor[] self" : "(Tensor(a!)[] self",
+             parameters, fresh ? ") -> Tensor[]" : ") -> ()");
+    Record record = table_.composite(schema, body).doc("The operator on every tensor of the list.");
     record.op().is_function = true;
     record.op().is_method = false;
     return *this;
@@ -210,27 +230,31 @@ class Writer {
   Writer& unary() {
     return add("", "", Unary<H>::fresh).add("", "", Unary<H>::inplace);
   }
-  template <auto& H, class... Tail>
-  Writer& binary(const char* tail = "") {
+  // Numbers go through `N`, which is another operator than `H` where a number has rules of its own. The empty
+  // list is a list of numbers, as in PyTorch.
+  template <auto& H, auto& N = H, class... Tail>
+  Writer& binary(const char* tail = "", const char* one = "scalar", const char* many = "scalars",
+                 const char* other = "other") {
     using B = Binary<H, Tail...>;
-    const char* list = *tail ? ", Tensor[] other, *, Scalar alpha=1" : ", Tensor[] other";
-    add(".List", list, B::list).add(".List", list, B::list_inplace);
-    add(".Scalar", ", Scalar scalar", B::scalar).add(".Scalar", ", Scalar scalar", B::scalar_inplace);
-    add(".IntList", ", int[] scalars", B::ints).add(".IntList", ", int[] scalars", B::ints_inplace);
-    return add(".ScalarList", ", float[] scalars", B::scalars)
-        .add(".ScalarList", ", float[] scalars", B::scalars_inplace);
+    using S = Binary<N, Tail...>;
+    const char* numbers = kept(", Scalar[] ", many);
+    const char* number = kept(", Scalar ", one);
+    const char* list = kept(", Tensor[] ", other, tail);
+    add(".ScalarList", numbers, S::scalars).add(".ScalarList", numbers, S::scalars_inplace);
+    add(".Scalar", number, S::scalar).add(".Scalar", number, S::scalar_inplace);
+    return add(".List", list, B::list).add(".List", list, B::list_inplace);
   }
   // Also with one tensor of no dimension for all of the list.
   template <auto& H, class... Tail>
   Writer& tensor(const char* tail = "") {
     using B = Binary<H, Tail...>;
-    const char* other = *tail ? ", Tensor other, *, Scalar alpha=1" : ", Tensor other";
+    const char* other = kept(", Tensor other", tail);
     return add(".Tensor", other, B::tensor).add(".Tensor", other, B::tensor_inplace);
   }
   template <auto& H>
   Writer& ternary() {
     const char* scalar = ", Tensor[] tensor1, Tensor[] tensor2, Scalar value=1";
-    const char* scalars = ", Tensor[] tensor1, Tensor[] tensor2, float[] scalars";
+    const char* scalars = ", Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars";
     add(".Scalar", scalar, Ternary<H>::scalar).add(".Scalar", scalar, Ternary<H>::scalar_inplace);
     add(".ScalarList", scalars, Ternary<H>::scalars).add(".ScalarList", scalars, Ternary<H>::scalars_inplace);
     const char* packed = ", Tensor[] tensor1, Tensor[] tensor2, Tensor scalars";
@@ -238,6 +262,13 @@ class Writer {
   }
 
  private:
+  // Text that lives as long as the table.
+  template <class... Part>
+  static const char* kept(const Part&... parts) {
+    static std::deque<std::string> texts;
+    return texts.emplace_back(str(parts...)).c_str();
+  }
+
   Table& table_;
   const char* name_;
 };
@@ -279,15 +310,16 @@ void register_unaries(Table& t) {
 
 void register_foreach_operators(Table& t) {
   register_unaries(t);
-  Writer(t, "add").binary<ops::add, Scalar>("alpha").tensor<ops::add, Scalar>("alpha");
-  Writer(t, "sub").binary<ops::sub, Scalar>("alpha");
+  const char* alpha = ", *, Scalar alpha=1";
+  Writer(t, "add").binary<ops::add, ops::add, Scalar>(alpha).tensor<ops::add, Scalar>(alpha);
+  Writer(t, "sub").binary<ops::sub, ops::sub, Scalar>(alpha);
   Writer(t, "mul").binary<ops::mul>().tensor<ops::mul>();
   Writer(t, "div").binary<ops::div>().tensor<ops::div>();
-  Writer(t, "pow").binary<ops::pow>();
-  Writer(t, "maximum").binary<ops::maximum>();
-  Writer(t, "minimum").binary<ops::minimum>();
-  Writer(t, "clamp_min").binary<ops::maximum>();
-  Writer(t, "clamp_max").binary<ops::minimum>();
+  Writer(t, "pow").binary<ops::pow>("", "exponent", "exponent", "exponent");
+  Writer(t, "maximum").binary<ops::maximum, ops::clamp_min>();
+  Writer(t, "minimum").binary<ops::minimum, ops::clamp_max>();
+  Writer(t, "clamp_min").binary<ops::maximum, ops::clamp_min>();
+  Writer(t, "clamp_max").binary<ops::minimum, ops::clamp_max>();
   Writer(t, "addcmul").ternary<ops::addcmul>();
   Writer(t, "addcdiv").ternary<ops::addcdiv>();
   const char *weights = ", Tensor[] tensors1, Tensor[] weights",
@@ -297,12 +329,15 @@ void register_foreach_operators(Table& t) {
       .add(".List", weights, lerp_list_inplace)
       .add(".Scalar", weight, lerp_scalar)
       .add(".Scalar", weight, lerp_scalar_inplace)
-      .add(".ScalarList", ", Tensor[] tensors1, float[] weight", lerp_scalars)
-      .add(".ScalarList", ", Tensor[] tensors1, float[] weight", lerp_scalars_inplace);
+      .add(".ScalarList", ", Tensor[] tensors1, Scalar[] weight", lerp_scalars)
+      .add(".ScalarList", ", Tensor[] tensors1, Scalar[] weight", lerp_scalars_inplace);
   t.composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", power_of_scalar)
       .doc("A number to the power of every tensor of the list.");
   Writer(t, "clone").add("", ", *, MemoryFormat? memory_format=None", clone_each);
   Writer(t, "max").add("", "", max_each);
+  Writer(t, "mm").add("", ", Tensor[] mat2", multiply_each);
+  Writer(t, "norm").add(".Scalar", ", Scalar ord=2, ScalarType? dtype=None", norm_each);
+  Writer(t, "powsum").add(".Scalar", ", Scalar ord=2, ScalarType? dtype=None", power_sum_each);
   Writer(t, "zero").add("", "", zero_each);
   Writer(t, "copy").add("", ", Tensor[] src, bool non_blocking=False", copy_each);
 }

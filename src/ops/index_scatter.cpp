@@ -215,7 +215,7 @@ Grads product_backward(const Tensor& g, const Tensor& self, int64_t dim, const T
 Grads scatter_reduce_backward(const Tensor& g, const Tensor& self, int64_t dim, const Tensor& index,
                               const Tensor& src, std::string_view reduce, bool include_self,
                               const Tensor& result) {
-  if (index.numel() == 0) return Grads{g, Tensor(), zeros_like(src)};
+  if (index.numel() == 0) return Grads{g, Tensor(), gather_to(g, dim, index, src.sizes())};
   Grads grads;
   if (reduce == "sum") {
     grads = Grads{g, Tensor(), gather_to(g, dim, index, src.sizes())};

@@ -80,6 +80,7 @@ Tensor cholesky_body(const Call&, const Tensor& a, bool upper) {
   return l;
 }
 Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
+  if (a.numel() == 0) return clone(a, std::nullopt);  // of any shape, as in PyTorch
   check_square("cholesky", a, RefusedBy::Kernel);
   const auto [l, info] = linalg_cholesky_ex(a, upper, false);
   check_info("cholesky", info);

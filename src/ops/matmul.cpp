@@ -240,10 +240,12 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
                  const Scalar& alpha) {
   RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ",
            vec1.dim(), "-D and ", vec2.dim(), "-D");
-  const Tensor outer = unsqueeze(vec1, 1) * vec2;
-  check_factor("beta", beta, result_type(self, outer)),
-      check_factor("alpha", alpha, result_type(self, outer));
-  if (is_bool(self.dtype()) && is_bool(outer.dtype())) {  // sums and products of truth values
+  Promotion promotion;
+  for (const Tensor* t : {&self, &vec1, &vec2}) promotion.add(*t);
+  const DType type = promotion.result();
+  const Tensor outer = unsqueeze(to_dtype(vec1, type), 1) * to_dtype(vec2, type);
+  check_factor("beta", beta, type), check_factor("alpha", alpha, type);
+  if (is_bool(type)) {  // sums and products of truth values
     const Tensor product = alpha == Scalar(0) ? outer ^ outer : outer;
     return beta == Scalar(0) ? product : product | self;
   }

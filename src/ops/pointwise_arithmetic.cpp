@@ -1,5 +1,6 @@
 // + - * / and their relatives, minimum and maximum, clamping, interpolation.
 #include "cpu/pointwise.h"
+#include "ops/copy.h"
 #include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/operators_named.h"
@@ -154,10 +155,16 @@ Tensor clamp_kernel(const Call& call, const Tensor& self, const OptScalar& low, 
   if (low && high) return pointwise::compute(call, Formula::Clamp, type, {&self}, both);
   return pointwise::compute(call, low ? Formula::ClampMin : Formula::ClampMax, type, {&self}, {both, 1});
 }
+// A single bound alone is refused as a type without a kernel.
+void check_bound(const Scalar& bound) {
+  if (bound.is_complex()) check_clamped_type(DType::Complex64);
+}
 Tensor clamp_min_kernel(const Call& call, const Tensor& self, const Scalar& low) {
+  check_bound(low);
   return clamp_kernel(call, self, low, std::nullopt);
 }
 Tensor clamp_max_kernel(const Call& call, const Tensor& self, const Scalar& high) {
+  check_bound(high);
   return clamp_kernel(call, self, std::nullopt, high);
 }
 
@@ -218,18 +225,27 @@ Tensor lerp_kernel(const Call& call, const Tensor& self, const Tensor& end, cons
   if (weight.dim() == 0 && weight.is_cpu()) {
     const Scalar w = read_scalar(weight);
     const bool widens =
-        is_complex(weight.dtype()) ||
-        (is_integral_or_bool(self.dtype()) && is_floating(weight.dtype()) && !weight.is_wrapped_number());
+        !weight.is_wrapped_number() &&
+        (is_complex(weight.dtype()) || (is_integral_or_bool(self.dtype()) && is_floating(weight.dtype())));
+    if (weight.is_wrapped_number() && is_floating(self.dtype())) w.check_fits(self.dtype());
     const DType type = widens ? pointwise::common_type(Promote::Same, {&self, &end, &weight}) : self.dtype();
     return pointwise::compute(call, Formula::LerpScalar, type, {&self, &end}, {&w, 1});
   }
   return pointwise::compute(call, Formula::Lerp, self.dtype(), {&self, &end, &weight});
 }
 
+// self + value * (a op b) in the common dtype, which must hold the value.
+Tensor add_scaled(const Call& call, Formula formula, const Tensor& self, const Tensor& a, const Tensor& b,
+                  const Scalar& value) {
+  const DType type = pointwise::common_type(Promote::Same, {&self, &a, &b});
+  if (is_bool(type)) RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu_out\" not implemented for 'Bool'");
+  value.check_fits(type);
+  return pointwise::compute(call, formula, type, {&self, &a, &b}, {&value, 1});
+}
+
 Tensor addcmul_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b,
                       const Scalar& value) {
-  return pointwise::compute(call, Formula::Addcmul, pointwise::common_type(Promote::Same, {&self, &a, &b}),
-                            {&self, &a, &b}, {&value, 1});
+  return add_scaled(call, Formula::Addcmul, self, a, b, value);
 }
 Tensor addcdiv_kernel(const Call& call, const Tensor& self, const Tensor& a, const Tensor& b,
                       const Scalar& value) {
@@ -243,8 +259,7 @@ Tensor addcdiv_kernel(const Call& call, const Tensor& self, const Tensor& a, con
       "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 "
       "/ tensor2), "
       "for all dtypes.");
-  return pointwise::compute(call, Formula::Addcdiv, pointwise::common_type(Promote::Same, {&self, &a, &b}),
-                            {&self, &a, &b}, {&value, 1});
+  return add_scaled(call, Formula::Addcdiv, self, a, b, value);
 }
 
 void register_sums(Table& t) {
@@ -407,7 +422,8 @@ void register_ternaries(Table& t) {
       .inplace()
       .out()
       .doc("self + weight * (end - self).")
-      .derivative([](Grad g, In<0> a, In<1> b, In<2> w, Needs need) {
+      .derivative([](Grad g, In<0> a, In<1> b, In<2> weight, Needs need) {
+        const Tensor w = is_bool(weight.dtype()) ? to_dtype(weight, g.dtype()) : Tensor(weight);
         return Grads{need[0] ? g * conj_of(Scalar(1) - w) : Tensor(), need[1] ? g * conj_of(w) : Tensor(),
                      need[2] ? g * conj_of(b - a) : Tensor()};
       });

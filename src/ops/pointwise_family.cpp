@@ -42,11 +42,15 @@ bool is_ordering(Formula f) {
   return f == Formula::Maximum || f == Formula::Minimum || f == Formula::Fmax || f == Formula::Fmin;
 }
 
-DType compute_type(const Op& op, Formula f, DType common) {
-  RL_CHECK(!is_complex(common) || !is_ordering(f), op.name(), " not implemented for complex tensors.");
+DType compute_type(const Call& call, Formula f, DType common) {
+  RL_CHECK(!is_complex(common) || !is_ordering(f), call.op.name(), " not implemented for complex tensors.");
   const cpu::LoopRow& row = cpu::row(f);
-  if (!row.supported[static_cast<int>(common)])
-    RL_NOT_IMPLEMENTED("\"", op.name(), "_cpu\" not implemented for '", legacy_name(common), "'");
+  if (!row.supported[static_cast<int>(common)]) {
+    // PyTorch finds first that the result does not fit where it shall go.
+    if (call.out)
+      prepare_output(call.op, *call.out, call.out->sizes(), result_type_of(f, common), call.inplace);
+    RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(common), "'");
+  }
   return row.compute[static_cast<int>(common)];
 }
 
@@ -183,7 +187,7 @@ Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
                          : compute(inner, formula, common, {&t[0], &t[1], &t[2]}, parameters);
             }))
       return *on_images;
-  const DType type = compute_type(call.op, formula, common);
+  const DType type = compute_type(call, formula, common);
   const Tensor out = result(call, common_shape(inputs), result_type_of(formula, common), inputs);
   loops::formula(formula, type, out, span_of(inputs), parameters);
   return out;

@@ -255,8 +255,11 @@ void register_trigonometry(Table& t) {
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x * x + Scalar(1))); });
   add_unary(t, ops::acosh, "acosh(Tensor self) -> Tensor", Formula::Acosh)
       .doc("Inverse hyperbolic cosine.")
-      .derivative(
-          [](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x - Scalar(1)) * ops::rsqrt(x + Scalar(1))); });
+      .derivative([](Grad g, In<0> x) {
+        const Tensor below = x - Scalar(1), above = x + Scalar(1);
+        if (!is_complex(x.dtype())) return g * ops::rsqrt(below * above);
+        return g * conj_of(ops::rsqrt(below) * ops::rsqrt(above));
+      });
   add_unary(t, ops::atanh, "atanh(Tensor self) -> Tensor", Formula::Atanh)
       .doc("Inverse hyperbolic tangent.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(Scalar(1) - x * x); });

@@ -1,5 +1,6 @@
 // Variances, norms and logsumexp.
 #include <cmath>
+#include <limits>
 
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -101,6 +102,10 @@ Tensor var_backward(const Tensor& given, const Tensor& x, uint64_t dims, double 
   const Tensor g = restore_dims(given, dims, x.dim(), keepdim);
   const double count = static_cast<double>(count_of(x.sizes(), dims));
   const Tensor mean = sum_kept(x, dims) / Scalar(count);
+  if (count <= correction) {  // a division by zero that says nothing of how x changes it
+    const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+    return g * to_dtype(rushlight::where(ops::eq(x, mean), Scalar(nan), Scalar(infinity)), g.dtype());
+  }
   return g * Scalar(2.0 / (count - correction)) * (x - mean);
 }
 Tensor std_backward(const Tensor& g, const Tensor& x, const Tensor& y, uint64_t dims, double correction,

@@ -219,7 +219,9 @@ Tensor to_coo_kernel(const Call&, const Tensor& self, int64_t dims) {
   RL_CHECK(dims > 0 || self.dim() == 0, "sparse_dim must be >0");
   RL_CHECK(dims <= self.dim(), "sparse_dim must be less than or equal to self.dim()");
   const Tensor flat = reshape(self, flattened_sizes(self, dims));
-  const Tensor rows = reshape(self, IntList{flat.size(0), dims == self.dim() ? 1 : -1});
+  int64_t row_size = 1;  // -1 would not do where there are no rows
+  for (int64_t d = dims; d < self.dim(); ++d) row_size *= self.size(d);
+  const Tensor rows = reshape(self, IntList{flat.size(0), row_size});
   const Tensor listed = any_dim(ops::ne(rows, wrapped_number(Scalar(int64_t{0}))), 1, false);
   const Tensor positions = nonzero(reshape(listed, leading(self, dims)));
   return make_sparse({.indices = contiguous(t(positions), MemoryFormat::Contiguous),

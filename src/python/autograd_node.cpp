@@ -145,6 +145,8 @@ PyObject* value_to_python(const Value& v) {
       return list_to_tuple(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
     case Tag::FloatList:
       return list_to_tuple(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
+    case Tag::ScalarList:
+      return list_to_tuple(v.scalars(), [](const Scalar& s) { return wrap_scalar(s); });
     case Tag::BoolList:
       return list_to_tuple(v.bools(), [](bool b) { return PyBool_FromLong(b); });
     default:

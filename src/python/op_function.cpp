@@ -189,7 +189,7 @@ static Numbers takes_numbers(const OverloadSet& set, const Op& op) {
 
 static bool is_number_list(const SignatureSpec& spec, size_t i) {
   const Tag type = i < spec.parameters.size() ? spec.parameters[i].type : Tag::Tensor;
-  return type == Tag::FloatList || type == Tag::IntList;
+  return type == Tag::FloatList || type == Tag::IntList || type == Tag::ScalarList;
 }
 
 // Elements that are no tensors are an error at once, unless another overload takes a list of numbers there.

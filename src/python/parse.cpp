@@ -197,6 +197,22 @@ static bool take_float_list(PyObject* o, Value& v, Arguments& out) {
   return true;
 }
 
+// Numbers of any kind, each as it is: bools stay bools.
+static bool take_scalar_list(PyObject* o, Value& v, Arguments& out) {
+  if (!is_sequence(o)) return false;
+  Py_ssize_t n;
+  PyObject** items = items_of(o, n);
+  static_assert(sizeof(Scalar) % sizeof(int64_t) == 0);
+  auto* list = reinterpret_cast<Scalar*>(
+      out.take<int64_t>(static_cast<size_t>(n) * (sizeof(Scalar) / sizeof(int64_t))));
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (!is_number(items[i])) return false;
+    new (list + i) Scalar(to_scalar(items[i]));
+  }
+  new (&v) Value(ScalarList(list, static_cast<size_t>(n)));
+  return true;
+}
+
 static bool take_bool_list(PyObject* o, Value& v, Arguments& out) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
@@ -258,6 +274,8 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
       return take_int_list(p, o, v, out, parameter);
     case Tag::FloatList:
       return take_float_list(o, v, out);
+    case Tag::ScalarList:
+      return take_scalar_list(o, v, out);
     case Tag::BoolList:
       return take_bool_list(o, v, out);
     case Tag::String:

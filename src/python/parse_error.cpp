@@ -21,6 +21,8 @@ const char* parameter_type_name(const ParameterSpec& p) {
       return "tuple of ints";
     case Tag::FloatList:
       return "tuple of floats";
+    case Tag::ScalarList:
+      return "tuple of Scalars";
     case Tag::BoolList:
       return "tuple of bools";
     case Tag::String:

@@ -46,6 +46,8 @@ const char* schema_type(Tag type) {
       return "int[]";
     case Tag::FloatList:
       return "float[]";
+    case Tag::ScalarList:
+      return "Scalar[]";
     case Tag::BoolList:
       return "bool[]";
     case Tag::String:

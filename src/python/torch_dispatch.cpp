@@ -112,6 +112,8 @@ bool is_default(const Value& v, const Parameter& p) {
       return v.ints() == d.ints();
     case Tag::FloatList:
       return std::equal(v.floats().begin(), v.floats().end(), d.floats().begin(), d.floats().end());
+    case Tag::ScalarList:
+      return std::equal(v.scalars().begin(), v.scalars().end(), d.scalars().begin(), d.scalars().end());
     case Tag::String:
       return v.string() == d.string();
     case Tag::Float:
@@ -146,6 +148,8 @@ PyRef box_value(const Value& v) {
       return boxed_list(v.ints(), [](int64_t i) { return PyLong_FromLongLong(i); });
     case Tag::FloatList:
       return boxed_list(v.floats(), [](double d) { return PyFloat_FromDouble(d); });
+    case Tag::ScalarList:
+      return boxed_list(v.scalars(), [](const Scalar& s) { return wrap_scalar(s); });
     case Tag::BoolList:
       return boxed_list(v.bools(), [](bool b) { return PyBool_FromLong(b); });
     case Tag::Generator:
