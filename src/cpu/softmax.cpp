@@ -44,7 +44,7 @@ int64_t grain(SoftmaxShape s) {
 // Half types compute in float, by groups of slabs that stay in the cache: f(inputs, output, shape) for each.
 template <size_t N, class F>
 void in_float(const std::array<const void*, N>& inputs, void* out, SoftmaxShape shape, DType dtype, F&& f) {
-  constexpr int64_t kGroup = 1 << 13;  // elements
+  constexpr int64_t kGroup = 1 << 11;  // elements
   const int64_t slab = shape.n * shape.inner, group = std::max<int64_t>(1, kGroup / slab),
                 item = static_cast<int64_t>(element_size(dtype)), wide = sizeof(float);
   const CastLoop widen = cast_loop(DType::Float32, dtype), narrow = cast_loop(dtype, DType::Float32);
