@@ -140,6 +140,7 @@ template <class T>
 struct LineSorter {
   using K = KeyOf<T>;
   using Traits = ItemTraits<K>;
+  static constexpr size_t kLong = 24 * sizeof(K);  // items, from which digits are faster than comparisons
   std::vector<typename Traits::Item> items, scratch, loaded;
 
   void load(Line<const T> x, int64_t n, bool descending) {
@@ -225,10 +226,16 @@ struct LineSorter {
     if (in_order) std::sort(items.begin(), items.begin() + (k - 1), less_by_key);
   }
   void sort() {
-    if (items.size() > 1024)
+    if (items.size() >= kLong)
       radix_sort<Traits>(items, scratch);
     else
       std::sort(items.begin(), items.end());
+  }
+  // Whether so few bits tell the keys apart that n of them seldom are without equal ones: n * n / 2 pairs.
+  bool surely_tied() const {
+    K any = 0, all = ~K{0};
+    for (const auto& item : items) any |= Traits::key(item), all &= Traits::key(item);
+    return std::popcount(any ^ all) + 3 <= 2 * (std::bit_width(items.size()) - 1);
   }
   static bool less_by_key(const typename Traits::Item& a, const typename Traits::Item& b) {
     return Traits::key(a) < Traits::key(b);
@@ -238,7 +245,7 @@ struct LineSorter {
   void sort_unstable() {
     constexpr size_t kVeryLong = 1 << 16;
     if (items.size() >= kVeryLong) return sort();
-    if (items.size() <= 1024) return std::sort(items.begin(), items.end(), less_by_key);
+    if (items.size() < kLong || surely_tied()) return std::sort(items.begin(), items.end(), less_by_key);
     loaded = items;
     sort();
     const auto equal = [](const auto& a, const auto& b) { return Traits::key(a) == Traits::key(b); };
