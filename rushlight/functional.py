@@ -142,8 +142,13 @@ def tensordot(a, b, dims=2, out=None):
                 f"ndim_a={a.dim()}, ndim_b={b.dim()}"
             )
         dims_a, dims_b = list(range(-dims, 0)), list(range(dims))
-    else:
+    elif isinstance(dims, (tuple, list)):
         dims_a, dims_b = ([d] if isinstance(d, int) else list(d) for d in dims)
+    else:
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing "
+            f"two lists, but got {dims=}"
+        )
     result = torch._tensordot(a, b, dims_a, dims_b)
     return _stored(result, out)
 
@@ -223,7 +228,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     if dtype is not None:
         input = input.to(dtype)
     if p == "nuc":
-        dims = (-2, -1) if dim is None else dim
+        dims = tuple(range(input.dim())) if dim is None else dim
         result = torch.linalg.matrix_norm(input, "nuc", dims, keepdim)
     else:
         order = 2.0 if p == "fro" or p is None else p

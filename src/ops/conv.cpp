@@ -92,8 +92,9 @@ struct Geometry {
 
 // PyTorch has no kernel for truth values, and for narrow integers only without dilation; so an image that was
 // not converted to the weight's type meets NotImplementedError there, and RuntimeError otherwise.
-void refuse_images_of_integers(const Tensor& input, const Tensor& weight, const Geometry& g,
-                               bool transposed) {
+void refuse_images_of_integers(const Tensor& input, const Tensor& weight, const Tensor& bias,
+                               const Geometry& g, bool transposed) {
+  if (bias.defined() && bias.dtype() != input.dtype() && !transposed) return;
   if (input.dtype() == weight.dtype() || !is_integral_or_bool(input.dtype())) return;
   const bool dilated = std::any_of(g.dilation.begin(), g.dilation.end(), [](int64_t d) { return d > 1; });
   if (is_bool(input.dtype()) || (input.dtype() != DType::Int64 && (transposed || dilated)))
@@ -105,7 +106,7 @@ void refuse_images_of_integers(const Tensor& input, const Tensor& weight, const 
 void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bias, const Geometry& g,
                      bool transposed, int64_t groups) {
   const int64_t n = input.dim() - 2;
-  refuse_images_of_integers(input, weight, g, transposed);
+  refuse_images_of_integers(input, weight, bias, g, transposed);
   RL_CHECK(input.dtype() == weight.dtype(), "Input type (", legacy_name(input.dtype()), ") and weight type (",
            legacy_name(weight.dtype()), ") should be the same");
   RL_CHECK(!bias.defined() || bias.dtype() == input.dtype(), "Input type (", legacy_name(input.dtype()),

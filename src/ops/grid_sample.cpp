@@ -25,6 +25,8 @@ using cpu::SamplePadding;
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
+  if (!is_floating(input.dtype()))
+    RL_NOT_IMPLEMENTED("\"grid_sampler\" not implemented for '", legacy_name(input.dtype()), "'");
   RL_CHECK(input.dtype() == grid.dtype(),
            "grid_sampler(): expected input and grid to have same dtype, but input has ",
            dtype_name(input.dtype()), " and grid has ", dtype_name(grid.dtype()));

@@ -73,8 +73,10 @@ void count_bins(int64_t n, int64_t bins, int64_t* counts, BinOf&& bin_of) {
 
 Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, int64_t minlength) {
   RL_CHECK(minlength >= 0, "minlength should be >= 0");
-  RL_CHECK(self.dim() == 1 && is_integral(self.dtype()),
-           "bincount only supports 1-d non-negative integral inputs.");
+  RL_CHECK(self.dim() == 1, "bincount only supports 1-d non-negative integral inputs, got ", describe(self));
+  if (!is_integral(self.dtype()))
+    RL_NOT_IMPLEMENTED("\"bincount_cpu\" not implemented for '", legacy_name(self.dtype()),
+                       "': bincount only supports 1-d non-negative integral inputs.");
   RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
            "weights should be 1-d and have the same length as input");
   require_data(self, "bincount");

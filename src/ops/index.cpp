@@ -435,12 +435,12 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   const int64_t dim = wrap_dim(given_dim, self.dim());
   RL_CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
            value.dim(), " dimension(s).");
+  RL_CHECK_INDEX(given.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index, but got ",
+                 dtype_name(given.dtype()));
   RL_CHECK(value.is_wrapped_number() ? !is_complex(value.dtype()) || is_complex(self.dtype())
                                      : can_cast(value.dtype(), self.dtype()),
            "index_fill_(): Converting complex Scalar to non-complex type is not supported");
   if (value.is_wrapped_number() && value.is_cpu()) read_scalar(value).check_fits(self.dtype());
-  RL_CHECK_INDEX(given.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index, but got ",
-                 dtype_name(given.dtype()));
   RL_CHECK(given.dim() <= 1, "Index has to be a vector/scalar, but index_fill_() got ", describe(given));
   const Tensor index = slice_positions(given, "index_fill_");
   plan_slices(at_least_vector(self), dim, index, nullptr, true);

@@ -86,8 +86,9 @@ Tensor tile_body(const Call&, const Tensor& self, IntList dims) {
 
 Tensor repeat_interleave_counts_kernel(const Call&, const Tensor& repeats, OptInt output_size) {
   RL_CHECK(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
-  RL_CHECK(repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32,
-           "repeats has to be Long or Int tensor");
+  if (repeats.dtype() != DType::Int64 && repeats.dtype() != DType::Int32)
+    RL_NOT_IMPLEMENTED("\"repeat_interleave\" not implemented for '", legacy_name(repeats.dtype()),
+                       "': repeats has to be Long or Int tensor");
   const Tensor counts = dense(to_dtype(repeats, DType::Int64));
   require_data(counts, "repeat_interleave");
   const int64_t* n = counts.data<int64_t>();

@@ -152,6 +152,8 @@ Tensor meeting_count(const Tensor& self, int64_t dim, const Tensor& index, const
 Tensor scatter_reduce_kernel(const Call& call, const Tensor& self, int64_t dim, const Tensor& index,
                              const Tensor& src, std::string_view reduce, bool include_self) {
   check_written_alone(call, {index, src});
+  RL_CHECK(src.dtype() == self.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype, but got ",
+           dtype_name(self.dtype()), " and ", dtype_name(src.dtype()));
   const ScatterOp op = reduce_of(reduce);
   Tensor start = self;
   if (!include_self) start = scatter_value(self, dim, index, identity_of(op, self.dtype()));

@@ -82,6 +82,9 @@ Tensor cdist_body(const Call&, const Tensor& x1, const Tensor& x2, double p, Opt
            " X2: ", x2.size(-1));
   RL_CHECK(!mode || (*mode >= 0 && *mode <= 2), "possible modes: 0, 1, 2, but was: ", mode.value_or(0));
   RL_CHECK(p >= 0, "cdist only supports non-negative p values");
+  RL_CHECK(x1.dtype() == x2.dtype() || x1.numel() == 0 || x2.numel() == 0, "expected scalar type ",
+           legacy_name(x1.dtype()), " but found ", legacy_name(x2.dtype()), ": cdist got ", describe(x1),
+           " and ", describe(x2));
   const DType type = promote_types(x1.dtype(), x2.dtype());
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   const int64_t chosen = mode.value_or(0);

@@ -143,7 +143,7 @@ void check_pivots(const Tensor& pivots, int64_t n) {
 
 Tensor lu_solve_kernel(const Call&, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left,
                        bool adjoint) {
-  check_lapack_type("linalg.lu_solve", lu, RefusedBy::KernelIfHalf);
+  check_floating("linalg.lu_solve", lu, true);
   RL_CHECK(lu.dtype() == b.dtype(),
            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type ",
            legacy_name(lu.dtype()), " and B of type ", legacy_name(b.dtype()), " instead");
@@ -215,8 +215,9 @@ bool is_vector(const Tensor& a, const Tensor& b) {
          (b.dim() == a.dim() - 1 && b.sizes() == a.sizes().slice(0, static_cast<size_t>(b.dim())));
 }
 Two solve_ex_body(const Call&, const Tensor& a, const Tensor& b, bool left, bool check_errors) {
-  check_square("linalg.solve", a, RefusedBy::KernelIfHalf);
+  check_floating("linalg.solve", a, true);
   check_same_type("linalg.solve", a, b);
+  check_square("linalg.solve", a, RefusedBy::KernelIfHalf);
   const bool vector = is_vector(a, b);
   RL_CHECK(
       left || !vector,

@@ -218,6 +218,9 @@ Tensor vecdot_body(const Call&, const Tensor& x, const Tensor& y, int64_t dim) {
 
 Tensor cross_along(const Tensor& a, const Tensor& b, int64_t dim) {
   RL_CHECK(a.dim() == b.dim(), "linalg.cross: inputs must have the same number of dimensions.");
+  if (is_bool(a.dtype())) RL_NOT_IMPLEMENTED("\"cross\" not implemented for 'Bool'");
+  RL_CHECK(a.dtype() == b.dtype(), "expected scalar type ", legacy_name(a.dtype()), " but found ",
+           legacy_name(b.dtype()), ": linalg.cross got ", describe(a), " and ", describe(b));
   const int64_t d = wrap_dim(dim, a.dim());
   RL_CHECK(a.dim() > 0 && a->sizes[d] == 3 && b->sizes[d] == 3, "linalg.cross: inputs dimension ", dim,
            " must have length 3. Got ", a.dim() ? a->sizes[d] : 1, " and ", b.dim() ? b->sizes[d] : 1);

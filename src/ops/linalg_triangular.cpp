@@ -90,9 +90,9 @@ Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
 Tensor cholesky_solve_kernel(const Call&, const Tensor& b, const Tensor& l, bool upper) {
   RL_CHECK(b.dim() >= 2, "b should have at least 2 dimensions, but has ", b.dim(), " dimensions instead");
   RL_CHECK(l.dim() >= 2, "u should have at least 2 dimensions, but has ", l.dim(), " dimensions instead");
-  check_square("cholesky_solve", l, RefusedBy::Kernel);
   RL_CHECK(b.dtype() == l.dtype(), "Expected b and A to have the same dtype, but found b of type ",
            legacy_name(b.dtype()), " and A of type ", legacy_name(l.dtype()), " instead");
+  check_square("cholesky_solve", l, RefusedBy::Kernel);
   RL_CHECK(l.size(-1) == b.size(-2), "Incompatible matrix sizes for cholesky_solve: each A matrix is ",
            l.size(-1), " by ", l.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));
   const Tensor first = solve_left_triangle(l, b, upper, upper ? 'C' : 'N', false);
@@ -133,6 +133,8 @@ Two ldl_factor_body(const Call&, const Tensor& a, bool hermitian) {
 }
 Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, const Tensor& b,
                         bool hermitian) {
+  check_floating("torch.linalg.ldl_solve", ld, true);
+  check_same_type("torch.linalg.ldl_solve", ld, b);
   check_square("torch.linalg.ldl_solve", ld, RefusedBy::KernelIfHalf, "LD");
   RL_CHECK(b.dim() >= 2, "torch.linalg.ldl_solve: Expected B to have at least 2 dimensions, but it has ",
            b.dim(), " dimensions instead");
@@ -143,8 +145,6 @@ Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, con
            pivots.sizes(), " instead");
   RL_CHECK(is_integral(pivots.dtype()), "torch.linalg.ldl_solve: Expected pivots to be integers. Got ",
            legacy_name(pivots.dtype()));
-  RL_CHECK(ld.dtype() == b.dtype(), "Expected b and A to have the same dtype, but found b of type ",
-           legacy_name(b.dtype()), " and A of type ", legacy_name(ld.dtype()), " instead.");
   RL_CHECK(ld.size(-1) == b.size(-2),
            "Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is ", ld.size(-1), " by ",
            ld.size(-1), " but each b matrix is ", b.size(-2), " by ", b.size(-1));

@@ -99,6 +99,8 @@ std::tuple<Tensor, Tensor> nll_loss2d_kernel(const Call&, const Tensor& self, co
   RL_CHECK(
       self.dim() >= 3 && target.dim() == self.dim() - 1,
       "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
+  RL_CHECK(target.dtype() == DType::Int64, "expected scalar type Long but found ",
+           legacy_name(target.dtype()), " (nll_loss2d got target ", describe(target), ")");
   bool fits = self->sizes[0] == target->sizes[0];
   for (int64_t d = 2; d < self.dim(); ++d) fits &= self->sizes[d] == target->sizes[d - 1];
   RL_CHECK(fits, "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes(), ")");
@@ -125,6 +127,14 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
   return result;
 }
 
+// The target of a sample without a batch, which may come in a list.
+Tensor target_of(const Tensor& input, const Tensor& target) {
+  if (input.dim() != 1 || target.dim() != 1) return target;
+  RL_CHECK_VALUE(target.numel() == 1,
+                 "For 1D input, 1D target must have size 1, but got target size: ", target.numel());
+  return reshape(target, IntList{});
+}
+
 // Class dimension 1, or 0 of a single sample; anything behind it belongs to the samples.
 Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t reduction,
               int64_t ignored) {
@@ -138,7 +148,8 @@ Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, i
 
 Tensor nll_loss_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
                      OptBool size_average, int64_t ignored, OptBool reduce, std::string_view reduction) {
-  return nll_of(input, target, weight, reduction_of(reduction, size_average, reduce), ignored);
+  return nll_of(input, target_of(input, target), weight, reduction_of(reduction, size_average, reduce),
+                ignored);
 }
 
 Tensor weight_along(const Tensor& weight, int64_t dim) {
@@ -194,14 +205,15 @@ Tensor smoothed(const Tensor& log_p, const Tensor& target, const Tensor& weight,
   return nll * Scalar(1 - smoothing) + uniform * Scalar(smoothing / static_cast<double>(classes));
 }
 
-Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& given, const Tensor& weight,
                           OptBool size_average, int64_t ignored, OptBool reduce,
                           std::string_view reduction_name, double smoothing) {
   const int64_t reduction = reduction_of(reduction_name, size_average, reduce);
   RL_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
   RL_CHECK_VALUE(input.dim() >= 1, "Expected 1 or more dimensions (got ", input.dim(), ")");
-  if (input.sizes() == target.sizes())
-    return cross_entropy_with_probabilities(input, target, weight, reduction, ignored, smoothing);
+  if (input.sizes() == given.sizes())
+    return cross_entropy_with_probabilities(input, given, weight, reduction, ignored, smoothing);
+  const Tensor target = target_of(input, given);
   const Tensor log_p = log_softmax(input, input.dim() == 1 ? 0 : 1, std::nullopt);
   return smoothing > 0 ? smoothed(log_p, target, weight, reduction, ignored, smoothing)
                        : nll_of(log_p, target, weight, reduction, ignored);

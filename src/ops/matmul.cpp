@@ -123,6 +123,7 @@ void check_bmm(const char* op, const Tensor& a, const Tensor& b) {
   RL_CHECK(a->sizes[0] == b->sizes[0] && a->sizes[2] == b->sizes[1],
            "Expected size for first two dimensions of batch2 tensor to be: [", a->sizes[0], ", ", a->sizes[2],
            "] but got: [", b->sizes[0], ", ", b->sizes[1], "].");
+  if (is_bool(a.dtype())) RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for 'Bool'");
   check_same_dtype(op, a, b);
 }
 
@@ -240,6 +241,8 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
                  const Scalar& alpha) {
   RL_CHECK(vec1.dim() == 1 && vec2.dim() == 1, "addr: Expected 1-D arguments vec1 and vec2, but got ",
            vec1.dim(), "-D and ", vec2.dim(), "-D");
+  RL_CHECK(self.dim() <= 2, "addr: self must expand to ", IntList{vec1->sizes[0], vec2->sizes[0]},
+           ", but got ", describe(self));
   Promotion promotion;
   for (const Tensor* t : {&self, &vec1, &vec2}) promotion.add(*t);
   const DType type = promotion.result();

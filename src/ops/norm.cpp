@@ -186,6 +186,10 @@ std::tuple<Tensor, Tensor> fused_rms_norm_kernel(const Call&, const Tensor& inpu
 }
 Tensor rms_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
                      std::optional<double> eps) {
+  const bool fits = !weight.defined() || weight.sizes() == shape;  // else that is told
+  RL_CHECK_VALUE(!fits || input.dim() >= static_cast<int64_t>(shape.size()),
+                 "Input tensor must have at least ", static_cast<int64_t>(shape.size()),
+                 " dimensions, but got ", input.dim());
   if (is_complex(input.dtype())) {
     check_rows(input, shape, weight, Tensor());
     const double added =
@@ -450,6 +454,12 @@ Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   return {gx, gw, gb};
 }
 
+// Before the operator asks for both or neither.
+void check_evaluated(bool training, const Tensor& running_mean, const Tensor& running_var) {
+  RL_CHECK(training || running_mean.defined(), "running_mean must be defined in evaluation mode");
+  RL_CHECK(training || running_var.defined(), "running_var must be defined in evaluation mode");
+}
+
 Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_mean,
                        const Tensor& running_var, const Tensor& weight, const Tensor& bias, bool training,
                        double momentum, double eps) {
@@ -462,6 +472,7 @@ Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_m
                    "Expected more than 1 value per channel when training, got input size torch.Size(",
                    input.sizes(), ")");
   }
+  check_evaluated(training, running_mean, running_var);
   if (input.dim() == 1 && input.numel() == 0) {  // no values, and so none to shift or scale
     const Tensor scaled = weight.defined() ? input * weight : clone(input, std::nullopt);
     return bias.defined() ? scaled + bias : scaled;
@@ -472,6 +483,7 @@ Tensor batch_norm_body(const Call&, const Tensor& input, const Tensor& running_m
 Tensor torch_batch_norm_body(const Call&, const Tensor& input, const Tensor& weight, const Tensor& bias,
                              const Tensor& running_mean, const Tensor& running_var, bool training,
                              double momentum, double eps, bool) {
+  check_evaluated(training, running_mean, running_var);
   return std::get<0>(
       native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps));
 }

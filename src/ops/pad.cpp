@@ -45,6 +45,10 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
              "The input size ", size, ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
              " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
   }
+  for (int64_t i = 0; i < padded; ++i)  // also where there is nothing to copy
+    RL_CHECK(
+        std::max<int64_t>(-pad[2 * i], 0) <= self->sizes[n - 1 - i] + std::min<int64_t>(pad[2 * i + 1], 0),
+        "narrow(): length must be non-negative.");
   value.check_fits(self.dtype());
   const MemoryFormat format = image_format(self);
   Tensor result = empty_tensor(sizes, self.dtype(), self.device(), format);
@@ -57,7 +61,6 @@ Tensor constant_pad_kernel(const Call&, const Tensor& self, IntList pad, const S
   for (int64_t i = 0; i < padded; ++i) {
     const int64_t d = n - 1 - i, before = pad[2 * i], after = pad[2 * i + 1];
     const int64_t first = std::max<int64_t>(-before, 0), last = self->sizes[d] + std::min<int64_t>(after, 0);
-    RL_CHECK(first <= last, "narrow(): length must be non-negative.");
     start[d] = std::max<int64_t>(before, 0);
     block = slice(block, d, first, last, 1);
   }

@@ -213,10 +213,8 @@ Tensor flipud_body(const Call&, const Tensor& self) {
 Tensor rot90_body(const Call&, const Tensor& self, int64_t k, IntList dims) {
   RL_CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
   RL_CHECK(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
-  RL_CHECK(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(),
+  RL_CHECK(wrap_dim(dims[0], self.dim()) != wrap_dim(dims[1], self.dim()),
            "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
-  RL_CHECK(dims[0] < self.dim() && dims[0] >= -self.dim(), "Rotation dim0 out of range, dim0 = ", dims[0]);
-  RL_CHECK(dims[1] < self.dim() && dims[1] >= -self.dim(), "Rotation dim1 out of range, dim1 = ", dims[1]);
   switch ((k % 4 + 4) % 4) {
     case 1:
       return transpose(flip(self, IntList{dims[1]}), dims[0], dims[1]);

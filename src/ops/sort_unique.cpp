@@ -176,10 +176,12 @@ UniqueResult unique2_kernel(const Call&, const Tensor& self, bool, bool return_i
 }
 UniqueResult unique_dim_kernel(const Call&, const Tensor& self, int64_t dim, bool, bool return_inverse,
                                bool return_counts) {
+  RL_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   return unique_slices(self, dim, false, return_inverse, return_counts);
 }
 UniqueResult unique_consecutive_kernel(const Call&, const Tensor& self, bool return_inverse,
                                        bool return_counts, OptInt dim) {
+  RL_CHECK_INDEX(!dim || self.dim() > 0, "Dimension specified as ", *dim, " but tensor has no dimensions");
   return dim ? unique_slices(self, *dim, true, return_inverse, return_counts)
              : unique_elements(self, true, return_inverse, return_counts);
 }

@@ -261,7 +261,7 @@ Range resolve_slice(int64_t n, OptInt start, OptInt end, int64_t step) {
 }
 
 Tensor slice_kernel(const Call&, const Tensor& self, int64_t dim, OptInt start, OptInt end, int64_t step) {
-  RL_CHECK(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  RL_CHECK_INDEX(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, self.dim());
   const Range range = resolve_slice(self->sizes[dim], start, end, step);
   Dims sizes = self->sizes, strides = self->strides;

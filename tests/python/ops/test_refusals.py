@@ -287,6 +287,48 @@ def test_indices_of_other_kinds(name):
         assert ours == theirs, kind
 
 
+OPERANDS = {
+    "solve": lambda m: m.linalg.solve(m.eye(2).half(), m.ones(2, 2)),
+    "lu_solve": lambda m: m.linalg.lu_solve(m.eye(2).half(), m.tensor([1, 2], dtype=m.int32), m.ones(2, 2)),
+    "cholesky_solve": lambda m: m.cholesky_solve(m.ones(2, 2), m.eye(2).long()),
+    "bmm": lambda m: m.bmm(m.ones(1, 2, 2) > 0, m.ones(1, 2, 2)),
+    "addr": lambda m: m.addr(m.ones(1, 2, 2), m.ones(2), m.ones(2)),
+    "cross": lambda m: m.linalg.cross(m.ones(2, 3), m.ones(2, 3).double()),
+    "cross of truth": lambda m: m.linalg.cross(m.ones(2, 3) > 0, m.ones(2, 3) > 0),
+    "cdist": lambda m: m.cdist(m.ones(2, 3), m.ones(2, 3).double()),
+    "grid": lambda m: m.nn.functional.grid_sample(
+        m.ones(1, 1, 2, 2, dtype=m.uint8), m.ones(1, 2, 2, 2), align_corners=False
+    ),
+    "bias before weight": lambda m: m.nn.functional.conv2d(
+        m.ones(1, 3, 4, 4, dtype=m.bool), m.ones(3, 3, 3, 3), m.ones(3)
+    ),
+    "evaluation": lambda m: m.nn.functional.batch_norm(m.ones(3, 4), m.ones(4), None),
+    "rms_norm": lambda m: m.nn.functional.rms_norm(m.ones(3), (2, 3)),
+    "rot90": lambda m: m.rot90(m.ones(2, 2), 1, (0, 2)),
+    "slice of a number": lambda m: m.slice_scatter(m.ones(()), m.ones(())),
+    "repeats": lambda m: m.repeat_interleave(m.ones(2), m.ones(2)),
+    "unique": lambda m: m.unique(m.ones(()), dim=0),
+    "bincount": lambda m: m.bincount(m.ones(2)),
+    "bincount of a matrix": lambda m: m.bincount(m.ones(2, 2).long()),
+    "classes of pixels": lambda m: m.nn.functional.nll_loss(
+        m.ones(1, 2, 2, 2), m.zeros(1, 2, 2, dtype=m.uint8)
+    ),
+    "nuclear": lambda m: m.norm(m.ones(1, 2, 2), "nuc"),
+    "tensordot": lambda m: m.tensordot(m.ones(2), m.ones(2), dims=1.5),
+    "scatter_reduce": lambda m: m.ones(2, dtype=m.complex64).scatter_reduce(
+        0, m.tensor([0]), m.ones(1), "amax"
+    ),
+    "pad beyond": lambda m: m.nn.functional.pad(m.ones(3, 0), (-1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+def test_operands_that_do_not_fit(name):
+    ours = outcome(OPERANDS[name], rushlight)
+    assert ours == outcome(OPERANDS[name], torch)
+    assert ours.endswith("Error")
+
+
 SOURCES = {
     "copied vector": lambda m, x, i: x.index_copy(0, i, m.ones(2)),
     "copied rows": lambda m, x, i: x.index_copy(0, i, m.ones(2, 5)),
@@ -302,3 +344,13 @@ def test_sources_that_do_not_fit(name):
     ours = outcome(SOURCES[name], rushlight, rushlight.zeros(3, 4), rushlight.tensor([0, 1]))
     assert ours == outcome(SOURCES[name], torch, torch.zeros(3, 4), torch.tensor([0, 1]))
     assert ours.endswith("Error")
+
+
+def test_one_sample_may_have_one_target_in_a_list():
+    def loss(module, targets):
+        x = module.tensor([0.5, -1.0, 2.0])
+        return module.nn.functional.cross_entropy(x, module.tensor(targets))
+
+    assert loss(rushlight, [1]).item() == pytest.approx(loss(torch, [1]).item())
+    with pytest.raises(ValueError, match="1D target must have size 1, but got target size: 2"):
+        loss(rushlight, [1, 2])
