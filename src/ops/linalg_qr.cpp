@@ -24,7 +24,7 @@ Two qr_kernel(const Call&, const Tensor& a, std::string_view mode) {
   check_lapack_type("linalg.qr", a, RefusedBy::KernelIfHalf);
   const int64_t m = a.size(-2), n = a.size(-1), least = std::min(m, n), k = mode == "complete" ? m : least;
   const auto [factors, tau] = geqrf(a);
-  const Tensor r = triu(narrow(factors, -2, 0, std::min(k, m)), 0);
+  const Tensor r = transposed(tril(transposed(narrow(factors, -2, 0, std::min(k, m))), 0));  // by columns
   if (mode == "r") return {uninitialized({0}, a.dtype(), a), r};
   const Tensor q = by_columns(batch_of(a), m, k, a);
   if (!has_work(q)) return {q, r};

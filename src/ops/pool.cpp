@@ -57,6 +57,9 @@ bool orders_channels_last(const Tensor& t, int64_t n) {
   return follows(0);
 }
 
+// Means, and windows that follow from the output's size, are plain in three dimensions, as in PyTorch.
+bool keeps_channels_last(const Tensor& t, int64_t n) { return n < 3 && orders_channels_last(t, n); }
+
 MemoryFormat format_of(int64_t dim, bool channels_last) {
   return !channels_last ? MemoryFormat::Contiguous
          : dim == 4     ? MemoryFormat::ChannelsLast
@@ -123,7 +126,7 @@ std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input,
   const Tensor image = image_of(input);
   return laid_out_as(
       input, run_max(names[N], image, N,
-                     adaptive_plan(names[N], input.sizes(), N, output_size, orders_channels_last(image, N))));
+                     adaptive_plan(names[N], input.sizes(), N, output_size, keeps_channels_last(image, N))));
 }
 
 Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::PoolPlan& p) {
@@ -154,7 +157,7 @@ Tensor avg_pool_kernel(const Call&, const Tensor& input, IntList kernel, const O
   check_input(who, input, N);
   if (N == 3) check_covered(who, input, kernel);
   const Tensor image = image_of(input);
-  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N), count_include_pad);
+  cpu::PoolPlan p = window_plan(who, input.sizes(), N, w, keeps_channels_last(image, N), count_include_pad);
   set_divisor(who, p, divisor);
   return laid_out_as(input, run_mean(who, image, N, p));
 }
@@ -178,9 +181,9 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
     constexpr int64_t last[] = {-1, -2, -3};  // one plane is one row: a reduction
     return mean_dim(input, IntList(last, N), true, std::nullopt);
   }
-  return laid_out_as(input, run_mean(names[N], image, N,
-                                     adaptive_plan(names[N], input.sizes(), N, output_size,
-                                                   orders_channels_last(image, N))));
+  return laid_out_as(
+      input, run_mean(names[N], image, N,
+                      adaptive_plan(names[N], input.sizes(), N, output_size, keeps_channels_last(image, N))));
 }
 
 // --- derivatives
