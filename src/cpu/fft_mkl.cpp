@@ -123,6 +123,15 @@ size_t pick_batch(const std::vector<FftAxis>& batch) {
   return static_cast<size_t>((nearest->n >= 8 ? nearest : longest) - batch.begin());
 }
 
+// How many transforms of the batch are one task: MKL itself gains nothing from a second thread there.
+// Neighbours stay together, as they share lines of the cache.
+int64_t piece_of(const FftAxis& batch) {
+  constexpr int64_t kTasksPerThread = 4, kNeighbours = 8;
+  const int64_t least = std::min(batch.in_stride, batch.out_stride) < kNeighbours ? kNeighbours : 1;
+  const int64_t tasks = kTasksPerThread * get_num_threads();
+  return std::min(batch.n, std::max(least, (batch.n + tasks - 1) / tasks));
+}
+
 }  // namespace
 
 void fft_mkl(const Fft& f, const void* in, void* out) {
@@ -141,28 +150,41 @@ void fft_mkl(const Fft& f, const void* in, void* out) {
   }
   sizes.push_back(1), in_strides.push_back(0), out_strides.push_back(0);
   const int64_t points = key.points() * key.batch.n;
-  key.threaded = calls == 1 && points >= kSerialPoints && get_num_threads() > 1 && !in_parallel_region();
-  const DescriptorRef descriptor = cache().get(key);
+  const bool shared = points >= kSerialPoints && get_num_threads() > 1 && !in_parallel_region();
   const int64_t real_size = f.double_precision ? 8 : 4;
   const int64_t in_size = f.kind == FftKind::RealToComplex ? real_size : 2 * real_size;
   const int64_t out_size = f.kind == FftKind::ComplexToReal ? real_size : 2 * real_size;
   const bool forward = f.kind == FftKind::RealToComplex || (f.kind == FftKind::Complex && f.forward);
-  auto run = [&](int64_t from, int64_t to) {
+  auto run = [&](const DescriptorRef& descriptor, int64_t from, int64_t to) {
     char* source = const_cast<char*>(static_cast<const char*>(in)) + from * in_size;
     char* target = static_cast<char*>(out) + to * out_size;
     check(forward ? DftiComputeForward(descriptor->handle, source, target)
                   : DftiComputeBackward(descriptor->handle, source, target));
   };
+  if (calls == 1 && shared && key.batch.n >= get_num_threads()) {
+    const FftAxis whole = key.batch;
+    const int64_t piece = piece_of(whole);
+    const auto descriptor_of = [&](int64_t n) { return key.batch.n = n, cache().get(key); };
+    const DescriptorRef descriptor = descriptor_of(piece), last = descriptor_of((whole.n - 1) % piece + 1);
+    parallel_for(0, (whole.n + piece - 1) / piece, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        run((i + 1) * piece <= whole.n ? descriptor : last, i * piece * whole.in_stride,
+            i * piece * whole.out_stride);
+    });
+    return;
+  }
+  key.threaded = calls == 1 && shared;
+  const DescriptorRef descriptor = cache().get(key);
   if (calls == 1) {
     if (key.threaded)
-      run_in_pool([&] { run(0, 0); });
+      run_in_pool([&] { run(descriptor, 0, 0); });
     else
-      run(0, 0);
+      run(descriptor, 0, 0);
     return;
   }
   parallel_for(0, calls, std::max<int64_t>(1, kSerialPoints / points), [&](int64_t begin, int64_t end) {
     for_each_row<2>(sizes, {IntList(in_strides), IntList(out_strides)}, begin, end,
-                    [&](auto& offset) { run(offset[0], offset[1]); });
+                    [&](auto& offset) { run(descriptor, offset[0], offset[1]); });
   });
 }
 

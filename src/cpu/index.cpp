@@ -60,26 +60,49 @@ void for_each_run(const IndexBlocks& at, int64_t first, int64_t last, F&& f) {
   }
 }
 
-// The same for writing: several threads each visit the runs that start in their part of self, so that what
-// meets in one element meets in order.
+// The same for writing, and f is told how many elements: several threads each visit a part of all runs, or
+// the runs that start in their part of self where these are short. So what meets in one element meets in
+// order.
 template <class F>
 void for_each_target(const IndexBlocks& at, F&& f) {
   const auto indexed = static_cast<int64_t>(at.indexed.size()), after = static_cast<int64_t>(at.after.size()),
              before = static_cast<int64_t>(at.before.size());
   const int64_t threads = get_num_threads(), width = after * at.run;
+  constexpr int64_t kPart = 32;  // elements of a run that are worth a visit
+  const auto whole_runs = [&](int64_t first, int64_t last) {
+    for_each_run(at, first, last, [&](int64_t to, int64_t from) { f(to, from, at.run); });
+  };
   if (threads == 1 || in_parallel_region() || before * indexed * width < 2 * kGrainSize || width < 16)
-    return for_each_run(at, 0, before * indexed, f);
+    return whole_runs(0, before * indexed);
   if (before >= 2 * threads)  // outer slices never meet
     return parallel_for(0, before, std::max<int64_t>(1, kGrainSize / (indexed * width)),
-                        [&](int64_t b, int64_t e) { for_each_run(at, b * indexed, e * indexed, f); });
+                        [&](int64_t b, int64_t e) { whole_runs(b * indexed, e * indexed); });
+  if (at.run >= kPart * threads)
+    return parallel_for(0, at.run, std::max(kPart, (at.run / threads + kPart - 1) / kPart * kPart),
+                        [&](int64_t b, int64_t e) {
+                          for_each_run(at, 0, before * indexed,
+                                       [&](int64_t to, int64_t from) { f(to + b, from + b, e - b); });
+                        });
   const auto [low, high] = std::minmax_element(at.indexed.begin(), at.indexed.end());
-  const int64_t parts = 4 * threads, span = (*high - *low) / parts + 1, start = *low;
+  const int64_t parts = 2 * threads, span = (*high - *low) / parts + 1, start = *low;
   parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
-    const int64_t from = start + begin * span, to = start + end * span;
+    // Lists first: a branch that nobody can foretell at each run would keep the next ones from starting.
+    constexpr int64_t kList = 1024;
+    int64_t mine[kList];
+    const int64_t from = start + begin * span;
+    const auto extent = static_cast<uint64_t>((end - begin) * span);
     for (int64_t b = 0; b < before; ++b)
-      for (int64_t k = 0; k < indexed; ++k)
-        if (at.indexed[k] >= from && at.indexed[k] < to)
-          for_each_run(at, b * indexed + k, b * indexed + k + 1, f);
+      for (int64_t first = 0; first < indexed; first += kList) {
+        int64_t count = 0;
+        for (int64_t k = first; k < std::min(indexed, first + kList); ++k) {
+          mine[count] = k;
+          count += static_cast<uint64_t>(at.indexed[k] - from) < extent;
+        }
+        for (int64_t i = 0; i < count; ++i)
+          for (int64_t a = 0; a < after; ++a)
+            f(at.before[b] + at.indexed[mine[i]] + at.after[a],
+              ((b * indexed + mine[i]) * after + a) * at.run, at.run);
+      }
   });
 }
 
@@ -120,11 +143,12 @@ void index_write(const IndexBlocks& at, void* self, const void* values, bool sin
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
     if (at.run == 1)
-      for_each_target(at, [&](int64_t to, int64_t from) { target[to] = source[single ? 0 : from]; });
+      for_each_target(at, [&](int64_t to, int64_t from, int64_t) { target[to] = source[single ? 0 : from]; });
     else if (single)
-      for_each_target(at, [&](int64_t to, int64_t) { std::fill_n(target + to, at.run, *source); });
+      for_each_target(at, [&](int64_t to, int64_t, int64_t n) { std::fill_n(target + to, n, *source); });
     else
-      for_each_target(at, [&](int64_t to, int64_t from) { std::copy_n(source + from, at.run, target + to); });
+      for_each_target(
+          at, [&](int64_t to, int64_t from, int64_t n) { std::copy_n(source + from, n, target + to); });
   });
 }
 
@@ -133,14 +157,16 @@ void index_accumulate(const IndexBlocks& at, void* self, const void* values, boo
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
     if (at.run == 1 || single)
-      for_each_target(at, [&](int64_t to, int64_t from) {
+      for_each_target(at, [&](int64_t to, int64_t from, int64_t n) {
         const T value = source[single ? 0 : from];
-        for (int64_t r = 0; r < at.run; ++r) target[to + r] = plus(target[to + r], value);
+        for (int64_t r = 0; r < n; ++r) target[to + r] = plus(target[to + r], value);
       });
     else if (const AddRun add = add_run_kernel(dtype))
-      for_each_target(at, [&](int64_t to, int64_t from) { add(target + to, source + from, 1, at.run); });
+      for_each_target(at,
+                      [&](int64_t to, int64_t from, int64_t n) { add(target + to, source + from, 1, n); });
     else
-      for_each_target(at, [&](int64_t to, int64_t from) { add_run(target + to, source + from, at.run); });
+      for_each_target(at,
+                      [&](int64_t to, int64_t from, int64_t n) { add_run(target + to, source + from, n); });
   });
 }
 

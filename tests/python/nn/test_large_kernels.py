@@ -182,7 +182,7 @@ def test_elements_under_masks(shape, dtype, threads):
             )
 
 
-@pytest.mark.parametrize("shape", [(50_000,), (400, 300), (3, 500, 64), (40, 100, 30)])
+@pytest.mark.parametrize("shape", [(50_000,), (400, 300), (3, 500, 64), (40, 100, 30), (2, 500, 30)])
 def test_writes_that_meet_in_one_element_keep_their_order(shape, threads):
     rng = np.random.default_rng(2)
     for dim in range(len(shape)):
@@ -220,6 +220,7 @@ def test_copies_in_other_orders(dtype, threads):
         (3, 50, 9),
         (2, 17, 40, 3),
         (5, 4, 2, 16, 2),
+        (9, 5, 40),
         (64, 1000),
     ]:
         x = torch.arange(int(np.prod(shape))).reshape(shape).to(dtype)
@@ -238,6 +239,21 @@ def test_copies_in_other_orders(dtype, threads):
             and torch.equal(x.flip(-1).flip(-1), x)
             and torch.equal(x.flip(0).flip(0), x)
         )
+        flipped = x.flip(0, -1).float() if dtype == torch.bfloat16 else x.flip(0, -1)
+        np.testing.assert_array_equal(flipped.numpy(), n[::-1, ..., ::-1])
+
+
+@pytest.mark.parametrize("shape", [(1003, 32), (3, 130, 128), (5, 9000)])
+def test_batches_of_fourier_transforms(shape, threads):
+    x = normal(*shape, dtype=torch.float64)
+    for dim in range(len(shape)):
+        np.testing.assert_allclose(
+            torch.fft.rfft(x, dim=dim).numpy(), np.fft.rfft(x.numpy(), axis=dim), atol=1e-10
+        )
+        np.testing.assert_allclose(
+            torch.fft.fft(x, dim=dim).numpy(), np.fft.fft(x.numpy(), axis=dim), atol=1e-10
+        )
+    np.testing.assert_allclose(torch.fft.fft2(x).numpy(), np.fft.fft2(x.numpy()), atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.float64, torch.int64, torch.uint8])
