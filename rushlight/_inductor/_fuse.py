@@ -104,6 +104,14 @@ def _is_number(value):
     return type(value) in (int, float) and (type(value) is float or abs(value) < 1 << 24)
 
 
+def _factors_fit(step, dtype):
+    """Chains round numbers to their dtype, but halves are multiplied and divided by the number itself."""
+    if dtype not in (torch.bfloat16, torch.float16) or step.formula not in (_formula("Mul"), _formula("Div")):
+        return True
+    numbers = [a for a in step.operands if not isinstance(a, Node)]
+    return all(torch.tensor(a, dtype=dtype).item() == a for a in numbers)
+
+
 def _has_images(graph):
     """Whether there may be images, which have layouts of their own."""
     return any("conv" in getattr(n.target, "_opname", "") for n in graph.nodes)
@@ -129,7 +137,7 @@ def _accepted(node, images):
         return None
     if len(dtypes) != 1 or not dtypes <= set(_DTYPES) or value.dtype not in (torch.bool, *dtypes):
         return None
-    return step
+    return step if _factors_fit(step, dtypes.pop()) else None
 
 
 class _Chain:

@@ -33,12 +33,13 @@ void check_scalar_tensor(const Tensor& other) {
 }
 // The factors of a list of operations, given as the elements of one tensor.
 Tensor factors(TensorList self, const Tensor& scalars) {
+  RL_CHECK(scalars.is_contiguous(), "Expected scalars to be contiguous.");
   RL_CHECK(scalars.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", scalars.dim(),
            " instead.");
   RL_CHECK(scalars.numel() == static_cast<int64_t>(self.size()),
            "Expected length of scalars to match input of length ", static_cast<int64_t>(self.size()),
            " but got ", scalars.numel(), " instead.");
-  return ops::contiguous(scalars, MemoryFormat::Contiguous);
+  return scalars;
 }
 
 // f(i) for each position, collected or written into self.

@@ -80,6 +80,7 @@ Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, i
   RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
            "weights should be 1-d and have the same length as input");
   require_data(self, "bincount");
+  if (self.numel() == 0) return zeros({minlength}, DType::Int64);  // weights or not, as in PyTorch
   const Tensor at = dense(self);
   const int64_t bins = std::max(minlength, values_below(at));
   const bool single = weights.defined() && weights.dtype() == DType::Float32;

@@ -51,7 +51,7 @@ Tensor or_zero(const Tensor& t, const Tensor& where_zero) {
 // What the coordinates' differences give to the gradient, from distances y and their gradients g.
 Tensor slope(const Tensor& gap, const Tensor& g, const Tensor& y, double p) {
   const Tensor size = abs(gap);
-  if (p == 0) return gap * Scalar(0.0);
+  if (p == 0) return or_zero(gap, zeros_like(gap));
   if (p == 1) return sgn(gap) * g;
   if (p == 2) return gap * or_zero(g / y, y);
   if (std::isinf(p)) return sgn(gap) * to_dtype(ops::eq(size, y), gap.dtype()) * g;

@@ -243,9 +243,8 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
            vec1.dim(), "-D and ", vec2.dim(), "-D");
   RL_CHECK(self.dim() <= 2, "addr: self must expand to ", IntList{vec1->sizes[0], vec2->sizes[0]},
            ", but got ", describe(self));
-  Promotion promotion;
-  for (const Tensor* t : {&self, &vec1, &vec2}) promotion.add(*t);
-  const DType type = promotion.result();
+  // The dtypes of tensors without dimensions count in full: PyTorch expands them first.
+  const DType type = promote_types(self.dtype(), promote_types(vec1.dtype(), vec2.dtype()));
   const Tensor outer = unsqueeze(to_dtype(vec1, type), 1) * to_dtype(vec2, type);
   check_factor("beta", beta, type), check_factor("alpha", alpha, type);
   if (is_bool(type)) {  // sums and products of truth values
@@ -254,14 +253,15 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
   }
   const Tensor product = scaled(outer, alpha);
   if (beta == Scalar(0)) return product;
-  return scaled(self, beta) + product;
+  return scaled(to_dtype(self, type), beta) + product;
 }
 
 Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
                   const Scalar& alpha) {
+  RL_CHECK(self.dtype() == mat.dtype() && mat.dtype() == vec.dtype(),
+           "addmv input tensors must have the same dtype, but got ", legacy_name(self.dtype()), ", ",
+           legacy_name(mat.dtype()), ", and ", legacy_name(vec.dtype()));
   const Tensor product = scaled(mv(mat, vec), alpha);
-  RL_CHECK(self.dtype() == mat.dtype(), "addmv input tensors must have the same dtype, but got ",
-           legacy_name(self.dtype()), ", ", legacy_name(mat.dtype()), ", and ", legacy_name(vec.dtype()));
   if (beta == Scalar(0)) return product;
   RL_CHECK(self.dim() == 0 || self.dim() == 1, "vector + matrix @ vector expected, got ", self.dim(), ", ",
            mat.dim(), ", ", vec.dim());

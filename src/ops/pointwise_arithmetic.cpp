@@ -173,15 +173,22 @@ Tensor clamp_tensor_kernel(const Call& call, const Tensor& self, const Tensor& l
   Promotion promotion;
   for (const Tensor* t : {&self, &low, &high}) promotion.add(*t);
   const DType type = promotion.result();
+  if (call.out) prepare_output(call.op, *call.out, call.out->sizes(), type, call.inplace);
   check_clamped_type(type);
   if (!high.defined()) return pointwise::compute(call, Formula::Maximum, type, {&self, &low});
   if (!low.defined()) return pointwise::compute(call, Formula::Minimum, type, {&self, &high});
   return pointwise::compute(call, Formula::ClampTensor, type, {&self, &low, &high});
 }
-Tensor clamp_min_tensor_body(const Call&, const Tensor& self, const Tensor& low) {
+// In place, that the result does not fit is told first.
+void check_clamped_in_place(const Call& call, const Tensor& self, const Tensor& bound) {
+  if (call.inplace) prepare_output(call.op, self, self.sizes(), result_type(self, bound), true);
+}
+Tensor clamp_min_tensor_body(const Call& call, const Tensor& self, const Tensor& low) {
+  check_clamped_in_place(call, self, low);
   return ops::clamp_tensor(self, low, Tensor());
 }
-Tensor clamp_max_tensor_body(const Call&, const Tensor& self, const Tensor& high) {
+Tensor clamp_max_tensor_body(const Call& call, const Tensor& self, const Tensor& high) {
+  check_clamped_in_place(call, self, high);
   return ops::clamp_tensor(self, Tensor(), high);
 }
 

@@ -7,6 +7,7 @@
 #include "cpu/copy.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
+#include "ops/copy.h"
 #include "ops/device_loops.h"
 
 namespace rushlight::pointwise {
@@ -42,9 +43,10 @@ bool is_ordering(Formula f) {
   return f == Formula::Maximum || f == Formula::Minimum || f == Formula::Fmax || f == Formula::Fmin;
 }
 
-DType compute_type(const Call& call, Formula f, DType common) {
-  RL_CHECK(!is_complex(common) || !is_ordering(f), call.op.name(), " not implemented for complex tensors.");
+DType compute_type(const Call& call, Formula f, DType common, Inputs inputs) {
   const cpu::LoopRow& row = cpu::row(f);
+  if (!row.supported[static_cast<int>(common)]) common_shape(inputs);  // shapes that don't fit are told first
+  RL_CHECK(!is_complex(common) || !is_ordering(f), call.op.name(), " not implemented for complex tensors.");
   if (!row.supported[static_cast<int>(common)]) {
     // PyTorch finds first that the result does not fit where it shall go.
     if (call.out)
@@ -187,7 +189,7 @@ Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
                          : compute(inner, formula, common, {&t[0], &t[1], &t[2]}, parameters);
             }))
       return *on_images;
-  const DType type = compute_type(call, formula, common);
+  const DType type = compute_type(call, formula, common, inputs);
   const Tensor out = result(call, common_shape(inputs), result_type_of(formula, common), inputs);
   loops::formula(formula, type, out, span_of(inputs), parameters);
   return out;
@@ -225,6 +227,12 @@ bool is_number_beside(const Tensor& number, const Tensor& t) {
   return number.dim() == 0 && (t.dim() > 0 || number.is_wrapped_number()) && !(number->flags & kNotCpu) &&
          result_type(t, number) == t.dtype();
 }
+
+// PyTorch multiplies and divides halves by a number in float; before all else it rounds the number.
+bool takes_wide_number(const PointwiseSpec& spec) {
+  return spec.formula == Formula::Mul || spec.formula == Formula::Div;
+}
+bool is_half(const Tensor& t) { return t.dtype() == DType::Float16 || t.dtype() == DType::BFloat16; }
 
 // Contiguous memory of one dtype, or such memory and a number on the left (scalars 1) or right (2).
 Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor& t, const Tensor& other,
@@ -264,10 +272,16 @@ Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a,
       (!call.out || a->storage.get() != b->storage.get() || a.is_same(b))) {
     if (a.dtype() == b.dtype() && plain(b) && a->sizes == b->sizes)
       return straight_binary(call, spec, a, b, 0, parameters);
-    if (is_number_beside(b, a)) return straight_binary(call, spec, a, b, 2, parameters);
+    if (is_number_beside(b, a) && !(is_half(a) && takes_wide_number(spec)))
+      return straight_binary(call, spec, a, b, 2, parameters);
   }
-  if (!call.out && plain(b) && is_number_beside(a, b))
+  if (!call.out && plain(b) && is_number_beside(a, b) && !(is_half(b) && takes_wide_number(spec)))
     return straight_binary(call, spec, b, a, 1, parameters);
+  if ((is_half(a) || is_half(b)) && a.dtype() != b.dtype() && !takes_wide_number(spec)) {
+    const Tensor right = is_number_beside(b, a) ? to_dtype(b, a.dtype()) : b;
+    const Tensor left = is_number_beside(a, b) ? to_dtype(a, b.dtype()) : a;
+    return promoted(call, spec, {&left, &right}, parameters);
+  }
   return promoted(call, spec, {&a, &b}, parameters);
 }
 

@@ -105,3 +105,15 @@ def test_numbers_reach_modes_and_graphs_as_they_were_given():
     with Mode():
         torch._foreach_add([torch.ones(1)], [2 + 1j])
     assert any("add" in name and 2 + 1j in args for name, args in seen), seen
+
+
+def test_packed_factors_lie_together():
+    x = [torch.ones(2), torch.ones(2)]
+    with pytest.raises(RuntimeError, match="^Expected scalars to be contiguous"):
+        torch._foreach_addcmul(x, x, x, torch.ones(4)[::2])
+
+
+def test_shapes_are_told_before_dtypes():
+    z = torch.ones(10, 10, dtype=torch.complex64), torch.ones(11, 11, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match=r"The size of tensor a \(10\) must match the size of tensor b"):
+        torch._foreach_maximum([z[0]], [z[1]])

@@ -80,3 +80,42 @@ def test_integrals_of_integers():
     same(lambda m: m.cumulative_trapezoid(m.tensor([1, 2, 4]), m.tensor([0, 1, 5])))
     big = 2**62
     same(lambda m: m.trapezoid(m.tensor([big, big]), m.tensor([0, 1])))
+
+
+def test_outer_products_with_a_sum_of_no_dimension():
+    same(lambda m: m.addr(m.tensor(1.83), m.arange(5.0).bfloat16(), m.arange(5.0).bfloat16()))
+    same(lambda m: m.addr(m.tensor(4, dtype=m.int32), *[m.full((3,), 100, dtype=m.uint8)] * 2))
+
+
+def test_counts_of_nothing_are_integers():
+    same(lambda m: m.bincount(m.zeros(0, dtype=m.int64), weights=m.zeros(0), minlength=2))
+
+
+def test_products_and_clamps_of_two_dtypes():
+    for m in (torch, oracle):
+        with pytest.raises(RuntimeError, match="addmv input tensors must have the same dtype"):
+            m.addmv(m.ones(5), m.ones(5, 2, dtype=m.bool), m.ones(2, dtype=m.bool))
+        with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+            m.ones(2).clamp_min_(m.ones(2, dtype=m.complex64))
+
+
+def test_distances_that_count_have_no_slope():
+    def f(m):
+        x = m.tensor([[float("inf"), 1.0], [2.0, float("nan")]], requires_grad=True)
+        m.cdist(x, m.ones(3, 2), p=0.0).sum().backward()
+        return x.grad
+
+    same(f)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "__rsub__", "__rtruediv__", "lt"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_numbers_beside_halves_are_rounded_alike_in_every_layout(name, dtype):
+    """To the last bit: PyTorch multiplies and divides by the number itself, and rounds it for all else."""
+    values = torch.linspace(0.1, 3, 12 * 18).reshape(12, 18).numpy()
+    for layout in (lambda t: t, lambda t: t[:, ::2], lambda t: t.t()):
+
+        def f(m, layout=layout):
+            return getattr(layout(m.from_numpy(values).to(getattr(m, dtype))), name)(0.4473744)
+
+        assert f(torch).tolist() == f(oracle).tolist()
