@@ -96,13 +96,29 @@ Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined()
 Tensor cut_log(const Tensor& p) { return clamp_min(log(p), Scalar(-100)); }
 Tensor cut_log1m(const Tensor& p) { return clamp_min(log1p(-p), Scalar(-100)); }
 
-Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
+// The target by the sizes of the probabilities: dimensions of size 1 may differ, nothing is broadcast.
+Tensor target_of(const Tensor& self, const Tensor& target) {
+  if (target.sizes() == self.sizes()) return target;
+  auto without_ones = [](IntList sizes) {
+    Dims rest;
+    for (const int64_t size : sizes)
+      if (size != 1) rest.push_back(size);
+    return rest;
+  };
+  RL_CHECK(without_ones(target.sizes()) == without_ones(self.sizes()),
+           "binary_cross_entropy: the target's sizes ", target.sizes(), " do not fit the input's, ",
+           self.sizes());
+  return reshape(target, self.sizes());
+}
+
+Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& given, const Tensor& weight,
                   int64_t reduction) {
   if (!is_floating(self.dtype()))
     RL_NOT_IMPLEMENTED("\"binary_cross_entropy\" not implemented for '", legacy_name(self.dtype()), "'");
   if (self.is_cpu() && self.numel())
     RL_CHECK(read_scalar(min(self)).to_double() >= 0 && read_scalar(max(self)).to_double() <= 1,
              "all elements of input should be between 0 and 1");
+  const Tensor target = target_of(self, given);
   const Tensor loss = (target - Scalar(1)) * cut_log1m(self) - target * cut_log(self);
   return reduced(weighted(loss, weight), reduction);
 }
@@ -241,11 +257,12 @@ void register_raw_losses(Table& t) {
        bce_kernel)
       .doc("Cross entropy of probabilities; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
-      .derivative([](Grad g, In<0> p, In<1> y, In<2> w, Attr<3, int64_t> reduction, Needs need) {
-        const Tensor each = weighted(each_gradient(g, reduction, p), w);
+      .derivative([](Grad g, In<0> p, In<1> given, In<2> w, Attr<3, int64_t> reduction, Needs need) {
+        const Tensor each = weighted(each_gradient(g, reduction, p), w), y = target_of(p, given);
         Grads grads;
         grads.push_back(need[0] ? each * (p - y) / clamp_min(p * (Scalar(1) - p), Scalar(1e-12)) : Tensor());
-        grads.push_back(need[1] ? each * (cut_log1m(p) - cut_log(p)) : Tensor());
+        grads.push_back(need[1] ? reshape(each * (cut_log1m(p) - cut_log(p)), Tensor(given).sizes())
+                                : Tensor());
         return grads;
       });
   t.op(binary_cross_entropy_with_logits_raw,

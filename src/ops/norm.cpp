@@ -132,7 +132,7 @@ void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bi
                                      pointer_or_null(rstd),
                                      eps};
   if (layers)
-    layers->norm(y.device().index, x.dtype(), {x.numel() / n, n, 1}, 1, arguments, rms);
+    layers->norm(y.device().index(), x.dtype(), {x.numel() / n, n, 1}, 1, arguments, rms);
   else
     kernels.rows(x.numel() / n, n, arguments, rms);
 }
@@ -220,7 +220,7 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
                                      pointer_or_null(mean), rstd.data_ptr(),    pointer_or_null(gx),
                                      pointer_or_null(gw),   pointer_or_null(gb)};
   if (layers)
-    layers->norm_backward(input.device().index, input.dtype(), {rows, n, 1}, 1, gradients, !mean.defined());
+    layers->norm_backward(input.device().index(), input.dtype(), {rows, n, 1}, 1, gradients, !mean.defined());
   else
     cpu::norm_kernels(input.dtype(), "layer_norm_backward")
         .rows_backward(rows, n, gradients, !mean.defined());
@@ -307,7 +307,7 @@ void normalize_channels(const DeviceLayers& layers, const Channels& c, const Ten
                         const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
                         bool training, double momentum, double eps, const Tensor& y, const Tensor& mean,
                         const Tensor& rstd) {
-  const int device = y.device().index;
+  const int device = y.device().index();
   if (training && running_mean.defined()) running_mean.check_writable("batch_norm");
   if (training && running_var.defined()) running_var.check_writable("batch_norm");
   const Tensor scale = empty_like_tensor(mean, mean.dtype()), shift = empty_like_tensor(mean, mean.dtype());
@@ -409,7 +409,11 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
                                      mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
                                      pointer_or_null(gw), pointer_or_null(gb)};
   if (layers)
-    layers->channel_backward(input.device().index, input.dtype(), c.shape, gradients, training);
+    layers->channel_backward(input.device().index(), input.dtype(), c.shape, gradients, training);
+  else if (!input.numel())
+    for (const Tensor& sum : {gw, gb}) {
+      if (sum.defined()) std::memset(sum.data_ptr(), 0, sum.nbytes());
+    }
   else
     cpu::norm_kernels(input.dtype(), "batch_norm_backward").channel_backward(c.shape, gradients, training);
   return {c.finished(gx), gw, gb};

@@ -119,3 +119,15 @@ def test_numbers_beside_halves_are_rounded_alike_in_every_layout(name, dtype):
             return getattr(layout(m.from_numpy(values).to(getattr(m, dtype))), name)(0.4473744)
 
         assert f(torch).tolist() == f(oracle).tolist()
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0), (0, 3)])
+@pytest.mark.parametrize("training", [True, False])
+def test_batches_without_numbers_leave_no_gradient(shape, training):
+    def f(m):
+        layer = m.nn.BatchNorm1d(3).train(training)
+        torch.full((3,), 7.0)  # memory that is not zero, freed at once
+        layer(m.empty(shape)).sum().backward()
+        return m.cat([layer.weight.grad, layer.bias.grad])
+
+    same(f)
