@@ -344,7 +344,7 @@ void fit_gradient(Tensor& grad, const Edge& to, const Node& who, size_t index) {
     if (is_complex(grad.dtype()) && !is_complex(meta.dtype)) grad = gradient_ops.real(grad);
     if (grad.dtype() != meta.dtype) grad = gradient_ops.cast(grad, meta.dtype);
   }
-  RL_CHECK(grad.device().type == meta.device.type, "Function ", who.name(),
+  RL_CHECK(grad.device().type() == meta.device.type(), "Function ", who.name(),
            " returned an invalid gradient at index ", index, " - expected device ", meta.device, " but got ",
            grad.device());
 }

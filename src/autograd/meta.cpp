@@ -91,9 +91,9 @@ void set_grad(const Tensor& t, const Tensor& grad) {
            "the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
            "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream "
            "systems that assume they match.");
-  RL_CHECK(grad.device().type == t.device().type, "attempting to assign a gradient with device type '",
-           device_type_name(grad.device().type), "' to a tensor with device type '",
-           device_type_name(t.device().type),
+  RL_CHECK(grad.device().type() == t.device().type(), "attempting to assign a gradient with device type '",
+           device_type_name(grad.device().type()), "' to a tensor with device type '",
+           device_type_name(t.device().type()),
            "'. Please ensure that the gradient and the tensor are on the same device");
   RL_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
            "' to a tensor of size '", t.sizes(),

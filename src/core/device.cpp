@@ -12,8 +12,8 @@ std::string_view device_type_name(DeviceType t) {
 }
 
 std::string to_string(const Device& device) {
-  std::string out(device_type_name(device.type));
-  return device.index < 0 ? out : str(out, ":", static_cast<int>(device.index));
+  std::string out(device_type_name(device.type()));
+  return device.index() < 0 ? out : str(out, ":", static_cast<int>(device.index()));
 }
 
 std::string_view memory_format_name(MemoryFormat f) {
@@ -30,7 +30,7 @@ Device Device::parse(std::string_view text) {
   bool known = false;
   for (int i = 0; i < kDeviceTypeCount; ++i) {
     if (name != device_type_name(static_cast<DeviceType>(i))) continue;
-    device.type = static_cast<DeviceType>(i);
+    device = Device(static_cast<DeviceType>(i));
     known = true;
   }
   if (!known) {
@@ -50,7 +50,7 @@ Device Device::parse(std::string_view text) {
   const bool valid = error == std::errc{} && end == digits.data() + digits.size() && index >= 0 &&
                      index < 128 && !(digits.size() > 1 && digits[0] == '0');
   RL_CHECK(valid, "Invalid device string: '", text, "'");
-  device.index = static_cast<int8_t>(index);
+  device.set_index(index);
   return device;
 }
 

@@ -302,10 +302,10 @@ void DeviceBackend::copy(void* to, Device to_device, const void* from, Device fr
                          bool non_blocking) {
   if (nbytes == 0) return;
   const bool to_host = to_device.is_cpu(), from_host = from_device.is_cpu();
-  const int device = to_host ? from_device.index : to_device.index;
+  const int device = to_host ? from_device.index() : to_device.index();
   reported(device, [&] {
     if (!to_host && !from_host && to_device != from_device)
-      return copy_between_devices(to, to_device.index, from, from_device.index, nbytes);
+      return copy_between_devices(to, to_device.index(), from, from_device.index(), nbytes);
     const StreamId id = current_stream(device);
     const StreamInfo info = stream(id);
     const DeviceScope scope(driver_, device);

@@ -74,10 +74,10 @@ bool in_bad_fork() { return forked.load(std::memory_order_relaxed); }
 bool device_in_use() { return used.load(std::memory_order_relaxed); }
 
 Device numbered(Device device) {
-  if (device.is_cpu() || device.is_meta()) return Device{device.type};
-  DeviceBackend& backend = device_backend(device.type);
-  if (device.index < 0) device.index = static_cast<int8_t>(backend.current_device());
-  RL_CHECK(device.index < backend.device_count(), "CUDA error: invalid device ordinal (device ", device,
+  if (device.is_cpu() || device.is_meta()) return Device{device.type()};
+  DeviceBackend& backend = device_backend(device.type());
+  if (device.index() < 0) device.set_index(backend.current_device());
+  RL_CHECK(device.index() < backend.device_count(), "CUDA error: invalid device ordinal (device ", device,
            ", of ", backend.device_count(), ")");
   return device;
 }

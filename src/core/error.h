@@ -28,6 +28,8 @@ class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : message_(std::move(message)), kind_(kind) {}
   const char* what() const noexcept override { return message_.c_str(); }
+  const char* what_without_backtrace() const noexcept { return what(); }  // as programs for libtorch ask
+  const std::string& msg() const noexcept { return message_; }
   ErrorKind kind() const noexcept { return kind_; }
 
  private:

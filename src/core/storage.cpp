@@ -15,7 +15,7 @@ namespace {
 
 std::byte* allocate_on(Device device, size_t nbytes) {
   void* found =
-      device.is_cpu() ? cpu_allocate(nbytes) : device_backend(device.type).allocate(nbytes, device.index);
+      device.is_cpu() ? cpu_allocate(nbytes) : device_backend(device.type()).allocate(nbytes, device.index());
   return static_cast<std::byte*>(found);
 }
 
@@ -42,7 +42,7 @@ void StorageImpl::free_data() {
   else if (data_ && data_ != inline_ && device_.is_cpu())
     cpu_deallocate(data_, nbytes_);
   else if (data_ && data_ != inline_)
-    find_device_backend(device_.type)->deallocate(data_, nbytes_, device_.index);
+    find_device_backend(device_.type())->deallocate(data_, nbytes_, device_.index());
   data_ = nullptr;
   deleter_ = nullptr;
 }
@@ -92,7 +92,7 @@ void StorageImpl::resize(size_t nbytes) {
   const size_t kept = data_ ? std::min(nbytes, nbytes_) : 0;
   if (kept && device_.is_cpu()) std::memcpy(grown, data_, kept);
   if (kept && !device_.is_cpu())
-    device_backend(device_.type).copy(grown, device_, data_, device_, kept, false);
+    device_backend(device_.type()).copy(grown, device_, data_, device_, kept, false);
   free_data();
   data_ = grown;
   nbytes_ = nbytes;

@@ -167,7 +167,8 @@ Tensor scalar_tensor_of(const Scalar& value, DType dtype, Device device) {
                 [&](auto tag) { *t.data<decltype(tag)>() = value.to<decltype(tag)>(); });
   } else if (!device.is_meta()) {
     const Tensor here = scalar_tensor_of(value, dtype);
-    device_backend(device.type).copy(t.data_ptr(), t.device(), here.data_ptr(), Device{}, t.nbytes(), false);
+    device_backend(device.type())
+        .copy(t.data_ptr(), t.device(), here.data_ptr(), Device{}, t.nbytes(), false);
   }
   return t;
 }
@@ -212,7 +213,7 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
   const auto itemsize = static_cast<int64_t>(element_size(t.dtype()));
   const void* element = t.data<std::byte>() + element_offset * itemsize;
   if (!t.is_cpu()) {
-    device_backend(t.device().type).copy(fetched, Device{}, element, t.device(), t.itemsize(), false);
+    device_backend(t.device().type()).copy(fetched, Device{}, element, t.device(), t.itemsize(), false);
     element = fetched;
   }
   visit_dtype(StorageTypes{}, t.dtype(), "item", [&](auto tag) {

@@ -67,7 +67,7 @@ bool run_formula(Formula f, DType compute, const Tensor& out, std::span<const Te
     : column == 3 ? put(parameters[i].to_double())
                   : put(parameters[i].to<bool>());
   }
-  const int device = out.device().index;
+  const int device = out.device().index();
   for_each_piece(out, inputs, [&](const Piece& piece) { kernel(piece, packed, device); });
   return true;
 }

@@ -14,13 +14,13 @@ bool where(const Tensor& out, const Tensor& condition, const Tensor& a, const Te
   for (const Tensor* t : {&out, &a, &b})
     if (!loads(t->dtype())) return false;
   const Tensor* inputs[] = {&condition, &a, &b};
-  for_each_piece(out, inputs, [&](const Piece& piece) { run_where(piece, out.device().index); });
+  for_each_piece(out, inputs, [&](const Piece& piece) { run_where(piece, out.device().index()); });
   return true;
 }
 
 void copy(const Tensor& out, const Tensor& source) {
   const Tensor* inputs[] = {&source};
-  for_each_piece(out, inputs, [&](const Piece& piece) { run_copy(piece, out.device().index); });
+  for_each_piece(out, inputs, [&](const Piece& piece) { run_copy(piece, out.device().index()); });
 }
 
 #define RL_SAME(name) \
@@ -57,13 +57,13 @@ bool cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
 void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride, bool wraps) {
   const Tensor* inputs[] = {&index};
   for_each_piece(offsets, inputs, [&](const Piece& piece) {
-    run_add_positions(piece, size, stride, wraps, offsets.device().index);
+    run_add_positions(piece, size, stride, wraps, offsets.device().index());
   });
 }
 
 void take(const Tensor& out, const Tensor& base, const Tensor& offsets) {
   const Tensor* inputs[] = {&base, &offsets};
-  for_each_piece(out, inputs, [&](const Piece& piece) { run_take(piece, out.device().index); });
+  for_each_piece(out, inputs, [&](const Piece& piece) { run_take(piece, out.device().index()); });
 }
 
 bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) {
@@ -73,8 +73,9 @@ bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Ten
                                : !loads(base.dtype()) || !loads(values.dtype()))
     return false;
   const Tensor* inputs[] = {&offsets, &values};
-  for_each_piece(base, inputs,
-                 [&](const Piece& piece) { run_put(static_cast<Writing>(op), piece, base.device().index); });
+  for_each_piece(base, inputs, [&](const Piece& piece) {
+    run_put(static_cast<Writing>(op), piece, base.device().index());
+  });
   return true;
 }
 
@@ -96,7 +97,7 @@ bool triangle(const Tensor& out, int64_t diagonal, bool upper) {
 bool random(DeviceKernels::Random kind, const Tensor& out, double a, double b, uint64_t range, Generator& g) {
   if (!loads(out.dtype())) return false;
   constexpr int64_t kBlock = 256;
-  const int device = out.device().index;
+  const int device = out.device().index();
   const DeviceProperties& p = device_backend(DeviceType::CUDA).properties(device);
   const int64_t n = out.numel();
   const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);

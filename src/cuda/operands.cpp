@@ -100,7 +100,7 @@ View view_of(const Tensor& t) {
   RL_ASSERT(t.dim() <= kMaxRank, "too many dimensions");
   View view;
   view.data = static_cast<char*>(t.data_ptr());
-  view.dtype = t.dtype(), view.device = t.device().index;
+  view.dtype = t.dtype(), view.device = t.device().index();
   view.rank = static_cast<int>(t.dim()), view.numel = t.numel();
   for (size_t d = 0; d < t.sizes().size(); ++d) {
     view.sizes[d] = t->sizes[d];

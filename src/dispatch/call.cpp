@@ -1,4 +1,5 @@
 #include <bit>
+#include <cstdio>
 #include <utility>
 
 #include "core/device_backend.h"
@@ -12,7 +13,9 @@ namespace rushlight {
 __attribute__((tls_model("initial-exec"))) thread_local DispatchState dispatch_state;
 
 void (*copy_result)(const Tensor&, const Tensor&, bool) = nullptr;
-void (*show_warning)(const std::string&) = [](const std::string&) {};
+void (*show_warning)(const std::string&) = [](const std::string& message) {
+  std::fprintf(stderr, "Warning: %s\n", message.c_str());
+};
 
 namespace {
 
@@ -29,7 +32,7 @@ struct Operands {
 
   void add(const Tensor& t) {
     flags |= detail::flags_of(*t.impl());
-    if (t->flags & kNotCpu) device = t->device.type, where = &t->device;
+    if (t->flags & kNotCpu) device = t->device.type(), where = &t->device;
   }
 };
 
@@ -46,7 +49,7 @@ Device asked_device(const Op& op, const Value* args) {
   return {};
 }
 DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands) {
-  return from_operands != DeviceType::CPU ? from_operands : asked_device(op, args).type;
+  return from_operands != DeviceType::CPU ? from_operands : asked_device(op, args).type();
 }
 
 void check_one_device(const Op& op, const Value* args) {
@@ -182,7 +185,7 @@ void run_kernel(Frame& frame) {
   const size_t outputs = op.schema.returns.size();
   if (frame.out) {
     for (size_t i = 0; i < (frame.inplace ? 1 : outputs); ++i) {
-      RL_CHECK(frame.out[i].device().type == device, op.name(), "(): expected out tensor to have device ",
+      RL_CHECK(frame.out[i].device().type() == device, op.name(), "(): expected out tensor to have device ",
                device_type_name(device), ", but got ", frame.out[i].device(), " instead");
       frame.out[i].check_writable(op.name());
     }

@@ -24,7 +24,7 @@ void report(const Op& op, Device device) {
   }();
   if (wish == "silent") return;
   if (wish == "error")
-    RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device ", device_type_name(device.type),
+    RL_NOT_IMPLEMENTED("Could not run '", op.name(), "' on device ", device_type_name(device.type()),
                        ": this build has no kernel for it; move the operands with .cpu()");
   static std::mutex mutex;
   static std::set<const Op*> known;
@@ -32,7 +32,7 @@ void report(const Op& op, Device device) {
     const std::lock_guard lock(mutex);
     if (!known.insert(&op).second) return;
   }
-  show_warning(str(op.name(), ": no kernel for ", device_type_name(device.type),
+  show_warning(str(op.name(), ": no kernel for ", device_type_name(device.type()),
                    " yet; it runs on the CPU, with copies there and back (said once for each operator)"));
 }
 
@@ -99,8 +99,8 @@ const DeviceLayers* device_layers(DeviceType type) { return all_layers[static_ca
 
 const DeviceLayers* device_layers(const Tensor& t) {
   if (t.is_cpu() || t.device().is_meta()) return nullptr;
-  const DeviceLayers* layers = all_layers[static_cast<int>(t.device().type)];
-  RL_ASSERT(layers, "no layers are registered for ", device_type_name(t.device().type));
+  const DeviceLayers* layers = all_layers[static_cast<int>(t.device().type())];
+  RL_ASSERT(layers, "no layers are registered for ", device_type_name(t.device().type()));
   return layers;
 }
 

@@ -326,7 +326,7 @@ bool attention_in_device_tiles(const Tensor& query, const Tensor& key, const Ten
   if (!layers->attention) return false;
   const Tensor q = with_dense_rows(query), k = with_dense_rows(key), v = with_dense_rows(value);
   const auto plan = device_plan(q, k, v, mask, causal, scale, out, logsumexp);
-  return plan && layers->attention(out.device().index, *plan);
+  return plan && layers->attention(out.device().index(), *plan);
 }
 
 // As above, with the gradients of query, key and value.
@@ -341,7 +341,7 @@ bool gradients_in_device_tiles(const Tensor& grad, const Tensor& query, const Te
   const auto plan = device_plan(q, k, v, mask, causal, scale, x, logsumexp);
   if (!plan) return false;
   const Dims lead = lead_of(query), shared = lead_of(key);
-  return layers->attention_backward(grad.device().index, *plan,
+  return layers->attention_backward(grad.device().index(), *plan,
                                     {device_operand(g, lead), device_operand(results[0], lead),
                                      device_operand(results[1], shared), device_operand(results[2], shared)});
 }

@@ -60,7 +60,7 @@ Tensor columns_of(const cpu::ConvShape& s, const Sizes& z, const Tensor& images)
   if (z.pointwise) return by_channel(images, count, z.rows, z.outputs);
   const Tensor columns = empty_tensor(IntList{z.rows, count * z.outputs}, s.dtype, images.device());
   if (columns.numel())
-    device_layers(images)->image_to_columns(images.device().index, s.dtype, shape_of(s, count),
+    device_layers(images)->image_to_columns(images.device().index(), s.dtype, shape_of(s, count),
                                             images.data_ptr(), columns.data_ptr());
   return columns;
 }
@@ -86,7 +86,7 @@ bool by_library(const cpu::ConvShape& s, ConvPass pass, const Tensor& input, con
   const DeviceLayers& layers = *device_layers(output);
   for (const Tensor* t : {&input, &weight, &output})
     if (t->numel() == 0) return false;
-  return layers.convolve && layers.convolve(output.device().index, pass, s, input.data_ptr(),
+  return layers.convolve && layers.convolve(output.device().index(), pass, s, input.data_ptr(),
                                             weight.data_ptr(), output.data_ptr());
 }
 
@@ -122,7 +122,7 @@ void device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, con
     const Tensor columns = bmm(turned, grouped(flow, s.groups));
     const Tensor images = narrow(result, 0, first, count);
     if (z.pointwise) return by_image(images, columns, count, z.rows, z.outputs);
-    device_layers(grad)->columns_to_image(grad.device().index, s.dtype, shape_of(s, count),
+    device_layers(grad)->columns_to_image(grad.device().index(), s.dtype, shape_of(s, count),
                                           columns.data_ptr(), images.data_ptr());
   });
 }

@@ -13,7 +13,7 @@ namespace rushlight::loops {
 namespace {
 
 const DeviceKernels* kernels_of(const Tensor& t) {
-  return t.is_cpu() || t.device().is_meta() ? nullptr : &device_kernels(t.device().type);
+  return t.is_cpu() || t.device().is_meta() ? nullptr : &device_kernels(t.device().type());
 }
 
 Tensor on_cpu(const Tensor& t) {
@@ -33,7 +33,7 @@ void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out
   cpu::ReduceParams moved = params;
   const Tensor result = beside(out), centre = empty_tensor(out.sizes(), in.dtype());
   if (params.centre) {
-    device_backend(in.device().type)
+    device_backend(in.device().type())
         .copy(centre.data_ptr(), Device{}, params.centre, in.device(), centre.nbytes(), false);
     moved.centre = centre.data_ptr();
   }
@@ -65,7 +65,7 @@ void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta) {
   if (out.device().is_meta() || out.numel() == 0) return;
   const bool whole = is_integral_or_bool(out.dtype()), real = !alpha.is_complex() && !beta.is_complex();
-  const DeviceKernels& kernels = device_kernels(out.device().type);
+  const DeviceKernels& kernels = device_kernels(out.device().type());
   if (kernels.product && real && !whole && a.numel() > 0 &&
       kernels.product(out, a, b, alpha.to_double(), beta.to_double()))
     return;

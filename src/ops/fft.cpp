@@ -101,7 +101,7 @@ Tensor device_transform(cpu::FftKind kind, const Tensor& self, IntList dims, int
   const bool real = kind == cpu::FftKind::ComplexToReal;
   const Tensor out =
       empty_tensor(sizes, real ? real_dtype(self.dtype()) : complex_dtype(self.dtype()), self.device());
-  device_layers(self)->fft(self.device().index, f, in.data_ptr(), out.data_ptr());
+  device_layers(self)->fft(self.device().index(), f, in.data_ptr(), out.data_ptr());
   Dims back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   return permute(out, back);

@@ -88,7 +88,7 @@ Tensor im2col_kernel(const Call&, const Tensor& self, IntList kernel, IntList di
   if (n == 4) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
   if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
-    layers->image_to_columns(result.device().index, self.dtype(), device_shape(p), dense(self).data_ptr(),
+    layers->image_to_columns(result.device().index(), self.dtype(), device_shape(p), dense(self).data_ptr(),
                              result.data_ptr());
   if (result.is_cpu() && result.numel())
     cpu::image_to_columns(self.dtype(), p, dense(self).data_ptr(), result.data_ptr());
@@ -131,7 +131,7 @@ Tensor col2im_kernel(const Call&, const Tensor& self, IntList size, IntList kern
   if (n == 3) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
   if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
-    layers->columns_to_image(result.device().index, self.dtype(), device_shape(p), dense(self).data_ptr(),
+    layers->columns_to_image(result.device().index(), self.dtype(), device_shape(p), dense(self).data_ptr(),
                              result.data_ptr());
   if (!result.is_cpu() || result.numel() == 0) return result;
   std::memset(result.data_ptr(), 0, result.nbytes());

@@ -74,7 +74,7 @@ std::shared_ptr<const DeviceTables> tables_of(const Resampling& r, IntList in, I
                      {out.begin(), out.end()},
                      {factors.begin(), factors.end()},
                      dtype,
-                     device.index};
+                     device.index()};
   const std::lock_guard lock(mutex);
   if (const auto found = known.find(key); found != known.end()) return found->second;
   auto tables = std::make_shared<DeviceTables>();
@@ -102,7 +102,7 @@ void resample_on_device(const Resampling& r, IntList in, IntList out, FloatList 
     plan.axis[i] = {axis.in, axis.out, axis.taps, tables->indices[i].data<int32_t>(),
                     tables->weights[i].data<double>()};
   }
-  device_layers(from)->resample(from.device().index, from.dtype(), plan, from.data_ptr(), to.data_ptr());
+  device_layers(from)->resample(from.device().index(), from.dtype(), plan, from.data_ptr(), to.data_ptr());
 }
 
 void check_sizes(IntList in, IntList out) {

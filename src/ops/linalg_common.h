@@ -49,7 +49,7 @@ template <class... P>
 void compute(const Tensor& t, void (*here)(P...), void (*DeviceLinalg::*there)(int, P...),
              std::type_identity_t<P>... arguments) {
   if (t.is_cpu()) return here(arguments...);
-  (device_linalg(t.device().type).*there)(t.device().index, arguments...);
+  (device_linalg(t.device().type()).*there)(t.device().index(), arguments...);
 }
 #define RL_LINALG(t, loop, ...) ::rushlight::linalg::compute(t, cpu::loop, &DeviceLinalg::loop, __VA_ARGS__)
 

@@ -53,8 +53,8 @@ Tensor permutation_kernel(const Call&, const Tensor& pivots, int64_t rows) {
                                 DType::Int64, pivots);
   if (!has_work(result)) return result;
   if (!result.is_cpu()) {
-    device_linalg(result.device().type)
-        .permutation(result.device().index, result.numel() / rows, k, rows, exchanges.data<int32_t>(),
+    device_linalg(result.device().type())
+        .permutation(result.device().index(), result.numel() / rows, k, rows, exchanges.data<int32_t>(),
                      result.data<int64_t>());
     return result;
   }
@@ -243,8 +243,8 @@ Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
   if (has_work(a) && !a.is_cpu()) {  // singular matrices give what is not finite
     const Tensor inverse = by_columns(batch_of(a), a.size(-2), a.size(-1), a);
     fill_identity(inverse);
-    device_linalg(a.device().type)
-        .lu_solve(a.device().index, batch_for(a), a.size(-1), a.size(-1), 'N', lu.data_ptr(),
+    device_linalg(a.device().type())
+        .lu_solve(a.device().index(), batch_for(a), a.size(-1), a.size(-1), 'N', lu.data_ptr(),
                   pivots.data<int32_t>(), inverse.data_ptr());
     return {by_rows ? transposed(inverse) : inverse, info};
   }

@@ -59,7 +59,7 @@ std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, con
   const Targets t = targets_of(self.sizes(), dtype, target, weight, ignored);
   const Tensor x = dense(self);
   if (layers) {
-    const int device = self.device().index;
+    const int device = self.device().index();
     if (reduction != kNone) {
       layers->nll_sum(device, dtype, t.plan, x.data_ptr(), reduction == kMean, loss.data_ptr(),
                       total.data_ptr());
@@ -116,7 +116,7 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
   const Targets t = targets_of(input_sizes, grad.dtype(), target, weight, ignored);
   if (const DeviceLayers* layers = device_layers(grad)) {
     const Tensor flow = dense(grad);
-    layers->nll_backward(grad.device().index, grad.dtype(), t.plan, flow.data_ptr(), reduction == kNone,
+    layers->nll_backward(grad.device().index(), grad.dtype(), t.plan, flow.data_ptr(), reduction == kNone,
                          reduction == kMean ? total_weight.data_ptr() : nullptr, result.data_ptr());
     return result;
   }

@@ -57,7 +57,7 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
                                      y.data_ptr(), mean.data_ptr(),    rstd.data_ptr(),
                                      eps};
   if (layers)
-    layers->norm(y.device().index, x.dtype(), {n, channels, inner}, groups, arguments, false);
+    layers->norm(y.device().index(), x.dtype(), {n, channels, inner}, groups, arguments, false);
   else
     kernels.groups({n, channels, inner}, groups, arguments);
   if (is_channels_last(input))
@@ -83,7 +83,7 @@ ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const 
                                      mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
                                      pointer_or_null(gw), pointer_or_null(gb)};
   if (layers)
-    layers->norm_backward(input.device().index, input.dtype(), {n, channels, inner}, groups, gradients,
+    layers->norm_backward(input.device().index(), input.dtype(), {n, channels, inner}, groups, gradients,
                           false);
   else
     cpu::norm_kernels(input.dtype(), "group_norm_backward")

@@ -102,14 +102,14 @@ const float* device_number(const Tensor& t, Device device, std::vector<Tensor>& 
 // The same step where the parameters are. False on the CPU.
 bool step_on_device(Group& group, DeviceOptimizer options, const Tensor& grad_scale, const Tensor& found_inf,
                     std::vector<DeviceStep> steps = {}) {
-  const DeviceLayers* layers = device_layers(group.device().type);
+  const DeviceLayers* layers = device_layers(group.device().type());
   if (group.device().is_cpu() || !layers) return false;
   std::vector<Tensor> kept;
   options.grad_scale = device_number(grad_scale, group.device(), kept);
   options.found_inf = device_number(found_inf, group.device(), kept);
   steps.resize(group.arrays().size());
   for (size_t i = 0; i < steps.size(); ++i) steps[i].arrays = group.arrays()[i];
-  layers->optimizer_step(group.device().index, group.dtype(), options, steps);
+  layers->optimizer_step(group.device().index(), group.dtype(), options, steps);
   group.finish();
   return true;
 }
@@ -233,8 +233,8 @@ void unscale_on_device(TensorList grads, const Tensor& found_inf, const Tensor& 
   std::vector<Tensor> kept;
   const float* inverse = device_number(inv_scale, device, kept);
   for (const auto& [dtype, steps] : by_dtype)
-    device_layers(device.type)
-        ->unscale(device.index, dtype, steps, inverse, static_cast<float*>(found_inf.data_ptr()));
+    device_layers(device.type())
+        ->unscale(device.index(), dtype, steps, inverse, static_cast<float*>(found_inf.data_ptr()));
   for (auto& [grad, copy] : copies) copy_result(grad, copy, false);
 }
 

@@ -90,7 +90,7 @@ std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t
   if (places) indices = empty_pooled(sizes, input, DType::Int64, p.channels_last);
   const auto kernels = cpu::pool_kernels(input.dtype(), who);
   if (const DeviceLayers* layers = device_layers(values); layers && values.numel())
-    layers->max_pool(values.device().index, input.dtype(), device_plan(p),
+    layers->max_pool(values.device().index(), input.dtype(), device_plan(p),
                      in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
                      indices.data<int64_t>());
   if (values.is_cpu() && values.numel())
@@ -135,7 +135,7 @@ Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::Pool
   if (!kernels.mean)
     RL_NOT_IMPLEMENTED("\"", who, "\" not implemented for '", legacy_name(input.dtype()), "'");
   if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
-    layers->mean_pool(result.device().index, input.dtype(), device_plan(p),
+    layers->mean_pool(result.device().index(), input.dtype(), device_plan(p),
                       in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && result.numel())
     kernels.mean(p, in_format(input, p.channels_last).data_ptr(), result.data_ptr());
@@ -225,7 +225,7 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
   cpu::PoolPlan p = pool_plan_of(input_sizes, n, last);
   set_axis_lengths(p, input_sizes, grad.sizes(), n);
   if (const DeviceLayers* layers = device_layers(result); layers && grad.numel())
-    layers->max_pool_backward(result.device().index, grad.dtype(), device_plan(p),
+    layers->max_pool_backward(result.device().index(), grad.dtype(), device_plan(p),
                               in_format(g, last).data_ptr(), in_format(where, last).data<int64_t>(),
                               result.data_ptr());
   if (result.is_cpu() && grad.numel())
@@ -238,7 +238,7 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
 Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::PoolPlan& p) {
   Tensor result = zeros_pooled(input_sizes, grad, p.channels_last);
   if (const DeviceLayers* layers = device_layers(result); layers && grad.numel())
-    layers->mean_pool_backward(result.device().index, grad.dtype(), device_plan(p),
+    layers->mean_pool_backward(result.device().index(), grad.dtype(), device_plan(p),
                                in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && grad.numel())
     cpu::pool_kernels(grad.dtype(), "avg_pool_backward")

@@ -45,10 +45,10 @@ bool draw_on_device(DeviceKernels::Random kind, const Tensor& self, double a, do
   RL_CHECK(!has_internal_overlap(self),
            "unsupported operation: more than one element of the written-to tensor refers to a single memory "
            "location. Please clone() the tensor before performing the operation.");
-  Generator& g = generator ? *generator : device_generator(self.device().index);
+  Generator& g = generator ? *generator : device_generator(self.device().index());
   RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
   if (self.numel() == 0) return true;
-  const DeviceKernels& kernels = device_kernels(self.device().type);
+  const DeviceKernels& kernels = device_kernels(self.device().type());
   const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
   const Tensor target =
       ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());

@@ -31,7 +31,7 @@ template <class OnCpu, class OnDevice, class Step>
 void run_step(const Tensor& state, OnCpu on_cpu, OnDevice on_device, const Step& step) {
   if (state.numel() == 0) return;
   const DeviceLayers* layers = device_layers(state);
-  layers ? (layers->*on_device)(state.device().index, state.dtype(), step) : on_cpu(state.dtype(), step);
+  layers ? (layers->*on_device)(state.device().index(), state.dtype(), step) : on_cpu(state.dtype(), step);
 }
 
 std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Tensor& input_gates,

@@ -36,7 +36,7 @@ Tensor forward_kernel(const Call&, const Tensor& self, int64_t given_dim, bool h
   if (x.numel() > 0 && x.is_cpu())
     cpu::softmax(x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm, x.dtype());
   if (const DeviceLayers* layers = device_layers(x); layers && x.numel() > 0)
-    layers->softmax(x.device().index, x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm,
+    layers->softmax(x.device().index(), x.data_ptr(), out.data_ptr(), shape_around(x, dim), logarithm,
                     x.dtype());
   return out;
 }
@@ -54,7 +54,7 @@ Tensor backward_kernel(const Call&, const Tensor& grad, const Tensor& output, in
     cpu::softmax_backward(g.data_ptr(), y.data_ptr(), out.data_ptr(), shape_around(y, dim), logarithm,
                           y.dtype());
   if (const DeviceLayers* layers = device_layers(y); layers && y.numel() > 0)
-    layers->softmax_backward(y.device().index, g.data_ptr(), y.data_ptr(), out.data_ptr(),
+    layers->softmax_backward(y.device().index(), g.data_ptr(), y.data_ptr(), out.data_ptr(),
                              shape_around(y, dim), logarithm, y.dtype());
   return to_dtype(out, input_dtype);
 }

@@ -30,7 +30,7 @@ Tensor device_order(const DeviceLayers& layers, const Tensor& self, int64_t dim,
   const Tensor lines = contiguous(self.dim() ? transpose(self, dim, -1) : self);
   const Tensor order = empty_tensor(lines.sizes(), DType::Int64, self.device());
   const int64_t n = self.dim() ? lines.size(-1) : 1;
-  layers.sort(self.device().index, self.dtype(), lines.data_ptr(), lines.numel() / n, n, descending,
+  layers.sort(self.device().index(), self.dtype(), lines.data_ptr(), lines.numel() / n, n, descending,
               order.data<int64_t>());
   return self.dim() ? transpose(order, dim, -1) : order;
 }

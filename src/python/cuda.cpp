@@ -15,7 +15,7 @@ DeviceBackend& cuda() { return device_backend(DeviceType::CUDA); }
 
 int device_number(long index) {
   RL_CHECK(index < 128, "CUDA error: invalid device ordinal (device ", index, ")");
-  return numbered(Device{DeviceType::CUDA, static_cast<int8_t>(index < 0 ? -1 : index)}).index;
+  return numbered(Device{DeviceType::CUDA, static_cast<int8_t>(index < 0 ? -1 : index)}).index();
 }
 
 static int device_number(PyObject* o) {

@@ -228,7 +228,7 @@ static PyObject* f_record_stream(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(tensor);
     RL_CHECK(t.device().is_cuda(), "record_stream: expected a tensor on a CUDA device, got ", describe(t));
-    if (t.has_data()) cuda().record_stream(t->storage->data(), t.device().index, stream);
+    if (t.has_data()) cuda().record_stream(t->storage->data(), t.device().index(), stream);
     Py_RETURN_NONE;
   });
 }

@@ -25,7 +25,7 @@ static Device accelerator(int64_t index) {
   return Device{DeviceType::CUDA, static_cast<int8_t>(index)};
 }
 
-static bool is_built(Device d) { return static_cast<int>(d.type) < kDeviceTypeCount; }
+static bool is_built(Device d) { return static_cast<int>(d.type()) < kDeviceTypeCount; }
 
 // A device that may be one of those that have no more than a name here.
 static Device parse_named(std::string_view text) {
@@ -35,7 +35,8 @@ static Device parse_named(std::string_view text) {
     if (name.empty()) return Device::parse(text);
     if (name != text.substr(0, colon)) continue;
     Device device{static_cast<DeviceType>(i)};
-    if (colon != std::string_view::npos) device.index = Device::parse(str("cuda", text.substr(colon))).index;
+    if (colon != std::string_view::npos)
+      device.set_index(Device::parse(str("cuda", text.substr(colon))).index());
     return device;
   }
 }
@@ -44,7 +45,7 @@ static Device parse_named(std::string_view text) {
 Device parse_device(PyObject* o) {
   if (is_device(o)) {
     const Device d = device_of_object(o);
-    RL_CHECK(is_built(d), "Rushlight is not built for ", device_type_name(d.type),
+    RL_CHECK(is_built(d), "Rushlight is not built for ", device_type_name(d.type()),
              " devices; use cpu or cuda");
     return d;
   }
@@ -70,13 +71,13 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
                : PyUnicode_Check(type) ? parse_named(string_view(type))
                                        : parse_device(type);
     if (index && index != Py_None) {
-      RL_CHECK(d.index < 0,
+      RL_CHECK(d.index() < 0,
                "type (string) must not include an index because index was passed explicitly: ", to_string(d));
       const int64_t i = PyLong_AsLongLong(index);
       if (i == -1 && PyErr_Occurred()) throw PythonError();
       RL_CHECK(i >= 0, "Device index must not be negative");
       RL_CHECK(i < 128, "device index must fit in 7 bits, but got ", i);
-      d.index = static_cast<int8_t>(i);
+      d.set_index(static_cast<int>(i));
     }
     return wrap(d);
   });
@@ -84,30 +85,30 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 
 static PyObject* device_repr(PyObject* self) {
   const Device d = self_of(self);
-  std::string text = str("device(type='", device_type_name(d.type), "'");
-  if (d.index >= 0) text += str(", index=", static_cast<int>(d.index));
+  std::string text = str("device(type='", device_type_name(d.type()), "'");
+  if (d.index() >= 0) text += str(", index=", static_cast<int>(d.index()));
   return to_python(text + ")");
 }
 static PyObject* device_str(PyObject* self) { return to_python(to_string(self_of(self))); }
 static Py_hash_t device_hash(PyObject* self) {
   const Device d = self_of(self);
-  return (static_cast<int>(d.type) << 8) ^ (d.index + 1);
+  return (static_cast<int>(d.type()) << 8) ^ (d.index() + 1);
 }
 static PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (!is_device(a) || !is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((self_of(a) == self_of(b)) == (op == Py_EQ));
 }
-static PyObject* get_type(PyObject* self, void*) { return to_python(device_type_name(self_of(self).type)); }
+static PyObject* get_type(PyObject* self, void*) { return to_python(device_type_name(self_of(self).type())); }
 static PyObject* get_index(PyObject* self, void*) {
-  const int index = self_of(self).index;
+  const int index = self_of(self).index();
   if (index < 0) Py_RETURN_NONE;
   return PyLong_FromLong(index);
 }
 static PyObject* device_reduce(PyObject* self, PyObject*) {
   const Device d = self_of(self);
   PyRef type(get_type(self, nullptr));
-  if (d.index < 0) return Py_BuildValue("O(O)", &DeviceType_, type.get());
-  return Py_BuildValue("O(Oi)", &DeviceType_, type.get(), static_cast<int>(d.index));
+  if (d.index() < 0) return Py_BuildValue("O(O)", &DeviceType_, type.get());
+  return Py_BuildValue("O(Oi)", &DeviceType_, type.get(), static_cast<int>(d.index()));
 }
 
 // `with torch.device("meta"):` is a function mode; its Python half lives in rushlight/utils/_device.py.

@@ -390,7 +390,7 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
     if (PyObject* device = PyDict_GetItemString(kwargs, "device")) {
       if (device != Py_None && !parse_device(device).is_cpu())
         throw_python(PyExc_RuntimeError, str("legacy constructor expects device type: cpu but device type: ",
-                                             device_type_name(parse_device(device).type), " was passed"));
+                                             device_type_name(parse_device(device).type()), " was passed"));
     }
   if (n == 0) return empty_tensor({0}, dtype);
   PyObject* first = PyTuple_GET_ITEM(args, 0);

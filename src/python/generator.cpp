@@ -189,7 +189,7 @@ static PyObject* seed_devices(PyObject*, PyObject* seed) {
 static PyObject* of_device(PyObject*, PyObject* o) {
   return guard([&] {
     const Device device = numbered(Device{DeviceType::CUDA, static_cast<int8_t>(to_int(o))});
-    return wrap_generator(Ref<Generator>::share(&device_generator(device.index)));
+    return wrap_generator(Ref<Generator>::share(&device_generator(device.index())));
   });
 }
 

@@ -35,7 +35,7 @@ static PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
 static PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).is_cpu()); }
 static PyObject* get_is_cuda(PyObject* self, void*) {
-  return PyBool_FromLong(tensor_of(self).device().type == DeviceType::CUDA);
+  return PyBool_FromLong(tensor_of(self).device().type() == DeviceType::CUDA);
 }
 static PyObject* get_is_meta(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self).device().is_meta());
@@ -124,7 +124,7 @@ static PyObject* m_is_inference(PyObject* self, PyObject*) {
 static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 static PyObject* m_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
 static PyObject* m_get_device(PyObject* self, PyObject*) {
-  return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index, 0));
+  return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index(), 0));
 }
 
 static PyObject* m_is_same_size(PyObject* self, PyObject* other) {
@@ -404,7 +404,7 @@ static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 
 // "torch.FloatTensor"
 static std::string legacy_type_name(const Tensor& t) {
-  return str("torch.", t.device().type == DeviceType::CUDA ? "cuda." : "",
+  return str("torch.", t.device().type() == DeviceType::CUDA ? "cuda." : "",
              layout_of(t) == Layout::SparseCoo ? "sparse." : "", legacy_name(t.dtype()), "Tensor");
 }
 

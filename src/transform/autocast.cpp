@@ -157,11 +157,11 @@ thread_local std::unordered_map<const TensorImpl*, Cast> casts;
 
 // Fake tensors stand for the CPU's.
 DeviceType region_of(const Tensor& t) {
-  return t.device().type == DeviceType::CUDA ? DeviceType::CUDA : DeviceType::CPU;
+  return t.device().type() == DeviceType::CUDA ? DeviceType::CUDA : DeviceType::CPU;
 }
 
 bool is_eligible(const Tensor& t, DeviceType type) {
-  return t.defined() && t.device().type == type && is_floating(t.dtype()) && t.dtype() != DType::Float64 &&
+  return t.defined() && t.device().type() == type && is_floating(t.dtype()) && t.dtype() != DType::Float64 &&
          !t.is_wrapped_number();
 }
 

@@ -49,7 +49,7 @@ bool formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor
   std::vector<Tensor> operands;
   for (const Tensor* t : inputs) check_one_device(out, *t), operands.push_back(seen(*t));
   std::vector<Scalar> numbers(parameters.begin(), parameters.end());
-  emulated::enqueue(out.device().index, "formula", [=, result = seen(out)] {
+  emulated::enqueue(out.device().index(), "formula", [=, result = seen(out)] {
     std::vector<const Tensor*> pointers;
     for (const Tensor& t : operands) pointers.push_back(&t);
     cpu::run_formula(f, compute, result, pointers, numbers);
@@ -64,7 +64,7 @@ bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, 
   const int64_t batch = out.dim() == 3 ? out.size(0) : 1, m = out.size(-2), n = out.size(-1), k = a.size(-1);
   auto step = [](const Tensor& t) { return t.dim() == 3 ? t->strides[0] : 0; };
   emulated::enqueue(
-      out.device().index, "product",
+      out.device().index(), "product",
       [=, x = matrix(a), y = matrix(b), to = out.data_ptr(), dtype = out.dtype(), xs = step(a),
        ys = step(b)] { cpu::gemm_batch(dtype, batch, m, n, k, alpha, x, xs, y, ys, beta, to, n, m * n); });
   return true;
@@ -75,7 +75,7 @@ bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Ten
                   DeviceKernels::Activation activation) {
   if (a.size(-1) % 2) return false;
   const Tensor to = seen(out), left = seen(a), right = seen(b), row = seen(bias);
-  emulated::enqueue(out.device().index, "product_bias", [=] {
+  emulated::enqueue(out.device().index(), "product_bias", [=] {
     const int64_t n = to.size(1);
     cpu::gemm_bias(
         to.dtype(), to.size(0), n, left.size(1), {left.data_ptr(), left->strides[0], left->strides[1]},
