@@ -1,6 +1,7 @@
 // Datasets, samplers, transforms, and loaders with worker threads.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "rushlight/nn/options.h"
+#include "rushlight/samplers.h"
 
 namespace rushlight::data {
 
@@ -24,6 +26,7 @@ struct Example {
 struct TensorExample {
   TensorExample() = default;
   TensorExample(Tensor data) : data(std::move(data)) {}
+  operator const Tensor&() const { return data; }
   Tensor data;
 };
 
@@ -38,6 +41,20 @@ class BatchTransform {
   virtual ~BatchTransform() = default;
   virtual Out apply_batch(In batch) = 0;
 };
+template <class In, class Out = In>
+class BatchLambda : public BatchTransform<In, Out> {
+ public:
+  explicit BatchLambda(std::function<Out(In)> function) : function_(std::move(function)) {}
+  Out apply_batch(In batch) override { return function_(std::move(batch)); }
+
+ private:
+  std::function<Out(In)> function_;
+};
+// A list of examples into one.
+template <class T, class Batch = std::vector<T>>
+using Collation = BatchTransform<Batch, T>;
+template <class T, class Batch = std::vector<T>>
+using Collate = BatchLambda<Batch, T>;
 // Turns each example into another one.
 template <class In, class Out>
 class Transform : public BatchTransform<std::vector<In>, std::vector<Out>> {
@@ -67,6 +84,15 @@ class TensorTransform : public Transform<Example<Tensor, Target>, Example<Tensor
     e.data = (*this)(std::move(e.data));
     return e;
   }
+};
+template <class Target = Tensor>
+class TensorLambda : public TensorTransform<Target> {
+ public:
+  explicit TensorLambda(std::function<Tensor(Tensor)> function) : function_(std::move(function)) {}
+  Tensor operator()(Tensor input) override { return function_(std::move(input)); }
+
+ private:
+  std::function<Tensor(Tensor)> function_;
 };
 // (x - mean) / stddev, per channel where there are several.
 template <class Target = Tensor>
@@ -140,13 +166,18 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
   }
 };
 
+// A dataset whose examples come one after the other: get_batch(how many).
+template <class Self, class Batch = std::vector<Example<>>>
+using StreamDataset = BatchDataset<Self, Batch, size_t>;
+
 template <class D, class T>
-class MapDataset : public BatchDataset<MapDataset<D, T>, typename T::OutputBatchType> {
+class MapDataset
+    : public BatchDataset<MapDataset<D, T>, typename T::OutputBatchType, typename D::BatchRequestType> {
  public:
   using DatasetType = D;
   MapDataset(D dataset, T transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
-  typename T::OutputBatchType get_batch(ArrayRef<size_t> indices) override {
-    return transform_.apply_batch(dataset_.get_batch(indices));
+  typename T::OutputBatchType get_batch(typename D::BatchRequestType request) override {
+    return transform_.apply_batch(dataset_.get_batch(request));
   }
   std::optional<size_t> size() const override { return dataset_.size(); }
   const D& dataset() const { return dataset_; }
@@ -184,60 +215,29 @@ class MNIST : public Dataset<MNIST> {
 
 }  // namespace datasets
 
-namespace samplers {
-
-template <class Batch = std::vector<size_t>>
-class Sampler {
- public:
-  using BatchRequestType = Batch;
-  virtual ~Sampler() = default;
-  virtual void reset(std::optional<size_t> new_size = std::nullopt) = 0;
-  virtual std::optional<Batch> next(size_t batch_size) = 0;
-};
-class SequentialSampler : public Sampler<> {
- public:
-  explicit SequentialSampler(size_t size) : size_(size) {}
-  void reset(std::optional<size_t> new_size = std::nullopt) override;
-  std::optional<std::vector<size_t>> next(size_t batch_size) override;
-  size_t index() const noexcept { return index_; }
-
- private:
-  size_t size_, index_ = 0;
-};
-// A fresh permutation (torch::randperm) for each pass.
-class RandomSampler : public Sampler<> {
- public:
-  explicit RandomSampler(size_t size, ScalarType = kLong) : size_(size) { reset(); }
-  void reset(std::optional<size_t> new_size = std::nullopt) override;
-  std::optional<std::vector<size_t>> next(size_t batch_size) override;
-  size_t index() const noexcept { return index_; }
-
- private:
-  size_t size_, index_ = 0;
-  Tensor order_;
-};
-// The part of every `replicas`-th example.
-class DistributedSequentialSampler : public Sampler<> {
- public:
-  DistributedSequentialSampler(size_t size, size_t replicas = 1, size_t rank = 0)
-      : size_(size), replicas_(replicas), rank_(rank), index_(rank) {}
-  void reset(std::optional<size_t> new_size = std::nullopt) override;
-  std::optional<std::vector<size_t>> next(size_t batch_size) override;
-
- private:
-  size_t size_, replicas_, rank_, index_;
-};
-
-}  // namespace samplers
-
 struct DataLoaderOptions {
   DataLoaderOptions() = default;
   DataLoaderOptions(size_t batch_size) : batch_size_(batch_size) {}
   TORCH_ARG(size_t, batch_size) = 1;
   TORCH_ARG(size_t, workers) = 0;
   TORCH_ARG(std::optional<size_t>, max_jobs) = std::nullopt;
+  TORCH_ARG(std::optional<std::chrono::milliseconds>, timeout) = std::nullopt;  // of waiting for a batch
   TORCH_ARG(bool, enforce_ordering) = true;
   TORCH_ARG(bool, drop_last) = false;
+};
+
+// The options of a loader, with what was left out.
+struct FullDataLoaderOptions {
+  explicit FullDataLoaderOptions(const DataLoaderOptions& o)
+      : batch_size(o.batch_size()),
+        workers(o.workers()),
+        max_jobs(o.max_jobs().value_or(2 * workers)),
+        timeout(o.timeout()),
+        enforce_ordering(o.enforce_ordering()),
+        drop_last(o.drop_last()) {}
+  size_t batch_size, workers, max_jobs;
+  std::optional<std::chrono::milliseconds> timeout;
+  bool enforce_ordering, drop_last;
 };
 
 // What went wrong in a worker thread.
@@ -258,7 +258,8 @@ class Workers {
   ~Workers();
   Workers(const Workers&) = delete;
   void submit(Job job);
-  std::shared_ptr<void> take();  // the next result; fails as its job did
+  // The next result; fails as its job did, or after the time.
+  std::shared_ptr<void> take(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
   size_t pending() const { return submitted_ - taken_; }
   void drain();  // forgets what is under way
 
@@ -287,18 +288,26 @@ class BatchIterator {
   using pointer = value_type*;
   using iterator_category = std::input_iterator_tag;
   BatchIterator() = default;
-  explicit BatchIterator(Loader* loader) : loader_(loader) { ++*this; }
-  value_type& operator*() { return *batch_; }
-  value_type* operator->() { return &*batch_; }
+  explicit BatchIterator(Loader* loader)
+      : loader_(loader), batch_(std::make_shared<std::optional<value_type>>(loader->next())) {}
+  value_type& operator*() const {
+    RL_CHECK(!is_end(), "Attempted to dereference iterator that was past the end");
+    return **batch_;
+  }
+  value_type* operator->() const { return &**this; }
   BatchIterator& operator++() {
-    batch_ = loader_->next();
+    RL_CHECK(!is_end(), "Attempted to increment iterator past the end");
+    *batch_ = loader_->next();
     return *this;
   }
-  bool operator==(const BatchIterator& o) const { return batch_.has_value() == o.batch_.has_value(); }
+  bool operator==(const BatchIterator& o) const {
+    return is_end() || o.is_end() ? is_end() == o.is_end() : batch_ == o.batch_;
+  }
 
  private:
+  bool is_end() const { return !batch_ || !batch_->has_value(); }
   Loader* loader_ = nullptr;
-  std::optional<value_type> batch_;
+  std::shared_ptr<std::optional<value_type>> batch_;  // which copies share
 };
 
 }  // namespace detail
@@ -313,8 +322,8 @@ class StatelessDataLoader {
       : dataset_(std::make_shared<Dataset>(std::move(dataset))),
         sampler_(std::move(sampler)),
         options_(options) {
-    if (options_.workers() > 0)
-      workers_ = std::make_unique<detail::Workers>(options_.workers(), options_.enforce_ordering());
+    if (options_.workers > 0)
+      workers_ = std::make_unique<detail::Workers>(options_.workers, options_.enforce_ordering);
   }
   Iterator begin() {
     if (workers_) workers_->drain();
@@ -323,43 +332,43 @@ class StatelessDataLoader {
     return Iterator(this);
   }
   Iterator end() { return {}; }
-  const DataLoaderOptions& options() const noexcept { return options_; }
+  const FullDataLoaderOptions& options() const noexcept { return options_; }
   void join() {
     if (workers_) workers_->drain();
   }
 
  private:
   friend Iterator;
+  using Request = typename Sampler::BatchRequestType;
 
-  std::optional<std::vector<size_t>> next_indices() {
+  std::optional<Request> next_request() {
     if (exhausted_) return std::nullopt;
-    auto indices = sampler_.next(options_.batch_size());
-    if (!indices || (indices->size() < options_.batch_size() && options_.drop_last())) {
+    auto request = sampler_.next(options_.batch_size);
+    if (!request || (request->size() < options_.batch_size && options_.drop_last)) {
       exhausted_ = true;
       return std::nullopt;
     }
-    return indices;
+    return request;
   }
   std::optional<BatchType> next() {
     if (!workers_) {
-      auto indices = next_indices();
-      if (!indices) return std::nullopt;
-      return dataset_->get_batch(*indices);
+      auto request = next_request();
+      if (!request) return std::nullopt;
+      return dataset_->get_batch(*request);
     }
-    const size_t ahead = options_.max_jobs().value_or(2 * options_.workers());
-    while (workers_->pending() < ahead) {
-      auto indices = next_indices();
-      if (!indices) break;
-      workers_->submit([dataset = dataset_, list = std::move(*indices)]() -> std::shared_ptr<void> {
-        return std::make_shared<BatchType>(dataset->get_batch(list));
+    while (workers_->pending() < options_.max_jobs) {
+      auto request = next_request();
+      if (!request) break;
+      workers_->submit([dataset = dataset_, wanted = std::move(*request)]() -> std::shared_ptr<void> {
+        return std::make_shared<BatchType>(dataset->get_batch(wanted));
       });
     }
     if (workers_->pending() == 0) return std::nullopt;
-    return std::move(*std::static_pointer_cast<BatchType>(workers_->take()));
+    return std::move(*std::static_pointer_cast<BatchType>(workers_->take(options_.timeout)));
   }
   std::shared_ptr<Dataset> dataset_;
   Sampler sampler_;
-  DataLoaderOptions options_;
+  FullDataLoaderOptions options_;
   std::unique_ptr<detail::Workers> workers_;  // joined before the dataset goes
   bool exhausted_ = false;
 };

@@ -204,15 +204,15 @@ class StatefulDataLoader {
     return Iterator(this);
   }
   Iterator end() { return {}; }
-  const DataLoaderOptions& options() const noexcept { return options_; }
+  const FullDataLoaderOptions& options() const noexcept { return options_; }
   void join() {}
 
  private:
   friend Iterator;
 
-  std::optional<BatchType> next() { return dataset_->get_batch(options_.batch_size()); }
+  std::optional<BatchType> next() { return dataset_->get_batch(options_.batch_size); }
   std::unique_ptr<Dataset> dataset_;
-  DataLoaderOptions options_;
+  FullDataLoaderOptions options_;
 };
 
 template <class Dataset>

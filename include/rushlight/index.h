@@ -1,5 +1,7 @@
 // What stands between the brackets: x.index({Slice(1, None, 2), None, "...", 0, mask}).
 #pragma once
+#include <limits>
+
 #include "core/tensor.h"
 
 namespace rushlight {
@@ -10,19 +12,24 @@ enum class EllipsisIndexType { Ellipsis };
 constexpr EllipsisIndexType Ellipsis = EllipsisIndexType::Ellipsis;
 constexpr std::nullopt_t None = std::nullopt;
 
+// What an open end of a slice stands for.
+constexpr int64_t INDEX_MIN = std::numeric_limits<int64_t>::min();
+constexpr int64_t INDEX_MAX = std::numeric_limits<int64_t>::max();
+
 // start:stop:step; what is left out is as in Python.
 class Slice {
  public:
   Slice(std::optional<int64_t> start = std::nullopt, std::optional<int64_t> stop = std::nullopt,
         std::optional<int64_t> step = std::nullopt)
-      : start_(start), stop_(stop), step_(step.value_or(1)) {}
-  const std::optional<int64_t>& start() const { return start_; }
-  const std::optional<int64_t>& stop() const { return stop_; }
+      : step_(step.value_or(1)),
+        start_(start.value_or(step_ < 0 ? INDEX_MAX : 0)),
+        stop_(stop.value_or(step_ < 0 ? INDEX_MIN : INDEX_MAX)) {}
+  int64_t start() const { return start_; }
+  int64_t stop() const { return stop_; }
   int64_t step() const { return step_; }
 
  private:
-  std::optional<int64_t> start_, stop_;
-  int64_t step_;
+  int64_t step_, start_, stop_;
 };
 
 }  // namespace indexing
@@ -61,7 +68,12 @@ class TensorIndex {
   Tensor tensor_;
 };
 
+namespace indexing {
+using rushlight::TensorIndex;
+}  // namespace indexing
+
 std::ostream& operator<<(std::ostream& out, const indexing::Slice& slice);
 std::ostream& operator<<(std::ostream& out, const TensorIndex& index);
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices);
 
 }  // namespace rushlight

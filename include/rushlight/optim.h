@@ -51,7 +51,11 @@ class Optimizer {
   std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
   const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
+  OptimizerOptions& defaults() { return *defaults_; }
   std::unordered_map<const TensorImpl*, ParamState>& state() { return state_; }
+  const std::unordered_map<const TensorImpl*, ParamState>& state() const { return state_; }
+  // One more group with the options of the constructor.
+  void add_parameters(const std::vector<Tensor>& parameters) { add_param_group({parameters}); }
   const std::vector<Tensor>& parameters() const { return groups_[0].params(); }
   size_t size() const;
   // Python's optimizer.state_dict(): {"state": {0: {...}}, "param_groups": [...]}.
@@ -70,14 +74,41 @@ class Optimizer {
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
 serialize::InputArchive& operator>>(serialize::InputArchive& archive, Optimizer& optimizer);
 
+// What options of an optimizer of one's own derive from:
+// struct MyOptions : OptimizerCloneableOptions<MyOptions> { TORCH_ARG(double, lr) = 0.1; };
 template <class Derived>
-class CloneableOptions : public OptimizerOptions {
+class OptimizerCloneableOptions : public OptimizerOptions {
  public:
-  std::unique_ptr<OptimizerOptions> clone() const override {
-    return std::make_unique<Derived>(static_cast<const Derived&>(*this));
+  std::unique_ptr<OptimizerOptions> clone() const override { return std::make_unique<Derived>(self()); }
+  double get_lr() const override {
+    if constexpr (kHasRate) return self().lr();
+    RL_FAIL("get_lr(): these options have no learning rate");
   }
-  double get_lr() const override { return static_cast<const Derived&>(*this).lr(); }
-  void set_lr(double lr) override { static_cast<Derived&>(*this).lr(lr); }
+  void set_lr(double lr) override {
+    if constexpr (kHasRate)
+      static_cast<Derived&>(*this).lr(lr);
+    else
+      RL_FAIL("set_lr(): these options have no learning rate");
+  }
+  IValue::Dict to_dict() const override {
+    IValue::Dict dict;
+    if constexpr (kHasRate) dict.emplace_back(IValue("lr"), IValue(get_lr()));
+    return dict;
+  }
+  void from_dict(const IValue& dict) override {
+    if constexpr (kHasRate)
+      if (const IValue* lr = dict.find("lr")) set_lr(lr->toDouble());
+  }
+
+ private:
+  static constexpr bool kHasRate = requires(const Derived& d) { d.lr(); };
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+};
+
+// The options of the library's own optimizers, which are saved whole.
+template <class Derived>
+class CloneableOptions : public OptimizerCloneableOptions<Derived> {
+ public:
   IValue::Dict to_dict() const override;
   void from_dict(const IValue& dict) override;
 };

@@ -18,7 +18,10 @@ class OrderedDict {
     const Key& key() const { return pair_.first; }
     Value& value() { return pair_.second; }
     const Value& value() const { return pair_.second; }
-    const Key& operator*() const = delete;
+    Value& operator*() { return pair_.second; }
+    const Value& operator*() const { return pair_.second; }
+    Value* operator->() { return &pair_.second; }
+    const Value* operator->() const { return &pair_.second; }
     const std::pair<Key, Value>& pair() const { return pair_; }
     template <size_t I>
     const auto& get() const {
@@ -43,8 +46,14 @@ class OrderedDict {
   Iterator end() { return items_.end(); }
   ConstIterator begin() const { return items_.begin(); }
   ConstIterator end() const { return items_.end(); }
-  Item& front() { return items_.front(); }
-  Item& back() { return items_.back(); }
+  Item& front() {
+    RL_CHECK(!is_empty(), "Called front() on an empty OrderedDict");
+    return items_.front();
+  }
+  Item& back() {
+    RL_CHECK(!is_empty(), "Called back() on an empty OrderedDict");
+    return items_.back();
+  }
   size_t size() const { return items_.size(); }
   bool is_empty() const { return items_.empty(); }
   const std::string& key_description() const { return description_; }

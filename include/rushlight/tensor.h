@@ -112,6 +112,7 @@ using nn::functional::conv_transpose2d;
 using nn::functional::conv_transpose3d;
 using nn::functional::im2col;
 using nn::functional::linear;
+using nn::functional::linear_out;
 using nn::functional::one_hot;
 using nn::functional::relu6;
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size);
@@ -143,6 +144,13 @@ void set_rng_state(const Tensor& state);
 // Threads of one operation.
 void set_num_threads(int n);
 int get_num_threads();
+// Operations do not run beside each other here: kept for programs that set it, whatever it is.
+inline void set_num_interop_threads(int) {}
+inline int get_num_interop_threads() { return 1; }
+inline void init_num_threads() {}
+
+// Shows a warning: in Python through the module `warnings`, else on the standard error stream.
+void warn(const std::string& message);
 
 inline void set_default_dtype_(ScalarType t) { set_default_dtype(t); }
 

@@ -14,7 +14,7 @@
   Layout layout() const;
   int64_t ndimension() const { return dim(); }
   int64_t element_size() const { return static_cast<int64_t>(itemsize()); }
-  int64_t get_device() const { return device().index; }
+  int64_t get_device() const { return device().index(); }
   bool is_cuda() const { return device().is_cuda(); }
   bool is_meta() const { return device().is_meta(); }
   bool is_sparse() const { return layout() == Layout::SparseCoo; }
@@ -69,6 +69,8 @@
   Tensor& operator|=(const Tensor& o) { return bitwise_or_(o); }
   Tensor& operator^=(const Tensor& o) { return bitwise_xor_(o); }
 
+  // self[start:end:step] along a dimension; what is left out is as in Python.
+  Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor where(const Tensor& condition, const Tensor& other) const;
   Tensor where(const Tensor& condition, const Scalar& other) const;

@@ -125,6 +125,8 @@ class TensorOptions {
   TensorOptions(ScalarType dtype) : dtype_(dtype) {}
   TensorOptions(const Device& device) : device_(device) {}
   TensorOptions(DeviceType device) : device_(Device(device)) {}
+  TensorOptions(const std::string& device) : device_(Device(device)) {}
+  TensorOptions(const char* device) : device_(Device(device)) {}
   TensorOptions(Layout layout) : layout_(layout) {}
   TensorOptions(MemoryFormat format) : memory_format_(format) {}
 
@@ -147,7 +149,7 @@ class TensorOptions {
 
   ScalarType dtype() const { return dtype_.value_or(get_default_dtype()); }
   Device device() const { return device_.value_or(Device()); }
-  int32_t device_index() const { return device().index; }
+  int32_t device_index() const { return device().index(); }
   Layout layout() const { return layout_.value_or(kStrided); }
   bool requires_grad() const { return requires_grad_.value_or(false); }
   bool pinned_memory() const { return pinned_.value_or(false); }

@@ -1,5 +1,8 @@
 // torch::, at:: and c10::, and the macros that programs for PyTorch use.
 #pragma once
+#include <ranges>
+#include <sstream>
+
 #include "rushlight/rushlight.h"
 
 namespace rushlight::dispatch {
@@ -9,22 +12,61 @@ using All = Concat<Integral, Floating>;
 using FloatingAndComplex = Concat<Floating, ComplexTypes>;
 }  // namespace rushlight::dispatch
 
+namespace rushlight {
+// Elements' types have one form here, where PyTorch's library has two.
+inline ScalarType typeMetaToScalarType(ScalarType t) { return t; }
+inline ScalarType scalarTypeToTypeMeta(ScalarType t) { return t; }
+}  // namespace rushlight
+
 namespace rushlight::autograd {
 using tensor_list = variable_list;
 }  // namespace rushlight::autograd
 
-namespace torch = rushlight;
-namespace at = rushlight;
-namespace c10 = rushlight;
+// Name spaces of their own rather than aliases, so that programs may add to them.
+namespace torch {
+using namespace rushlight;
+}
+namespace at {
+using namespace rushlight;
+}
+namespace c10 {
+using namespace rushlight;
+template <class T>
+using complex = std::complex<T>;
+
+// Joins what can be written to a stream.
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// The integers from begin (or 0) up to end.
+template <std::integral T>
+auto irange(T end) {
+  return std::views::iota(T(0), std::max(T(0), end));
+}
+template <std::integral A, std::integral B>
+auto irange(A begin, B end) {
+  return std::views::iota(static_cast<B>(begin), std::max(static_cast<B>(begin), end));
+}
+}  // namespace c10
 
 #ifndef TORCH_CHECK
-#define TORCH_CHECK(condition, ...) RL_CHECK(condition, ::rushlight::str(__VA_ARGS__))
-#define TORCH_CHECK_VALUE(condition, ...) RL_CHECK_VALUE(condition, ::rushlight::str(__VA_ARGS__))
-#define TORCH_CHECK_INDEX(condition, ...) RL_CHECK_INDEX(condition, ::rushlight::str(__VA_ARGS__))
-#define TORCH_CHECK_TYPE(condition, ...) RL_CHECK_TYPE(condition, ::rushlight::str(__VA_ARGS__))
+#define TORCH_CHECK(condition, ...) RL_CHECK(condition, ::c10::str(__VA_ARGS__))
+#define TORCH_CHECK_VALUE(condition, ...) RL_CHECK_VALUE(condition, ::c10::str(__VA_ARGS__))
+#define TORCH_CHECK_INDEX(condition, ...) RL_CHECK_INDEX(condition, ::c10::str(__VA_ARGS__))
+#define TORCH_CHECK_TYPE(condition, ...) RL_CHECK_TYPE(condition, ::c10::str(__VA_ARGS__))
 #define TORCH_INTERNAL_ASSERT(condition, ...) RL_ASSERT(condition)
 #define AT_ASSERT(condition, ...) RL_ASSERT(condition)
-#define AT_ERROR(...) RL_FAIL(__VA_ARGS__)
+#define AT_ERROR(...) RL_FAIL(::c10::str(__VA_ARGS__))
+#define TORCH_WARN(...) ::rushlight::warn(::c10::str(__VA_ARGS__))
+#define TORCH_WARN_ONCE(...)                                       \
+  do {                                                             \
+    static const bool rl_warned = (TORCH_WARN(__VA_ARGS__), true); \
+    static_cast<void>(rl_warned);                                  \
+  } while (false)
 #endif
 
 // AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... scalar_t ... });

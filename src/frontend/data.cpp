@@ -50,44 +50,6 @@ Example<> MNIST::get(size_t index) {
 
 }  // namespace datasets
 
-// --- samplers
-namespace samplers {
-
-void SequentialSampler::reset(std::optional<size_t> new_size) {
-  size_ = new_size.value_or(size_);
-  index_ = 0;
-}
-std::optional<std::vector<size_t>> SequentialSampler::next(size_t batch_size) {
-  if (index_ >= size_) return std::nullopt;
-  std::vector<size_t> batch(std::min(batch_size, size_ - index_));
-  for (size_t& i : batch) i = index_++;
-  return batch;
-}
-void RandomSampler::reset(std::optional<size_t> new_size) {
-  size_ = new_size.value_or(size_);
-  order_ = randperm(static_cast<int64_t>(size_), TensorOptions(kLong));
-  index_ = 0;
-}
-std::optional<std::vector<size_t>> RandomSampler::next(size_t batch_size) {
-  if (index_ >= size_) return std::nullopt;
-  std::vector<size_t> batch(std::min(batch_size, size_ - index_));
-  const int64_t* order = order_.data_ptr<int64_t>();
-  for (size_t& i : batch) i = static_cast<size_t>(order[index_++]);
-  return batch;
-}
-void DistributedSequentialSampler::reset(std::optional<size_t> new_size) {
-  size_ = new_size.value_or(size_);
-  index_ = rank_;
-}
-std::optional<std::vector<size_t>> DistributedSequentialSampler::next(size_t batch_size) {
-  std::vector<size_t> batch;
-  for (; index_ < size_ && batch.size() < batch_size; index_ += replicas_) batch.push_back(index_);
-  if (batch.empty()) return std::nullopt;
-  return batch;
-}
-
-}  // namespace samplers
-
 // --- workers
 static std::string message_of(const std::exception_ptr& error) {
   try {
@@ -145,10 +107,15 @@ void Workers::work() {
     results_changed_.notify_one();
   }
 }
-std::shared_ptr<void> Workers::take() {
+std::shared_ptr<void> Workers::take(std::optional<std::chrono::milliseconds> timeout) {
   std::unique_lock lock(mutex_);
-  results_changed_.wait(
-      lock, [&] { return !results_.empty() && (!ordered_ || results_.begin()->first == taken_); });
+  auto is_there = [&] { return !results_.empty() && (!ordered_ || results_.begin()->first == taken_); };
+  if (timeout)
+    RL_CHECK(results_changed_.wait_for(lock, *timeout, is_there),
+             "Timeout in DataLoader queue while waiting for next batch (timeout was ", timeout->count(),
+             " ms)");
+  else
+    results_changed_.wait(lock, is_there);
   Result result = std::move(results_.begin()->second);
   results_.erase(results_.begin());
   ++taken_;

@@ -57,7 +57,7 @@ void add_bool(Indexed& x, int64_t& dim, bool value) {
 Tensor sliced(const Tensor& t, int64_t dim, const Slice& s) {
   RL_CHECK_VALUE(s.step() != 0, "step must be nonzero");
   RL_CHECK_VALUE(s.step() > 0, "step must be greater than zero");
-  if (!s.start() && !s.stop() && s.step() == 1) return t;
+  if (s.start() == 0 && s.stop() == indexing::INDEX_MAX && s.step() == 1) return t;
   return ops::slice(t, dim, s.start(), s.stop(), s.step());
 }
 
@@ -104,7 +104,7 @@ Tensor fitted(const Tensor& value, const Tensor& target, int64_t rank) {
 Tensor& assign(Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value) {
   Indexed x = apply(self, indices);
   if (x.any_tensor)
-    x.view.index_put_(TensorList(x.tensors), fitted(value, x.view, value.dim()));
+    x.view.index_put_(TensorList(x.tensors), fitted(value, x.view, 0));
   else
     ops::copy_(x.view, fitted(value, x.view, x.view.dim()), false);
   return self;
@@ -113,7 +113,7 @@ Tensor& assign(Tensor& self, ArrayRef<TensorIndex> indices, const Tensor& value)
 }  // namespace
 
 Tensor Tensor::index(ArrayRef<TensorIndex> indices) const {
-  RL_CHECK_INDEX(!indices.empty(), "index(): at least one index is needed");
+  RL_CHECK_INDEX(!indices.empty(), "Passing an empty index list to Tensor::index() is not valid syntax");
   Indexed x = apply(*this, indices);
   if (!x.any_tensor) return x.view.is_same(*this) ? ops::alias(*this) : x.view;
   return rushlight::index(x.view, TensorList(x.tensors));
@@ -137,6 +137,10 @@ Tensor& Tensor::index_put_(TensorList indices, const Tensor& values, bool accumu
   Tensor& self = const_cast<Tensor&>(*this);
   return rushlight::index_put_(self, indices, values, accumulate);
 }
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                     int64_t step) const {
+  return ops::slice(*this, dim, start, end, step);
+}
 Tensor Tensor::operator[](int64_t index) const { return ops::select(*this, 0, index); }
 Tensor Tensor::operator[](const Tensor& index) const { return this->index({TensorIndex(index)}); }
 Tensor Tensor::operator[](const Scalar& index) const {
@@ -145,7 +149,7 @@ Tensor Tensor::operator[](const Scalar& index) const {
 }
 
 std::ostream& operator<<(std::ostream& out, const indexing::Slice& s) {
-  return out << s.start().value_or(0) << ":" << s.stop().value_or(INT64_MAX) << ":" << s.step();
+  return out << s.start() << ":" << s.stop() << ":" << s.step();
 }
 std::ostream& operator<<(std::ostream& out, const TensorIndex& i) {
   switch (i.kind()) {
@@ -162,6 +166,11 @@ std::ostream& operator<<(std::ostream& out, const TensorIndex& i) {
     default:
       return out << i.tensor();
   }
+}
+std::ostream& operator<<(std::ostream& out, const std::vector<TensorIndex>& indices) {
+  out << "(";
+  for (size_t i = 0; i < indices.size(); ++i) out << (i ? ", " : "") << indices[i];
+  return out << ")";
 }
 
 }  // namespace rushlight

@@ -132,4 +132,6 @@ Tensor Tensor::data() const { return rushlight::tensor_data(*this); }
 void Tensor::set_data(const Tensor& source) const { rushlight::set_data(*this, source); }
 int64_t Tensor::output_nr() const { return rushlight::output_nr(*this); }
 
+void warn(const std::string& message) { show_warning(message); }
+
 }  // namespace rushlight

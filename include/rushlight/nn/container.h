@@ -2,6 +2,7 @@
 // which they are made of.
 #pragma once
 #include <any>
+#include <ranges>
 
 #include "rushlight/nn/module.h"
 
@@ -191,11 +192,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     push_back(std::move(name), AnyModule(holder));
   }
   template <class Container>
-    requires requires(const Container& c) {
-      c.begin();
-      c.end();
-    }
-  void extend(const Container& container) {
+    requires std::ranges::range<Container>
+  void extend(Container&& container) {
     for (const auto& m : container) push_back(m);
   }
   Iterator begin() { return modules_.begin(); }
@@ -261,11 +259,21 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
         std::static_pointer_cast<Module>(std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module))));
   }
   template <class Container>
-    requires requires(const Container& c) { c.begin(); }
-  void extend(const Container& container) {
+    requires std::ranges::range<Container>
+  void extend(Container&& container) {
     for (const auto& m : container) push_back(m);
   }
   void insert(size_t index, std::shared_ptr<Module> module);
+  template <class M>
+  void insert(size_t index, const ModuleHolder<M>& holder) {
+    insert(index, std::static_pointer_cast<Module>(holder.ptr()));
+  }
+  template <class M>
+    requires std::is_base_of_v<Module, std::remove_cvref_t<M>>
+  void insert(size_t index, M&& module) {
+    insert(index, std::static_pointer_cast<Module>(
+                      std::make_shared<std::remove_cvref_t<M>>(std::forward<M>(module))));
+  }
   auto begin() { return modules_.begin(); }
   auto end() { return modules_.end(); }
   auto begin() const { return modules_.begin(); }
@@ -273,7 +281,7 @@ class ModuleListImpl : public Cloneable<ModuleListImpl> {
   template <class T>
   T& at(size_t i) {
     auto* m = dynamic_cast<T*>(ptr(i).get());
-    RL_CHECK(m, "Unable to convert module[", i, "] to the asked type");
+    RL_CHECK(m, "Unable to cast module[", i, "] to the asked type");
     return *m;
   }
   std::shared_ptr<Module> ptr(size_t i) const {
@@ -316,6 +324,14 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   void insert(const std::string& name, const ModuleHolder<M>& holder) {
     insert(name, std::static_pointer_cast<Module>(holder.ptr()));
   }
+  // Adds modules by name; those that are there already are replaced.
+  void update(const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& modules) {
+    for (const auto& [name, m] : modules) set(name, m);
+  }
+  void update(const OrderedDict<std::string, std::shared_ptr<Module>>& modules) {
+    for (const auto& m : modules) set(m.key(), m.value());
+  }
+  void update(const ModuleDictImpl& other) { update(other.children_); }
   void clear() { children_.clear(); }
   std::shared_ptr<Module> pop(const std::string& key);
   bool contains(const std::string& key) const noexcept { return children_.contains(key); }
@@ -323,7 +339,7 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   template <class T>
   T& at(const std::string& key) {
     auto* m = dynamic_cast<T*>(children_[key].get());
-    RL_CHECK(m, "Unable to convert module[", key, "] to the asked type");
+    RL_CHECK(m, "Unable to cast module[", key, "] to the asked type");
     return *m;
   }
   std::vector<std::string> keys() const { return children_.keys(); }
@@ -333,6 +349,11 @@ class ModuleDictImpl : public Cloneable<ModuleDictImpl> {
   auto end() { return children_.end(); }
   size_t size() const noexcept { return children_.size(); }
   bool empty() const noexcept { return children_.is_empty(); }
+
+ private:
+  void set(const std::string& name, const std::shared_ptr<Module>& module) {
+    contains(name) ? void(replace_module(name, module)) : insert(name, module);
+  }
 };
 TORCH_MODULE(ModuleDict);
 
@@ -345,11 +366,29 @@ class ParameterListImpl : public Cloneable<ParameterListImpl> {
     (append(std::forward<T>(parameters)), ...);
   }
   void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
   void append(Tensor parameter) {
     const bool requires_grad = parameter.requires_grad();
     register_parameter(std::to_string(parameters_.size()), std::move(parameter), requires_grad);
   }
-  Tensor& at(size_t i) { return parameters_[std::to_string(i)]; }
+  template <class Container>
+    requires std::ranges::range<Container>
+  void extend(Container&& container) {
+    for (const auto& p : container) {
+      if constexpr (std::is_convertible_v<decltype(p), Tensor>)
+        append(p);
+      else
+        append(p.value());
+    }
+  }
+  ParameterListImpl& operator+=(const ParameterListImpl& other) {
+    extend(other.parameters_.values());
+    return *this;
+  }
+  Tensor& at(size_t i) {
+    RL_CHECK_INDEX(i < size(), "Index out of range");
+    return parameters_[std::to_string(i)];
+  }
   Tensor& operator[](size_t i) { return at(i); }
   auto begin() { return parameters_.begin(); }
   auto end() { return parameters_.end(); }
@@ -365,9 +404,14 @@ class ParameterDictImpl : public Cloneable<ParameterDictImpl> {
     for (const auto& p : parameters) insert(p.key(), p.value());
   }
   void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
   Tensor& insert(const std::string& key, Tensor parameter) {
     const bool requires_grad = parameter.requires_grad();
     return register_parameter(key, std::move(parameter), requires_grad);
+  }
+  // New values for parameters that are there already; fails where one is not.
+  void update(const ParameterDictImpl& other) {
+    for (const auto& p : other.parameters_) parameters_[p.key()] = p.value();
   }
   Tensor pop(const std::string& key) {
     Tensor t = parameters_[key];

@@ -14,7 +14,8 @@ namespace rushlight::nn::functional {
 Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias = {});
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
                      bool scale_grad_by_freq = false, Mode mode = kMean, bool sparse = false,
-                     const Tensor& per_sample_weights = {}, bool include_last_offset = false);
+                     const Tensor& per_sample_weights = {}, bool include_last_offset = false,
+                     std::optional<int64_t> padding_idx = std::nullopt);
 Tensor dropout(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
 Tensor dropout1d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
 Tensor dropout2d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
@@ -30,9 +31,12 @@ struct NormalizeFuncOptions {
   TORCH_ARG(double, p) = 2.0;
   TORCH_ARG(int64_t, dim) = 1;
   TORCH_ARG(double, eps) = 1e-12;
+  TORCH_ARG(std::optional<Tensor>, out) = std::nullopt;
 };
 Tensor normalize(const Tensor& input, const NormalizeFuncOptions& options = {});
+using CosineSimilarityFuncOptions = CosineSimilarityOptions;
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilarityOptions& options = {});
+using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceOptions& options = {});
 inline Tensor pdist(const Tensor& input, double p = 2.0) {
   const Tensor all = cdist(input, input, p);
@@ -47,19 +51,25 @@ struct GumbelSoftmaxFuncOptions {
 Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& options = {});
 
 // --- pooling, padding, resampling
-#define RL_MAX_POOL(D)                                                                              \
+#define RL_POOLS(D)                                                                                 \
   Tensor max_pool##D##d(const Tensor& input, const MaxPool##D##dOptions& options);                  \
   std::tuple<Tensor, Tensor> max_pool##D##d_with_indices(const Tensor& input,                       \
                                                          const MaxPool##D##dOptions& options);      \
   Tensor avg_pool##D##d(const Tensor& input, const AvgPool##D##dOptions& options);                  \
   Tensor adaptive_avg_pool##D##d(const Tensor& input, const AdaptiveAvgPool##D##dOptions& options); \
-  Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dOptions& options);
-RL_MAX_POOL(1)
-RL_MAX_POOL(2)
-RL_MAX_POOL(3)
-#undef RL_MAX_POOL
-Tensor lp_pool1d(const Tensor& input, const LPPool1dOptions& options);
-Tensor lp_pool2d(const Tensor& input, const LPPool2dOptions& options);
+  Tensor adaptive_max_pool##D##d(const Tensor& input, const AdaptiveMaxPool##D##dOptions& options); \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(                                  \
+      const Tensor& input, const AdaptiveMaxPool##D##dOptions& options);                            \
+  Tensor lp_pool##D##d(const Tensor& input, const LPPool##D##dOptions& options);                    \
+  using MaxPool##D##dFuncOptions = MaxPool##D##dOptions;                                            \
+  using AvgPool##D##dFuncOptions = AvgPool##D##dOptions;                                            \
+  using AdaptiveAvgPool##D##dFuncOptions = AdaptiveAvgPool##D##dOptions;                            \
+  using AdaptiveMaxPool##D##dFuncOptions = AdaptiveMaxPool##D##dOptions;                            \
+  using LPPool##D##dFuncOptions = LPPool##D##dOptions;
+RL_POOLS(1)
+RL_POOLS(2)
+RL_POOLS(3)
+#undef RL_POOLS
 template <size_t D>
 struct MaxUnpoolFuncOptions {
   MaxUnpoolFuncOptions(ExpandingArray<D> kernel_size) : kernel_size_(kernel_size), stride_(kernel_size) {}
@@ -115,6 +125,10 @@ inline Tensor pixel_shuffle(const Tensor& input, const PixelShuffleOptions& o) {
 inline Tensor pixel_unshuffle(const Tensor& input, const PixelUnshuffleOptions& o) {
   return rushlight::pixel_unshuffle(input, o.downscale_factor());
 }
+using PixelShuffleFuncOptions = PixelShuffleOptions;
+using PixelUnshuffleFuncOptions = PixelUnshuffleOptions;
+using FoldFuncOptions = FoldOptions;
+using UnfoldFuncOptions = UnfoldOptions;
 inline Tensor fold(const Tensor& input, const FoldOptions& o) {
   return functional::fold(input, *o.output_size(), *o.kernel_size(), *o.dilation(), *o.padding(),
                           *o.stride());
@@ -124,35 +138,49 @@ inline Tensor unfold(const Tensor& input, const UnfoldOptions& o) {
 }
 
 // --- losses
-#define RL_LOSS(name, Kind)                \
+// (`defaults`: where no printed function takes the two tensors alone)
+#define RL_LOSS(name, Kind, defaults)      \
   using Kind##FuncOptions = Kind##Options; \
-  Tensor name(const Tensor& input, const Tensor& target, const Kind##Options& options)
-RL_LOSS(l1_loss, L1Loss);
-RL_LOSS(mse_loss, MSELoss);
-RL_LOSS(binary_cross_entropy, BCELoss);
-RL_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss);
-RL_LOSS(cross_entropy, CrossEntropyLoss);
-RL_LOSS(nll_loss, NLLLoss);
-RL_LOSS(kl_div, KLDivLoss);
-RL_LOSS(smooth_l1_loss, SmoothL1Loss);
-RL_LOSS(huber_loss, HuberLoss);
-RL_LOSS(soft_margin_loss, SoftMarginLoss);
-RL_LOSS(multilabel_margin_loss, MultiLabelMarginLoss);
-RL_LOSS(hinge_embedding_loss, HingeEmbeddingLoss);
-RL_LOSS(multi_margin_loss, MultiMarginLoss);
-RL_LOSS(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss);
-RL_LOSS(poisson_nll_loss, PoissonNLLLoss);
+  Tensor name(const Tensor& input, const Tensor& target, const Kind##Options& options defaults)
+RL_LOSS(l1_loss, L1Loss, );
+RL_LOSS(mse_loss, MSELoss, );
+RL_LOSS(binary_cross_entropy, BCELoss, );
+RL_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss, );
+RL_LOSS(cross_entropy, CrossEntropyLoss, );
+RL_LOSS(nll_loss, NLLLoss, );
+RL_LOSS(kl_div, KLDivLoss, );
+RL_LOSS(smooth_l1_loss, SmoothL1Loss, );
+RL_LOSS(huber_loss, HuberLoss, );
+RL_LOSS(soft_margin_loss, SoftMarginLoss, = {});
+RL_LOSS(multilabel_margin_loss, MultiLabelMarginLoss, = {});
+RL_LOSS(hinge_embedding_loss, HingeEmbeddingLoss, );
+RL_LOSS(multi_margin_loss, MultiMarginLoss, );
+RL_LOSS(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss, = {});
+RL_LOSS(poisson_nll_loss, PoissonNLLLoss, = {});
 #undef RL_LOSS
 using CrossEntropyFuncOptions = CrossEntropyLossOptions;
 using BinaryCrossEntropyFuncOptions = BCELossOptions;
 using BinaryCrossEntropyWithLogitsFuncOptions = BCEWithLogitsLossOptions;
 using KLDivFuncOptions = KLDivLossOptions;
+using MultilabelMarginLossFuncOptions = MultiLabelMarginLossOptions;
+using MultilabelSoftMarginLossFuncOptions = MultiLabelSoftMarginLossOptions;
+using CosineEmbeddingLossFuncOptions = CosineEmbeddingLossOptions;
+using MarginRankingLossFuncOptions = MarginRankingLossOptions;
+using TripletMarginLossFuncOptions = TripletMarginLossOptions;
+using TripletMarginWithDistanceLossFuncOptions = TripletMarginWithDistanceLossOptions;
+using CTCLossFuncOptions = CTCLossOptions;
+inline Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1LossOptions options,
+                             double beta) {
+  return functional::smooth_l1_loss(input, target, options.beta(beta));
+}
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                              const CosineEmbeddingLossOptions& options = {});
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
                            const MarginRankingLossOptions& options = {});
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& options = {});
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginWithDistanceLossOptions& options = {});
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CTCLossOptions& options = {});
 
@@ -199,15 +227,59 @@ RL_OVER_DIM(log_softmax, LogSoftmax)
 // --- the others with options
 struct DropoutFuncOptions {
   TORCH_ARG(double, p) = 0.5;
+  TORCH_ARG(bool, training) = true;
+  TORCH_ARG(bool, inplace) = false;
+};
+struct AlphaDropoutFuncOptions {
+  TORCH_ARG(double, p) = 0.5;
   TORCH_ARG(bool, training) = false;
   TORCH_ARG(bool, inplace) = false;
 };
-inline Tensor dropout(Tensor input, const DropoutFuncOptions& o) {
-  return functional::dropout(std::move(input), o.p(), o.training(), o.inplace());
+using Dropout2dFuncOptions = DropoutFuncOptions;
+using Dropout3dFuncOptions = DropoutFuncOptions;
+using FeatureAlphaDropoutFuncOptions = AlphaDropoutFuncOptions;
+#define RL_DROPOUT(name, Options)                                                \
+  inline Tensor name(Tensor input, const Options& o) {                           \
+    return functional::name(std::move(input), o.p(), o.training(), o.inplace()); \
+  }
+RL_DROPOUT(dropout, DropoutFuncOptions)
+RL_DROPOUT(dropout2d, DropoutFuncOptions)
+RL_DROPOUT(dropout3d, DropoutFuncOptions)
+RL_DROPOUT(alpha_dropout, AlphaDropoutFuncOptions)
+RL_DROPOUT(feature_alpha_dropout, AlphaDropoutFuncOptions)
+#undef RL_DROPOUT
+struct RReLUFuncOptions {
+  TORCH_ARG(double, lower) = 1.0 / 8;
+  TORCH_ARG(double, upper) = 1.0 / 3;
+  TORCH_ARG(bool, training) = false;
+  TORCH_ARG(bool, inplace) = false;
+};
+inline Tensor rrelu(Tensor input, const RReLUFuncOptions& o) {
+  return functional::rrelu(input, o.lower(), o.upper(), o.training(), o.inplace());
 }
-inline Tensor dropout2d(Tensor input, const DropoutFuncOptions& o) {
-  return functional::dropout2d(std::move(input), o.p(), o.training(), o.inplace());
+struct EmbeddingFuncOptions {
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  TORCH_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TORCH_ARG(double, norm_type) = 2.;
+  TORCH_ARG(bool, scale_grad_by_freq) = false;
+  TORCH_ARG(bool, sparse) = false;
+};
+inline Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingFuncOptions& o) {
+  return functional::embedding(input, weight, o.padding_idx(), o.max_norm(), o.norm_type(),
+                               o.scale_grad_by_freq(), o.sparse());
 }
+struct EmbeddingBagFuncOptions {
+  TORCH_ARG(Tensor, offsets) = {};
+  TORCH_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TORCH_ARG(double, norm_type) = 2.;
+  TORCH_ARG(bool, scale_grad_by_freq) = false;
+  TORCH_ARG(Mode, mode) = kMean;
+  TORCH_ARG(bool, sparse) = false;
+  TORCH_ARG(Tensor, per_sample_weights) = {};
+  TORCH_ARG(bool, include_last_offset) = false;
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+};
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& options);
 struct BatchNormFuncOptions {
   TORCH_ARG(Tensor, weight) = {};
   TORCH_ARG(Tensor, bias) = {};
@@ -231,6 +303,33 @@ struct LayerNormFuncOptions {
 inline Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
   return functional::layer_norm(input, o.normalized_shape(), o.weight(), o.bias(), o.eps());
 }
+struct GroupNormFuncOptions {
+  GroupNormFuncOptions(int64_t num_groups) : num_groups_(num_groups) {}
+  TORCH_ARG(int64_t, num_groups);
+  TORCH_ARG(Tensor, weight) = {};
+  TORCH_ARG(Tensor, bias) = {};
+  TORCH_ARG(double, eps) = 1e-5;
+};
+inline Tensor group_norm(const Tensor& input, const GroupNormFuncOptions& o) {
+  return functional::group_norm(input, o.num_groups(), o.weight(), o.bias(), o.eps());
+}
+struct InstanceNormFuncOptions {
+  TORCH_ARG(Tensor, running_mean) = {};
+  TORCH_ARG(Tensor, running_var) = {};
+  TORCH_ARG(Tensor, weight) = {};
+  TORCH_ARG(Tensor, bias) = {};
+  TORCH_ARG(bool, use_input_stats) = true;
+  TORCH_ARG(double, momentum) = 0.1;
+  TORCH_ARG(double, eps) = 1e-5;
+};
+inline Tensor instance_norm(const Tensor& input, const InstanceNormFuncOptions& o) {
+  return functional::instance_norm(input, o.running_mean(), o.running_var(), o.weight(), o.bias(),
+                                   o.use_input_stats(), o.momentum(), o.eps());
+}
+using LocalResponseNormFuncOptions = LocalResponseNormOptions;
+inline Tensor local_response_norm(const Tensor& input, const LocalResponseNormOptions& o) {
+  return functional::local_response_norm(input, o.size(), o.alpha(), o.beta(), o.k());
+}
 #define RL_CONV(D)                                                                                  \
   struct Conv##D##dFuncOptions {                                                                    \
     TORCH_ARG(Tensor, bias) = {};                                                                   \
@@ -242,18 +341,23 @@ inline Tensor layer_norm(const Tensor& input, const LayerNormFuncOptions& o) {
   inline Tensor conv##D##d(const Tensor& x, const Tensor& weight, const Conv##D##dFuncOptions& o) { \
     return functional::conv##D##d(x, weight, o.bias(), *o.stride(), *o.padding(), *o.dilation(),    \
                                   o.groups());                                                      \
+  }                                                                                                 \
+  struct ConvTranspose##D##dFuncOptions {                                                           \
+    TORCH_ARG(Tensor, bias) = {};                                                                   \
+    TORCH_ARG(ExpandingArray<D>, stride) = 1;                                                       \
+    TORCH_ARG(ExpandingArray<D>, padding) = 0;                                                      \
+    TORCH_ARG(ExpandingArray<D>, output_padding) = 0;                                               \
+    TORCH_ARG(int64_t, groups) = 1;                                                                 \
+    TORCH_ARG(ExpandingArray<D>, dilation) = 1;                                                     \
+  };                                                                                                \
+  inline Tensor conv_transpose##D##d(const Tensor& x, const Tensor& weight,                         \
+                                     const ConvTranspose##D##dFuncOptions& o) {                     \
+    return functional::conv_transpose##D##d(x, weight, o.bias(), *o.stride(), *o.padding(),         \
+                                            *o.output_padding(), o.groups(), *o.dilation());        \
   }
 RL_CONV(1)
 RL_CONV(2)
 RL_CONV(3)
 #undef RL_CONV
-using MaxPool1dFuncOptions = MaxPool1dOptions;
-using MaxPool2dFuncOptions = MaxPool2dOptions;
-using MaxPool3dFuncOptions = MaxPool3dOptions;
-using AvgPool1dFuncOptions = AvgPool1dOptions;
-using AvgPool2dFuncOptions = AvgPool2dOptions;
-using AvgPool3dFuncOptions = AvgPool3dOptions;
-using AdaptiveAvgPool2dFuncOptions = AdaptiveAvgPool2dOptions;
-using AdaptiveMaxPool2dFuncOptions = AdaptiveMaxPool2dOptions;
 
 }  // namespace rushlight::nn::functional

@@ -130,11 +130,24 @@ struct EmbeddingBagOptions {
       : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
   TORCH_ARG(int64_t, num_embeddings);
   TORCH_ARG(int64_t, embedding_dim);
+  TORCH_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TORCH_ARG(double, norm_type) = 2.;
   TORCH_ARG(bool, scale_grad_by_freq) = false;
   TORCH_ARG(Mode, mode) = kMean;
   TORCH_ARG(bool, sparse) = false;
   TORCH_ARG(Tensor, _weight) = Tensor();
   TORCH_ARG(bool, include_last_offset) = false;
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+};
+struct EmbeddingBagFromPretrainedOptions {
+  TORCH_ARG(bool, freeze) = true;
+  TORCH_ARG(std::optional<double>, max_norm) = std::nullopt;
+  TORCH_ARG(double, norm_type) = 2.;
+  TORCH_ARG(bool, scale_grad_by_freq) = false;
+  TORCH_ARG(Mode, mode) = kMean;
+  TORCH_ARG(bool, sparse) = false;
+  TORCH_ARG(bool, include_last_offset) = false;
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
 };
 class EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
  public:
@@ -147,6 +160,12 @@ class EmbeddingBagImpl : public Cloneable<EmbeddingBagImpl> {
   EmbeddingBagOptions options;
   Tensor weight;
 };
-TORCH_MODULE(EmbeddingBag);
+class EmbeddingBag : public ModuleHolder<EmbeddingBagImpl> {
+ public:
+  using ModuleHolder<EmbeddingBagImpl>::ModuleHolder;
+  using Impl = EmbeddingBagImpl;
+  static EmbeddingBag from_pretrained(const Tensor& embeddings,
+                                      const EmbeddingBagFromPretrainedOptions& options = {});
+};
 
 }  // namespace rushlight::nn

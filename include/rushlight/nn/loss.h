@@ -125,6 +125,17 @@ struct TripletMarginLossOptions {
 RL_LOSS_OF_THREE(CosineEmbeddingLoss);
 RL_LOSS_OF_THREE(MarginRankingLoss);
 RL_LOSS_OF_THREE(TripletMarginLoss);
+
+// The triplet loss by a distance of one's own, instead of a norm.
+struct TripletMarginWithDistanceLossOptions {
+  using distance_function_t = std::function<Tensor(const Tensor&, const Tensor&)>;
+  using reduction_t = Mode;
+  TORCH_ARG(std::optional<distance_function_t>, distance_function) = std::nullopt;
+  TORCH_ARG(double, margin) = 1.0;
+  TORCH_ARG(bool, swap) = false;
+  TORCH_ARG(Mode, reduction) = kMean;
+};
+RL_LOSS_OF_THREE(TripletMarginWithDistanceLoss);
 #undef RL_LOSS_OF_THREE
 
 struct CTCLossOptions {

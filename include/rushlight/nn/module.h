@@ -14,11 +14,26 @@ namespace nn {
 template <class Contained>
 class ModuleHolder;
 
+namespace detail {
+template <class T>
+struct Held {
+  using type = T;
+};
+template <class T>
+  requires requires { typename T::ContainedType; }
+struct Held<T> {
+  using type = typename T::ContainedType;
+};
+}  // namespace detail
+
 class Module : public std::enable_shared_from_this<Module> {
  public:
   using ModuleApplyFunction = std::function<void(Module&)>;
   using ConstModuleApplyFunction = std::function<void(const Module&)>;
   using NamedModuleApplyFunction = std::function<void(const std::string&, Module&)>;
+  using ConstNamedModuleApplyFunction = std::function<void(const std::string&, const Module&)>;
+  using NamedModulePointerApplyFunction =
+      std::function<void(const std::string&, const std::shared_ptr<Module>&)>;
   using ModulePointerApplyFunction = std::function<void(const std::shared_ptr<Module>&)>;
 
   Module() = default;
@@ -38,6 +53,8 @@ class Module : public std::enable_shared_from_this<Module> {
   void apply(const ConstModuleApplyFunction& function) const;
   void apply(const NamedModuleApplyFunction& function, const std::string& name_prefix = {});
   void apply(const ModulePointerApplyFunction& function) const;
+  void apply(const ConstNamedModuleApplyFunction& function, const std::string& name_prefix = {}) const;
+  void apply(const NamedModulePointerApplyFunction& function, const std::string& name_prefix = {}) const;
 
   std::vector<Tensor> parameters(bool recurse = true) const;
   OrderedDict<std::string, Tensor> named_parameters(bool recurse = true) const;
@@ -63,13 +80,14 @@ class Module : public std::enable_shared_from_this<Module> {
   virtual void pretty_print(std::ostream& stream) const;
   virtual bool is_serializable() const { return true; }
 
+  // This module as one of class T, or of the class that the holder T holds; null where it is another.
   template <class T>
-  T* as() noexcept {
-    return dynamic_cast<T*>(this);
+  auto* as() noexcept {
+    return dynamic_cast<typename detail::Held<T>::type*>(this);
   }
   template <class T>
-  const T* as() const noexcept {
-    return dynamic_cast<const T*>(this);
+  const auto* as() const noexcept {
+    return dynamic_cast<const typename detail::Held<T>::type*>(this);
   }
 
   Tensor& register_parameter(std::string name, Tensor tensor, bool requires_grad = true);
@@ -108,6 +126,10 @@ class Module : public std::enable_shared_from_this<Module> {
   friend std::ostream& operator<<(std::ostream& stream, const Module& module);
   void register_child(std::string name, std::shared_ptr<Module> module);
   void copy_state_of(const Module& other, const std::optional<Device>& device);
+  // Makes this module, which a parent's reset() made anew, a copy of the one in the original.
+  virtual void become_copy_of(const Module& other, const std::optional<Device>& device) {
+    copy_state_of(other, device);
+  }
   void print_tree(std::ostream& stream, const std::string& indentation) const;
   std::shared_ptr<Module> shared_from_this_checked() const;
   mutable std::optional<std::string> name_;
@@ -132,6 +154,17 @@ class Cloneable : public Module {
     copy->reset();
     copy->copy_state_of(*this, device);
     return copy;
+  }
+
+ private:
+  void become_copy_of(const Module& other, const std::optional<Device>& device) override {
+    if constexpr (std::is_copy_assignable_v<Derived>) {
+      const auto copy = std::dynamic_pointer_cast<Derived>(other.clone(device));
+      RL_CHECK(copy, "Attempted to clone submodule ", other.name(), " into one of another type, ", name());
+      static_cast<Derived&>(*this) = *copy;
+    } else {
+      copy_state_of(other, device);
+    }
   }
 };
 

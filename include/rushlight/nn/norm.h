@@ -35,8 +35,10 @@ class NormImplBase : public Cloneable<Derived> {
   explicit NormImplBase(const Options& o) : options(o) { NormImplBase::reset(); }
   void reset() override {
     const Tensor none;
-    weight = this->register_parameter("weight", options.affine() ? ones(options.num_features()) : none);
-    bias = this->register_parameter("bias", options.affine() ? zeros(options.num_features()) : none);
+    weight = this->register_parameter("weight", options.affine() ? ones(options.num_features()) : none,
+                                      options.affine());
+    bias = this->register_parameter("bias", options.affine() ? zeros(options.num_features()) : none,
+                                    options.affine());
     const bool track = options.track_running_stats();
     running_mean = this->register_buffer("running_mean", track ? zeros(options.num_features()) : none);
     running_var = this->register_buffer("running_var", track ? ones(options.num_features()) : none);
@@ -128,6 +130,26 @@ class LocalResponseNormImpl : public Cloneable<LocalResponseNormImpl> {
   LocalResponseNormOptions options;
 };
 TORCH_MODULE(LocalResponseNorm);
+
+// As the first convolutional networks normalised across neighbouring channels (Krizhevsky et al., 2012): a
+// window of even size reaches less far than LocalResponseNorm's, on both sides alike.
+struct CrossMapLRN2dOptions {
+  CrossMapLRN2dOptions(int64_t size) : size_(size) {}
+  TORCH_ARG(int64_t, size);
+  TORCH_ARG(double, alpha) = 1e-4;
+  TORCH_ARG(double, beta) = 0.75;
+  TORCH_ARG(int64_t, k) = 1;
+};
+class CrossMapLRN2dImpl : public Cloneable<CrossMapLRN2dImpl> {
+ public:
+  CrossMapLRN2dImpl(int64_t size) : CrossMapLRN2dImpl(CrossMapLRN2dOptions(size)) {}
+  explicit CrossMapLRN2dImpl(const CrossMapLRN2dOptions& o) : options(o) {}
+  void reset() override {}
+  void pretty_print(std::ostream& stream) const override;
+  Tensor forward(const Tensor& input);
+  CrossMapLRN2dOptions options;
+};
+TORCH_MODULE(CrossMapLRN2d);
 
 struct DropoutOptions {
   DropoutOptions(double p = 0.5) : p_(p) {}

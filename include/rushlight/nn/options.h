@@ -98,6 +98,26 @@ class ExpandingArray {
 };
 // D numbers of which some may be left open.
 template <size_t D, class T = int64_t>
-using ExpandingArrayWithOptionalElem = ExpandingArray<D, std::optional<T>>;
+class ExpandingArrayWithOptionalElem : public ExpandingArray<D, std::optional<T>> {
+  using Base = ExpandingArray<D, std::optional<T>>;
+
+ public:
+  using Base::Base;
+  ExpandingArrayWithOptionalElem(T one) : Base(std::optional<T>(one)) {}
+  ExpandingArrayWithOptionalElem(std::initializer_list<T> list)
+      : Base(std::vector<std::optional<T>>(list.begin(), list.end())) {}
+  ExpandingArrayWithOptionalElem(const std::vector<T>& list)
+      : Base(std::vector<std::optional<T>>(list.begin(), list.end())) {}
+  ExpandingArrayWithOptionalElem(const ExpandingArray<D, T>& all)
+      : Base(std::vector<std::optional<T>>((*all).begin(), (*all).end())) {}
+  friend std::ostream& operator<<(std::ostream& out, const ExpandingArrayWithOptionalElem& a) {
+    if (D != 1) out << "[";
+    for (size_t i = 0; i < D; ++i) {
+      out << (i ? ", " : "");
+      (*a)[i] ? out << *(*a)[i] : out << "None";
+    }
+    return D != 1 ? out << "]" : out;
+  }
+};
 
 }  // namespace rushlight

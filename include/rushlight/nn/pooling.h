@@ -23,10 +23,12 @@ struct AvgPoolOptions {
   TORCH_ARG(bool, count_include_pad) = true;
   TORCH_ARG(std::optional<int64_t>, divisor_override) = std::nullopt;
 };
+// Sizes that are left open are the input's.
 template <size_t D>
 struct AdaptivePoolOptions {
-  AdaptivePoolOptions(ExpandingArray<D> output_size) : output_size_(output_size) {}
-  TORCH_ARG(ExpandingArray<D>, output_size);
+  using Size = std::conditional_t<D == 1, ExpandingArray<1>, ExpandingArrayWithOptionalElem<D>>;
+  AdaptivePoolOptions(Size output_size) : output_size_(output_size) {}
+  TORCH_ARG(Size, output_size);
 };
 template <size_t D>
 struct LPPoolOptions {
@@ -49,34 +51,34 @@ struct ConstantPadOptions {
   TORCH_ARG(double, value) = 0;
 };
 
-#define RL_POOL(Name, Kind, D)                                              \
-  using Name##Options = Kind<D>;                                            \
-  class Name##Impl : public Cloneable<Name##Impl> {                         \
-   public:                                                                  \
-    Name##Impl(ExpandingArray<D> size) : Name##Impl(Name##Options(size)) {} \
-    explicit Name##Impl(const Name##Options& o) : options(o) {}             \
-    void reset() override {}                                                \
-    void pretty_print(std::ostream& stream) const override;                 \
-    Tensor forward(const Tensor& input);                                    \
-    RL_POOL_EXTRA                                                           \
-    Name##Options options;                                                  \
-  };                                                                        \
+#define RL_POOL(Name, Kind, D, Size)                            \
+  using Name##Options = Kind<D>;                                \
+  class Name##Impl : public Cloneable<Name##Impl> {             \
+   public:                                                      \
+    Name##Impl(Size size) : Name##Impl(Name##Options(size)) {}  \
+    explicit Name##Impl(const Name##Options& o) : options(o) {} \
+    void reset() override {}                                    \
+    void pretty_print(std::ostream& stream) const override;     \
+    Tensor forward(const Tensor& input);                        \
+    RL_POOL_EXTRA                                               \
+    Name##Options options;                                      \
+  };                                                            \
   TORCH_MODULE(Name)
 #define RL_POOL_EXTRA std::tuple<Tensor, Tensor> forward_with_indices(const Tensor& input);
-RL_POOL(MaxPool1d, MaxPoolOptions, 1);
-RL_POOL(MaxPool2d, MaxPoolOptions, 2);
-RL_POOL(MaxPool3d, MaxPoolOptions, 3);
-RL_POOL(AdaptiveMaxPool1d, AdaptivePoolOptions, 1);
-RL_POOL(AdaptiveMaxPool2d, AdaptivePoolOptions, 2);
-RL_POOL(AdaptiveMaxPool3d, AdaptivePoolOptions, 3);
+RL_POOL(MaxPool1d, MaxPoolOptions, 1, ExpandingArray<1>);
+RL_POOL(MaxPool2d, MaxPoolOptions, 2, ExpandingArray<2>);
+RL_POOL(MaxPool3d, MaxPoolOptions, 3, ExpandingArray<3>);
+RL_POOL(AdaptiveMaxPool1d, AdaptivePoolOptions, 1, AdaptivePoolOptions<1>::Size);
+RL_POOL(AdaptiveMaxPool2d, AdaptivePoolOptions, 2, AdaptivePoolOptions<2>::Size);
+RL_POOL(AdaptiveMaxPool3d, AdaptivePoolOptions, 3, AdaptivePoolOptions<3>::Size);
 #undef RL_POOL_EXTRA
 #define RL_POOL_EXTRA
-RL_POOL(AvgPool1d, AvgPoolOptions, 1);
-RL_POOL(AvgPool2d, AvgPoolOptions, 2);
-RL_POOL(AvgPool3d, AvgPoolOptions, 3);
-RL_POOL(AdaptiveAvgPool1d, AdaptivePoolOptions, 1);
-RL_POOL(AdaptiveAvgPool2d, AdaptivePoolOptions, 2);
-RL_POOL(AdaptiveAvgPool3d, AdaptivePoolOptions, 3);
+RL_POOL(AvgPool1d, AvgPoolOptions, 1, ExpandingArray<1>);
+RL_POOL(AvgPool2d, AvgPoolOptions, 2, ExpandingArray<2>);
+RL_POOL(AvgPool3d, AvgPoolOptions, 3, ExpandingArray<3>);
+RL_POOL(AdaptiveAvgPool1d, AdaptivePoolOptions, 1, AdaptivePoolOptions<1>::Size);
+RL_POOL(AdaptiveAvgPool2d, AdaptivePoolOptions, 2, AdaptivePoolOptions<2>::Size);
+RL_POOL(AdaptiveAvgPool3d, AdaptivePoolOptions, 3, AdaptivePoolOptions<3>::Size);
 #undef RL_POOL_EXTRA
 #undef RL_POOL
 
@@ -94,6 +96,7 @@ RL_POOL(AdaptiveAvgPool3d, AdaptivePoolOptions, 3);
   TORCH_MODULE(Name)
 RL_LP_POOL(LPPool1d, 1);
 RL_LP_POOL(LPPool2d, 2);
+RL_LP_POOL(LPPool3d, 3);
 #undef RL_LP_POOL
 
 #define RL_PAD(Name, D)                                                               \

@@ -16,6 +16,11 @@ class PackedSequence {
   const Tensor& batch_sizes() const { return batch_sizes_; }
   const Tensor& sorted_indices() const { return sorted_; }
   const Tensor& unsorted_indices() const { return unsorted_; }
+  PackedSequence to(TensorOptions options) const;
+  PackedSequence cpu() const { return to(Device(kCPU)); }
+  PackedSequence cuda() const { return to(Device(kCUDA)); }
+  Device device() const { return data_.device(); }
+  bool is_cuda() const { return data_.is_cuda(); }
 
  private:
   Tensor data_, batch_sizes_, sorted_, unsorted_;
@@ -25,7 +30,9 @@ PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_fir
 std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& sequence, bool batch_first = false,
                                                double padding_value = 0.0,
                                                std::optional<int64_t> total_length = std::nullopt);
-Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0);
+// `padding_side`: "right" or "left".
+Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first = false, double padding_value = 0,
+                    std::string_view padding_side = "right");
 PackedSequence pack_sequence(ArrayRef<Tensor> sequences, bool enforce_sorted = true);
 Tensor invert_permutation(const Tensor& permutation);
 
@@ -47,8 +54,10 @@ Tensor invert_permutation(const Tensor& permutation);
 #define RL_RNN_EXTRA TORCH_ARG(Mode, nonlinearity) = kTanh;
 RL_RNN_OPTIONS(RNN);
 #undef RL_RNN_EXTRA
-#define RL_RNN_EXTRA
+#define RL_RNN_EXTRA TORCH_ARG(int64_t, proj_size) = 0;
 RL_RNN_OPTIONS(LSTM);
+#undef RL_RNN_EXTRA
+#define RL_RNN_EXTRA
 RL_RNN_OPTIONS(GRU);
 #undef RL_RNN_EXTRA
 #undef RL_RNN_OPTIONS
@@ -66,7 +75,8 @@ class RNNImplBase : public Cloneable<Derived> {
 
  protected:
   void print(std::ostream& stream, const char* name) const;
-  Tensor zero_state(const Tensor& input, int64_t batch) const;
+  int64_t outputs() const;  // features of a step's result
+  Tensor zero_state(const Tensor& input, int64_t batch, int64_t features) const;
   int64_t gates_;
   std::vector<Tensor> weights_;
 };
@@ -97,6 +107,9 @@ class LSTMImpl : public RNNImplBase<LSTMImpl, LSTMOptions> {
   std::tuple<Tensor, std::tuple<Tensor, Tensor>> forward(const Tensor& input, State state = {});
   std::tuple<utils::rnn::PackedSequence, std::tuple<Tensor, Tensor>> forward_with_packed_input(
       const utils::rnn::PackedSequence& input, State state = {});
+
+ private:
+  std::vector<Tensor> zero_states(const Tensor& input, int64_t batch) const;
 };
 extern template class RNNImplBase<LSTMImpl, LSTMOptions>;
 TORCH_MODULE(LSTM);

@@ -10,6 +10,15 @@ namespace rushlight::nn {
 void SequentialImpl::pretty_print(std::ostream& out) const { out << "torch::nn::Sequential"; }
 void ModuleListImpl::pretty_print(std::ostream& out) const { out << "torch::nn::ModuleList"; }
 void ModuleDictImpl::pretty_print(std::ostream& out) const { out << "torch::nn::ModuleDict"; }
+static void print(std::ostream& out, const char* name, const OrderedDict<std::string, Tensor>& parameters) {
+  out << "torch::nn::" << name << "(\n";
+  for (const auto& p : parameters)
+    out << "(" << p.key() << "): Parameter containing: [" << p.value().scalar_type() << " of size "
+        << p.value().sizes() << "]\n";
+  out << ")";
+}
+void ParameterListImpl::pretty_print(std::ostream& out) const { print(out, "ParameterList", parameters_); }
+void ParameterDictImpl::pretty_print(std::ostream& out) const { print(out, "ParameterDict", parameters_); }
 void FunctionalImpl::pretty_print(std::ostream& out) const { out << "torch::nn::Functional()"; }
 
 std::shared_ptr<Module> ModuleListImpl::clone(const std::optional<Device>& device) const {

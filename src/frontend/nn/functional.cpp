@@ -28,7 +28,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
 
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets,
                      bool scale_grad_by_freq, Mode mode, bool sparse, const Tensor& per_sample_weights,
-                     bool include_last_offset) {
+                     bool include_last_offset, std::optional<int64_t> padding_idx) {
   Tensor indices = input, starts = offsets, weights = per_sample_weights;
   if (input.dim() == 2) {
     RL_CHECK(
@@ -42,7 +42,16 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& of
   RL_CHECK(starts.defined() && starts.dim() == 1, "offsets has to be a 1D Tensor");
   const int64_t number = mode == kSum ? 0 : mode == kMean ? 1 : 2;
   return std::get<0>(rushlight::embedding_bag(weight, indices, starts, scale_grad_by_freq, number, sparse,
-                                              optional(weights), include_last_offset));
+                                              optional(weights), include_last_offset, padding_idx));
+}
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const EmbeddingBagFuncOptions& o) {
+  if (o.max_norm()) {
+    NoGradGuard no_grad;
+    Tensor rows = weight;
+    embedding_renorm_(rows, input.reshape(-1), *o.max_norm(), o.norm_type());
+  }
+  return embedding_bag(input, weight, o.offsets(), o.scale_grad_by_freq(), o.mode(), o.sparse(),
+                       o.per_sample_weights(), o.include_last_offset(), o.padding_idx());
 }
 
 // --- dropout
@@ -90,7 +99,10 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   return x / (mean * alpha + k).pow(beta);
 }
 Tensor normalize(const Tensor& x, const NormalizeFuncOptions& o) {
-  return x / linalg::vector_norm(x, o.p(), o.dim(), true).clamp_min(o.eps()).expand_as(x);
+  const Tensor norm = linalg::vector_norm(x, o.p(), o.dim(), true).clamp_min(o.eps()).expand_as(x);
+  if (!o.out()) return x / norm;
+  Tensor out = *o.out();
+  return div_out(out, x, norm);
 }
 Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarityOptions& o) {
   return rushlight::cosine_similarity(a, b, o.dim(), o.eps());
@@ -107,6 +119,15 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
 }
 
 // --- pooling
+template <size_t D>
+static std::vector<int64_t> adaptive_size(const Tensor& x, const AdaptivePoolOptions<D>& o) {
+  std::vector<int64_t> sizes;
+  for (size_t d = 0; d < D; ++d) {
+    const std::optional<int64_t> size = (*o.output_size())[d];
+    sizes.push_back(size ? *size : x.size(static_cast<int64_t>(d) - static_cast<int64_t>(D)));
+  }
+  return sizes;
+}
 #define RL_POOLS(D)                                                                                        \
   Tensor max_pool##D##d(const Tensor& x, const MaxPool##D##dOptions& o) {                                  \
     return rushlight::max_pool##D##d(x, *o.kernel_size(), *o.stride(), *o.padding(), *o.dilation(),        \
@@ -117,7 +138,14 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
                                                    *o.dilation(), o.ceil_mode());                          \
   }                                                                                                        \
   Tensor adaptive_max_pool##D##d(const Tensor& x, const AdaptiveMaxPool##D##dOptions& o) {                 \
-    return std::get<0>(functional::adaptive_max_pool##D##d_with_indices(x, *o.output_size()));             \
+    return std::get<0>(adaptive_max_pool##D##d_with_indices(x, o));                                        \
+  }                                                                                                        \
+  std::tuple<Tensor, Tensor> adaptive_max_pool##D##d_with_indices(const Tensor& x,                         \
+                                                                  const AdaptiveMaxPool##D##dOptions& o) { \
+    return functional::adaptive_max_pool##D##d_with_indices(x, adaptive_size(x, o));                       \
+  }                                                                                                        \
+  Tensor adaptive_avg_pool##D##d(const Tensor& x, const AdaptiveAvgPool##D##dOptions& o) {                 \
+    return rushlight::adaptive_avg_pool##D##d(x, adaptive_size(x, o));                                     \
   }
 RL_POOLS(1)
 RL_POOLS(2)
@@ -134,15 +162,6 @@ Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& o) {
 Tensor avg_pool3d(const Tensor& x, const AvgPool3dOptions& o) {
   return functional::avg_pool3d(x, *o.kernel_size(), *o.stride(), *o.padding(), o.ceil_mode(),
                                 o.count_include_pad(), o.divisor_override());
-}
-Tensor adaptive_avg_pool1d(const Tensor& x, const AdaptiveAvgPool1dOptions& o) {
-  return rushlight::adaptive_avg_pool1d(x, *o.output_size());
-}
-Tensor adaptive_avg_pool2d(const Tensor& x, const AdaptiveAvgPool2dOptions& o) {
-  return rushlight::adaptive_avg_pool2d(x, *o.output_size());
-}
-Tensor adaptive_avg_pool3d(const Tensor& x, const AdaptiveAvgPool3dOptions& o) {
-  return rushlight::adaptive_avg_pool3d(x, *o.output_size());
 }
 static Tensor root_of_sum(const Tensor& mean, double norm, int64_t window) {
   return (mean.sign() * mean.abs().relu() * static_cast<double>(window)).pow(1.0 / norm);
@@ -218,6 +237,12 @@ Tensor lp_pool2d(const Tensor& x, const LPPool2dOptions& o) {
   const Tensor mean =
       functional::avg_pool2d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());
   return root_of_sum(mean, o.norm_type(), (*o.kernel_size())[0] * (*o.kernel_size())[1]);
+}
+
+Tensor lp_pool3d(const Tensor& x, const LPPool3dOptions& o) {
+  const auto kernel = *o.kernel_size();
+  const Tensor mean = functional::avg_pool3d(x.pow(o.norm_type()), kernel, *o.stride(), 0, o.ceil_mode());
+  return root_of_sum(mean, o.norm_type(), kernel[0] * kernel[1] * kernel[2]);
 }
 
 Tensor pad(const Tensor& x, const PadFuncOptions& o) {
@@ -359,13 +384,27 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y,
                            const MarginRankingLossOptions& o) {
   return reduced((-y * (a - b) + o.margin()).clamp_min(0), o.reduction());
 }
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const TripletMarginWithDistanceLossOptions& o) {
+  auto distance = [&](const Tensor& a, const Tensor& b) {
+    return o.distance_function() ? (*o.distance_function())(a, b) : pairwise_distance(a, b);
+  };
+  const Tensor near = distance(anchor, positive);
+  Tensor far = distance(anchor, negative);
+  if (o.swap()) far = minimum(far, distance(positive, negative));
+  return reduced((near - far + o.margin()).clamp_min(0), o.reduction());
+}
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& o) {
   const auto distance = PairwiseDistanceOptions().p(o.p()).eps(o.eps());
-  const Tensor near = pairwise_distance(anchor, positive, distance);
-  Tensor far = pairwise_distance(anchor, negative, distance);
-  if (o.swap()) far = minimum(far, pairwise_distance(positive, negative, distance));
-  return reduced((near - far + o.margin()).clamp_min(0), o.reduction());
+  return triplet_margin_with_distance_loss(anchor, positive, negative,
+                                           TripletMarginWithDistanceLossOptions()
+                                               .distance_function([&](const Tensor& a, const Tensor& b) {
+                                                 return pairwise_distance(a, b, distance);
+                                               })
+                                               .margin(o.margin())
+                                               .swap(o.swap())
+                                               .reduction(o.reduction()));
 }
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CTCLossOptions& o) {

@@ -112,15 +112,51 @@ void EmbeddingBagImpl::reset() {
   weight =
       register_parameter("weight", rushlight::empty({options.num_embeddings(), options.embedding_dim()}));
   init::normal_(weight);
+  if (options.padding_idx()) {
+    NoGradGuard no_grad;
+    weight[*options.padding_idx()].fill_(0);
+  }
 }
 void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::EmbeddingBag(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim() << ", mode=" << options.mode().name() << ")";
+  stream << std::boolalpha << "torch::nn::EmbeddingBag(num_embeddings=" << options.num_embeddings()
+         << ", embedding_dim=" << options.embedding_dim();
+  if (options.max_norm()) stream << ", max_norm=" << *options.max_norm();
+  if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
+  if (options.scale_grad_by_freq()) stream << ", scale_grad_by_freq=true";
+  if (options.sparse()) stream << ", sparse=true";
+  if (options.mode() != kMean) stream << ", mode=" << options.mode().name();
+  if (options.include_last_offset()) stream << ", include_last_offset=true";
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  stream << ")";
 }
 Tensor EmbeddingBagImpl::forward(const Tensor& input, const Tensor& offsets,
                                  const Tensor& per_sample_weights) {
-  return functional::embedding_bag(input, weight, offsets, options.scale_grad_by_freq(), options.mode(),
-                                   options.sparse(), per_sample_weights, options.include_last_offset());
+  return functional::embedding_bag(input, weight,
+                                   functional::EmbeddingBagFuncOptions()
+                                       .offsets(offsets)
+                                       .max_norm(options.max_norm())
+                                       .norm_type(options.norm_type())
+                                       .scale_grad_by_freq(options.scale_grad_by_freq())
+                                       .mode(options.mode())
+                                       .sparse(options.sparse())
+                                       .per_sample_weights(per_sample_weights)
+                                       .include_last_offset(options.include_last_offset())
+                                       .padding_idx(options.padding_idx()));
+}
+EmbeddingBag EmbeddingBag::from_pretrained(const Tensor& embeddings,
+                                           const EmbeddingBagFromPretrainedOptions& o) {
+  RL_CHECK(embeddings.dim() == 2, "Embeddings parameter is expected to be 2-dimensional");
+  EmbeddingBag made(EmbeddingBagOptions(embeddings.size(0), embeddings.size(1))
+                        ._weight(embeddings)
+                        .max_norm(o.max_norm())
+                        .norm_type(o.norm_type())
+                        .scale_grad_by_freq(o.scale_grad_by_freq())
+                        .mode(o.mode())
+                        .sparse(o.sparse())
+                        .include_last_offset(o.include_last_offset())
+                        .padding_idx(o.padding_idx()));
+  made->weight.set_requires_grad(!o.freeze());
+  return made;
 }
 
 }  // namespace rushlight::nn

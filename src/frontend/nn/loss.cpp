@@ -37,6 +37,7 @@ RL_LOSS(PoissonNLLLoss, poisson_nll_loss)
 RL_LOSS_OF_THREE(CosineEmbeddingLoss, cosine_embedding_loss)
 RL_LOSS_OF_THREE(MarginRankingLoss, margin_ranking_loss)
 RL_LOSS_OF_THREE(TripletMarginLoss, triplet_margin_loss)
+RL_LOSS_OF_THREE(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss)
 #undef RL_LOSS_OF_THREE
 
 void CTCLossImpl::pretty_print(std::ostream& out) const { out << "torch::nn::CTCLoss()"; }

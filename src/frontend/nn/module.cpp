@@ -40,7 +40,7 @@ void Module::copy_state_of(const Module& other, const std::optional<Device>& dev
     if (p.value().defined()) parameters_[p.key()].set_data(copied(p.value()));
   for (const auto& b : other.buffers_)
     if (b.value().defined()) buffers_[b.key()].set_data(copied(b.value()));
-  for (const auto& c : other.children_) children_[c.key()]->copy_state_of(*c.value(), device);
+  for (const auto& c : other.children_) children_[c.key()]->become_copy_of(*c.value(), device);
   is_training_ = other.is_training_;
 }
 
@@ -72,6 +72,15 @@ void Module::apply(const ConstModuleApplyFunction& function) const {
 void Module::apply(const NamedModuleApplyFunction& function, const std::string& name_prefix) {
   function(name_prefix, *this);
   for (auto& c : children_) c.value()->apply(function, joined(name_prefix, c.key()));
+}
+void Module::apply(const ConstNamedModuleApplyFunction& function, const std::string& name_prefix) const {
+  function(name_prefix, *this);
+  for (const auto& c : children_)
+    static_cast<const Module&>(*c.value()).apply(function, joined(name_prefix, c.key()));
+}
+void Module::apply(const NamedModulePointerApplyFunction& function, const std::string& name_prefix) const {
+  function(name_prefix, shared_from_this_checked());
+  for (const auto& c : children_) c.value()->apply(function, joined(name_prefix, c.key()));
 }
 void Module::apply(const ModulePointerApplyFunction& function) const {
   function(shared_from_this_checked());
@@ -155,6 +164,10 @@ Tensor& Module::register_parameter(std::string name, Tensor tensor, bool require
   if (tensor.defined()) {
     if (!tensor.is_leaf()) tensor = tensor.detach();
     tensor.set_requires_grad(requires_grad);
+  } else if (requires_grad) {
+    warn(
+        "register_parameter: an undefined tensor cannot require grad. Ignoring the `requires_grad=true` "
+        "function parameter.");
   }
   return parameters_.insert(std::move(name), std::move(tensor));
 }

@@ -73,8 +73,8 @@ RL_BATCH_NORM(3, 5)
 
 void LayerNormImpl::reset() {
   const bool affine = options.elementwise_affine();
-  weight = register_parameter("weight", affine ? ones(options.normalized_shape()) : Tensor());
-  bias = register_parameter("bias", affine ? zeros(options.normalized_shape()) : Tensor());
+  weight = register_parameter("weight", affine ? ones(options.normalized_shape()) : Tensor(), affine);
+  bias = register_parameter("bias", affine ? zeros(options.normalized_shape()) : Tensor(), affine);
 }
 void LayerNormImpl::pretty_print(std::ostream& out) const {
   out << std::boolalpha << "torch::nn::LayerNorm(" << IntArrayRef(options.normalized_shape())
@@ -85,8 +85,10 @@ Tensor LayerNormImpl::forward(const Tensor& x) {
 }
 
 void GroupNormImpl::reset() {
-  weight = register_parameter("weight", options.affine() ? ones(options.num_channels()) : Tensor());
-  bias = register_parameter("bias", options.affine() ? zeros(options.num_channels()) : Tensor());
+  weight = register_parameter("weight", options.affine() ? ones(options.num_channels()) : Tensor(),
+                              options.affine());
+  bias = register_parameter("bias", options.affine() ? zeros(options.num_channels()) : Tensor(),
+                            options.affine());
 }
 void GroupNormImpl::pretty_print(std::ostream& out) const {
   out << std::boolalpha << "torch::nn::GroupNorm(" << options.num_groups() << ", " << options.num_channels()
@@ -102,6 +104,18 @@ void LocalResponseNormImpl::pretty_print(std::ostream& out) const {
 }
 Tensor LocalResponseNormImpl::forward(const Tensor& x) {
   return F::local_response_norm(x, options.size(), options.alpha(), options.beta(), options.k());
+}
+
+void CrossMapLRN2dImpl::pretty_print(std::ostream& out) const {
+  out << "torch::nn::CrossMapLRN2d(" << options.size() << ", alpha=" << options.alpha()
+      << ", beta=" << options.beta() << ", k=" << options.k() << ")";
+}
+Tensor CrossMapLRN2dImpl::forward(const Tensor& x) {
+  RL_CHECK(x.dim() == 4, "CrossMapLRN2d: expected [batch, channels, height, width], but got ", x.sizes());
+  // The sum of the squares is divided by the size, however many channels the window holds.
+  const int64_t window = 2 * ((options.size() - 1) / 2) + 1;
+  const double alpha = options.alpha() * static_cast<double>(window) / static_cast<double>(options.size());
+  return F::local_response_norm(x, window, alpha, options.beta(), static_cast<double>(options.k()));
 }
 
 #define RL_DROPOUT(Name, function)                                                                         \

@@ -40,7 +40,7 @@ RL_AVERAGE(AvgPool3d, avg_pool3d)
 #define RL_ADAPTIVE_MAX(Name, function)                                          \
   RL_ADAPTIVE(Name, function)                                                    \
   std::tuple<Tensor, Tensor> Name##Impl::forward_with_indices(const Tensor& x) { \
-    return F::function##_with_indices(x, *options.output_size());                \
+    return F::function##_with_indices(x, options);                               \
   }
 RL_ADAPTIVE(AdaptiveAvgPool1d, adaptive_avg_pool1d)
 RL_ADAPTIVE(AdaptiveAvgPool2d, adaptive_avg_pool2d)
@@ -59,6 +59,7 @@ RL_ADAPTIVE_MAX(AdaptiveMaxPool3d, adaptive_max_pool3d)
   Tensor Name##Impl::forward(const Tensor& x) { return F::function(x, options); }
 RL_LP(LPPool1d, lp_pool1d)
 RL_LP(LPPool2d, lp_pool2d)
+RL_LP(LPPool3d, lp_pool3d)
 #undef RL_LP
 
 #define RL_PAD(Name, mode, value, shown)                                         \

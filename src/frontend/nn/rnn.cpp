@@ -15,17 +15,19 @@ template <class Derived, class Options>
 void RNNImplBase<Derived, Options>::reset() {
   weights_.clear();
   const int64_t directions = options.bidirectional() ? 2 : 1, rows = gates_ * options.hidden_size();
+  const bool projects = outputs() != options.hidden_size();
   RL_CHECK(options.dropout() >= 0 && options.dropout() <= 1, "dropout should be a number in range [0, 1]");
   for (int64_t layer = 0; layer < options.num_layers(); ++layer)
     for (int64_t direction = 0; direction < directions; ++direction) {
-      const int64_t inputs = layer == 0 ? options.input_size() : options.hidden_size() * directions;
+      const int64_t inputs = layer == 0 ? options.input_size() : outputs() * directions;
       const std::string suffix = str("_l", layer, direction ? "_reverse" : "");
       auto add = [&](const char* name, IntArrayRef sizes) {
         weights_.push_back(this->register_parameter(name + suffix, rushlight::empty(sizes)));
       };
       add("weight_ih", {rows, inputs});
-      add("weight_hh", {rows, options.hidden_size()});
+      add("weight_hh", {rows, outputs()});
       if (options.bias()) add("bias_ih", rows), add("bias_hh", rows);
+      if (projects) add("weight_hr", {outputs(), options.hidden_size()});
     }
   reset_parameters();
 }
@@ -40,12 +42,20 @@ void RNNImplBase<Derived, Options>::print(std::ostream& out, const char* name) c
   out << std::boolalpha << "torch::nn::" << name << "(input_size=" << options.input_size()
       << ", hidden_size=" << options.hidden_size() << ", num_layers=" << options.num_layers()
       << ", bias=" << options.bias() << ", batch_first=" << options.batch_first()
-      << ", dropout=" << options.dropout() << ", bidirectional=" << options.bidirectional() << ")";
+      << ", dropout=" << options.dropout() << ", bidirectional=" << options.bidirectional();
+  if (outputs() != options.hidden_size()) out << ", proj_size=" << outputs();
+  out << ")";
 }
 template <class Derived, class Options>
-Tensor RNNImplBase<Derived, Options>::zero_state(const Tensor& input, int64_t batch) const {
+int64_t RNNImplBase<Derived, Options>::outputs() const {
+  if constexpr (requires { options.proj_size(); })
+    if (options.proj_size() > 0) return options.proj_size();
+  return options.hidden_size();
+}
+template <class Derived, class Options>
+Tensor RNNImplBase<Derived, Options>::zero_state(const Tensor& input, int64_t batch, int64_t features) const {
   const int64_t layers = options.num_layers() * (options.bidirectional() ? 2 : 1);
-  return zeros({layers, batch, options.hidden_size()}, input.options());
+  return zeros({layers, batch, features}, input.options());
 }
 static Tensor permuted(const Tensor& t, const Tensor& order) {
   return order.defined() ? t.index_select(1, order) : t;
@@ -66,14 +76,14 @@ static std::tuple<Tensor, Tensor> run_padded(Impl& m, const Tensor& input, Tenso
 #define RL_RUN(Impl, padded_call, packed_call)                                                               \
   std::tuple<Tensor, Tensor> Impl::forward(const Tensor& input, Tensor hx) {                                 \
     return run_padded(*this, input, std::move(hx), [&](const Tensor& x, Tensor h) {                          \
-      if (!h.defined()) h = zero_state(x, x.size(options.batch_first() ? 0 : 1));                            \
+      if (!h.defined()) h = zero_state(x, x.size(options.batch_first() ? 0 : 1), options.hidden_size());     \
       return padded_call(x, h, weights_, options.bias(), options.num_layers(), options.dropout(),            \
                          is_training(), options.bidirectional(), options.batch_first());                     \
     });                                                                                                      \
   }                                                                                                          \
   std::tuple<PackedSequence, Tensor> Impl::forward_with_packed_input(const PackedSequence& s, Tensor hx) {   \
     hx = hx.defined() ? permuted(hx, s.sorted_indices())                                                     \
-                      : zero_state(s.data(), s.batch_sizes()[0].item<int64_t>());                            \
+                      : zero_state(s.data(), s.batch_sizes()[0].item<int64_t>(), options.hidden_size());     \
     auto [y, h] = packed_call(s.data(), s.batch_sizes(), hx, weights_, options.bias(), options.num_layers(), \
                               options.dropout(), is_training(), options.bidirectional());                    \
     return {PackedSequence(y, s.batch_sizes(), s.sorted_indices(), s.unsorted_indices()),                    \
@@ -89,7 +99,13 @@ void GRUImpl::pretty_print(std::ostream& out) const { print(out, "GRU"); }
 RL_RUN(GRUImpl, gru, gru)
 #undef RL_RUN
 
-LSTMImpl::LSTMImpl(const LSTMOptions& o) : RNNImplBase(o, 4) {}
+LSTMImpl::LSTMImpl(const LSTMOptions& o) : RNNImplBase(o, 4) {
+  RL_CHECK_VALUE(o.proj_size() >= 0 && o.proj_size() < o.hidden_size(),
+                 "proj_size has to be smaller than hidden_size and not negative, but got ", o.proj_size());
+}
+std::vector<Tensor> LSTMImpl::zero_states(const Tensor& input, int64_t batch) const {
+  return {zero_state(input, batch, outputs()), zero_state(input, batch, options.hidden_size())};
+}
 void LSTMImpl::pretty_print(std::ostream& out) const { print(out, "LSTM"); }
 std::tuple<Tensor, std::tuple<Tensor, Tensor>> LSTMImpl::forward(const Tensor& input, State state) {
   RL_CHECK(input.dim() == 3 || input.dim() == 2, "LSTM: expected input to be 2D or 3D, got ", input.dim(),
@@ -102,7 +118,7 @@ std::tuple<Tensor, std::tuple<Tensor, Tensor>> LSTMImpl::forward(const Tensor& i
     hx = {std::get<0>(*state), std::get<1>(*state)};
     if (single) hx = {hx[0].unsqueeze(1), hx[1].unsqueeze(1)};
   } else {
-    hx[0] = hx[1] = zero_state(x, x.size(batch_dim));
+    hx = zero_states(x, x.size(batch_dim));
   }
   auto [y, h, c] = lstm(x, hx, weights_, options.bias(), options.num_layers(), options.dropout(),
                         is_training(), options.bidirectional(), options.batch_first());
@@ -116,7 +132,7 @@ std::tuple<PackedSequence, std::tuple<Tensor, Tensor>> LSTMImpl::forward_with_pa
     hx = {permuted(std::get<0>(*state), s.sorted_indices()),
           permuted(std::get<1>(*state), s.sorted_indices())};
   else
-    hx[0] = hx[1] = zero_state(s.data(), s.batch_sizes()[0].item<int64_t>());
+    hx = zero_states(s.data(), s.batch_sizes()[0].item<int64_t>());
   auto [y, h, c] = lstm(s.data(), s.batch_sizes(), hx, weights_, options.bias(), options.num_layers(),
                         options.dropout(), is_training(), options.bidirectional());
   return {PackedSequence(y, s.batch_sizes(), s.sorted_indices(), s.unsorted_indices()),
@@ -129,8 +145,10 @@ void RNNCellImplBase<Derived>::reset() {
   const int64_t rows = gates_ * options.hidden_size();
   weight_ih = this->register_parameter("weight_ih", rushlight::empty({rows, options.input_size()}));
   weight_hh = this->register_parameter("weight_hh", rushlight::empty({rows, options.hidden_size()}));
-  bias_ih = this->register_parameter("bias_ih", options.bias() ? rushlight::empty(rows) : Tensor());
-  bias_hh = this->register_parameter("bias_hh", options.bias() ? rushlight::empty(rows) : Tensor());
+  bias_ih =
+      this->register_parameter("bias_ih", options.bias() ? rushlight::empty(rows) : Tensor(), options.bias());
+  bias_hh =
+      this->register_parameter("bias_hh", options.bias() ? rushlight::empty(rows) : Tensor(), options.bias());
   const double bound =
       options.hidden_size() > 0 ? 1 / std::sqrt(static_cast<double>(options.hidden_size())) : 0;
   for (Tensor* t : {&weight_ih, &weight_hh, &bias_ih, &bias_hh})
@@ -179,6 +197,16 @@ PackedSequence::PackedSequence(Tensor data, Tensor batch_sizes, Tensor sorted_in
       sorted_(std::move(sorted_indices)),
       unsorted_(unsorted_indices.defined() ? std::move(unsorted_indices) : invert_permutation(sorted_)) {}
 
+PackedSequence PackedSequence::to(TensorOptions options) const {
+  auto there = [&](const Tensor& t) { return t.defined() ? t.to(options.device()) : t; };
+  PackedSequence moved = *this;
+  moved.data_ = data_.to(options);
+  if (options.has_device()) {  // sizes stay, for the host reads them
+    moved.sorted_ = there(sorted_);
+    moved.unsorted_ = there(unsorted_);
+  }
+  return moved;
+}
 PackedSequence pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first, bool enforce_sorted) {
   Tensor order;
   if (!enforce_sorted) {
@@ -237,14 +265,17 @@ std::tuple<Tensor, Tensor> pad_packed_sequence(const PackedSequence& s, bool bat
   return {batch_first ? padded.transpose(0, 1) : padded, counted};
 }
 
-Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first, double padding_value) {
+Tensor pad_sequence(ArrayRef<Tensor> sequences, bool batch_first, double padding_value,
+                    std::string_view padding_side) {
   RL_CHECK(!sequences.empty(), "pad_sequence: received an empty list of sequences");
+  RL_CHECK(padding_side == "left" || padding_side == "right", "Expected padding_side to be one of left or ",
+           "right, but got ", padding_side, ".");
   int64_t longest = 0;
   for (const Tensor& s : sequences) longest = std::max(longest, s.size(0));
   std::vector<Tensor> padded;
   for (const Tensor& s : sequences) {
     std::vector<int64_t> around(static_cast<size_t>(2 * s.dim()), 0);
-    around.back() = longest - s.size(0);
+    around[around.size() - (padding_side == "left" ? 2 : 1)] = longest - s.size(0);
     padded.push_back(constant_pad_nd(s, around, padding_value));
   }
   return stack(padded, batch_first ? 0 : 1);
