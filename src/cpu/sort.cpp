@@ -235,7 +235,7 @@ struct LineSorter {
   bool surely_tied() const {
     K any = 0, all = ~K{0};
     for (const auto& item : items) any |= Traits::key(item), all &= Traits::key(item);
-    return std::popcount(any ^ all) + 3 <= 2 * (std::bit_width(items.size()) - 1);
+    return std::popcount(any ^ all) + 3 <= 2 * (static_cast<int>(std::bit_width(items.size())) - 1);
   }
   static bool less_by_key(const typename Traits::Item& a, const typename Traits::Item& b) {
     return Traits::key(a) < Traits::key(b);
