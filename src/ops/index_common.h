@@ -1,5 +1,6 @@
 // What the files of the indexing family share.
 #pragma once
+#include "cpu/index.h"
 #include "dispatch/table.h"
 
 namespace rushlight {
@@ -14,7 +15,8 @@ void warn_of_expanded(const Tensor& target, const char* who, const char* stateme
 Tensor as_positions(const Tensor& index, const char* who);
 // `t` itself, or a copy when it shares memory with `target`, which is about to be written.
 Tensor apart_from(const Tensor& target, const Tensor& t);
-// A contiguous plain copy, or t itself when it is contiguous.
+Tensor contiguous_copy(const Tensor& t);
+// The same, or t itself when it is contiguous.
 Tensor dense(const Tensor& t);
 // Fails for tensors without data, where the result depends on values.
 void require_data(const Tensor& t, const char* who);
@@ -30,7 +32,11 @@ Tensor select_on_device(const Tensor& self, const Tensor& mask);
 Tensor zeros_of(IntList sizes, const Tensor& like);
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);
+// Plans dimensions that are taken whole: as runs of adjacent elements, and where the runs start.
+void plan_runs(cpu::IndexBlocks& blocks, IntList sizes, IntList strides);
 
+void register_slice_operators(Table& t);
+void register_flat_position_operators(Table& t);
 void register_scatter_operators(Table& t);
 void register_mask_operators(Table& t);
 void register_repeat_operators(Table& t);

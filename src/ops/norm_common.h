@@ -56,6 +56,7 @@ struct ChannelConstants {
 ChannelConstants channel_constants(const Tensor& weight, const Tensor& bias, const Tensor& mean,
                                    const Tensor& rstd, double eps);
 
+void register_row_norm_operators(Table& t);
 void register_group_norm_operators(Table& t);
 
 }  // namespace rushlight
