@@ -923,9 +923,9 @@ from rushlight._C._VariableFunctions import avg_pool1d as avg_pool1d
 from rushlight._C._VariableFunctions import adaptive_avg_pool1d as adaptive_avg_pool1d
 from rushlight._C._VariableFunctions import native_layer_norm as native_layer_norm
 from rushlight._C._VariableFunctions import _fused_rms_norm as _fused_rms_norm
-from rushlight._C._VariableFunctions import native_batch_norm as native_batch_norm
 from rushlight._C._VariableFunctions import layer_norm as layer_norm
 from rushlight._C._VariableFunctions import rms_norm as rms_norm
+from rushlight._C._VariableFunctions import native_batch_norm as native_batch_norm
 from rushlight._C._VariableFunctions import batch_norm as batch_norm
 from rushlight._C._VariableFunctions import native_group_norm as native_group_norm
 from rushlight._C._VariableFunctions import group_norm as group_norm
