@@ -76,6 +76,8 @@ class Node : public RefCounted {
   bool is_python = false;  // a custom Function: pyobj is its ctx object, owned by the node
   bool is_accumulate = false;
   bool any_dtype = false;  // gradients keep their dtype (Tensor.grad_dtype = None)
+  uint8_t numbers = 0;     // bit per parameter that was a Python number where a tensor may stand; for names
+  uint16_t end_of = 0;     // 1 + the id of the composite whose last step this is. See autograd/node_names.h
   void* pyobj = nullptr;   // the Python wrapper, if one lives (borrowed, except for custom Functions)
 
  protected:

@@ -3,11 +3,11 @@
 #include <array>
 #include <atomic>
 #include <bit>
-#include <cctype>
 #include <cstring>
 
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
+#include "autograd/node_names.h"
 
 namespace rushlight {
 namespace {
@@ -251,6 +251,7 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
   each_bit(op_.tensor_parameters, [&](int p) {
     starts_[rank++] = at;
     for (const Tensor& t : tensors_of(args[p])) {
+      if (t.defined() && t.is_wrapped_number() && p < 8) numbers |= static_cast<uint8_t>(1 << p);
       if (plan.single < 0 || plan.single == p) {
         if (t.defined()) edges_[at.edge] = gradient_edge(t);
         ++at.edge;
@@ -368,43 +369,6 @@ Gradients OpNode::apply(Gradients grads) {
   return results;
 }
 
-namespace {
-
-// PyTorch numbers the derivatives of one name's overloads in the order of its own table; graph viewers show
-// these names.
-struct NodeName {
-  std::string_view name, overload, node;
-};
-constexpr NodeName kNodeNames[] = {
-    {"sum", "dim_IntList", "SumBackward1"},
-    {"mean", "dim", "MeanBackward1"},
-    {"prod", "dim_int", "ProdBackward1"},
-    {"max", "", "MaxBackward1"},
-    {"min", "", "MinBackward1"},
-    {"median", "dim", "MedianBackward1"},
-    {"squeeze", "dim", "SqueezeBackward1"},
-    {"squeeze", "dims", "SqueezeBackward2"},
-    {"nanmedian", "dim", "NanmedianBackward1"},
-    {"clamp", "", "ClampBackward1"},
-    {"div", "Tensor_mode", "DivBackward2"},
-    {"fill_", "Tensor", "FillBackward2"},
-    {"copy_", "", "CopyBackwards"},
-};
-
-}  // namespace
-
-std::string backward_name(const Op& op) {
-  for (const NodeName& n : kNodeNames)
-    if (n.name == op.schema.name && n.overload == op.schema.overload) return std::string(n.node);
-  std::string text = op.schema.space == "linalg" ? "Linalg" : op.schema.space == "special" ? "Special" : "";
-  bool upper = true;
-  for (char c : op.name()) {
-    if (c != '_') text += static_cast<char>(upper ? std::toupper(c) : c);
-    upper = !std::isalpha(static_cast<unsigned char>(c));
-  }
-  return text + "Backward0";
-}
-
-std::string OpNode::name() const { return backward_name(op_); }
+std::string OpNode::name() const { return end_of ? name_of_composite(*this) : backward_name(op_, numbers); }
 
 }  // namespace rushlight

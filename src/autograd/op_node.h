@@ -64,7 +64,4 @@ class OpNode final : public Node {
   Start* starts_;         // one more than there are Tensor parameters
 };
 
-// "AddBackward0" for the record `add`.
-std::string backward_name(const Op& op);
-
 }  // namespace rushlight

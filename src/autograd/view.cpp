@@ -2,6 +2,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
+#include "autograd/node_names.h"
 
 namespace rushlight {
 
@@ -28,6 +29,8 @@ CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write)
   add_edge(gradient_edge(base));
   for (const Edge& e : write_->edges().subspan(1)) add_edge(e);
 }
+
+std::string CopySlices::name() const { return end_of ? name_of_composite(*this) : "CopySlices"; }
 
 Gradients CopySlices::apply(Gradients grads) {
   Gradients results(edges().size());

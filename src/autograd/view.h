@@ -21,7 +21,7 @@ namespace rushlight {
 class CopySlices final : public PlainNode {
  public:
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write);
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override;
   Gradients apply(Gradients grads) override;
   // The write's node may be reached apart from this one, through the result it saved: then it releases
   // itself.

@@ -37,7 +37,7 @@ Table& mutable_operator_table() {
     t->freeze();
     install_gradient_ops();
     install_autocast(*t);
-    install_autograd();
+    install_autograd(*t);
     install_levels();
     install_forward();
     install_sparse();

@@ -54,12 +54,12 @@ Tensor matrix_transpose(const char* name, const Tensor& self) {
   return self.dim() == 0 ? alias(self) : transpose(self, -2, -1);
 }
 Tensor mt_body(const Call&, const Tensor& self) { return matrix_transpose("mT", self); }
-Tensor mh_body(const Call&, const Tensor& self) { return conj_of(matrix_transpose("mH", self)); }
+Tensor mh_body(const Call&, const Tensor& self) { return ops::conj(matrix_transpose("mH", self)); }
 Tensor matrix_h_body(const Call&, const Tensor& self) {
   RL_CHECK(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
            self.dim(), "-D tensor.",
            self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
-  return self.dim() == 0 ? conj_of(self) : conj_of(ops::t(self));
+  return ops::conj(self.dim() == 0 ? self : ops::t(self));
 }
 
 Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {

@@ -21,10 +21,17 @@ Node& expect(PyObject* o) {
   return *node;
 }
 
+// Nodes of the engine itself are called by their C++ names.
+std::string full_name(const Node& node) {
+  const std::string name = node.name();
+  const bool own = node.is_accumulate || name == "CopySlices" || name == "CopyBackwards";
+  return own ? "torch::autograd::" + name : name;
+}
+
 PyObject* node_name(PyObject* self, PyObject*) {
   return guard([&] {
     const Node& node = expect(self);
-    return to_python((node.is_accumulate ? "torch::autograd::" : "") + node.name());
+    return to_python(full_name(node));
   });
 }
 

@@ -2,8 +2,10 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/engine.h"
+#include "autograd/node_names.h"
 #include "autograd/op_node.h"
 #include "dispatch/operands.h"
+#include "dispatch/table.h"
 
 namespace rushlight {
 
@@ -86,8 +88,35 @@ void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
   if (node.saved_output(0)) node.save_output(0, target);
 }
 
+uint8_t numbers_among(const Frame& frame) {
+  uint8_t numbers = 0;
+  for (int p = 0; p < std::min(frame.arg_count(), 8); ++p) {
+    const Value& v = frame.args[p];
+    if (v.tag() == Tag::Tensor && v.tensor().defined() && v.tensor().is_wrapped_number())
+      numbers |= static_cast<uint8_t>(1 << p);
+  }
+  return numbers;
+}
+
+// A composite that PyTorch differentiates as one operator: what it calls is recorded, and the nodes that this
+// call made last are called after it.
+void name_last_steps(Frame& frame) {
+  const uint64_t before = Node::next_sequence();
+  frame.proceed();
+  const auto name = [&](const Tensor& t) {
+    Node* const node = t.defined() && t->autograd ? t->autograd->grad_fn.get() : nullptr;
+    if (!node || node->sequence() < before || node->sequence() == Node::kLast) return;
+    node->end_of = static_cast<uint16_t>(frame.op.id + 1);
+    node->numbers = numbers_among(frame);
+  };
+  if (frame.inplace) return name(frame.out[0]);
+  for (const Tensor& t : frame.results.list) name(t);
+  for (int i = 0; i < frame.results.count; ++i) name(frame.results.tensors[i]);
+}
+
 void record_call(Frame& frame) {
   const Op& op = frame.op;
+  if (op.family == Family::Composite && !op.derivative && !op.made_in_python) return name_last_steps(frame);
   const bool needed = any_requires_grad(frame);
   if (frame.out && !frame.inplace) refuse_out(frame, needed);
   const uint64_t written = written_parameters(frame);
@@ -120,7 +149,9 @@ void record_call(Frame& frame) {
 
 }  // namespace
 
-void install_autograd() {
+void install_autograd(Table& table) {
+  for (Op& op : table.ops())
+    if (is_one_step(op)) op.intercepted |= kAutograd;
   install_autograd_meta();
   set_interceptor(kAutograd, record_call);
 }

@@ -3,7 +3,8 @@
 
 namespace rushlight {
 
-void install_autograd();
+class Table;
+void install_autograd(Table& table);
 
 struct Frame;
 // Set by src/python: records a call of an operator that the program defined itself.

@@ -190,7 +190,7 @@ def test_inplace_on_leaves_and_views():
         x[0].add_(1)
     y = x * 1
     y[0].mul_(5)
-    assert y.grad_fn.name() == "CopySlices"
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
     (y * y).sum().backward()
     assert x.grad.tolist() == [50, 4]
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace"):
