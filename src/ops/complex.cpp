@@ -1,5 +1,6 @@
 #include "ops/complex.h"
 
+#include "cpu/iterator.h"
 #include "cpu/pointwise.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -106,8 +107,11 @@ void check_complex_out(const Call& call, const Tensor& part) {
 Tensor complex_kernel(const Call& call, const Tensor& real, const Tensor& imag) {
   check_parts("complex", real, imag);
   check_complex_out(call, real);
-  const Tensor out =
-      empty_tensor(broadcast_shapes(real.sizes(), imag.sizes()), complex_dtype(real.dtype()), real.device());
+  const Dims sizes = broadcast_shapes(real.sizes(), imag.sizes());
+  const Tensor* const operands[] = {&real, &imag};
+  const Dims strides = cpu::pointwise_strides(sizes, operands);
+  const Tensor out = empty_strided_tensor(sizes, strides.empty() ? contiguous_strides(sizes) : strides,
+                                          complex_dtype(real.dtype()), real.device());
   const Tensor parts = ops::view_as_real(out);
   copy_result(ops::select(parts, -1, 0), real, false);
   copy_result(ops::select(parts, -1, 1), imag, false);

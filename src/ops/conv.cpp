@@ -364,8 +364,10 @@ Tensor batched(const char* name, const Tensor& input, const Tensor& weight, int6
   RL_CHECK(weight.dim() == n + 2, name, ": expected ", n + 2, "-D weight, got ", describe(weight));
   RL_CHECK(input.dim() == n + 1 || input.dim() == n + 2, "Expected ", n + 1, "D (unbatched) or ", n + 2,
            "D (batched) input to ", name, ", but got input of size: ", input.sizes());
-  if (input.dim() == n + 2) return f(input);
-  return squeeze_dim(f(unsqueeze(input, 0)), 0);
+  // Of images without channels nothing is computed, not even for as many channels as there are filters.
+  const auto run = [&](const Tensor& x) { return x->sizes[1] == 0 ? narrow(f(x), 1, 0, 0) : f(x); };
+  if (input.dim() == n + 2) return run(input);
+  return squeeze_dim(run(unsqueeze(input, 0)), 0);
 }
 
 template <int N>

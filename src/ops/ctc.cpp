@@ -65,8 +65,8 @@ CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, IntList input_
            describe(log_probs));
   if (log_probs.dtype() != DType::Float32 && log_probs.dtype() != DType::Float64)
     RL_NOT_IMPLEMENTED("\"ctc_loss_cpu\" not implemented for '", legacy_name(log_probs.dtype()), "'");
-  RL_CHECK(targets.dtype() == DType::Int64 || targets.dtype() == DType::Int32,
-           "ctc_loss: expected targets of int64 or int32, got ", describe(targets));
+  RL_CHECK(!is_complex(targets.dtype()), "ctc_loss: expected targets that are class numbers, got ",
+           describe(targets), "; pass integers");
   CtcBatch c{dense(log_probs),
              dense(to_dtype(targets, DType::Int64)),
              log_probs->sizes[0],

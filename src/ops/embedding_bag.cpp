@@ -40,6 +40,12 @@ Fn<std::tuple<Tensor, Tensor>(const Tensor& grad, const Tensor& weight, const Te
 
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
+// Positions of two dtypes are both taken to the one that holds them.
+std::pair<Tensor, Tensor> of_one_dtype(const Tensor& indices, const Tensor& offsets) {
+  const DType common = promote_types(indices.dtype(), offsets.dtype());
+  return {to_dtype(indices, common), to_dtype(offsets, common)};
+}
+
 void check_index_dtype(const char* what, const Tensor& t) {
   RL_CHECK(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, "embedding_bag: expected ", what,
            " of dtype int64 or int32, got ", describe(t));
@@ -193,9 +199,10 @@ Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offse
 }
 
 // A sparse gradient of the table comes from the twin.
-FourTensors bag_or_twin(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool by_frequency,
+FourTensors bag_or_twin(const Tensor& weight, const Tensor& given, const Tensor& begins, bool by_frequency,
                         int64_t mode, bool sparse, const Tensor& factors, bool include_last,
                         int64_t padding) {
+  const auto [indices, offsets] = of_one_dtype(given, begins);
   if (!sparse)
     return bag_of_rows(weight, indices, offsets, by_frequency, mode, false, factors, include_last, padding);
   const Tensor plain = factors.defined() ? ops::detach(factors) : factors;
@@ -224,10 +231,11 @@ FourTensors plain_body(const Call&, const Tensor& weight, const Tensor& indices,
   return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
 }
 
-FourTensors forward_only_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+FourTensors forward_only_body(const Call&, const Tensor& weight, const Tensor& given, const Tensor& begins,
                               bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
                               bool include_last, int64_t padding) {
   const GradMode off(false);
+  const auto [indices, offsets] = of_one_dtype(given, begins);
   return bag_of_rows(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, padding);
 }
 

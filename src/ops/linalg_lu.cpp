@@ -237,8 +237,7 @@ Tensor solve_body(const Call&, const Tensor& a, const Tensor& b, bool left) {
 
 Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
   check_square("linalg.inv", a, RefusedBy::Check);
-  const bool by_rows = lies_by_rows(a);
-  const auto [lu, pivots, info] = factors_of(a, by_rows);
+  const auto [lu, pivots, info] = factors_of(a, false);  // which lie by columns, as PyTorch's inverses do
   if (check_errors) check_info("linalg.inv_ex", info);
   if (has_work(a) && !a.is_cpu()) {  // singular matrices give what is not finite
     const Tensor inverse = by_columns(batch_of(a), a.size(-2), a.size(-1), a);
@@ -246,11 +245,11 @@ Two inv_ex_kernel(const Call&, const Tensor& a, bool check_errors) {
     device_linalg(a.device().type())
         .lu_solve(a.device().index(), batch_for(a), a.size(-1), a.size(-1), 'N', lu.data_ptr(),
                   pivots.data<int32_t>(), inverse.data_ptr());
-    return {by_rows ? transposed(inverse) : inverse, info};
+    return {inverse, info};
   }
   if (has_work(a))
     cpu::lu_inverse(batch_for(a), a.size(-1), lu.data_ptr(), pivots.data<int32_t>(), info.data<int32_t>());
-  return {by_rows ? transposed(lu) : lu, info};
+  return {lu, info};
 }
 Tensor inv_body(const Call&, const Tensor& a) {
   const auto [inverse, info] = linalg_inv_ex(a, false);

@@ -58,16 +58,13 @@ Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, b
 
 Two cholesky_ex_kernel(const Call&, const Tensor& a, bool upper, bool check_errors) {
   check_square("linalg.cholesky", a, RefusedBy::KernelIfHalf);
-  // What lies by rows is, by columns, the transpose, whose factor is the transpose of A's: no copy turns it.
-  // Upper factors lie by columns, as PyTorch's do.
-  const bool by_rows = a.is_contiguous() && !upper;
-  const Tensor c = by_columns(by_rows ? transposed(a) : a), info = new_info(batch_of(a), a);
+  const Tensor c = by_columns(a), info = new_info(batch_of(a), a);
   if (has_work(c)) {
-    RL_LINALG(c, cholesky, batch_for(a), a.size(-1), upper != by_rows, c.data_ptr(), info.data<int32_t>());
-    if (!c.is_cpu()) loops::triangle(transposed(c), 0, upper == by_rows);  // its rows are c's columns
+    RL_LINALG(c, cholesky, batch_for(a), a.size(-1), upper, c.data_ptr(), info.data<int32_t>());
+    if (!c.is_cpu()) loops::triangle(transposed(c), 0, !upper);  // its rows are c's columns
   }
   if (check_errors) check_info("linalg.cholesky_ex", info);
-  return {by_rows ? transposed(c) : c, info};
+  return {c, info};
 }
 Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
   const Tensor lh = upper ? factor : adjoint_of(factor), l = upper ? adjoint_of(factor) : factor;

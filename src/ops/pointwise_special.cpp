@@ -136,9 +136,20 @@ Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& othe
   return where(ops::isinf(ops::real(high)), high, sum);
 }
 
+// 2^n itself may lie outside of the numbers of x where x 2^n does not. For integers n all but float64 are
+// computed in float64, which holds every power that leaves something of theirs; float64 itself by thirds of
+// n.
 Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
-  const Tensor result = self * ops::pow(wrapped_number(2.0), other);
-  return to_dtype(result, pointwise::common_type(Promote::Float, {&self, &other}));
+  const DType common = pointwise::common_type(Promote::Float, {&self, &other});
+  const auto power = [](const Tensor& n) { return ops::pow(wrapped_number(2.0), n); };
+  if (!is_integral(other.dtype()) || is_complex(common))
+    return to_dtype(self * power(other.dim() == 0 ? to_dtype(other, common) : other), common);
+  const Tensor exact = to_dtype(self, DType::Float64), n = to_dtype(other, DType::Float64);
+  if (common != DType::Float64)
+    return to_dtype(exact * power(ops::clamp(n, Scalar(-1000.0), Scalar(1000.0))), common);
+  const Tensor bounded = ops::clamp(n, Scalar(-2200.0), Scalar(2200.0));
+  const Tensor third = ops::trunc(bounded / Scalar(3.0)), step = power(third);
+  return exact * step * step * power(bounded - third * Scalar(2.0));
 }
 Tensor ndtr_body(const Call&, const Tensor& self) {
   return ops::erfc(self * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(0.5);

@@ -20,12 +20,23 @@ namespace {
 
 using namespace ops;
 
-// No dimension but the batch may be empty; means over all of a plane also let the channels be.
-void check_input(const char* who, const Tensor& input, int64_t n, bool channels = true) {
+[[noreturn]] void refuse_shape(const char* who, const Tensor& input, int64_t n) {
+  RL_FAIL(who, "(): Expected ", n + 1, "D or ", n + 2,
+          "D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
+}
+// No dimension but the batch may be empty.
+void check_input(const char* who, const Tensor& input, int64_t n) {
   bool valid = input.dim() == n + 1 || input.dim() == n + 2;
-  for (int64_t d = input.dim() - n - channels; valid && d < input.dim(); ++d) valid = input->sizes[d] != 0;
-  RL_CHECK(valid, who, "(): Expected ", n + 1, "D or ", n + 2,
-           "D (batch mode) tensor with optional 0 dim batch size for input, but got:", input.sizes());
+  for (int64_t d = input.dim() - n - 1; valid && d < input.dim(); ++d) valid = input->sizes[d] != 0;
+  if (!valid) refuse_shape(who, input, n);
+}
+// Windows that adapt to the image only want something in the dimensions from `first` on.
+void check_adaptive_input(const char* who, const Tensor& input, int64_t n, int64_t first) {
+  if (input.dim() != n + 1 && input.dim() != n + 2) refuse_shape(who, input, n);
+  for (int64_t d = first; d < input.dim(); ++d)
+    RL_CHECK(input->sizes[d] != 0, who,
+             "(): Expected input to have non-zero size for non-batch dimensions, but input has sizes ",
+             input.sizes(), " with dimension ", d, " being empty");
 }
 
 void check_floating(const char* who, const Tensor& input) {
@@ -121,7 +132,7 @@ std::tuple<Tensor, Tensor> max_pool_kernel(const Call&, const Tensor& input, Int
 template <int N>
 std::tuple<Tensor, Tensor> adaptive_max_kernel(const Call&, const Tensor& input, IntList output_size, bool) {
   constexpr const char* names[] = {"", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d"};
-  check_input(names[N], input, N);
+  check_adaptive_input(names[N], input, N, 1);
   check_floating(names[N], input);
   const Tensor image = image_of(input);
   return laid_out_as(
@@ -174,7 +185,8 @@ bool pools_all(IntList output_size, size_t n) {
 template <int N>
 Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size) {
   constexpr const char* names[] = {"", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"};
-  check_input(names[N], input, N, false);
+  // Means over planes may be of no channels; PyTorch does not let those over volumes be.
+  check_adaptive_input(names[N], input, N, N == 3 ? 1 : input.dim() - N);
   check_floating(names[N], input);
   const Tensor image = image_of(input);
   if (pools_all(output_size, N) && is_floating(input.dtype()) && image.is_contiguous()) {

@@ -44,8 +44,8 @@ void device_pick(const Tensor& self, int64_t dim, const Tensor& order, const Ten
 }
 
 std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending, bool stable) {
-  const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
-  const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
+  const Tensor values = empty_like_tensor(self, self.dtype()),
+               indices = empty_like_tensor(self, DType::Int64);
   const int64_t d = wrap_dim(dim, self.dim());
   RL_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
   if (self.numel() == 0) return {values, indices};
@@ -122,8 +122,9 @@ template <Select what>
 Tensor median_all_kernel(const Call&, const Tensor& self) {
   const Tensor x = dense(self);
   if (x.numel() == 0) {
-    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(INT64_MIN),
-                            self.dtype());
+    // What NaN becomes as an integer: the least one, of 32 bits at least.
+    const int64_t least = self.dtype() == DType::Int32 ? INT32_MIN : INT64_MIN;
+    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(least), self.dtype());
   }
   const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
   return std::get<0>(select_along(what, line, 0, 0, false, "median"));

@@ -327,7 +327,7 @@ def linear_cross_entropy(
         )
     if ignore_index is not None and target.is_floating_point():
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
-    rows = linear_weight.reshape(-1, in_features)
+    rows = linear_weight.reshape(math.prod(linear_weight.shape[:-1]), in_features)
     bias = None if linear_bias is None else linear_bias.reshape(-1)
     logits = F.linear(input, rows, bias)
     if out_features:

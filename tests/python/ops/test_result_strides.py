@@ -15,7 +15,20 @@ def image(module):
     return module.ones(2, 3, 4, 4, 4).contiguous(memory_format=module.channels_last_3d)
 
 
+def positive(module):
+    return module.tensor([[4.0, 1, 2], [1, 3, 0], [2, 0, 5]])
+
+
 CASES = {
+    "lower factor": lambda m: m.linalg.cholesky(positive(m)),
+    "lower factors of the transpose": lambda m: m.linalg.cholesky(m.stack([positive(m)] * 2).mT),
+    "inverse": lambda m: m.linalg.inv(positive(m)),
+    "inverses": lambda m: m.linalg.inv_ex(m.stack([positive(m)] * 2))[0],
+    "sort": lambda m: m.sort(matrix(m, 3, 4).t(), 0)[0],
+    "sort of an expanded row": lambda m: m.sort(matrix(m, 1, 4).expand(3, 4))[0],
+    "argsort of images": lambda m: m.argsort(image(m), stable=True),
+    "complex": lambda m: m.complex(matrix(m, 3, 4).t(), matrix(m, 3, 4).t()).real,
+    "polar": lambda m: m.polar(image(m), image(m)).imag,
     "qr": lambda m: m.linalg.qr(matrix(m, 3, 3))[1],
     "qr of a wide matrix": lambda m: m.linalg.qr(matrix(m, 2, 4))[1],
     "qr of a tall matrix": lambda m: m.linalg.qr(matrix(m, 3, 2), mode="complete")[1],

@@ -131,3 +131,99 @@ def test_batches_without_numbers_leave_no_gradient(shape, training):
         return m.cat([layer.weight.grad, layer.bias.grad])
 
     same(f)
+
+
+@pytest.mark.parametrize(
+    "x, n",
+    [
+        (("float32", 1e-30), 140),
+        (("float32", 1e30), -140),
+        (("bfloat16", 3e-5), 130),
+        (("float16", 1e-6), 20),
+        (("float64", 5e-324), 2097),
+        (("float64", 1e300), -2000),
+        (("float64", 0.0), 2000),
+        (("int64", 3), 100),
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_ldexp_where_the_power_alone_does_not_fit(x, n, shape):
+    dtype, value = x
+    same(lambda m: m.ldexp(m.full(shape, value, dtype=getattr(m, dtype)), m.full(shape, n)))
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "float16", "float64"])
+def test_the_median_of_nothing(name, dtype):
+    same(lambda m: getattr(m, name)(m.empty(0, dtype=getattr(m, dtype))))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "float32", "bool"])
+def test_ctc_loss_takes_labels_of_any_kind(dtype):
+    def f(m):
+        scores = m.log_softmax(m.arange(40.0).view(5, 2, 4) % 7, -1)
+        targets = m.tensor([[1, 1], [1, 1]]).to(getattr(m, dtype))
+        return m.nn.functional.ctc_loss(scores, targets, (5, 5), (2, 2))
+
+    same(f)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "bool"])
+@pytest.mark.parametrize("narrow", ["indices", "offsets"])
+def test_embedding_bag_takes_positions_of_two_dtypes(dtype, narrow):
+    def f(m):
+        kinds = {"indices": m.int64, "offsets": m.int64, narrow: getattr(m, dtype)}
+        indices, offsets = m.tensor([1, 1, 0]).to(kinds["indices"]), m.tensor([0, 1]).to(kinds["offsets"])
+        return m.nn.functional.embedding_bag(indices, m.arange(12.0).view(4, 3), offsets, mode="sum")
+
+    same(f)
+
+
+def test_embedding_bag_refuses_positions_of_one_narrow_dtype():
+    for m in (torch, oracle):
+        with pytest.raises(RuntimeError, match="indices"):
+            m.nn.functional.embedding_bag(m.zeros(1, 3, dtype=m.uint8), m.ones(4, 3))
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("empty", ["batch", "first", "channels", "pixels"])
+def test_adaptive_pools_of_no_elements(kind, dims, empty):
+    shape = {
+        "batch": (0, 2, *[4] * dims),
+        "first": (0, *[4] * dims),
+        "channels": (2, 0, *[4] * dims),
+        "pixels": (2, 2, 0, *[4] * (dims - 1)),
+    }[empty]
+    name = f"adaptive_{kind}_pool{dims}d"
+    words = []
+    for m in (torch, oracle):
+        try:
+            words.append(tuple(getattr(m.nn.functional, name)(m.ones(shape), 2).shape))
+        except RuntimeError as e:
+            words.append(str(e).split("which")[0] if dims > 1 or kind == "max" else "refused")
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+def test_linear_cross_entropy_of_no_features(reduction):
+    def f(m):
+        target = m.zeros(2, dtype=m.int64)
+        loss = m.nn.functional.linear_cross_entropy
+        return loss(m.ones(2, 0), m.ones(4, 0), target, reduction=reduction)
+
+    same(f)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("padding", [0, "same"])
+def test_convolutions_of_images_without_channels_have_none(dims, padding):
+    def f(m):
+        x, weight = m.ones(1, 0, *[4] * dims, requires_grad=True), m.ones(2, 0, *[2] * dims)
+        weight.requires_grad_()
+        y = getattr(m.nn.functional, f"conv{dims}d")(x, weight, m.ones(2), padding=padding)
+        y.sum().backward()
+        assert x.grad.shape == x.shape and weight.grad.shape == weight.shape
+        return y
+
+    same(f)
