@@ -117,10 +117,16 @@ def atleast_3d(*tensors):
     return _each(widen, tensors)
 
 
-def _stored(result, out):
-    """`result`, written to `out` where one is given, which must have its dtype."""
+def _stored(result, out, name):
+    """`result`, written to `out` where one is given, which must have its dtype and device."""
     if out is None:
         return result
+    if not isinstance(out, torch.Tensor):
+        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if out.device != result.device:
+        raise RuntimeError(
+            f"{name}(): expected out tensor to have device {result.device}, but got {out.device}"
+        )
     if out.dtype != result.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
     return out.resize_(result.shape).copy_(result)
@@ -150,7 +156,7 @@ def tensordot(a, b, dims=2, out=None):
             f"two lists, but got {dims=}"
         )
     result = torch._tensordot(a, b, dims_a, dims_b)
-    return _stored(result, out)
+    return _stored(result, out, "tensordot")
 
 
 def _letter(subscript):
@@ -233,7 +239,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     else:
         order = 2.0 if p == "fro" or p is None else p
         result = torch._C._linalg.vector_norm(input, order, dim, keepdim)
-    return result if out is None else _stored(result, out)
+    return _stored(result, out, "norm")
 
 
 _nonzero = torch._C._VariableFunctions.nonzero

@@ -94,7 +94,8 @@ void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, siz
   }
 }
 
-// A composite is differentiated through what it calls, so only here is out= with autograd noticed.
+// A composite is differentiated through what it calls, and an operator without a derivative meets no
+// autograd: only here is out= with autograd noticed.
 void check_out_gradients(const Op& op, const Value* args, const Tensor* out, size_t count) {
   if (!GradMode::enabled()) return;
   uint32_t flags = collect(op, args).flags;
@@ -191,7 +192,8 @@ void run_kernel(Frame& frame) {
     }
     if (op.family_data == &exact_out && !frame.inplace)
       check_outputs_apart(op, frame.args, frame.out, outputs);
-    if (composite && !frame.inplace) check_out_gradients(op, frame.args, frame.out, outputs);
+    if ((composite || !(op.intercepted & kAutograd)) && !frame.inplace)
+      check_out_gradients(op, frame.args, frame.out, outputs);
   }
   for (uint64_t bits = op.mutated; bits; bits &= bits - 1) {
     const Value& v = frame.args[std::countr_zero(bits)];

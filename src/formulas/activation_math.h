@@ -18,7 +18,7 @@ RL_HD [[gnu::always_inline]] inline T elu(T x, T negative, T positive, T scale) 
 template <class T>
 RL_HD [[gnu::always_inline]] inline T elu_backward(T g, T x, T negative, T positive, T scale) {
   const T e = exp(min(x, T(0)) * scale) * negative * scale;
-  return g * (x <= T(0) ? e : positive);
+  return g * (x > T(0) ? positive : x <= T(0) ? e : x);
 }
 template <class T>
 RL_HD [[gnu::always_inline]] inline T gelu_inner(T x) {

@@ -34,6 +34,13 @@ Tensor activate_backward(const Call& call, const Tensor& grad, const Tensor& sel
   return pointwise::binary_with(call, *spec, grad, self, {list, sizeof...(P)});
 }
 
+// The same for those whose out= must have the operand's dtype.
+template <Formula F, class... P>
+Tensor activate_exactly(const Call& call, const Tensor& self, const P&... parameters) {
+  pointwise::check_same_out(call, self);
+  return activate<F>(call, self, parameters...);
+}
+
 Tensor relu_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_bool(self.dtype()), "Boolean inputs not supported for relu");
   if (is_complex(self.dtype())) RL_NOT_IMPLEMENTED("relu is not supported for complex inputs");
@@ -60,8 +67,8 @@ bool is_tanh(std::string_view approximate) {
   return approximate == "tanh";
 }
 Tensor gelu_kernel(const Call& call, const Tensor& self, std::string_view approximate) {
-  return is_tanh(approximate) ? activate<Formula::GeluTanh>(call, self)
-                              : activate<Formula::GeluErf>(call, self);
+  return is_tanh(approximate) ? activate_exactly<Formula::GeluTanh>(call, self)
+                              : activate_exactly<Formula::GeluErf>(call, self);
 }
 Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& self,
                             std::string_view approximate) {
@@ -89,7 +96,7 @@ Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {
                                                        : std::numeric_limits<float>::max();
   RL_CHECK(lambd.to_double() >= 0, "lambda must be in range [0, ", most, "] for input dtype ",
            legacy_name(self.dtype()), ", but found ", lambd.to_double());
-  return activate<Formula::Softshrink>(call, self, lambd);
+  return activate_exactly<Formula::Softshrink>(call, self, lambd);
 }
 
 Tensor prelu_kernel(const Call& call, const Tensor& self, const Tensor& weight) {
@@ -191,7 +198,7 @@ void register_sigmoids(Table& t) {
       .derivative([](Grad g, In<0> grad, In<1> y) {
         return Grads{g * conj_of(Scalar(1) - y * y), g * conj_of(grad) * y * -2};
       });
-  t.op(log_sigmoid, "log_sigmoid(Tensor self) -> Tensor", activate<Formula::LogSigmoid>)
+  t.op(log_sigmoid, "log_sigmoid(Tensor self) -> Tensor", activate_exactly<Formula::LogSigmoid>)
       .internal()
       .family(Family::Pointwise)
       .out()
@@ -235,7 +242,7 @@ void register_sigmoids(Table& t) {
         return gelu_second(g, grad, x, *approximate, need);
       });
   pointwise_record(t.op(softplus, "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-                        activate<Formula::Softplus>),
+                        activate_exactly<Formula::Softplus>),
                    "log(1 + exp(beta * self)) / beta; self above the threshold.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> beta, Attr<2, Scalar> threshold) {
         return softplus_backward(g, x, *beta, *threshold);
@@ -331,7 +338,8 @@ void register_shrinks(Table& t) {
       .family(Family::Pointwise)
       .doc("self moved lambd towards zero, zero within.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> lambd) { return softshrink_backward(g, x, *lambd); });
-  t.op(hardshrink, "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", activate<Formula::Hardshrink>)
+  t.op(hardshrink, "hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+       activate_exactly<Formula::Hardshrink>)
       .out()
       .family(Family::Pointwise)
       .doc("Zero within lambd of zero, else self.")

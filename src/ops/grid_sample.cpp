@@ -150,10 +150,12 @@ std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, SampleMode mode
 Tensor sampler_twin(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
   const int64_t dims = input.dim() - 2, n = input->sizes[0], channels = input->sizes[1];
   std::vector<std::vector<Tap>> axes;
+  int64_t points = 1, pixels = 1;
+  for (int64_t d = 0; d < dims; ++d) points *= grid->sizes[1 + d], pixels *= input->sizes[2 + d];
   for (int64_t d = 0; d < dims; ++d)
-    axes.push_back(taps_of(reshape(select(grid, -1, dims - 1 - d), IntList{n, 1, -1}), input.size(2 + d),
+    axes.push_back(taps_of(reshape(select(grid, -1, dims - 1 - d), IntList{n, 1, points}), input.size(2 + d),
                            static_cast<SampleMode>(mode), static_cast<SamplePadding>(padding), align));
-  const Tensor flat = reshape(input, IntList{n, channels, -1});
+  const Tensor flat = reshape(input, IntList{n, channels, pixels});
   Tensor sum;
   const size_t each = axes[0].size();
   size_t count = 1;

@@ -34,7 +34,12 @@ namespace {
 
 // How much of a reduced loss's gradient each element gets.
 Tensor each_gradient(const Tensor& g, int64_t reduction, const Tensor& like) {
-  return reduction == kMean ? g / Scalar(like.numel()) : g;
+  return reduction == kMean ? g / Scalar(std::max<int64_t>(1, like.numel())) : g;  // of nothing, nothing
+}
+// x - y, of truth values too.
+Tensor difference(const Tensor& x, const Tensor& y) {
+  const DType common = pointwise::common_type(Promote::Same, {&x, &y});
+  return (is_bool(x.dtype()) ? to_dtype(x, common) : x) - (is_bool(y.dtype()) ? to_dtype(y, common) : y);
 }
 
 // --- the losses without arguments' handling: fused for the graph, so that one node stands for one loss
@@ -232,7 +237,7 @@ void register_raw_losses(Table& t) {
       .doc("Squared differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Needs need) {
-        const Tensor gx = each_gradient(g, reduction, x) * (x - y) * Scalar(2);
+        const Tensor gx = each_gradient(g, reduction, x) * difference(x, y) * Scalar(2);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
   t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
@@ -240,7 +245,7 @@ void register_raw_losses(Table& t) {
       .doc("Absolute differences, squared below beta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> beta, Needs need) {
-        const Tensor gx = each_gradient(g, reduction, x) * smooth_l1_slope(x - y, beta);
+        const Tensor gx = each_gradient(g, reduction, x) * smooth_l1_slope(difference(x, y), beta);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
   t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor",
@@ -249,7 +254,7 @@ void register_raw_losses(Table& t) {
       .internal()
       .derivative(
           [](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
-            const Tensor gx = each_gradient(g, reduction, x) * huber_slope(x - y, delta);
+            const Tensor gx = each_gradient(g, reduction, x) * huber_slope(difference(x, y), delta);
             return Grads{gx, need[1] ? -gx : Tensor()};
           });
   t.op(binary_cross_entropy_raw,

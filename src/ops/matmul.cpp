@@ -123,8 +123,11 @@ void check_bmm(const char* op, const Tensor& a, const Tensor& b) {
   RL_CHECK(a->sizes[0] == b->sizes[0] && a->sizes[2] == b->sizes[1],
            "Expected size for first two dimensions of batch2 tensor to be: [", a->sizes[0], ", ", a->sizes[2],
            "] but got: [", b->sizes[0], ", ", b->sizes[1], "].");
-  if (is_bool(a.dtype())) RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for 'Bool'");
+}
+// Different dtypes are told first.
+void check_bmm_dtypes(const char* op, const Tensor& a, const Tensor& b) {
   check_same_dtype(op, a, b);
+  if (is_bool(a.dtype())) RL_NOT_IMPLEMENTED("\"", op, "\" not implemented for 'Bool'");
 }
 
 void batched_product(const Tensor& lhs, const Tensor& rhs, const Scalar& alpha, const Scalar& beta,
@@ -138,6 +141,8 @@ void batched_product(const Tensor& lhs, const Tensor& rhs, const Scalar& alpha, 
 
 Tensor bmm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   check_bmm("bmm", self, mat2);
+  if (is_bool(self.dtype())) RL_NOT_IMPLEMENTED("\"bmm\" not implemented for 'Bool'");
+  check_same_dtype("bmm", self, mat2);
   Tensor result =
       empty_tensor(IntList{self->sizes[0], self->sizes[1], mat2->sizes[2]}, self.dtype(), self.device());
   batched_product(self, mat2, 1, 0, result);
@@ -148,6 +153,7 @@ Tensor baddbmm_kernel(const Call&, const Tensor& self, const Tensor& batch1, con
                       const Scalar& beta, const Scalar& alpha) {
   check_bmm("baddbmm", batch1, batch2);
   check_same_dtype("baddbmm", self, batch1);
+  check_bmm_dtypes("baddbmm", batch1, batch2);
   Tensor result =
       started_with(self, IntList{batch1->sizes[0], batch1->sizes[1], batch2->sizes[2]}, beta, batch1.dtype());
   batched_product(batch1, batch2, alpha, beta, result);
@@ -271,6 +277,8 @@ Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tens
 Tensor addbmm_body(const Call&, const Tensor& self, const Tensor& batch1, const Tensor& batch2,
                    const Scalar& beta, const Scalar& alpha) {
   check_bmm("addbmm", batch1, batch2);
+  check_same_dtype("addbmm", self, batch1);
+  check_bmm_dtypes("addbmm", batch1, batch2);
   // The sum over the batch is one product of long matrices.
   const int64_t b = batch1->sizes[0], n = batch1->sizes[1], m = batch1->sizes[2], p = batch2->sizes[2];
   const Tensor left = reshape(permute(batch1, IntList{1, 0, 2}), IntList{n, b * m}),

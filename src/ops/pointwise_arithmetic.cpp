@@ -114,12 +114,13 @@ Tensor div_other_grad(const Tensor& g, const Tensor& a, const Tensor& b) { retur
 // --- minimum, maximum, clamp
 // ---------------------------------------------------------------------------------------
 
-// Where both operands are equal each gets half of the gradient.
-Grads extremum_grads(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& a_wins, Needs need) {
+// Where both operands are equal each gets half of the gradient, beside NaN all of it. `beats` orders them.
+Grads extremum_grads(const Tensor& g, const Tensor& a, const Tensor& b,
+                     const Fn<Tensor(const Tensor&, const Tensor&)>& beats, Needs need) {
   Grads grads{Tensor(), Tensor()};
   const Tensor half = where(ops::eq(a, b), g / 2, g);
-  if (need[0]) grads[0] = masked_fill(half, ops::logical_and(ops::logical_not(a_wins), ops::ne(a, b)), 0);
-  if (need[1]) grads[1] = masked_fill(half, a_wins, 0);
+  if (need[0]) grads[0] = masked_fill(half, beats(b, a), 0);
+  if (need[1]) grads[1] = masked_fill(half, beats(a, b), 0);
   return grads;
 }
 
@@ -343,11 +344,11 @@ void register_extrema(Table& t) {
   add_binary(t, ops::maximum, "maximum(Tensor self, Tensor other) -> Tensor", Formula::Maximum)
       .doc("The larger of two, NaN if either is.")
       .derivative(
-          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::gt(a, b), need); });
+          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::gt, need); });
   add_binary(t, ops::minimum, "minimum(Tensor self, Tensor other) -> Tensor", Formula::Minimum)
       .doc("The smaller of two, NaN if either is.")
       .derivative(
-          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::lt(a, b), need); });
+          [](Grad g, In<0> a, In<1> b, Needs need) { return extremum_grads(g, a, b, ops::lt, need); });
   auto fmax_rule = [](Grad g, In<0> a, In<1> b, Needs need) {
     const Tensor first = ops::logical_or(a >= b, ops::isnan(b));
     return Grads{need[0] ? where(first, g, 0) : Tensor(), need[1] ? where(first, 0, g) : Tensor()};

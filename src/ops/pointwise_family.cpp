@@ -50,7 +50,8 @@ DType compute_type(const Call& call, Formula f, DType common, Inputs inputs) {
   if (!row.supported[static_cast<int>(common)]) {
     // PyTorch finds first that the result does not fit where it shall go.
     if (call.out)
-      prepare_output(call.op, *call.out, call.out->sizes(), result_type_of(f, common), call.inplace);
+      prepare_output(call.op, *call.out, call.inplace ? common_shape(inputs) : Dims((*call.out)->sizes),
+                     result_type_of(f, common), call.inplace);
     RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(common), "'");
   }
   return row.compute[static_cast<int>(common)];

@@ -156,7 +156,7 @@ Tensor ndtr_body(const Call&, const Tensor& self) {
 }
 
 Tensor copysign_grad(const Tensor& g, const Tensor& x, const Tensor& y) {
-  return masked_fill(g * (y / x), eq(x, 0), 0);
+  return g * masked_fill(y / x, eq(x, 0), 0);
 }
 
 void register_pairs(Table& t) {

@@ -6,6 +6,7 @@
 #include "core/hidden_layout.h"
 #include "cpu/pool.h"
 #include "dispatch/device_layers.h"
+#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -432,6 +433,7 @@ void register_mean(Table& t) {
        "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",    \
        avg_pool_kernel<N>)                                                                            \
       .out()                                                                                          \
+      .data(&exact_dtype_out)                                                                         \
       .doc("The mean of each window. Shape: [batch?, channels, ...].")                                \
       .derivative(avg_derivative<N>());
   RL_AVG_POOL(2)

@@ -243,7 +243,9 @@ Tensor vector_norm_kernel(const Call&, const Tensor& self, const Scalar& ord, co
 }
 
 Tensor safe_division(const Tensor& a, const Tensor& b) {  // 0 where b is
-  return rushlight::masked_fill(a / b, rushlight::eq(b, Scalar(int64_t{0})), Scalar(int64_t{0}));
+  const Tensor none = rushlight::eq(b, Scalar(int64_t{0}));
+  return rushlight::masked_fill(a / rushlight::masked_fill(b, none, Scalar(int64_t{1})), none,
+                                Scalar(int64_t{0}));
 }
 
 Tensor norm_backward(const Tensor& given_g, const Tensor& self, const Tensor& given_y, double p,

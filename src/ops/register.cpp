@@ -34,6 +34,7 @@ Table& mutable_operator_table() {
     register_sparse_product_operators(*t);
     register_sparse_reduce_operators(*t);
     register_device_operators(*t);
+    mark_exact_outputs(*t);
     t->freeze();
     install_gradient_ops();
     install_autocast(*t);

@@ -73,7 +73,7 @@ def poisson_nll_loss(
         loss = input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        loss = loss + stirling.masked_fill(target <= 1, 0)
+        loss += stirling.masked_fill(target <= 1, 0)
     return _reduced(loss, reduction, size_average, reduce)
 
 

@@ -214,7 +214,8 @@ void channel_statistics(ChannelShape s, const void* data, void* mean_data, void*
         b += d;
       },
       [&](int64_t c, double squares, double rest) {
-        variance[c] = static_cast<C>(std::max(0.0, squares / count - rest / count * (rest / count)));
+        const double value = squares / count - rest / count * (rest / count);
+        variance[c] = static_cast<C>(value < 0 ? 0 : value);  // NaN stays
       });
 }
 

@@ -354,3 +354,85 @@ def test_one_sample_may_have_one_target_in_a_list():
     assert loss(rushlight, [1]).item() == pytest.approx(loss(torch, [1]).item())
     with pytest.raises(ValueError, match="1D target must have size 1, but got target size: 2"):
         loss(rushlight, [1, 2])
+
+
+# out= of another dtype: a factorisation rounded on the way out is none any more.
+EXACT = {
+    "linalg.cholesky": lambda m: (m.linalg.cholesky, [m.eye(3)]),
+    "linalg.cholesky_ex": lambda m: (m.linalg.cholesky_ex, [m.eye(3)]),
+    "linalg.det": lambda m: (m.linalg.det, [m.eye(3)]),
+    "linalg.eigh": lambda m: (m.linalg.eigh, [m.eye(3)]),
+    "linalg.eigvalsh": lambda m: (m.linalg.eigvalsh, [m.eye(3)]),
+    "linalg.inv": lambda m: (m.linalg.inv, [m.eye(3)]),
+    "linalg.inv_ex": lambda m: (m.linalg.inv_ex, [m.eye(3)]),
+    "linalg.lu": lambda m: (m.linalg.lu, [m.eye(3)]),
+    "linalg.lu_factor": lambda m: (m.linalg.lu_factor, [m.eye(3)]),
+    "linalg.qr": lambda m: (m.linalg.qr, [m.eye(3)]),
+    "linalg.slogdet": lambda m: (m.linalg.slogdet, [m.eye(3)]),
+    "linalg.solve": lambda m: (m.linalg.solve, [m.eye(3), m.ones(3)]),
+    "linalg.svd": lambda m: (m.linalg.svd, [m.eye(3)]),
+    "linalg.svdvals": lambda m: (m.linalg.svdvals, [m.eye(3)]),
+    "linalg.vector_norm": lambda m: (m.linalg.vector_norm, [m.ones(3)]),
+    "linalg.matrix_norm": lambda m: (m.linalg.matrix_norm, [m.eye(3)]),
+    "linalg.norm": lambda m: (m.linalg.norm, [m.eye(3)]),
+    "linalg.vecdot": lambda m: (m.linalg.vecdot, [m.ones(3), m.ones(3)]),
+    "frexp": lambda m: (m.frexp, [m.ones(3)]),
+    "gelu": lambda m: (m._C._nn.gelu, [m.ones(3)]),
+    "softplus": lambda m: (m._C._nn.softplus, [m.ones(3)]),
+    "avg_pool2d": lambda m: (m._C._nn.avg_pool2d, [m.ones(1, 1, 4, 4), 2]),
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("dtype", ["float16", "float64", "complex64"])
+def test_results_are_not_rounded_into_out(name, dtype):
+    for m in (rushlight, torch):
+        f, operands = EXACT[name](m)
+        results = f(*operands)
+        many = isinstance(results, tuple)
+        out = [m.zeros(tuple(t.shape), dtype=getattr(m, dtype)) for t in (results if many else [results])]
+        with pytest.raises(RuntimeError, match="dtype|scalar type|cast"):
+            f(*operands, out=tuple(out) if many else out[0])
+
+
+OUT_THAT_REQUIRES_GRAD = {
+    "zeros": lambda m, out: m.zeros(2, out=out),
+    "arange": lambda m, out: m.arange(2, out=out),
+    "linspace": lambda m, out: m.linspace(0, 1, 2, out=out),
+    "heaviside": lambda m, out: m.heaviside(m.ones(2), m.ones(2), out=out),
+    "floor_divide": lambda m, out: m.floor_divide(m.ones(2), m.ones(2), out=out),
+    "exp": lambda m, out: m.exp(m.ones(2), out=out),
+}
+
+
+@pytest.mark.parametrize("name", OUT_THAT_REQUIRES_GRAD)
+def test_out_that_requires_grad(name):
+    for m in (rushlight, torch):
+        out = m.zeros(2, requires_grad=True)
+        with pytest.raises(RuntimeError, match="automatic differentiation"):
+            OUT_THAT_REQUIRES_GRAD[name](m, out)
+        with m.no_grad():
+            assert OUT_THAT_REQUIRES_GRAD[name](m, out) is out
+
+
+def test_out_on_another_device_or_of_another_kind():
+    for m in (rushlight, torch):
+        for f in (
+            lambda out, m=m: m.tensordot(m.eye(2), m.eye(2), 1, out=out),
+            lambda out, m=m: m.norm(m.eye(2), out=out),
+        ):
+            with pytest.raises(RuntimeError, match="device"):
+                f(m.zeros(2, 2, device="meta"))
+            with pytest.raises(TypeError, match="out"):
+                f([m.zeros(2, 2)])
+
+
+def test_different_dtypes_and_shapes_are_told_first():
+    for m in (rushlight, torch):
+        x = m.ones(2, 2, 2)
+        for f in (m.baddbmm, lambda a, b, c, m=m: m.addbmm(a[0], b, c)):
+            with pytest.raises(RuntimeError) as caught:
+                f(x, x > 0, x > 0)
+            assert not isinstance(caught.value, NotImplementedError)
+        with pytest.raises(RuntimeError, match="shape"):
+            m.ones(2, 1).gt_(m.ones(2, dtype=m.complex64))

@@ -227,3 +227,91 @@ def test_convolutions_of_images_without_channels_have_none(dims, padding):
         return y
 
     same(f)
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+def test_channels_with_infinity_have_no_variance(name):
+    def f(m):
+        x = m.arange(24.0).view(2, 3, 4)
+        x[0, 1, 2] = float("inf")
+        if name == "batch_norm":
+            return m.nn.functional.batch_norm(x, None, None, training=True)
+        return m.nn.functional.instance_norm(x)
+
+    same(f)
+
+
+@pytest.mark.parametrize(
+    "name", ["hardtanh", "relu6", "hardshrink", "softshrink", "hardswish", "elu", "selu", "celu"]
+)
+def test_slopes_at_nan(name):
+    def f(m):
+        x = m.full((64,), float("nan"), requires_grad=True)
+        getattr(m.nn.functional, name)(x).backward(m.ones(64))
+        return x.grad[:8]
+
+    same(f)
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_both_operands_learn_beside_nan(name):
+    def f(m):
+        x, y = (m.tensor(v, requires_grad=True) for v in ([float("nan"), 1.0, 2.0], [1.0, float("nan"), 2.0]))
+        getattr(m, name)(x, y).sum().backward()
+        return m.stack([x.grad, y.grad])
+
+    same(f)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss"])
+def test_losses_of_truth_values_have_gradients(name):
+    def f(m):
+        x = m.tensor([0.5, 2.0], requires_grad=True)
+        getattr(m.nn.functional, name)(x, m.tensor([True, False])).backward()
+        return x.grad
+
+    same(f)
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_second_gradients_of_losses_of_nothing(name):
+    def f(m):
+        x = m.ones(0, dtype=m.float64, requires_grad=True)
+        g = m.ones((), dtype=m.float64, requires_grad=True)
+        loss = getattr(m.nn.functional, name)(x, m.ones(0, dtype=m.float64))
+        (first,) = m.autograd.grad(loss, x, g, create_graph=True)
+        return m.autograd.grad(first.sum(), g)[0]
+
+    same(f)
+
+
+def test_second_gradients_of_the_norm_of_nothing():
+    def f(m):
+        x = m.ones(0, dtype=m.float64, requires_grad=True)
+        g = m.ones((), dtype=m.float64, requires_grad=True)
+        (first,) = m.autograd.grad(m.linalg.vector_norm(x), x, g, create_graph=True)
+        return m.autograd.grad(first.sum(), g)[0]
+
+    same(f)
+
+
+def test_second_gradients_of_samples_of_no_images():
+    def f(m):
+        x = m.ones(0, 1, 2, 2, dtype=m.float64, requires_grad=True)
+        grid = m.zeros(0, 1, 1, 2, dtype=m.float64, requires_grad=True)
+        y = m.nn.functional.grid_sample(x, grid, align_corners=False)
+        first = m.autograd.grad(y.sum(), [x, grid], create_graph=True)
+        return m.autograd.grad(sum(t.sum() for t in first), x, allow_unused=True)[0]
+
+    for m in (torch, oracle):
+        g = f(m)
+        assert g is None or tuple(g.shape) == (0, 1, 2, 2)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_poisson_nll_loss_keeps_the_dtype_of_its_input(full):
+    def f(m):
+        x = m.ones(3, dtype=m.bfloat16)
+        return m.nn.functional.poisson_nll_loss(x, m.tensor([1, 2, 3]), full=full)
+
+    same(f)
