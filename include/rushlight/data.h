@@ -170,17 +170,33 @@ class Dataset : public BatchDataset<Self, std::vector<SingleExample>> {
 template <class Self, class Batch = std::vector<Example<>>>
 using StreamDataset = BatchDataset<Self, Batch, size_t>;
 
+// A stateful dataset's batches are optional, and so are those made of them.
 template <class D, class T>
-class MapDataset
-    : public BatchDataset<MapDataset<D, T>, typename T::OutputBatchType, typename D::BatchRequestType> {
+using MappedBatch = std::conditional_t<D::is_stateful, std::optional<typename T::OutputBatchType>,
+                                       typename T::OutputBatchType>;
+
+template <class D, class T>
+class MapDataset : public BatchDataset<MapDataset<D, T>, MappedBatch<D, T>, typename D::BatchRequestType> {
  public:
   using DatasetType = D;
+  using TransformType = T;
+  static constexpr bool is_stateful = D::is_stateful;
   MapDataset(D dataset, T transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
-  typename T::OutputBatchType get_batch(typename D::BatchRequestType request) override {
-    return transform_.apply_batch(dataset_.get_batch(request));
+  MappedBatch<D, T> get_batch(typename D::BatchRequestType request) override {
+    if constexpr (is_stateful) {
+      auto batch = dataset_.get_batch(std::move(request));
+      if (!batch) return std::nullopt;
+      return transform_.apply_batch(std::move(*batch));
+    } else {
+      return transform_.apply_batch(dataset_.get_batch(std::move(request)));
+    }
   }
   std::optional<size_t> size() const override { return dataset_.size(); }
+  void reset() {
+    if constexpr (is_stateful) dataset_.reset();
+  }
   const D& dataset() const { return dataset_; }
+  const T& transform() const { return transform_; }
 
  private:
   D dataset_;
@@ -253,7 +269,7 @@ namespace detail {
 // Jobs by number: threads take them in order, and results are handed out in order (or as they come).
 class Workers {
  public:
-  using Job = std::function<std::shared_ptr<void>()>;
+  using Job = std::function<std::shared_ptr<void>(size_t thread)>;
   Workers(size_t threads, bool ordered);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -268,7 +284,7 @@ class Workers {
     std::shared_ptr<void> value;
     std::exception_ptr error;
   };
-  void work();
+  void work(size_t thread);
   bool ordered_, stop_ = false;
   size_t submitted_ = 0, started_ = 0, taken_ = 0;
   std::mutex mutex_;
@@ -278,7 +294,8 @@ class Workers {
   std::vector<std::thread> threads_;
 };
 
-// One batch after the other of a data loader that hands them out by `next()`.
+// One batch after the other of a data loader that hands them out by `next()`. The first is fetched when it is
+// asked for.
 template <class Loader>
 class BatchIterator {
  public:
@@ -288,26 +305,36 @@ class BatchIterator {
   using pointer = value_type*;
   using iterator_category = std::input_iterator_tag;
   BatchIterator() = default;
-  explicit BatchIterator(Loader* loader)
-      : loader_(loader), batch_(std::make_shared<std::optional<value_type>>(loader->next())) {}
+  explicit BatchIterator(Loader* loader) : state_(std::make_shared<State>(loader)) {}
   value_type& operator*() const {
+    RL_CHECK(state_, "Dereferencing the DataLoader's past-the-end iterator is not allowed");
     RL_CHECK(!is_end(), "Attempted to dereference iterator that was past the end");
-    return **batch_;
+    return *state_->batch;
   }
   value_type* operator->() const { return &**this; }
   BatchIterator& operator++() {
+    RL_CHECK(state_, "Incrementing the DataLoader's past-the-end iterator is not allowed");
     RL_CHECK(!is_end(), "Attempted to increment iterator past the end");
-    *batch_ = loader_->next();
+    state_->batch = state_->loader->next();
     return *this;
   }
   bool operator==(const BatchIterator& o) const {
-    return is_end() || o.is_end() ? is_end() == o.is_end() : batch_ == o.batch_;
+    return is_end() || o.is_end() ? is_end() == o.is_end() : state_ == o.state_;
   }
 
  private:
-  bool is_end() const { return !batch_ || !batch_->has_value(); }
-  Loader* loader_ = nullptr;
-  std::shared_ptr<std::optional<value_type>> batch_;  // which copies share
+  struct State {
+    explicit State(Loader* l) : loader(l) {}
+    Loader* loader;
+    std::optional<value_type> batch;
+    bool started = false;
+  };
+  bool is_end() const {
+    if (!state_) return true;
+    if (!std::exchange(state_->started, true)) state_->batch = state_->loader->next();
+    return !state_->batch.has_value();
+  }
+  std::shared_ptr<State> state_;  // which copies share
 };
 
 }  // namespace detail
@@ -319,16 +346,23 @@ class StatelessDataLoader {
   using Iterator = detail::BatchIterator<StatelessDataLoader>;
 
   StatelessDataLoader(Dataset dataset, Sampler sampler, DataLoaderOptions options)
-      : dataset_(std::make_shared<Dataset>(std::move(dataset))),
-        sampler_(std::move(sampler)),
-        options_(options) {
+      : sampler_(std::move(sampler)), options_(options) {
+    // Each thread has a copy of the dataset, which may read files or draw numbers without a lock.
+    if constexpr (std::is_copy_constructible_v<Dataset>)
+      for (size_t i = 0; i < options_.workers; ++i) datasets_.push_back(std::make_unique<Dataset>(dataset));
+    if (datasets_.empty()) {
+      RL_CHECK(options_.workers <= 1, "a dataset that cannot be copied serves one worker thread at most");
+      datasets_.push_back(std::make_unique<Dataset>(std::move(dataset)));
+    }
     if (options_.workers > 0)
       workers_ = std::make_unique<detail::Workers>(options_.workers, options_.enforce_ordering);
   }
+  StatelessDataLoader(const StatelessDataLoader&) = delete;  // jobs under way know its address
   Iterator begin() {
     if (workers_) workers_->drain();
     sampler_.reset();
     exhausted_ = false;
+    read_ahead();
     return Iterator(this);
   }
   Iterator end() { return {}; }
@@ -350,23 +384,26 @@ class StatelessDataLoader {
     }
     return request;
   }
+  void read_ahead() {
+    while (workers_ && workers_->pending() < options_.max_jobs) {
+      auto request = next_request();
+      if (!request) break;
+      workers_->submit([this, wanted = std::move(*request)](size_t thread) -> std::shared_ptr<void> {
+        return std::make_shared<BatchType>(datasets_[thread]->get_batch(wanted));
+      });
+    }
+  }
   std::optional<BatchType> next() {
     if (!workers_) {
       auto request = next_request();
       if (!request) return std::nullopt;
-      return dataset_->get_batch(*request);
+      return datasets_[0]->get_batch(*request);
     }
-    while (workers_->pending() < options_.max_jobs) {
-      auto request = next_request();
-      if (!request) break;
-      workers_->submit([dataset = dataset_, wanted = std::move(*request)]() -> std::shared_ptr<void> {
-        return std::make_shared<BatchType>(dataset->get_batch(wanted));
-      });
-    }
+    read_ahead();
     if (workers_->pending() == 0) return std::nullopt;
     return std::move(*std::static_pointer_cast<BatchType>(workers_->take(options_.timeout)));
   }
-  std::shared_ptr<Dataset> dataset_;
+  std::vector<std::unique_ptr<Dataset>> datasets_;  // one for each thread
   Sampler sampler_;
   FullDataLoaderOptions options_;
   std::unique_ptr<detail::Workers> workers_;  // joined before the dataset goes

@@ -20,6 +20,19 @@ class StatefulDataset : public BatchDataset<Self, std::optional<Batch>, Request>
   virtual void load(serialize::InputArchive& archive) = 0;
 };
 
+template <class Self, class Batch, class Request>
+serialize::OutputArchive& operator<<(serialize::OutputArchive& archive,
+                                     const StatefulDataset<Self, Batch, Request>& dataset) {
+  dataset.save(archive);
+  return archive;
+}
+template <class Self, class Batch, class Request>
+serialize::InputArchive& operator>>(serialize::InputArchive& archive,
+                                    StatefulDataset<Self, Batch, Request>& dataset) {
+  dataset.load(archive);
+  return archive;
+}
+
 // Reads chunk by chunk. Several threads call read_chunk, each for another chunk.
 template <class ExampleType_, class ChunkType_ = std::vector<ExampleType_>>
 class ChunkDataReader {
@@ -128,7 +141,8 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
         exhausted_ = true;
         return;
       }
-      workers_->submit([this, list = std::move(*chunks)]() -> std::shared_ptr<void> { return read(list); });
+      workers_->submit(
+          [this, list = std::move(*chunks)](size_t) -> std::shared_ptr<void> { return read(list); });
     }
   }
   std::shared_ptr<void> read(const std::vector<size_t>& chunks) {

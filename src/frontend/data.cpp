@@ -66,7 +66,7 @@ WorkerException::WorkerException(std::exception_ptr original)
 namespace detail {
 
 Workers::Workers(size_t threads, bool ordered) : ordered_(ordered) {
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(i); });
 }
 Workers::~Workers() {
   {
@@ -84,7 +84,7 @@ void Workers::submit(Job job) {
   }
   jobs_changed_.notify_one();
 }
-void Workers::work() {
+void Workers::work(size_t thread) {
   for (;;) {
     std::pair<size_t, Job> job;
     {
@@ -96,7 +96,7 @@ void Workers::work() {
     }
     Result result;
     try {
-      result.value = job.second();
+      result.value = job.second(thread);
     } catch (...) {
       result.error = std::current_exception();
     }

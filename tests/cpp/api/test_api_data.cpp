@@ -89,7 +89,7 @@ struct Slow : datasets::Dataset<Slow, int> {
 TEST(ApiData, WaitingEndsAfterTheTime) {
   auto loader =
       make_data_loader(Slow(), DataLoaderOptions(1).workers(1).timeout(std::chrono::milliseconds(10)));
-  EXPECT_THROW(loader->begin(), torch::Error);
+  EXPECT_THROW(*loader->begin(), torch::Error);
 }
 
 TEST(ApiData, DistributedSamplersShareTheExamples) {
