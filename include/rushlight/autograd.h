@@ -40,7 +40,16 @@ namespace autograd {
 
 using Variable = Tensor;
 using variable_list = std::vector<Tensor>;
-using GradMode = rushlight::GradMode;
+using rushlight::AutoGradMode;
+using rushlight::GradMode;
+using rushlight::InferenceMode;
+
+// A leaf on the same memory.
+inline Variable make_variable(const Tensor& data, bool requires_grad = false) {
+  Variable leaf = data.data();
+  leaf.set_requires_grad(requires_grad);
+  return leaf;
+}
 
 struct Edge {
   std::shared_ptr<Node> function;
@@ -111,14 +120,16 @@ struct FunctionAccess {
 //   static variable_list backward(AutogradContext* ctx, variable_list grads) { ... }
 // };
 // Tensor y = Square::apply(x);
-// backward gives one gradient for each argument of forward, undefined for what is no tensor.
+// backward gives one gradient for each argument of forward, undefined for what is no tensor; a TensorList
+// stands for as many arguments as it has tensors.
 template <class T>
 struct Function {
   template <class X = T, class... Args>
   static auto apply(Args&&... args) {
     using Result = decltype(X::forward(static_cast<AutogradContext*>(nullptr), args...));
     auto context = std::make_shared<AutogradContext>();
-    const std::vector<std::optional<Tensor>> arguments = {as_argument(args)...};
+    std::vector<std::optional<Tensor>> arguments;
+    (add_argument(arguments, args), ...);
     std::optional<Result> result;
     {
       NoGradGuard no_grad;
@@ -134,13 +145,13 @@ struct Function {
 
  private:
   template <class A>
-  static std::optional<Tensor> as_argument(const A& a) {
-    if constexpr (std::is_same_v<A, Tensor>)
-      return a;
-    else if constexpr (std::is_same_v<A, std::optional<Tensor>>)
-      return a;
+  static void add_argument(std::vector<std::optional<Tensor>>& to, const A& a) {
+    if constexpr (std::is_same_v<A, Tensor> || std::is_same_v<A, std::optional<Tensor>>)
+      to.push_back(a);
+    else if constexpr (std::is_same_v<A, TensorList> || std::is_same_v<A, ArrayRef<Tensor>>)
+      to.insert(to.end(), a.begin(), a.end());
     else
-      return std::nullopt;
+      to.push_back(std::nullopt);
   }
   static variable_list flatten(const Tensor& t) { return {t}; }
   static variable_list flatten(const variable_list& l) { return l; }

@@ -63,6 +63,8 @@ class IValue {
   // In a dict: the value at a key, or null.
   const IValue* find(std::string_view key) const;
   std::string_view kind() const;  // "Tensor", "int", ... for messages
+  // Of the same kind with equal values; tensors of equal dtype, shape and elements.
+  friend bool operator==(const IValue& a, const IValue& b);
 
  private:
   template <class T>

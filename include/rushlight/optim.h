@@ -1,6 +1,6 @@
 // Optimizers with parameter groups, and learning-rate schedulers.
 #pragma once
-#include "rushlight/serialize.h"
+#include "rushlight/optim_state.h"
 
 namespace rushlight::optim {
 
@@ -15,6 +15,7 @@ class OptimizerOptions {
   virtual IValue::Dict to_dict() const = 0;
   virtual void from_dict(const IValue& dict) = 0;
 };
+bool operator==(const OptimizerOptions& a, const OptimizerOptions& b);  // of one class, with equal values
 
 class OptimizerParamGroup {
  public:
@@ -35,9 +36,6 @@ class OptimizerParamGroup {
   std::unique_ptr<OptimizerOptions> options_;
 };
 
-// What an optimizer keeps of one parameter, by Python's names: "momentum_buffer", "exp_avg", ...
-using ParamState = OrderedDict<std::string, Tensor>;
-
 class Optimizer {
  public:
   using LossClosure = std::function<Tensor()>;
@@ -48,15 +46,17 @@ class Optimizer {
   void add_param_group(const OptimizerParamGroup& group);
   void zero_grad(bool set_to_none = true);
   virtual Tensor step(LossClosure closure = nullptr) = 0;
-  std::vector<OptimizerParamGroup>& param_groups() { return groups_; }
-  const std::vector<OptimizerParamGroup>& param_groups() const { return groups_; }
+  std::vector<OptimizerParamGroup>& param_groups() { return param_groups_; }
+  const std::vector<OptimizerParamGroup>& param_groups() const { return param_groups_; }
   const OptimizerOptions& defaults() const { return *defaults_; }
   OptimizerOptions& defaults() { return *defaults_; }
-  std::unordered_map<const TensorImpl*, ParamState>& state() { return state_; }
-  const std::unordered_map<const TensorImpl*, ParamState>& state() const { return state_; }
-  // One more group with the options of the constructor.
-  void add_parameters(const std::vector<Tensor>& parameters) { add_param_group({parameters}); }
-  const std::vector<Tensor>& parameters() const { return groups_[0].params(); }
+  // By the parameter: *optimizer.state()[parameter.unsafeGetTensorImpl()]
+  using State = std::unordered_map<void*, std::unique_ptr<OptimizerParamState>>;
+  State& state() { return state_; }
+  const State& state() const { return state_; }
+  // More parameters of the first group.
+  void add_parameters(const std::vector<Tensor>& parameters);
+  const std::vector<Tensor>& parameters() const { return param_groups_[0].params(); }
   size_t size() const;
   // Python's optimizer.state_dict(): {"state": {0: {...}}, "param_groups": [...]}.
   virtual void save(serialize::OutputArchive& archive) const;
@@ -64,11 +64,17 @@ class Optimizer {
 
  protected:
   static Tensor run(const LossClosure& closure);
-  ParamState& state_of(const Tensor& parameter) { return state_[parameter.impl()]; }
-  std::vector<OptimizerParamGroup> groups_;
-  std::unordered_map<const TensorImpl*, ParamState> state_;
-
- private:
+  // An empty state of this optimizer's own class, for `load`.
+  virtual std::unique_ptr<OptimizerParamState> new_state() const;
+  // The state of a parameter, made if need be.
+  template <class T>
+  T& state_of(const Tensor& parameter) {
+    auto& slot = state_[parameter.impl()];
+    if (!slot) slot = std::make_unique<T>();
+    return static_cast<T&>(*slot);
+  }
+  std::vector<OptimizerParamGroup> param_groups_;
+  State state_;
   std::unique_ptr<OptimizerOptions> defaults_;
 };
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer);
@@ -179,13 +185,34 @@ struct LBFGSOptions : CloneableOptions<LBFGSOptions> {
         : Name(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},       \
                std::move(defaults)) {}                                                         \
     Tensor step(LossClosure closure = nullptr) override;                                       \
+                                                                                               \
+   protected:                                                                                  \
+    std::unique_ptr<OptimizerParamState> new_state() const override {                          \
+      return std::make_unique<Name##ParamState>();                                             \
+    }                                                                                          \
   }
 RL_OPTIMIZER(SGD);
 RL_OPTIMIZER(Adam, = {});
 RL_OPTIMIZER(AdamW, = {});
-RL_OPTIMIZER(Adagrad, = {});
 RL_OPTIMIZER(RMSprop, = {});
 #undef RL_OPTIMIZER
+
+class Adagrad : public Optimizer {
+ public:
+  explicit Adagrad(std::vector<OptimizerParamGroup> groups, AdagradOptions defaults = {});
+  explicit Adagrad(std::vector<Tensor> params, AdagradOptions defaults = {})
+      : Adagrad(std::vector<OptimizerParamGroup>{OptimizerParamGroup(std::move(params))},
+                std::move(defaults)) {}
+  Tensor step(LossClosure closure = nullptr) override;
+
+ protected:
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<AdagradParamState>();
+  }
+
+ private:
+  AdagradParamState& started(const Tensor& parameter, const AdagradOptions& options);
+};
 
 // All parameters are one vector; a step takes a closure that evaluates the model again.
 class LBFGS : public Optimizer {
@@ -194,18 +221,18 @@ class LBFGS : public Optimizer {
   explicit LBFGS(std::vector<Tensor> params, LBFGSOptions defaults = {});
   Tensor step(LossClosure closure) override;
 
+ protected:
+  std::unique_ptr<OptimizerParamState> new_state() const override {
+    return std::make_unique<LBFGSParamState>();
+  }
+
  private:
+  LBFGSParamState& memory() { return state_of<LBFGSParamState>(parameters().at(0)); }
   Tensor gradient() const;
   void move(double distance, const Tensor& direction);
   void remember(const Tensor& change, const Tensor& step);
   Tensor next_direction(const Tensor& gradient);
   double search(const LossClosure& closure, double distance, double& loss, Tensor& gradient, int64_t& calls);
-
-  // The last changes of gradient and position, and one over their products: the inverse Hessian.
-  std::vector<Tensor> changes_, steps_, inverse_products_;
-  Tensor direction_, previous_gradient_;
-  double scale_ = 1, distance_ = 1;
-  int64_t iterations_ = 0;
 };
 
 class LRScheduler {

@@ -14,6 +14,13 @@ void save_value(const IValue& value, const std::string& filename);
 void save_value(const IValue& value, std::ostream& stream);
 IValue load_value(const std::string& filename);
 IValue load_value(std::istream& stream);
+IValue load_value(const char* data, size_t size);
+// By functions of the caller's: one takes the next bytes; one gives those from a position on, and one how
+// many there are.
+using Writer = std::function<size_t(const void* bytes, size_t size)>;
+using Reader = std::function<size_t(uint64_t position, void* bytes, size_t size)>;
+void save_value(const IValue& value, const Writer& writer);
+IValue load_value(const Reader& reader, const std::function<size_t()>& size);
 // Named tensors in safetensors' format.
 void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std::string& filename);
 OrderedDict<std::string, Tensor> load_safetensors(const std::string& filename);
@@ -28,6 +35,7 @@ class OutputArchive {
   void write(const std::string& key, OutputArchive& nested);
   void save_to(const std::string& filename) const;
   void save_to(std::ostream& stream) const;
+  void save_to(const Writer& writer) const;
   const OrderedDict<std::string, IValue>& entries() const { return entries_; }
 
  private:
@@ -46,11 +54,15 @@ class InputArchive {
   std::vector<std::string> keys() const { return entries_.keys(); }
   void load_from(const std::string& filename, const std::optional<Device>& device = std::nullopt);
   void load_from(std::istream& stream, const std::optional<Device>& device = std::nullopt);
+  void load_from(const char* data, size_t size, const std::optional<Device>& device = std::nullopt);
+  void load_from(const Reader& reader, const std::function<size_t()>& size,
+                 const std::optional<Device>& device = std::nullopt);
   void load_dict(const IValue& dict);
 
  private:
   void take(IValue value, const std::optional<Device>& device);
   OrderedDict<std::string, IValue> entries_{"Entry"};
+  std::string place_;  // the names that lead here, for messages: "encoder.layers."
 };
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor);
@@ -80,13 +92,18 @@ template <class To>
 void save(const std::vector<Tensor>& tensors, To&& to) {
   save_value(tensors, std::forward<To>(to));
 }
-template <class From>
-void load(Tensor& tensor, From&& from) {
-  tensor = load_value(std::forward<From>(from)).toTensor();
+template <class... From>
+void load(Tensor& tensor, From&&... from) {
+  tensor = load_value(std::forward<From>(from)...).toTensor();
 }
 template <class From>
-void load(std::vector<Tensor>& tensors, From&& from) {
-  for (Tensor& t : load_value(std::forward<From>(from)).toTensorVector()) tensors.push_back(t);
+void load(Tensor& tensor, From&& from, const Device& device) {
+  load(tensor, std::forward<From>(from));
+  tensor = tensor.to(device);
+}
+template <class... From>
+void load(std::vector<Tensor>& tensors, From&&... from) {
+  for (Tensor& t : load_value(std::forward<From>(from)...).toTensorVector()) tensors.push_back(t);
 }
 std::vector<char> pickle_save(const IValue& value);
 IValue pickle_load(const std::vector<char>& bytes);

@@ -27,6 +27,8 @@
   std::string toString() const;  // "CPUFloatType"
   void print() const;
   uint64_t use_count() const;
+  TensorImpl* unsafeGetTensorImpl() const { return impl_.get(); }
+  TensorStorage storage() const;
 
   // The value of a tensor with one element.
   Scalar item() const;
@@ -69,6 +71,11 @@
   Tensor& operator|=(const Tensor& o) { return bitwise_or_(o); }
   Tensor& operator^=(const Tensor& o) { return bitwise_xor_(o); }
 
+  // A dimension, where a lone number would be taken for `unbiased`.
+  Tensor var(int64_t dim) const { return var(IntArrayRef(dim)); }
+  Tensor var(int dim) const { return var(static_cast<int64_t>(dim)); }
+  Tensor std(int64_t dim) const { return std(IntArrayRef(dim)); }
+  Tensor std(int dim) const { return std(static_cast<int64_t>(dim)); }
   // self[start:end:step] along a dimension; what is left out is as in Python.
   Tensor slice(int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1) const;
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;

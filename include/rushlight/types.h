@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <iosfwd>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,6 +23,7 @@ class Generator;
 class Tensor;
 class TensorIndex;
 class TensorList;
+class TensorStorage;
 template <class T, size_t N>
 class TensorAccessor;
 namespace autograd {
@@ -35,6 +36,8 @@ class Node;
 template <class T>
 class ArrayRef {
  public:
+  using value_type = T;
+  using const_iterator = const T*;
   constexpr ArrayRef() = default;
   constexpr ArrayRef(const T& one) : data_(&one), size_(1) {}
   constexpr ArrayRef(const T* data, size_t n) : data_(data), size_(n) {}
@@ -51,6 +54,11 @@ class ArrayRef {
   constexpr const T& operator[](size_t i) const { return data_[i]; }
   constexpr const T& front() const { return data_[0]; }
   constexpr const T& back() const { return data_[size_ - 1]; }
+  constexpr const T& at(size_t i) const {
+    RL_CHECK_INDEX(i < size_, "ArrayRef: invalid index Index = ", i, "; Length = ", size_);
+    return data_[i];
+  }
+  bool equals(ArrayRef other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
   ArrayRef slice(size_t from, size_t n) const { return {data_ + from, n}; }
   ArrayRef slice(size_t from) const { return {data_ + from, size_ - from}; }
   std::vector<T> vec() const { return {begin(), end()}; }
@@ -61,6 +69,12 @@ class ArrayRef {
 };
 
 using IntArrayRef = IntList;
+template <class T>
+std::ostream& operator<<(std::ostream& out, ArrayRef<T> list) {
+  out << "[";
+  for (size_t i = 0; i < list.size(); ++i) out << (i ? ", " : "") << list[i];
+  return out << "]";
+}
 
 // int[]?: nothing, one number, or a list. Holds no copy.
 class OptionalIntArrayRef {
@@ -112,6 +126,9 @@ std::ostream& operator<<(std::ostream& out, ScalarType t);
 std::ostream& operator<<(std::ostream& out, DeviceType t);
 std::ostream& operator<<(std::ostream& out, const Device& device);
 std::ostream& operator<<(std::ostream& out, const Scalar& s);
+
+// A type's name as programs write it.
+std::string demangle(const char* name);
 
 namespace reduction {
 enum Number { None, Mean, Sum, END };

@@ -28,7 +28,28 @@ using namespace rushlight;
 }
 namespace at {
 using namespace rushlight;
+
+// As torch::tensor, but in the type of the C++ elements: at::tensor({1, 2}) is int32.
+template <detail::Number T>
+Tensor tensor(ArrayRef<T> values, const TensorOptions& options = detail::dtype_of_number<T>()) {
+  return detail::TensorData(values).make(options.dtype(options.dtype()));
 }
+template <detail::Number T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = detail::dtype_of_number<T>()) {
+  return at::tensor(ArrayRef<T>(values.begin(), values.size()), options);
+}
+template <detail::Number T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = detail::dtype_of_number<T>()) {
+  return detail::TensorData(values).make(options.dtype(options.dtype()));
+}
+template <detail::Number T>
+Tensor tensor(T value, const TensorOptions& options = detail::dtype_of_number<T>()) {
+  return at::tensor(ArrayRef<T>(value), options);  // of one dimension, unlike torch::tensor(value)
+}
+inline Tensor tensor(IntArrayRef values, const TensorOptions& options = kLong) {
+  return detail::TensorData(values).make(options.dtype(options.dtype()));
+}
+}  // namespace at
 namespace c10 {
 using namespace rushlight;
 template <class T>
@@ -39,6 +60,15 @@ template <class... Parts>
 std::string str(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
+  return out.str();
+}
+
+// Joins the parts of a list.
+template <class Container>
+std::string Join(const std::string& delimiter, const Container& parts) {
+  std::ostringstream out;
+  const char* between = "";
+  for (const auto& part : parts) out << std::exchange(between, delimiter.c_str()) << part;
   return out.str();
 }
 

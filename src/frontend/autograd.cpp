@@ -1,8 +1,6 @@
 // The C++ face of the engine: backward, grad, hooks, functions with derivatives of one's own.
 #include "rushlight/autograd.h"
 
-#include <cxxabi.h>
-
 #include <atomic>
 #include <mutex>
 
@@ -111,6 +109,7 @@ void backward(TensorList tensors, TensorList grad_tensors, std::optional<bool> r
 
 variable_list grad(TensorList outputs, TensorList inputs, TensorList grad_outputs,
                    std::optional<bool> retain_graph, bool create_graph, bool allow_unused) {
+  RL_CHECK(!inputs.empty(), "grad requires non-empty inputs.");
   return rushlight::grad(
       span_of(outputs), span_of(inputs), span_of(grad_outputs), allow_unused,
       {.keep_graph = retain_graph.value_or(create_graph), .create_graph = create_graph, .accumulate = false});
@@ -124,12 +123,7 @@ class CustomNode final : public PlainNode {
     context_->node_ = this;
   }
   ~CustomNode() override { context_->node_ = nullptr; }
-  std::string name() const override {
-    int status = 0;
-    std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(mangled_, nullptr, nullptr, &status),
-                                                std::free);
-    return "CppNode<" + std::string(status == 0 ? text.get() : mangled_) + ">";
-  }
+  std::string name() const override { return "torch::autograd::CppNode<" + demangle(mangled_) + ">"; }
   Gradients apply(Gradients grads) override {
     variable_list list(grads.size());
     for (size_t i = 0; i < grads.size(); ++i) {

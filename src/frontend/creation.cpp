@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <sstream>
 
 #include "core/device_backend.h"
 #include "core/generator.h"
@@ -17,40 +18,94 @@ using frontend::find_operator;
 // --- torch::tensor
 namespace detail {
 
+ScalarType wanted_dtype(ScalarType t) {
+  if (t == kInt || t == kLong || t == kUInt16 || t == kUInt32 || t == kUInt64) return kLong;
+  return t == kFloat || t == kDouble ? get_default_dtype() : t;
+}
+
 TensorData::TensorData(std::initializer_list<TensorData> list)
-    : items_(list), is_list_(true), dtype_(get_default_dtype()) {
+    : kind_(Kind::List), items_(list), dtype_(get_default_dtype()) {
   take_items();
 }
 
+// "2", "2, 3"
+static std::string listed(const std::vector<int64_t>& sizes) {
+  const std::string text = to_string(IntList(sizes));
+  return text.substr(1, text.size() - 2);
+}
+static std::string text_of(const TensorData& data) {
+  std::ostringstream out;
+  out << data;
+  return out.str();
+}
 void TensorData::take_items() {
   sizes_ = {static_cast<int64_t>(items_.size())};
   if (items_.empty()) return;
-  dtype_ = items_[0].dtype_;
+  const TensorData& first = items_[0];
+  dtype_ = first.dtype_;
   for (const TensorData& item : items_) {
-    RL_CHECK(item.sizes_ == items_[0].sizes_,
-             "Expected all sub-lists to have sizes: ", to_string(IntList(items_[0].sizes_)),
-             ", but got sub-list with sizes: ", to_string(IntList(item.sizes_)));
-    RL_CHECK(item.dtype_ == dtype_,
+    RL_CHECK(item.sizes_ == first.sizes_, "Expected all sub-lists to have sizes: ", listed(first.sizes_),
+             " (e.g. ", text_of(first), "), but got sub-list ", text_of(item),
+             " with sizes: ", listed(item.sizes_));
+    RL_CHECK(wanted_dtype(item.dtype_) == wanted_dtype(dtype_),
              "Expected all elements of the tensor to have the same scalar type: ", legacy_name(dtype_),
              ", but got element of scalar type: ", legacy_name(item.dtype_));
   }
-  sizes_.insert(sizes_.end(), items_[0].sizes_.begin(), items_[0].sizes_.end());
+  sizes_.insert(sizes_.end(), first.sizes_.begin(), first.sizes_.end());
+}
+
+const Scalar& TensorData::scalar() const {
+  RL_CHECK(is_scalar(), "Can only call `scalar()` on a TensorDataContainer that has `is_scalar() == true`");
+  return scalar_;
+}
+const std::vector<TensorData>& TensorData::init_list() const {
+  RL_CHECK(is_init_list(),
+           "Can only call `init_list()` on a TensorDataContainer that has `is_init_list() == true`");
+  return items_;
+}
+const Tensor& TensorData::tensor() const {
+  RL_CHECK(is_tensor(), "Can only call `tensor()` on a TensorDataContainer that has `is_tensor() == true`");
+  return tensor_;
+}
+
+std::ostream& operator<<(std::ostream& out, const TensorData& data) {
+  if (data.is_scalar()) return out << data.scalar_;
+  const char* separator = "";
+  out << "{";
+  if (data.is_init_list())
+    for (const TensorData& item : data.items_) out << std::exchange(separator, ", ") << item;
+  else
+    for (int64_t i = 0; i < data.tensor_.numel(); ++i)
+      out << std::exchange(separator, ", ") << read_scalar(data.tensor_, i);
+  return out << "}";
 }
 
 namespace {
 
 template <class T>
+T number_as(const Scalar& value) {
+  value.check_fits(dtype_of<T>);
+  return value.to<T>();
+}
+
+template <class T>
 void fill(const TensorData& data, T*& to) {
-  if (data.sizes().empty())
-    *to++ = data.scalar().to<T>();
-  else
-    for (const TensorData& item : data.items()) fill(item, to);
+  if (data.is_scalar()) {
+    *to++ = number_as<T>(data.scalar());
+  } else if (data.is_init_list()) {
+    for (const TensorData& item : data.init_list()) fill(item, to);
+  } else {
+    if (data.tensor().is_complex())
+      for (int64_t i = 0; i < data.tensor().numel(); ++i) number_as<T>(read_scalar(data.tensor(), i));
+    const Tensor converted = data.tensor().to(dtype_of<T>);
+    to = std::copy_n(static_cast<const T*>(converted.data_ptr()), converted.numel(), to);
+  }
 }
 
 }  // namespace
 
 Tensor TensorData::make(const TensorOptions& options) const {
-  const Tensor t = empty_tensor(sizes_, options.has_dtype() ? options.dtype() : dtype_);
+  const Tensor t = empty_tensor(sizes_, options.has_dtype() ? options.dtype() : wanted_dtype(dtype_));
   visit_dtype(AllTypes{}, t.dtype(), "tensor", [&](auto tag) {
     auto* to = t.data<decltype(tag)>();
     if (t.numel()) fill(*this, to);
@@ -166,6 +221,10 @@ Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double
   const Tensor a = linalg::vector_norm(x1, 2, dim, true).clamp_min(eps);
   const Tensor b = linalg::vector_norm(x2, 2, dim, true).clamp_min(eps);
   return ((x1 / a) * (x2 / b)).sum(dim);
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  return linalg::vector_norm(x1 - x2 + eps, p, -1, keepdim);
 }
 
 static const char* reduction_name(int64_t reduction) {

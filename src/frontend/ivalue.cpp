@@ -44,6 +44,20 @@ std::string_view IValue::kind() const {
   return names[value_.index()];
 }
 
+static bool same_tensor(const Tensor& a, const Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.is_same(b) || (a.dtype() == b.dtype() && a.device() == b.device() && a.equal(b));
+}
+bool operator==(const IValue& a, const IValue& b) {
+  if (a.kind() != b.kind()) return false;
+  if (a.isTensor()) return same_tensor(a.toTensor(), b.toTensor());
+  if (a.isList()) return a.toListRef() == b.toListRef();
+  if (a.isTuple()) return a.toTupleRef() == b.toTupleRef();
+  if (a.isGenericDict()) return a.toGenericDict() == b.toGenericDict();
+  if (a.isString()) return a.toStringRef() == b.toStringRef();
+  return a.isNone() || a.toScalar() == b.toScalar();
+}
+
 void IValue::fail(const char* wanted) const { RL_FAIL("IValue: expected ", wanted, ", but got ", kind()); }
 
 }  // namespace rushlight

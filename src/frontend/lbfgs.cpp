@@ -104,7 +104,7 @@ double largest(const Tensor& t) { return t.abs().max().item<double>(); }
 
 LBFGS::LBFGS(std::vector<OptimizerParamGroup> groups, LBFGSOptions defaults)
     : Optimizer(std::move(groups), std::make_unique<LBFGSOptions>(defaults)) {
-  RL_CHECK(groups_.size() == 1, "LBFGS doesn't support per-parameter options (parameter groups)");
+  RL_CHECK(param_groups_.size() == 1, "LBFGS doesn't support per-parameter options (parameter groups)");
   RL_CHECK(!defaults.line_search_fn() || *defaults.line_search_fn() == "strong_wolfe",
            "only 'strong_wolfe' is supported");
 }
@@ -129,28 +129,31 @@ void LBFGS::move(double distance, const Tensor& direction) {
 void LBFGS::remember(const Tensor& change, const Tensor& step) {
   const double product = change.dot(step).item<double>();
   if (product <= 1e-10) return;  // curvature that would make the Hessian indefinite
-  const auto most = static_cast<const LBFGSOptions&>(groups_[0].options()).history_size();
-  for (auto* history : {&changes_, &steps_, &inverse_products_})
+  const auto most = static_cast<const LBFGSOptions&>(param_groups_[0].options()).history_size();
+  LBFGSParamState& m = memory();
+  for (auto* history : {&m.old_dirs(), &m.old_stps(), &m.ro()})
     if (static_cast<int64_t>(history->size()) == most) history->erase(history->begin());
-  changes_.push_back(change);
-  steps_.push_back(step);
-  inverse_products_.push_back(tensor(1.0 / product, change.options()));
-  scale_ = product / change.dot(change).item<double>();
+  m.old_dirs().push_back(change);
+  m.old_stps().push_back(step);
+  m.ro().push_back(tensor(1.0 / product, change.options()));
+  m.H_diag(tensor(product / change.dot(change).item<double>(), change.options()));
 }
 
 // The gradient times the inverse Hessian, by the two-loop recursion.
 Tensor LBFGS::next_direction(const Tensor& gradient) {
-  if (++iterations_ == 1) return gradient.neg();
-  remember(gradient - previous_gradient_, direction_ * distance_);
-  std::vector<Tensor> weights(changes_.size());
+  LBFGSParamState& m = memory();
+  if (++m.n_iter() == 1) return gradient.neg();
+  remember(gradient - m.prev_flat_grad(), m.d() * m.t());
+  const std::deque<Tensor>&changes = m.old_dirs(), &steps = m.old_stps();
+  std::vector<Tensor> weights(changes.size());
   Tensor q = gradient.neg();
-  for (size_t i = changes_.size(); i-- > 0;) {
-    weights[i] = steps_[i].dot(q) * inverse_products_[i];
-    q = q - changes_[i] * weights[i];
+  for (size_t i = changes.size(); i-- > 0;) {
+    weights[i] = steps[i].dot(q) * m.ro()[i];
+    q = q - changes[i] * weights[i];
   }
-  Tensor r = q * scale_;
-  for (size_t i = 0; i < changes_.size(); ++i)
-    r = r + steps_[i] * (weights[i] - changes_[i].dot(r) * inverse_products_[i]);
+  Tensor r = m.H_diag().defined() ? q * m.H_diag() : q;
+  for (size_t i = 0; i < changes.size(); ++i) r = r + steps[i] * (weights[i] - changes[i].dot(r) * m.ro()[i]);
+  m.al(weights);
   return r;
 }
 
@@ -159,18 +162,19 @@ double LBFGS::search(const LossClosure& closure, double distance, double& loss, 
                      int64_t& calls) {
   std::vector<Tensor> before;
   for (const Tensor& p : parameters()) before.push_back(p.clone());
+  const Tensor& direction = memory().d();
   const Evaluate evaluate = [&](double t) {
-    move(t, direction_);
+    move(t, direction);
     const double there = run(closure).item<double>();
     const Tensor g = gradient();
     for (size_t i = 0; i < before.size(); ++i) Tensor(parameters()[i]).copy_(before[i]);
-    return Point{t, there, g, g.dot(direction_).item<double>()};
+    return Point{t, there, g, g.dot(direction).item<double>()};
   };
-  StrongWolfe line(evaluate, {0, loss, gradient_here, gradient_here.dot(direction_).item<double>()},
-                   largest(direction_));
+  StrongWolfe line(evaluate, {0, loss, gradient_here, gradient_here.dot(direction).item<double>()},
+                   largest(direction));
   const Point found = line.run(distance);
   calls = line.calls();
-  move(found.distance, direction_);
+  move(found.distance, direction);
   loss = found.loss;
   gradient_here = found.gradient;
   return found.distance;
@@ -179,32 +183,35 @@ double LBFGS::search(const LossClosure& closure, double distance, double& loss, 
 Tensor LBFGS::step(LossClosure closure) {
   RL_CHECK(closure, "LBFGS requires a closure function");
   NoGradGuard no_grad;
-  const auto& o = static_cast<const LBFGSOptions&>(groups_[0].options());
+  const auto& o = static_cast<const LBFGSOptions&>(param_groups_[0].options());
   const Tensor first_loss = run(closure);
+  LBFGSParamState& m = memory();
   double loss = first_loss.item<double>();
   Tensor g = gradient();
+  ++m.func_evals();
   if (largest(g) <= o.tolerance_grad()) return first_loss;
   const int64_t most = o.max_eval().value_or(o.max_iter() * 5 / 4);
   int64_t evaluations = 1;
   for (int64_t i = 1; i <= o.max_iter(); ++i) {
-    direction_ = next_direction(g);
-    previous_gradient_ = g.clone();
-    const double previous_loss = loss;
-    distance_ = o.lr() * (iterations_ == 1 ? std::min(1.0, 1.0 / g.abs().sum().item<double>()) : 1.0);
-    if (g.dot(direction_).item<double>() > -o.tolerance_change()) break;
+    m.d(next_direction(g));
+    m.prev_flat_grad(g.clone());
+    m.prev_loss(loss);
+    m.t(o.lr() * (m.n_iter() == 1 ? std::min(1.0, 1.0 / g.abs().sum().item<double>()) : 1.0));
+    if (g.dot(m.d()).item<double>() > -o.tolerance_change()) break;
     int64_t calls = 1;
     if (o.line_search_fn()) {
-      distance_ = search(closure, distance_, loss, g, calls);
+      m.t(search(closure, m.t(), loss, g, calls));
     } else {
-      move(distance_, direction_);
+      move(m.t(), m.d());
       if (i == o.max_iter()) break;
       loss = run(closure).item<double>();
       g = gradient();
     }
     evaluations += calls;
+    m.func_evals(m.func_evals() + calls);
     if (evaluations >= most || largest(g) <= o.tolerance_grad() ||
-        largest(direction_ * distance_) <= o.tolerance_change() ||
-        std::fabs(loss - previous_loss) < o.tolerance_change())
+        largest(m.d() * m.t()) <= o.tolerance_change() ||
+        std::fabs(loss - m.prev_loss()) < o.tolerance_change())
       break;
   }
   return first_loss;

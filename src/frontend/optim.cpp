@@ -76,6 +76,10 @@ template class CloneableOptions<AdagradOptions>;
 template class CloneableOptions<RMSpropOptions>;
 template class CloneableOptions<LBFGSOptions>;
 
+bool operator==(const OptimizerOptions& a, const OptimizerOptions& b) {
+  return typeid(a) == typeid(b) && IValue(a.to_dict()) == IValue(b.to_dict());
+}
+
 // --- the base
 Optimizer::Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<OptimizerOptions> defaults)
     : defaults_(std::move(defaults)) {
@@ -85,16 +89,16 @@ Optimizer::Optimizer(std::vector<OptimizerParamGroup> groups, std::unique_ptr<Op
 void Optimizer::add_param_group(const OptimizerParamGroup& group) {
   for (const Tensor& p : group.params()) {
     RL_CHECK(p.defined() && p.is_leaf(), "can't optimize a non-leaf Tensor");
-    for (const OptimizerParamGroup& other : groups_)
+    for (const OptimizerParamGroup& other : param_groups_)
       for (const Tensor& q : other.params())
         RL_CHECK(!p.is_same(q), "some parameters appear in more than one parameter group");
   }
   OptimizerParamGroup own(group);
   if (!own.has_options()) own.set_options(defaults_->clone());
-  groups_.push_back(std::move(own));
+  param_groups_.push_back(std::move(own));
 }
 void Optimizer::zero_grad(bool set_to_none) {
-  for (OptimizerParamGroup& group : groups_)
+  for (OptimizerParamGroup& group : param_groups_)
     for (Tensor& p : group.params()) {
       if (!p.grad().defined()) continue;
       Tensor& grad = p.mutable_grad();
@@ -104,10 +108,19 @@ void Optimizer::zero_grad(bool set_to_none) {
         grad = grad.detach().zero_();
     }
 }
+void Optimizer::add_parameters(const std::vector<Tensor>& parameters) {
+  std::vector<Tensor>& first = param_groups_.at(0).params();
+  first.insert(first.end(), parameters.begin(), parameters.end());
+}
 size_t Optimizer::size() const {
   size_t n = 0;
-  for (const OptimizerParamGroup& group : groups_) n += group.params().size();
+  for (const OptimizerParamGroup& group : param_groups_) n += group.params().size();
   return n;
+}
+std::unique_ptr<OptimizerParamState> Optimizer::new_state() const {
+  RL_NOT_IMPLEMENTED(
+      "Optimizer::load: the class of this optimizer does not say of which class its state is; override "
+      "new_state() in it, or load()");
 }
 Tensor Optimizer::run(const LossClosure& closure) {
   if (!closure) return {};
@@ -119,14 +132,11 @@ void Optimizer::save(serialize::OutputArchive& archive) const {
   IValue::Dict states;
   IValue::List groups;
   int64_t number = 0;
-  for (const OptimizerParamGroup& group : groups_) {
+  for (const OptimizerParamGroup& group : param_groups_) {
     IValue::List numbers;
     for (const Tensor& p : group.params()) {
-      if (const auto found = state_.find(p.impl()); found != state_.end()) {
-        IValue::Dict entries;
-        for (const auto& item : found->second) entries.emplace_back(IValue(item.key()), IValue(item.value()));
-        states.emplace_back(IValue(number), IValue(entries));
-      }
+      if (const auto found = state_.find(p.impl()); found != state_.end() && found->second)
+        states.emplace_back(IValue(number), IValue(found->second->to_dict()));
       numbers.emplace_back(number++);
     }
     IValue::Dict dict = group.options().to_dict();
@@ -140,28 +150,26 @@ void Optimizer::load(serialize::InputArchive& archive) {
   IValue states, groups;
   archive.read("state", states);
   archive.read("param_groups", groups);
-  RL_CHECK(groups.toListRef().size() == groups_.size(),
+  RL_CHECK(groups.toListRef().size() == param_groups_.size(),
            "loaded state dict has a different number of parameter groups: ", groups.toListRef().size(),
-           ", here ", groups_.size());
+           ", here ", param_groups_.size());
   std::vector<Tensor> order;
-  for (size_t i = 0; i < groups_.size(); ++i) {
+  for (size_t i = 0; i < param_groups_.size(); ++i) {
     const IValue& dict = groups.toListRef()[i];
     const IValue* numbers = dict.find("params");
-    RL_CHECK(numbers && numbers->toListRef().size() == groups_[i].params().size(),
+    RL_CHECK(numbers && numbers->toListRef().size() == param_groups_[i].params().size(),
              "loaded state dict contains a parameter group that doesn't match the size of optimizer's group");
-    groups_[i].options().from_dict(dict);
-    for (const Tensor& p : groups_[i].params()) order.push_back(p);
+    param_groups_[i].options().from_dict(dict);
+    for (const Tensor& p : param_groups_[i].params()) order.push_back(p);
   }
   state_.clear();
   for (const auto& [number, entries] : states.toGenericDict()) {
     const int64_t at = number.toInt();
     RL_CHECK(at >= 0 && at < static_cast<int64_t>(order.size()), "optimizer: state of a parameter ", at,
              " that is not there");
-    ParamState& state = state_of(order[static_cast<size_t>(at)]);
-    for (const auto& [name, value] : entries.toGenericDict())
-      if (!value.isNone())
-        state.insert(name.toStringRef(),
-                     value.isTensor() ? value.toTensor().clone() : tensor(value.toDouble()));
+    auto& state = state_[order[static_cast<size_t>(at)].impl()];
+    state = new_state();
+    state->from_dict(entries);
   }
 }
 serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Optimizer& optimizer) {
@@ -211,7 +219,7 @@ void each_batch(Groups& groups, F f) {
 Tensor SGD::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  each_batch(groups_, [&](OptimizerOptions& options, Batch& b) {
+  each_batch(param_groups_, [&](OptimizerOptions& options, Batch& b) {
     auto& o = static_cast<SGDOptions&>(options);
     RL_CHECK(!o.nesterov() || (o.momentum() > 0 && o.dampening() == 0),
              "Nesterov momentum requires a momentum and zero dampening");
@@ -221,7 +229,7 @@ Tensor SGD::step(LossClosure closure) {
     for (size_t i = 0; i < b.params.size(); ++i) {
       int part = 0;
       if (o.momentum() != 0) {
-        ParamState& state = state_of(b.params[i]);
+        ParamState& state = state_of<SGDParamState>(b.params[i]);
         part = ensure(state, "momentum_buffer", b.params[i]) ? 0 : 1;
         buffers[part].push_back(state["momentum_buffer"]);
       }
@@ -258,34 +266,46 @@ static void adam_step(const O& o, Batch& b, StateOf state_of, bool decoupled) {
 Tensor Adam::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  each_batch(groups_, [&](OptimizerOptions& o, Batch& b) {
+  each_batch(param_groups_, [&](OptimizerOptions& o, Batch& b) {
     adam_step(
-        static_cast<AdamOptions&>(o), b, [&](const Tensor& p) -> ParamState& { return state_of(p); }, false);
+        static_cast<AdamOptions&>(o), b,
+        [&](const Tensor& p) -> ParamState& { return state_of<AdamParamState>(p); }, false);
   });
   return loss;
 }
 Tensor AdamW::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  each_batch(groups_, [&](OptimizerOptions& o, Batch& b) {
+  each_batch(param_groups_, [&](OptimizerOptions& o, Batch& b) {
     adam_step(
-        static_cast<AdamWOptions&>(o), b, [&](const Tensor& p) -> ParamState& { return state_of(p); }, true);
+        static_cast<AdamWOptions&>(o), b,
+        [&](const Tensor& p) -> ParamState& { return state_of<AdamParamState>(p); }, true);
   });
   return loss;
 }
 
+// The state is there from the start, as in Python.
+Adagrad::Adagrad(std::vector<OptimizerParamGroup> groups, AdagradOptions defaults)
+    : Optimizer(std::move(groups), std::make_unique<AdagradOptions>(defaults)) {
+  for (const auto& group : param_groups_)
+    for (const Tensor& p : group.params()) started(p, static_cast<const AdagradOptions&>(group.options()));
+}
+AdagradParamState& Adagrad::started(const Tensor& p, const AdagradOptions& o) {
+  auto& state = state_of<AdagradParamState>(p);
+  if (!state.contains("sum")) {
+    state.insert("step", zeros({}, kFloat));
+    state.insert("sum", full_like(p.detach(), o.initial_accumulator_value()));
+  }
+  return state;
+}
 Tensor Adagrad::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  for (auto& group : groups_) {
+  for (auto& group : param_groups_) {
     auto& o = static_cast<AdagradOptions&>(group.options());
     for (Tensor& p : group.params()) {
       if (!p.grad().defined()) continue;
-      ParamState& state = state_of(p);
-      if (!state.contains("sum")) {
-        state.insert("step", zeros({}, kFloat));
-        state.insert("sum", full_like(p.detach(), o.initial_accumulator_value()));
-      }
+      AdagradParamState& state = started(p, o);
       const double step = state["step"].add_(1).item<double>();
       const Tensor g = o.weight_decay() != 0 ? p.grad().add(p, o.weight_decay()) : p.grad();
       Tensor& sum = state["sum"];
@@ -299,11 +319,11 @@ Tensor Adagrad::step(LossClosure closure) {
 Tensor RMSprop::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  for (auto& group : groups_) {
+  for (auto& group : param_groups_) {
     auto& o = static_cast<RMSpropOptions&>(group.options());
     for (Tensor& p : group.params()) {
       if (!p.grad().defined()) continue;
-      ParamState& state = state_of(p);
+      ParamState& state = state_of<RMSpropParamState>(p);
       if (!state.contains("step")) state.insert("step", zeros({}, kFloat));
       state["step"].add_(1);
       ensure(state, "square_avg", p);

@@ -90,6 +90,22 @@ IValue load_value(std::istream& stream) {
   bytes << stream.rdbuf();
   return value_of(bytes.str());
 }
+IValue load_value(const char* data, size_t size) { return value_of({data, size}); }
+void save_value(const IValue& value, const Writer& writer) {
+  const std::string bytes = bytes_of(value);
+  const size_t written = writer(bytes.data(), bytes.size());
+  RL_CHECK(written == bytes.size(), "save: the writer took ", written, " of ", bytes.size(), " bytes");
+}
+IValue load_value(const Reader& reader, const std::function<size_t()>& size) {
+  std::string bytes(size(), '\0');
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t got = reader(at, bytes.data() + at, bytes.size() - at);
+    RL_CHECK(got > 0 && got <= bytes.size() - at, "load: the reader gave ", got, " bytes at position ", at,
+             " of ", bytes.size());
+    at += got;
+  }
+  return value_of(bytes);
+}
 std::vector<char> pickle_save(const IValue& value) {
   const std::string bytes = bytes_of(value);
   return {bytes.begin(), bytes.end()};
@@ -310,6 +326,7 @@ void OutputArchive::save_to(const std::string& filename) const {
   save_safetensors(tensors, filename);
 }
 void OutputArchive::save_to(std::ostream& stream) const { save_value(dict_of(entries_), stream); }
+void OutputArchive::save_to(const Writer& writer) const { save_value(dict_of(entries_), writer); }
 
 bool InputArchive::try_read(const std::string& key, IValue& value) {
   const IValue* found = entries_.find(key);
@@ -317,7 +334,7 @@ bool InputArchive::try_read(const std::string& key, IValue& value) {
   return found;
 }
 void InputArchive::read(const std::string& key, IValue& value) {
-  RL_CHECK(try_read(key, value), "No such serialized value '", key, "'");
+  RL_CHECK(try_read(key, value), "No such serialized value '", place_, key, "'");
 }
 bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   const IValue* found = entries_.find(key);
@@ -327,16 +344,17 @@ bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
     tensor = t;
     return true;
   }
-  RL_CHECK(tensor.sizes() == t.sizes(), "load: '", key, "' has the shape ", t.sizes(), " in the file, but ",
-           tensor.sizes(), " here");
+  RL_CHECK(tensor.sizes() == t.sizes(), "load: '", place_, key, "' has the shape ", t.sizes(),
+           " in the file, but ", tensor.sizes(), " here");
   NoGradGuard no_grad;
   tensor.copy_(t);
   return true;
 }
 void InputArchive::read(const std::string& key, Tensor& tensor, bool is_buffer) {
-  RL_CHECK(try_read(key, tensor, is_buffer), "No such serialized tensor '", key, "'");
+  RL_CHECK(try_read(key, tensor, is_buffer), "No such serialized tensor '", place_, key, "'");
 }
 bool InputArchive::try_read(const std::string& key, InputArchive& nested) {
+  nested.place_ = place_ + key + ".";
   OrderedDict<std::string, IValue> inner("Entry");
   for (const auto& item : entries_)
     if (item.key().starts_with(key + ".")) inner.insert(item.key().substr(key.size() + 1), item.value());
@@ -368,6 +386,13 @@ void InputArchive::load_from(const std::string& filename, const std::optional<De
 }
 void InputArchive::load_from(std::istream& stream, const std::optional<Device>& device) {
   take(load_value(stream), device);
+}
+void InputArchive::load_from(const char* data, size_t size, const std::optional<Device>& device) {
+  take(load_value(data, size), device);
+}
+void InputArchive::load_from(const Reader& reader, const std::function<size_t()>& size,
+                             const std::optional<Device>& device) {
+  take(load_value(reader, size), device);
 }
 
 OutputArchive& operator<<(OutputArchive& archive, const Tensor& tensor) {

@@ -1,6 +1,8 @@
 // The methods of tensors that are no operators of the table.
 #include "rushlight/tensor.h"
 
+#include <cxxabi.h>
+
 #include <iostream>
 
 #include "autograd/engine.h"
@@ -84,6 +86,8 @@ Tensor Tensor::to(const Device& device, bool non_blocking, bool copy) const {
 }
 Tensor Tensor::to(TensorOptions options, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
+  RL_CHECK(!options.requires_grad(), "to(options) expects unset requires_grad flag, but got ",
+           "options.requires_grad set as true");
   if (!format) format = options.memory_format_opt();
   return ops::to(*this, options.dtype_opt(), options.device_opt(), non_blocking, copy, format);
 }
@@ -114,12 +118,21 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
 }
 void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph,
                       TensorList inputs) const {
+  RL_CHECK(!inputs.empty(), "'inputs' argument to backward cannot be empty");
   autograd::backward({*this}, gradient.defined() ? TensorList({gradient}) : TensorList(), retain_graph,
                      create_graph, inputs);
 }
 const Tensor& Tensor::grad() const {
   static const Tensor none;
-  return impl_->autograd ? impl_->autograd->grad : none;
+  if (!impl_->autograd) return none;
+  const Tensor& grad = impl_->autograd->grad;
+  if (!grad.defined() && !is_leaf() && !retains_grad())
+    warn(
+        "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+        "won't "
+        "be populated during autograd.backward(). If you indeed want the .grad field to be populated for a "
+        "non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.");
+  return grad;
 }
 Tensor& Tensor::mutable_grad() const { return autograd_meta(*this).grad; }
 void Tensor::retain_grad() const { rushlight::retain_grad(*this); }
@@ -132,6 +145,11 @@ Tensor Tensor::data() const { return rushlight::tensor_data(*this); }
 void Tensor::set_data(const Tensor& source) const { rushlight::set_data(*this, source); }
 int64_t Tensor::output_nr() const { return rushlight::output_nr(*this); }
 
-void warn(const std::string& message) { show_warning(message); }
+std::string demangle(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
+                                                    std::free);
+  return status == 0 ? text.get() : name;
+}
 
 }  // namespace rushlight

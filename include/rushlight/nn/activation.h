@@ -4,16 +4,21 @@
 
 namespace rushlight::nn {
 
+namespace detail {
+template <class Options>
+void check(const Options&) {}
+}  // namespace detail
+
 // One option beside inplace, or none: written once, as all of these look the same.
-#define RL_ACTIVATION(Name)                                                        \
-  class Name##Impl : public Cloneable<Name##Impl> {                                \
-   public:                                                                         \
-    explicit Name##Impl(const Name##Options& options_ = {}) : options(options_) {} \
-    void reset() override {}                                                       \
-    void pretty_print(std::ostream& stream) const override;                        \
-    Tensor forward(Tensor input);                                                  \
-    Name##Options options;                                                         \
-  };                                                                               \
+#define RL_ACTIVATION(Name)                                                                              \
+  class Name##Impl : public Cloneable<Name##Impl> {                                                      \
+   public:                                                                                               \
+    explicit Name##Impl(const Name##Options& options_ = {}) : options(options_) { Name##Impl::reset(); } \
+    void reset() override { detail::check(options); }                                                    \
+    void pretty_print(std::ostream& stream) const override;                                              \
+    Tensor forward(Tensor input);                                                                        \
+    Name##Options options;                                                                               \
+  };                                                                                                     \
   TORCH_MODULE(Name)
 #define RL_INPLACE_OPTIONS(Name)                               \
   struct Name##Options {                                       \
@@ -56,6 +61,11 @@ struct HardtanhOptions {
   TORCH_ARG(double, max_val) = 1.0;
   TORCH_ARG(bool, inplace) = false;
 };
+namespace detail {
+inline void check(const HardtanhOptions& o) {
+  RL_CHECK_VALUE(o.max_val() > o.min_val(), "max_val must be greater than min_val");
+}
+}  // namespace detail
 struct RReLUOptions {
   TORCH_ARG(double, lower) = 1.0 / 8.0;
   TORCH_ARG(double, upper) = 1.0 / 3.0;

@@ -4,6 +4,42 @@
 
 namespace rushlight::nn {
 
+namespace functional {
+
+// Attention with the weights of somebody's own.
+struct MultiheadAttentionForwardFuncOptions {
+  MultiheadAttentionForwardFuncOptions(int64_t embed_dim_to_check, int64_t num_heads, Tensor in_proj_weight,
+                                       Tensor in_proj_bias, Tensor bias_k, Tensor bias_v, bool add_zero_attn,
+                                       double dropout_p, Tensor out_proj_weight, Tensor out_proj_bias);
+  TORCH_ARG(int64_t, embed_dim_to_check);
+  TORCH_ARG(int64_t, num_heads);
+  TORCH_ARG(Tensor, in_proj_weight);  // of query, key and value under each other
+  TORCH_ARG(Tensor, in_proj_bias);
+  TORCH_ARG(Tensor, bias_k);  // one more key and value
+  TORCH_ARG(Tensor, bias_v);
+  TORCH_ARG(bool, add_zero_attn);  // one more key and value of zeros
+  TORCH_ARG(double, dropout_p);
+  TORCH_ARG(Tensor, out_proj_weight);
+  TORCH_ARG(Tensor, out_proj_bias);
+  TORCH_ARG(bool, training) = true;
+  TORCH_ARG(Tensor, key_padding_mask) = {};
+  TORCH_ARG(bool, need_weights) = true;
+  TORCH_ARG(Tensor, attn_mask) = {};
+  TORCH_ARG(bool, use_separate_proj_weight) = false;  // the three that follow, not in_proj_weight
+  TORCH_ARG(Tensor, q_proj_weight) = {};
+  TORCH_ARG(Tensor, k_proj_weight) = {};
+  TORCH_ARG(Tensor, v_proj_weight) = {};
+  TORCH_ARG(Tensor, static_k) = {};  // projected keys and values, [batch * heads, source, head_dim]
+  TORCH_ARG(Tensor, static_v) = {};
+  TORCH_ARG(bool, average_attn_weights) = true;
+};
+// Inputs and results as MultiheadAttentionImpl::forward has them.
+std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, const Tensor& key,
+                                                        const Tensor& value,
+                                                        const MultiheadAttentionForwardFuncOptions& options);
+
+}  // namespace functional
+
 struct MultiheadAttentionOptions {
   MultiheadAttentionOptions(int64_t embed_dim, int64_t num_heads)
       : embed_dim_(embed_dim), num_heads_(num_heads), kdim_(embed_dim), vdim_(embed_dim) {}
@@ -28,6 +64,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   }
   void reset() override;
   void _reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
   std::tuple<Tensor, Tensor> forward(const Tensor& query, const Tensor& key, const Tensor& value,
                                      const Tensor& key_padding_mask = {}, bool need_weights = true,
                                      const Tensor& attn_mask = {}, bool average_attn_weights = true);
@@ -38,9 +75,6 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   Tensor in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias;
   Tensor bias_k, bias_v;
   Linear out_proj{nullptr};
-
- private:
-  std::array<Tensor, 3> projections() const;
 };
 TORCH_MODULE(MultiheadAttention);
 

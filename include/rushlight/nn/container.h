@@ -21,14 +21,21 @@ class AnyValue {
   template <class T>
   T get() {
     if (auto* v = try_get<T>()) return *v;
-    RL_FAIL("Attempted to cast AnyValue to ", typeid(T).name(), ", but its actual type is ",
-            value_.type().name());
+    RL_FAIL("Attempted to cast AnyValue to ", demangle(typeid(T).name()), ", but its actual type is ",
+            demangle(value_.type().name()));
   }
   const std::type_info& type_info() const { return value_.type(); }
 
  private:
   std::any value_;
 };
+
+// In a module whose forward has default arguments, the position and value of each, so that containers can
+// leave them out: FORWARD_HAS_DEFAULT_ARGS({1, AnyValue(2)}, {2, AnyValue(3.0)})
+#define FORWARD_HAS_DEFAULT_ARGS(...)                                                            \
+  std::vector<std::pair<unsigned, ::rushlight::nn::AnyValue>> _forward_default_args() override { \
+    return {__VA_ARGS__};                                                                        \
+  }
 
 // A module of any class, called with the arguments that its forward takes.
 class AnyModule {
@@ -62,19 +69,26 @@ class AnyModule {
   R forward(Args&&... args) {
     return any_forward(std::forward<Args>(args)...).template get<R>();
   }
+  // The module as one of class T, or in a holder T of its own.
   template <class T>
-  T& get() const {
-    auto* m = dynamic_cast<T*>(module_.get());
-    RL_CHECK(m, "Attempted to cast module of type ", module_ ? module_->name() : "(empty)",
-             " to another type");
-    return *m;
+  decltype(auto) get() const {
+    check_there("get");
+    if constexpr (std::is_base_of_v<Module, T>)
+      return static_cast<T&>(*cast<T>());
+    else
+      return T(cast<typename T::ContainedType>());
   }
-  std::shared_ptr<Module> ptr() const { return module_; }
+  std::shared_ptr<Module> ptr() const {
+    check_there("ptr");
+    return module_;
+  }
   template <class T>
   std::shared_ptr<T> ptr() const {
-    return std::dynamic_pointer_cast<T>(module_);
+    check_there("ptr");
+    return cast<T>();
   }
   const std::type_info& type_info() const {
+    check_there("type_info");
     const Module& m = *module_;
     return typeid(m);
   }
@@ -82,6 +96,23 @@ class AnyModule {
 
  private:
   using Call = std::function<AnyValue(std::vector<AnyValue>&)>;
+  void check_there(const char* method) const {
+    RL_CHECK(!is_empty(), "Cannot call ", method, "() on an empty AnyModule");
+  }
+  template <class T>
+  std::shared_ptr<T> cast() const {
+    auto m = std::dynamic_pointer_cast<T>(module_);
+    const Module& is = *module_;
+    RL_CHECK(m, "Attempted to cast module of type ", demangle(typeid(is).name()), " to type ",
+             demangle(typeid(T).name()));
+    return m;
+  }
+  template <class T>
+  static T argument(AnyValue& value, size_t i) {
+    if (auto* v = value.try_get<T>()) return *v;
+    RL_FAIL("Expected argument #", i, " to be of type ", demangle(typeid(T).name()),
+            ", but received value of type ", demangle(value.type_info().name()));
+  }
   static AnyValue boxed(AnyValue v) { return v; }
   template <class T>
     requires(!std::is_same_v<std::remove_cvref_t<T>, AnyValue>)
@@ -93,13 +124,29 @@ class AnyModule {
     rebind_ = [](Module* m) { return AnyModule().caller<M>(dynamic_cast<M*>(m), &M::forward); };
     return [module](std::vector<AnyValue>& args) -> AnyValue {
       std::optional<AnyValue> result;
+      fill_in(*module, args, sizeof...(A));
       try_arities<M, R, std::tuple<std::remove_cvref_t<A>...>>(*module, args, result,
                                                                std::make_index_sequence<sizeof...(A) + 1>{});
-      RL_CHECK(result, module->name(), "'s forward() method expects ", sizeof...(A),
-               " argument(s), but received ", args.size(), ". If ", module->name(),
-               "'s forward() method has default arguments, call it with all");
+      RL_CHECK(
+          result, module->name(), "'s forward() method expects ", sizeof...(A), " argument(s), but received ",
+          args.size(), ".",
+          args.size() < sizeof...(A)
+              ? str(" If ", module->name(),
+                    "'s forward() method has default arguments, please make sure the forward() method is "
+                    "declared with a corresponding `FORWARD_HAS_DEFAULT_ARGS` macro.")
+              : "");
       return std::move(*result);
     };
+  }
+  // Appends the arguments that FORWARD_HAS_DEFAULT_ARGS lists and the caller left out.
+  static void fill_in(Module& m, std::vector<AnyValue>& args, size_t most) {
+    const auto defaults = m._forward_default_args();
+    if (defaults.empty()) return;
+    RL_CHECK(args.size() >= defaults[0].first && args.size() <= most, m.name(),
+             "'s forward() method expects at least ", defaults[0].first, " argument(s) and at most ", most,
+             " argument(s), but received ", args.size(), ".");
+    for (const auto& [position, value] : defaults)
+      if (position >= args.size()) args.push_back(value);
   }
   template <class M, class R, class Types, size_t... N>
   static void try_arities(M& m, std::vector<AnyValue>& args, std::optional<AnyValue>& result,
@@ -112,7 +159,7 @@ class AnyModule {
                         std::index_sequence<I...>) {
     if constexpr (requires { m.forward(std::declval<std::tuple_element_t<I, Types>>()...); })
       if (args.size() == sizeof...(I))
-        result.emplace(AnyValue(R(m.forward(args[I].template get<std::tuple_element_t<I, Types>>()...))));
+        result.emplace(AnyValue(R(m.forward(argument<std::tuple_element_t<I, Types>>(args[I], I)...))));
   }
   std::shared_ptr<Module> module_;
   std::function<Call(Module*)> rebind_;  // call_ for a copy of the module; caller() fills it
@@ -164,8 +211,8 @@ class SequentialImpl : public Cloneable<SequentialImpl> {
     AnyValue value = at->any_forward(std::forward<In>(inputs)...);
     while (++at != modules_.end()) value = at->any_forward(std::move(value));
     if (auto* result = value.template try_get<R>()) return std::move(*result);
-    RL_FAIL("The type of the return value is ", value.type_info().name(), ", but you asked for type ",
-            typeid(R).name());
+    RL_FAIL("The type of the return value is ", demangle(value.type_info().name()),
+            ", but you asked for type ", demangle(typeid(R).name()));
   }
   void push_back(AnyModule module) { push_back(std::to_string(modules_.size()), std::move(module)); }
   void push_back(std::string name, AnyModule module) {

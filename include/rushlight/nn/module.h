@@ -13,6 +13,8 @@ namespace nn {
 
 template <class Contained>
 class ModuleHolder;
+class AnyModule;
+class AnyValue;
 
 namespace detail {
 template <class T>
@@ -113,8 +115,8 @@ class Module : public std::enable_shared_from_this<Module> {
   void unregister_module(const std::string& name);
 
  protected:
-  // What a module's own options say, between the parentheses of its line.
-  virtual bool has_forward_defaults() const { return false; }
+  // See FORWARD_HAS_DEFAULT_ARGS in container.h.
+  virtual std::vector<std::pair<unsigned, AnyValue>> _forward_default_args();
   OrderedDict<std::string, Tensor> parameters_{"Parameter"};
   OrderedDict<std::string, Tensor> buffers_{"Buffer"};
   OrderedDict<std::string, std::shared_ptr<Module>> children_{"Submodule"};
@@ -123,6 +125,7 @@ class Module : public std::enable_shared_from_this<Module> {
  private:
   template <class>
   friend class Cloneable;
+  friend class AnyModule;
   friend std::ostream& operator<<(std::ostream& stream, const Module& module);
   void register_child(std::string name, std::shared_ptr<Module> module);
   void copy_state_of(const Module& other, const std::optional<Device>& device);

@@ -28,30 +28,66 @@ namespace rushlight {
 // A choice by name: torch::kMean, torch::kReflect.
 class Mode {
  public:
-  constexpr Mode(const char* name) : name_(name) {}
+  constexpr Mode(const char* name, const char* enumerator = "") : name_(name), enumerator_(enumerator) {}
   constexpr std::string_view name() const { return name_; }
+  constexpr std::string_view enumerator() const { return enumerator_; }  // "kMean"
   std::string text() const { return std::string(name_); }
   friend constexpr bool operator==(Mode a, Mode b) { return a.name_ == b.name_; }
 
  private:
-  std::string_view name_;
+  std::string_view name_, enumerator_;
 };
 inline std::string to_string(Mode m) { return m.text(); }
 
-constexpr Mode kNone("none"), kMean("mean"), kSum("sum"), kBatchMean("batchmean"), kZeros("zeros"),
-    kConstant("constant"), kReflect("reflect"), kReplicate("replicate"), kCircular("circular"),
-    kBorder("border"), kReflection("reflection"), kNearest("nearest"), kNearestExact("nearest-exact"),
-    kBilinear("bilinear"), kBicubic("bicubic"), kTrilinear("trilinear"), kArea("area"), kLinear("linear"),
-    kConv1D("conv1d"), kConv2D("conv2d"), kConv3D("conv3d"), kConvTranspose1D("conv_transpose1d"),
-    kConvTranspose2D("conv_transpose2d"), kConvTranspose3D("conv_transpose3d"), kSigmoid("sigmoid"),
-    kTanh("tanh"), kReLU("relu"), kGELU("gelu"), kSiLU("silu"), kMish("mish"), kLeakyReLU("leaky_relu"),
-    kFanIn("fan_in"), kFanOut("fan_out"), kSame("same"), kValid("valid"), kMax("max"), kLSTM("lstm"),
-    kGRU("gru"), kRNN_TANH("rnn_tanh"), kRNN_RELU("rnn_relu"), kEuclidean("euclidean");
+#define RL_MODE(enumerator, name) constexpr Mode enumerator(name, #enumerator);
+RL_MODE(kNone, "none")
+RL_MODE(kMean, "mean")
+RL_MODE(kSum, "sum")
+RL_MODE(kBatchMean, "batchmean")
+RL_MODE(kZeros, "zeros")
+RL_MODE(kConstant, "constant")
+RL_MODE(kReflect, "reflect")
+RL_MODE(kReplicate, "replicate")
+RL_MODE(kCircular, "circular")
+RL_MODE(kBorder, "border")
+RL_MODE(kReflection, "reflection")
+RL_MODE(kNearest, "nearest")
+RL_MODE(kNearestExact, "nearest-exact")
+RL_MODE(kBilinear, "bilinear")
+RL_MODE(kBicubic, "bicubic")
+RL_MODE(kTrilinear, "trilinear")
+RL_MODE(kArea, "area")
+RL_MODE(kLinear, "linear")
+RL_MODE(kConv1D, "conv1d")
+RL_MODE(kConv2D, "conv2d")
+RL_MODE(kConv3D, "conv3d")
+RL_MODE(kConvTranspose1D, "conv_transpose1d")
+RL_MODE(kConvTranspose2D, "conv_transpose2d")
+RL_MODE(kConvTranspose3D, "conv_transpose3d")
+RL_MODE(kSigmoid, "sigmoid")
+RL_MODE(kTanh, "tanh")
+RL_MODE(kReLU, "relu")
+RL_MODE(kGELU, "gelu")
+RL_MODE(kSiLU, "silu")
+RL_MODE(kMish, "mish")
+RL_MODE(kLeakyReLU, "leaky_relu")
+RL_MODE(kFanIn, "fan_in")
+RL_MODE(kFanOut, "fan_out")
+RL_MODE(kSame, "same")
+RL_MODE(kValid, "valid")
+RL_MODE(kMax, "max")
+RL_MODE(kLSTM, "lstm")
+RL_MODE(kGRU, "gru")
+RL_MODE(kRNN_TANH, "rnn_tanh")
+RL_MODE(kRNN_RELU, "rnn_relu")
+RL_MODE(kEuclidean, "euclidean")
+#undef RL_MODE
 // As libtorch names the types of these; one type serves them all.
 namespace enumtype {
 using kNone = Mode;
 using kMean = Mode;
 using kSum = Mode;
+inline std::string get_enum_name(Mode m) { return std::string(m.enumerator()); }
 }  // namespace enumtype
 
 // D numbers, or one for all.

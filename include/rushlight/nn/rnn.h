@@ -62,18 +62,53 @@ RL_RNN_OPTIONS(GRU);
 #undef RL_RNN_EXTRA
 #undef RL_RNN_OPTIONS
 
+namespace detail {
+// What the options of all three have in common.
+struct RNNOptionsBase {
+  template <class Options>
+  RNNOptionsBase(Mode mode, const Options& o)
+      : mode_(mode),
+        input_size_(o.input_size()),
+        hidden_size_(o.hidden_size()),
+        num_layers_(o.num_layers()),
+        bias_(o.bias()),
+        batch_first_(o.batch_first()),
+        dropout_(o.dropout()),
+        bidirectional_(o.bidirectional()) {
+    if constexpr (requires { o.proj_size(); }) proj_size_ = o.proj_size();
+  }
+  TORCH_ARG(Mode, mode);  // kRNN_TANH, kRNN_RELU, kLSTM, kGRU
+  TORCH_ARG(int64_t, input_size);
+  TORCH_ARG(int64_t, hidden_size);
+  TORCH_ARG(int64_t, num_layers);
+  TORCH_ARG(bool, bias);
+  TORCH_ARG(bool, batch_first);
+  TORCH_ARG(double, dropout);
+  TORCH_ARG(bool, bidirectional);
+  TORCH_ARG(int64_t, proj_size) = 0;
+};
+}  // namespace detail
+
 // The parameters weight_ih_l0, weight_hh_l0, ... as Python names them.
 template <class Derived, class Options>
 class RNNImplBase : public Cloneable<Derived> {
  public:
-  RNNImplBase(const Options& o, int64_t gates) : options(o), gates_(gates) { RNNImplBase::reset(); }
+  RNNImplBase(const Options& o, int64_t gates)
+      : options(o), options_base(mode_of(o, gates), o), gates_(gates) {
+    RNNImplBase::reset();
+  }
   void reset() override;
   void reset_parameters();
   void flatten_parameters() {}
   std::vector<Tensor> all_weights() const { return weights_; }
   Options options;
+  detail::RNNOptionsBase options_base;  // what `options` said at first, to read
 
  protected:
+  static Mode mode_of(const Options& o, int64_t gates) {
+    if constexpr (requires { o.nonlinearity(); }) return o.nonlinearity() == kTanh ? kRNN_TANH : kRNN_RELU;
+    return gates == 4 ? kLSTM : kGRU;
+  }
   void print(std::ostream& stream, const char* name) const;
   int64_t outputs() const;  // features of a step's result
   Tensor zero_state(const Tensor& input, int64_t batch, int64_t features) const;

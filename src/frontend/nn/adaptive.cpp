@@ -19,6 +19,7 @@ void AdaptiveLogSoftmaxWithLossImpl::reset() {
       "cutoffs should be a sequence of unique, positive integers sorted in an increasing order, where each "
       "value is between 1 and n_classes-1, but got ",
       IntArrayRef(cutoffs));
+  RL_CHECK_VALUE(options.div_value() != 0, "div_value should not be equal to 0");
   cutoffs.push_back(options.n_classes());
   shortlist_size = cutoffs[0];
   n_clusters = static_cast<int64_t>(cutoffs.size()) - 1;

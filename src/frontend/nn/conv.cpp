@@ -43,7 +43,7 @@ void print_common(std::ostream& out, const char* name, const Options& o, const P
   if (!all_equal(o.dilation(), 1)) out << ", dilation=" << o.dilation();
   if (o.groups() != 1) out << ", groups=" << o.groups();
   if (!o.bias()) out << ", bias=" << std::boolalpha << false;
-  if (!(o.padding_mode() == kZeros)) out << ", padding_mode=" << o.padding_mode().name();
+  if (!(o.padding_mode() == kZeros)) out << ", padding_mode=" << o.padding_mode().enumerator();
   out << ")";
 }
 template <class T>
@@ -73,6 +73,9 @@ ConvNdImpl<D, Derived>::ConvNdImpl(ConvOptions<D> o) : options(std::move(o)) {
 template <size_t D, class Derived>
 void ConvNdImpl<D, Derived>::reset() {
   check_channels(options);
+  const Mode* padding = std::get_if<Mode>(&options.padding());
+  RL_CHECK_VALUE(!padding || *padding != kSame || all_equal(options.stride(), 1),
+                 "padding='same' is not supported for strided convolutions");
   register_parameters(*this, options.out_channels(), options.in_channels());
 }
 template <size_t D, class Derived>
@@ -120,8 +123,6 @@ ConvTransposeNdImpl<D, Derived>::ConvTransposeNdImpl(ConvTransposeOptions<D> o) 
 template <size_t D, class Derived>
 void ConvTransposeNdImpl<D, Derived>::reset() {
   check_channels(options);
-  RL_CHECK(options.padding_mode() == kZeros, "Only \"zeros\" padding mode is supported for ConvTranspose", D,
-           "d");
   register_parameters(*this, options.in_channels(), options.out_channels());
 }
 template <size_t D, class Derived>
@@ -138,6 +139,8 @@ void ConvTransposeNdImpl<D, Derived>::pretty_print(std::ostream& stream) const {
 }
 template <size_t D, class Derived>
 Tensor ConvTransposeNdImpl<D, Derived>::forward(const Tensor& input, const std::optional<IntArrayRef>& size) {
+  RL_CHECK(options.padding_mode() == kZeros, "Only \"zeros\" padding mode is supported for ConvTranspose", D,
+           "d");
   ExpandingArray<D> extra = options.output_padding();
   if (size) {
     RL_CHECK(size->size() == D || size->size() == D + 2, "output_size must have ", D, " or ", D + 2,

@@ -108,7 +108,7 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, const CosineSimilarit
   return rushlight::cosine_similarity(a, b, o.dim(), o.eps());
 }
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, const PairwiseDistanceOptions& o) {
-  return linalg::vector_norm(a - b + o.eps(), o.p(), -1, o.keepdim());
+  return rushlight::pairwise_distance(a, b, o.p(), o.eps(), o.keepdim());
 }
 Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxFuncOptions& o) {
   const Tensor noise = -empty_like(logits).exponential_().log();
@@ -387,7 +387,7 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y,
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossOptions& o) {
   auto distance = [&](const Tensor& a, const Tensor& b) {
-    return o.distance_function() ? (*o.distance_function())(a, b) : pairwise_distance(a, b);
+    return o.distance_function() ? (*o.distance_function())(a, b) : rushlight::pairwise_distance(a, b);
   };
   const Tensor near = distance(anchor, positive);
   Tensor far = distance(anchor, negative);

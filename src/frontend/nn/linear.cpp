@@ -78,10 +78,19 @@ void EmbeddingImpl::reset_parameters() {
     weight[*options.padding_idx()].fill_(0);
   }
 }
+template <class Options>
+static void print_embedding(std::ostream& stream, const char* name, const Options& o) {
+  stream << "torch::nn::" << name << "(num_embeddings=" << o.num_embeddings()
+         << ", embedding_dim=" << o.embedding_dim();
+  if constexpr (std::is_same_v<Options, EmbeddingOptions>)
+    if (o.padding_idx()) stream << ", padding_idx=" << *o.padding_idx();
+  if (o.max_norm()) stream << ", max_norm=" << *o.max_norm();
+  if (o.norm_type() != 2) stream << ", norm_type=" << o.norm_type();
+  if (o.scale_grad_by_freq()) stream << ", scale_grad_by_freq=true";
+  if (o.sparse()) stream << ", sparse=true";
+}
 void EmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "torch::nn::Embedding(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  print_embedding(stream, "Embedding", options);
   stream << ")";
 }
 Tensor EmbeddingImpl::forward(const Tensor& indices) {
@@ -118,13 +127,8 @@ void EmbeddingBagImpl::reset() {
   }
 }
 void EmbeddingBagImpl::pretty_print(std::ostream& stream) const {
-  stream << std::boolalpha << "torch::nn::EmbeddingBag(num_embeddings=" << options.num_embeddings()
-         << ", embedding_dim=" << options.embedding_dim();
-  if (options.max_norm()) stream << ", max_norm=" << *options.max_norm();
-  if (options.norm_type() != 2) stream << ", norm_type=" << options.norm_type();
-  if (options.scale_grad_by_freq()) stream << ", scale_grad_by_freq=true";
-  if (options.sparse()) stream << ", sparse=true";
-  if (options.mode() != kMean) stream << ", mode=" << options.mode().name();
+  print_embedding(stream, "EmbeddingBag", options);
+  if (options.mode() != kMean) stream << ", mode=" << options.mode().enumerator();
   if (options.include_last_offset()) stream << ", include_last_offset=true";
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   stream << ")";

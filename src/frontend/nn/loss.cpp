@@ -8,36 +8,42 @@ namespace rushlight::nn {
 
 namespace F = functional;
 
-#define RL_LOSS(Name, function)                                                               \
-  void Name##Impl::pretty_print(std::ostream& out) const { out << "torch::nn::" #Name "()"; } \
+// What stands between the parentheses is what libtorch shows there.
+#define RL_LOSS(Name, function, shown)                                \
+  void Name##Impl::pretty_print(std::ostream& out) const {            \
+    out << std::boolalpha << "torch::nn::" #Name "(" << shown << ")"; \
+  }                                                                   \
   Tensor Name##Impl::forward(const Tensor& x, const Tensor& y) { return F::function(x, y, options); }
-RL_LOSS(L1Loss, l1_loss)
-RL_LOSS(MSELoss, mse_loss)
-RL_LOSS(BCELoss, binary_cross_entropy)
-RL_LOSS(BCEWithLogitsLoss, binary_cross_entropy_with_logits)
-RL_LOSS(CrossEntropyLoss, cross_entropy)
-RL_LOSS(NLLLoss, nll_loss)
-RL_LOSS(KLDivLoss, kl_div)
-RL_LOSS(SmoothL1Loss, smooth_l1_loss)
-RL_LOSS(HuberLoss, huber_loss)
-RL_LOSS(SoftMarginLoss, soft_margin_loss)
-RL_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
-RL_LOSS(HingeEmbeddingLoss, hinge_embedding_loss)
-RL_LOSS(MultiMarginLoss, multi_margin_loss)
-RL_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss)
-RL_LOSS(PoissonNLLLoss, poisson_nll_loss)
+RL_LOSS(L1Loss, l1_loss, "")
+RL_LOSS(MSELoss, mse_loss, "")
+RL_LOSS(BCELoss, binary_cross_entropy, "")
+RL_LOSS(BCEWithLogitsLoss, binary_cross_entropy_with_logits, "")
+RL_LOSS(CrossEntropyLoss, cross_entropy, "")
+RL_LOSS(NLLLoss, nll_loss, "")
+RL_LOSS(KLDivLoss, kl_div, "")
+RL_LOSS(SmoothL1Loss, smooth_l1_loss, "")
+RL_LOSS(HuberLoss, huber_loss, "")
+RL_LOSS(SoftMarginLoss, soft_margin_loss, "")
+RL_LOSS(MultiLabelMarginLoss, multilabel_margin_loss, "")
+RL_LOSS(HingeEmbeddingLoss, hinge_embedding_loss, "margin=" << options.margin())
+RL_LOSS(MultiMarginLoss, multi_margin_loss, "")
+RL_LOSS(MultiLabelSoftMarginLoss, multilabel_soft_margin_loss, "")
+RL_LOSS(PoissonNLLLoss, poisson_nll_loss, "")
 #undef RL_LOSS
-#define RL_LOSS_OF_THREE(Name, function)                                          \
+#define RL_LOSS_OF_THREE(Name, function, shown)                                   \
   void Name##Impl::pretty_print(std::ostream& out) const {                        \
-    out << "torch::nn::" #Name "(margin=" << options.margin() << ")";             \
+    out << std::boolalpha << "torch::nn::" #Name "(" << shown << ")";             \
   }                                                                               \
   Tensor Name##Impl::forward(const Tensor& a, const Tensor& b, const Tensor& c) { \
     return F::function(a, b, c, options);                                         \
   }
-RL_LOSS_OF_THREE(CosineEmbeddingLoss, cosine_embedding_loss)
-RL_LOSS_OF_THREE(MarginRankingLoss, margin_ranking_loss)
-RL_LOSS_OF_THREE(TripletMarginLoss, triplet_margin_loss)
-RL_LOSS_OF_THREE(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss)
+RL_LOSS_OF_THREE(CosineEmbeddingLoss, cosine_embedding_loss, "margin=" << options.margin())
+RL_LOSS_OF_THREE(MarginRankingLoss, margin_ranking_loss, "")
+RL_LOSS_OF_THREE(TripletMarginLoss, triplet_margin_loss,
+                 "margin=" << options.margin() << ", p=" << options.p() << ", eps=" << options.eps()
+                           << ", swap=" << options.swap())
+RL_LOSS_OF_THREE(TripletMarginWithDistanceLoss, triplet_margin_with_distance_loss,
+                 "margin=" << options.margin() << ", swap=" << options.swap())
 #undef RL_LOSS_OF_THREE
 
 void CTCLossImpl::pretty_print(std::ostream& out) const { out << "torch::nn::CTCLoss()"; }

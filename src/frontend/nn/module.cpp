@@ -1,7 +1,5 @@
 #include "rushlight/nn/module.h"
 
-#include <cxxabi.h>
-
 #include <ostream>
 
 #include "rushlight/autograd.h"
@@ -11,10 +9,7 @@ namespace rushlight::nn {
 
 const std::string& Module::name() const {
   if (!name_) {
-    int status = 0;
-    std::unique_ptr<char, void (*)(void*)> text(
-        abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
-    name_ = status == 0 ? text.get() : typeid(*this).name();
+    name_ = demangle(typeid(*this).name());
     // libtorch programs know its modules as torch::nn::LinearImpl.
     if (name_->starts_with("rushlight::")) name_ = "torch" + name_->substr(9);
   }
@@ -125,23 +120,33 @@ void Module::train(bool on) {
   for (auto& c : children_) c.value()->train(on);
   is_training_ = on;
 }
+// Integers, as counters are, keep their type.
+template <class Dict, class Convert>
+static void convert_all(Dict& tensors, const Convert& convert) {
+  for (auto& t : tensors)
+    if (t.value().defined()) t.value().set_data(convert(t.value().data()));
+}
 void Module::to(Device device, ScalarType dtype, bool non_blocking) {
   for (auto& c : children_) c.value()->to(device, dtype, non_blocking);
-  auto move = [&](Tensor& t) {
-    if (t.defined())
-      t.set_data(is_differentiable(t.dtype()) ? t.data().to(device, dtype, non_blocking)
-                                              : t.data().to(device, non_blocking));
+  auto convert = [&](const Tensor& t) {
+    return is_differentiable(t.dtype()) ? t.to(device, dtype, non_blocking) : t.to(device, non_blocking);
   };
-  for (auto& p : parameters_) move(p.value());
-  for (auto& b : buffers_) move(b.value());
+  convert_all(parameters_, convert);
+  convert_all(buffers_, convert);
 }
-void Module::to(ScalarType dtype, bool non_blocking) { to(Device(), dtype, non_blocking); }
+void Module::to(ScalarType dtype, bool non_blocking) {
+  for (auto& c : children_) c.value()->to(dtype, non_blocking);
+  auto convert = [&](const Tensor& t) {
+    return is_differentiable(t.dtype()) ? t.to(dtype, non_blocking) : t;
+  };
+  convert_all(parameters_, convert);
+  convert_all(buffers_, convert);
+}
 void Module::to(Device device, bool non_blocking) {
   for (auto& c : children_) c.value()->to(device, non_blocking);
-  for (auto& p : parameters_)
-    if (p.value().defined()) p.value().set_data(p.value().data().to(device, non_blocking));
-  for (auto& b : buffers_)
-    if (b.value().defined()) b.value().set_data(b.value().data().to(device, non_blocking));
+  auto convert = [&](const Tensor& t) { return t.to(device, non_blocking); };
+  convert_all(parameters_, convert);
+  convert_all(buffers_, convert);
 }
 void Module::zero_grad(bool set_to_none) {
   for (auto& c : children_) c.value()->zero_grad(set_to_none);
@@ -154,6 +159,8 @@ void Module::zero_grad(bool set_to_none) {
       grad = grad.detach().zero_();
   }
 }
+
+std::vector<std::pair<unsigned, AnyValue>> Module::_forward_default_args() { return {}; }
 
 static void check_name(const char* what, const std::string& name) {
   RL_CHECK(!name.empty(), what, " name must not be empty");

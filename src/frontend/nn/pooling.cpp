@@ -81,10 +81,10 @@ RL_PADS(3)
 void UpsampleImpl::pretty_print(std::ostream& out) const {
   out << "torch::nn::Upsample(";
   if (options.scale_factor())
-    out << "scale_factor=" << (*options.scale_factor())[0];
+    out << "scale_factor=" << ArrayRef<double>(*options.scale_factor());
   else if (options.size())
     out << "size=" << IntArrayRef(*options.size());
-  out << ", mode=" << options.mode().name() << ")";
+  out << ", mode=" << options.mode().enumerator() << ")";
 }
 Tensor UpsampleImpl::forward(const Tensor& x) {
   return F::interpolate(x, F::InterpolateFuncOptions()

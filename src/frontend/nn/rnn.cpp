@@ -16,6 +16,8 @@ void RNNImplBase<Derived, Options>::reset() {
   weights_.clear();
   const int64_t directions = options.bidirectional() ? 2 : 1, rows = gates_ * options.hidden_size();
   const bool projects = outputs() != options.hidden_size();
+  RL_CHECK_VALUE(options.hidden_size() > 0, "hidden_size must be greater than zero");
+  RL_CHECK_VALUE(options.num_layers() > 0, "num_layers must be greater than zero");
   RL_CHECK(options.dropout() >= 0 && options.dropout() <= 1, "dropout should be a number in range [0, 1]");
   for (int64_t layer = 0; layer < options.num_layers(); ++layer)
     for (int64_t direction = 0; direction < directions; ++direction) {
@@ -155,25 +157,44 @@ void RNNCellImplBase<Derived>::reset() {
     if (t->defined()) init::uniform_(*t, -bound, bound);
 }
 static void print_cell(std::ostream& out, const char* name, const RNNCellOptions& o) {
-  out << "torch::nn::" << name << "(" << o.input_size() << ", " << o.hidden_size() << ")";
+  out << "torch::nn::" << name << "(" << o.input_size() << ", " << o.hidden_size();
+  if (!o.bias()) out << ", bias=false";
+  if (o.nonlinearity() != kTanh) out << ", nonlinearity=" << o.nonlinearity().enumerator();
+  out << ")";
 }
 void RNNCellImpl::pretty_print(std::ostream& out) const { print_cell(out, "RNNCell", options); }
 void GRUCellImpl::pretty_print(std::ostream& out) const { print_cell(out, "GRUCell", options); }
 void LSTMCellImpl::pretty_print(std::ostream& out) const { print_cell(out, "LSTMCell", options); }
-Tensor RNNCellImpl::forward(const Tensor& x, const Tensor& hx) {
-  const Tensor h = state_or_zeros(hx, x);
-  return options.nonlinearity() == kReLU ? rnn_relu_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
-                                         : rnn_tanh_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh);
+// One example without a batch is a batch of one. Of states: all have the input's dimensions.
+static Tensor batched(const char* name, const char* what, const Tensor& t, int64_t dim) {
+  if (!t.defined()) return t;
+  RL_CHECK(t.dim() == dim && (dim == 1 || dim == 2), name, ": Expected ", what, " to be 1D or 2D",
+           " as the input is, got ", t.dim(), "D instead");
+  return dim == 1 ? t.unsqueeze(0) : t;
 }
-Tensor GRUCellImpl::forward(const Tensor& x, const Tensor& hx) {
-  return gru_cell(x, state_or_zeros(hx, x), weight_ih, weight_hh, bias_ih, bias_hh);
+static Tensor unbatched(const Tensor& y, const Tensor& input) { return input.dim() == 1 ? y.squeeze(0) : y; }
+
+Tensor RNNCellImpl::forward(const Tensor& input, const Tensor& hx) {
+  const Tensor x = batched("RNNCell", "input", input, input.dim());
+  const Tensor h = state_or_zeros(batched("RNNCell", "hidden", hx, input.dim()), x);
+  return unbatched(options.nonlinearity() == kReLU
+                       ? rnn_relu_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh)
+                       : rnn_tanh_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh),
+                   input);
 }
-std::tuple<Tensor, Tensor> LSTMCellImpl::forward(const Tensor& x,
+Tensor GRUCellImpl::forward(const Tensor& input, const Tensor& hx) {
+  const Tensor x = batched("GRUCell", "input", input, input.dim());
+  const Tensor h = state_or_zeros(batched("GRUCell", "hidden", hx, input.dim()), x);
+  return unbatched(gru_cell(x, h, weight_ih, weight_hh, bias_ih, bias_hh), input);
+}
+std::tuple<Tensor, Tensor> LSTMCellImpl::forward(const Tensor& input,
                                                  std::optional<std::tuple<Tensor, Tensor>> state) {
-  const Tensor none;
-  const Tensor h = state_or_zeros(state ? std::get<0>(*state) : none, x);
-  const Tensor c = state_or_zeros(state ? std::get<1>(*state) : none, x);
-  return lstm_cell(x, {h, c}, weight_ih, weight_hh, bias_ih, bias_hh);
+  const Tensor x = batched("LSTMCell", "input", input, input.dim());
+  auto [h, c] = state.value_or(std::tuple<Tensor, Tensor>());
+  h = state_or_zeros(batched("LSTMCell", "hx", h, input.dim()), x);
+  c = state_or_zeros(batched("LSTMCell", "cx", c, input.dim()), x);
+  std::tie(h, c) = lstm_cell(x, {h, c}, weight_ih, weight_hh, bias_ih, bias_hh);
+  return {unbatched(h, input), unbatched(c, input)};
 }
 
 template class RNNImplBase<RNNImpl, RNNOptions>;
