@@ -116,7 +116,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     workers_.reset();  // what was under way is awaited and forgotten
     waiting_.clear();
     reader_.reset();
-    chunk_sampler_.reset(reader_.chunk_count());
+    if (!std::exchange(loaded_, false)) chunk_sampler_.reset(reader_.chunk_count());
     exhausted_ = false;
     workers_ = std::make_unique<detail::Workers>(options_.preloader_count(), true);
     read_ahead();
@@ -129,7 +129,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
     if constexpr (requires { chunk_sampler_.save(archive); }) chunk_sampler_.save(archive);
   }
   void load(serialize::InputArchive& archive) override {
-    if constexpr (requires { chunk_sampler_.load(archive); }) chunk_sampler_.load(archive);
+    if constexpr (requires { chunk_sampler_.load(archive); }) chunk_sampler_.load(archive), loaded_ = true;
   }
 
  private:
@@ -175,7 +175,7 @@ class ChunkDataset final : public StatefulDataset<ChunkDataset<ChunkReader, Chun
   std::function<void(UnwrappedBatchType&)> prepare_;
   std::mutex mutex_;
   std::deque<typename UnwrappedBatchType::value_type> waiting_;
-  bool exhausted_ = false;
+  bool exhausted_ = false, loaded_ = false;   // loaded: the next epoch begins where the archive says
   std::unique_ptr<detail::Workers> workers_;  // joined before what they read from goes
 };
 

@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include <set>
+#include <sstream>
 
 using namespace torch::data;
 
@@ -70,6 +71,21 @@ TEST(ChunkDataset, ExamplesArePreparedAndErrorsArrive) {
     for (auto& batch : *loader) (void)batch;
   };
   EXPECT_THROW(all(), std::exception);
+}
+
+// An epoch that was left goes on with the chunk where it stood; the next one begins with the first.
+TEST(ChunkDataset, GoesOnWithinAnEpoch) {
+  using Set = datasets::ChunkDataset<Numbers, samplers::SequentialSampler, samplers::SequentialSampler>;
+  samplers::SequentialSampler sampler(5);
+  sampler.next(2);
+  std::stringstream file;
+  torch::save(sampler, file);
+  auto dataset = datasets::make_shared_dataset<Set>(Numbers(), sampler, samplers::SequentialSampler(0),
+                                                    datasets::ChunkDatasetOptions(1, 4, 8));
+  torch::load(*dataset, file);
+  auto loader = make_data_loader(dataset, DataLoaderOptions(4));
+  EXPECT_EQ(loader->begin()->at(0), 200);
+  EXPECT_EQ(loader->begin()->at(0), 0);
 }
 
 TEST(DataLoader, TakesTheSizeOfABatchAlone) {
