@@ -189,14 +189,15 @@ void register_sigmoids(Table& t) {
       .internal()
       .doc("Gradient of sigmoid.")
       .derivative([](Grad g, In<0> grad, In<1> y) {
-        return Grads{g * conj_of((Scalar(1) - y) * y), g * conj_of(grad) * (y * -2 + 1)};
+        // Linear in grad, and a function of y's conjugate.
+        return Grads{g * ((Scalar(1) - y) * y), conj_of(g) * grad * conj_of(y * -2 + 1)};
       });
   t.op(ops::tanh_backward, "tanh_backward(Tensor grad_output, Tensor output) -> Tensor",
        activate_backward<Formula::TanhBackward>)
       .internal()
       .doc("Gradient of tanh.")
       .derivative([](Grad g, In<0> grad, In<1> y) {
-        return Grads{g * conj_of(Scalar(1) - y * y), g * conj_of(grad) * y * -2};
+        return Grads{g * (Scalar(1) - y * y), conj_of(g) * grad * conj_of(y) * -2};
       });
   t.op(log_sigmoid, "log_sigmoid(Tensor self) -> Tensor", activate_exactly<Formula::LogSigmoid>)
       .internal()

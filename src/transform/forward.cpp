@@ -4,6 +4,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
+#include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -43,7 +44,6 @@ const Names kLinear = {"_fft_c2c",
                        "_fft_r2c",
                        "sum",
                        "mean",
-                       "nansum",
                        "cumsum",
                        "neg",
                        "clone",
@@ -62,6 +62,7 @@ const Names kLinear = {"_fft_c2c",
                        "gather",
                        "index",
                        "index_select",
+                       "embedding",
                        "tril",
                        "triu",
                        "diag_embed",
@@ -111,7 +112,9 @@ const Names kSamples = {"bernoulli", "normal", "poisson", "binomial"};
 
 TangentRule classify(const Op& op) {
   if (op.family == Family::View && (op.derivative || op.mutated)) return TangentRule::Linear;
-  if (kLinear.contains(op.name())) return TangentRule::Linear;
+  // Of positions that are written twice the tangent keeps what the result keeps.
+  const bool scatters = op.name() == "scatter" && op.schema.overload == "src";
+  if (scatters || kLinear.contains(op.name())) return TangentRule::Linear;
   if (!op.derivative) return TangentRule::None;
   if (kSamples.contains(op.name())) return TangentRule::Zero;
   if (op.family == Family::Random) return TangentRule::None;
@@ -325,21 +328,23 @@ class DualCall final : public BackwardContext {
   int only_ = -1;
 };
 
-// u -> vjp(u) runs at a level of its own, on u = 0: its graph sees u and nothing else.
+// u -> vjp(u) runs at a level of its own: its graph sees u and nothing else. It is linear, so any u would do;
+// at 1 a derivative may take the logarithm of u.
 std::vector<Tensor> DualCall::through_double_vjp() {
   std::vector<Tensor> found(results_.size()), cotangents, inputs, seeds;
   std::vector<size_t> at;
-  std::vector<Tensor> zeros(results_.size());
+  std::vector<Tensor> points(results_.size());
   for (size_t i = 0; i < results_.size(); ++i) {
     const bool used = i >= 32 || (op_.derivative.used_grads >> i & 1);
-    if (used && differentiable(results_[i])) zeros[i] = ops::zeros_like(results_[i]);
+    if (!used || !differentiable(results_[i])) continue;
+    points[i] = is_sparse(results_[i]) ? ops::zeros_like(results_[i]) : ops::ones_like(results_[i]);
   }
   NewLevel scope(LevelKind::Grad);
   GradMode on(true);
   grads_.assign(results_.size(), Tensor());
   for (size_t i = 0; i < results_.size(); ++i) {
-    if (!zeros[i].defined()) continue;
-    grads_[i] = wrap_tensor(zeros[i], scope.level());
+    if (!points[i].defined()) continue;
+    grads_[i] = wrap_tensor(points[i], scope.level());
     set_requires_grad(grads_[i], true);
     inputs.push_back(grads_[i]);
     at.push_back(i);
