@@ -142,7 +142,8 @@ Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& othe
 Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
   const DType common = pointwise::common_type(Promote::Float, {&self, &other});
   const auto power = [](const Tensor& n) { return ops::pow(wrapped_number(2.0), n); };
-  if (!is_integral(other.dtype()) || is_complex(common))
+  if (is_complex(common)) return to_dtype(self * power(to_dtype(other, common)), common);
+  if (!is_integral(other.dtype()))
     return to_dtype(self * power(other.dim() == 0 ? to_dtype(other, common) : other), common);
   const Tensor exact = to_dtype(self, DType::Float64), n = to_dtype(other, DType::Float64);
   if (common != DType::Float64)
