@@ -48,6 +48,7 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
+    "_c_names": "has_lapack has_openmp has_spectral",
     "functional": """
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
         broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window
@@ -91,7 +92,9 @@ _HOMES = {
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
         dsmm hsmm hspmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
-        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
+        sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm _validate_sparse_coo_tensor_args
+        _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args
+        _validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args
     """,
     "_native_forms": """
         cosine_similarity pairwise_distance

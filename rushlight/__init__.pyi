@@ -94,6 +94,9 @@ from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
+from rushlight._c_names import has_lapack as has_lapack
+from rushlight._c_names import has_openmp as has_openmp
+from rushlight._c_names import has_spectral as has_spectral
 from rushlight.functional import atleast_1d as atleast_1d
 from rushlight.functional import atleast_2d as atleast_2d
 from rushlight.functional import atleast_3d as atleast_3d
@@ -242,6 +245,12 @@ from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight.sparse import sparse_csc_tensor as sparse_csc_tensor
 from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
 from rushlight.sparse import spmm as spmm
+from rushlight.sparse import _validate_sparse_coo_tensor_args as _validate_sparse_coo_tensor_args
+from rushlight.sparse import _validate_sparse_compressed_tensor_args as _validate_sparse_compressed_tensor_args
+from rushlight.sparse import _validate_sparse_csr_tensor_args as _validate_sparse_csr_tensor_args
+from rushlight.sparse import _validate_sparse_csc_tensor_args as _validate_sparse_csc_tensor_args
+from rushlight.sparse import _validate_sparse_bsr_tensor_args as _validate_sparse_bsr_tensor_args
+from rushlight.sparse import _validate_sparse_bsc_tensor_args as _validate_sparse_bsc_tensor_args
 from rushlight._native_forms import cosine_similarity as cosine_similarity
 from rushlight._native_forms import pairwise_distance as pairwise_distance
 from rushlight._native_forms import bilinear as bilinear
@@ -1012,6 +1021,7 @@ from rushlight._C._VariableFunctions import sparse_dim as sparse_dim
 from rushlight._C._VariableFunctions import dense_dim as dense_dim
 from rushlight._C._VariableFunctions import is_coalesced as is_coalesced
 from rushlight._C._VariableFunctions import coalesce as coalesce
+from rushlight._C._VariableFunctions import _sparse_broadcast_to as _sparse_broadcast_to
 from rushlight._C._VariableFunctions import _sparse_sampled_addmm as _sparse_sampled_addmm
 from rushlight._C._VariableFunctions import _sparse_mm_reduce_impl as _sparse_mm_reduce_impl
 from rushlight import _C as _C, _tensor as _tensor

@@ -1,5 +1,9 @@
 """Names of PyTorch's extension module that packages ask for and that need no C here; `_C.x` finds them."""
 
+# What every build computes, with libraries or without; threads are not OpenMP's.
+has_lapack = has_spectral = True
+has_openmp = False
+
 
 def _get_privateuse1_backend_name():
     """The name of the device type that extensions may claim."""

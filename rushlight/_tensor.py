@@ -111,6 +111,8 @@ class Tensor(_C.TensorBase):
                         "subclass types that properly implement clone(): got "
                         f"{type(new).__name__} for {type(self).__name__}"
                     )
+            elif self.layout != rushlight.strided:
+                new = self.detach().clone()
             elif self.is_meta:
                 new = rushlight.empty_strided(
                     self.size(), self.stride(), dtype=self.dtype, device=self.device
@@ -158,6 +160,14 @@ class Tensor(_C.TensorBase):
         return type(self.storage())
 
     @_overridable
+    def _coalesced_(self, coalesced: bool) -> "Tensor":
+        """Say of a COO tensor whether its elements are listed once each and in order; nothing is checked."""
+        made = rushlight._sparse_coo_tensor_unsafe(
+            self._indices(), self._values(), list(self.shape), is_coalesced=coalesced
+        )
+        with rushlight.no_grad():
+            return self.copy_(made)
+
     def is_shared(self) -> bool:
         """Whether other processes see the memory."""
         return self.untyped_storage().is_shared()

@@ -56,6 +56,12 @@ _KEYS = {
 }
 _AUTOCAST_KEYS = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda"}
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
+# Devices that no build has: their kernels are accepted, and no tensor ever asks for them.
+_ELSEWHERE = frozenset(
+    prefix + device
+    for prefix in ("", "Autograd", "Autocast")
+    for device in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU", "Lazy")
+)
 _namespaces_defined: set = set()
 
 
@@ -128,7 +134,7 @@ class Library:
                     f"{op_name}'s behavior for {key or 'default'} dispatch key and {self.ns} namespace."
                 )
             _C._set_operator_kernel(index, _KEYS[key], fn)
-        else:
+        elif key not in _ELSEWHERE:
             raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
@@ -237,6 +243,7 @@ def define(qualname, schema, *, lib=None, tags=()):
 
 
 _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd"}
+_TYPES |= {name.lower(): name for name in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU")}
 
 
 def impl(qualname, types, func=None, *, lib=None):

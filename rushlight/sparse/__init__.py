@@ -5,13 +5,22 @@ matrix row starts, columns and values; the values of BSR are blocks. Operators w
 so; ``to_dense`` is the way out."""
 
 from rushlight.sparse._compressed import (
+    _validate_sparse_bsc_tensor_args,
+    _validate_sparse_bsr_tensor_args,
+    _validate_sparse_compressed_tensor_args,
+    _validate_sparse_csc_tensor_args,
+    _validate_sparse_csr_tensor_args,
     sparse_bsc_tensor,
     sparse_bsr_tensor,
     sparse_compressed_tensor,
     sparse_csc_tensor,
     sparse_csr_tensor,
 )
-from rushlight.sparse._factories import check_sparse_tensor_invariants, sparse_coo_tensor
+from rushlight.sparse._factories import (
+    _validate_sparse_coo_tensor_args,
+    check_sparse_tensor_invariants,
+    sparse_coo_tensor,
+)
 from rushlight.sparse._functions import (
     addmm,
     as_sparse_gradcheck,

@@ -219,3 +219,26 @@ def sparse_bsc_tensor(
     """CSC whose elements are blocks: values ``[batch..., nnz, block rows, block columns, dense...]``."""
     layout = rushlight.sparse_bsc
     return _compressed(layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad)
+
+
+def _validate_sparse_compressed_tensor_args(
+    compressed_indices, plain_indices, values, size, layout, check_pinning=None
+):
+    """Raises ``RuntimeError`` that names the rule which the parts of a compressed tensor break."""
+    sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout)
+
+
+def _validate_sparse_csr_tensor_args(crow_indices, col_indices, values, size, check_pinning=None):
+    sparse_csr_tensor(crow_indices, col_indices, values, size)
+
+
+def _validate_sparse_csc_tensor_args(ccol_indices, row_indices, values, size, check_pinning=None):
+    sparse_csc_tensor(ccol_indices, row_indices, values, size)
+
+
+def _validate_sparse_bsr_tensor_args(crow_indices, col_indices, values, size, check_pinning=None):
+    sparse_bsr_tensor(crow_indices, col_indices, values, size)
+
+
+def _validate_sparse_bsc_tensor_args(ccol_indices, row_indices, values, size, check_pinning=None):
+    sparse_bsc_tensor(ccol_indices, row_indices, values, size)

@@ -58,8 +58,9 @@ def _values(values, dtype, device):
 
 
 def _index_tensor(indices, what):
+    given = isinstance(indices, rushlight.Tensor)
     indices = rushlight.as_tensor(indices)
-    if indices.numel() == 0:
+    if indices.numel() == 0 and not given:  # an empty list says nothing of integers
         return indices.to(rushlight.int64)
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == rushlight.bool:
         raise TypeError(f"{what} must be integers, got {indices.dtype}")
@@ -165,3 +166,8 @@ def _check_coo(indices, values, size):
                     f"{most}"
                 )
             )
+
+
+def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None):
+    """Raises ``RuntimeError`` that names the rule which the parts of a COO tensor break."""
+    sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)

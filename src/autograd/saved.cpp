@@ -78,10 +78,25 @@ bool SavedVariable::pack_by_hooks(const Tensor& t) {
   return true;
 }
 
+namespace {
+
+// What forward mode knows of a saved tensor is known of its stand-in, or derivatives of derivatives lack a
+// part.
+void keep_tangent(const Tensor& from, const Tensor& to) {
+  if (!(from->flags & kForwardGrad) || !from->autograd || !from->autograd->extra) return;
+  AutogradMeta::Extra& extra = autograd_meta(to).ensure_extra();
+  extra.tangent = from->autograd->extra->tangent;
+  extra.tangent_level = from->autograd->extra->tangent_level;
+  to->flags |= kForwardGrad;
+}
+
+}  // namespace
+
 Tensor SavedVariable::as_output(const Tensor& data, Node& owner) const {
   if (!output_requires_grad_ || !GradMode::enabled()) return data;
   Tensor result = detach(data);
   set_history(result, Ref<Node>::share(&owner), output_nr_);
+  keep_tangent(data, result);
   return result;
 }
 
@@ -98,8 +113,10 @@ Tensor SavedVariable::unpack(Node& owner) const {
   if (packed) {
     data = packed->unpack();
     if (packed->edge && GradMode::enabled()) {
+      const Tensor unpacked = data;
       data = detach(data);
       set_history(data, packed->edge.node, packed->edge.input);
+      keep_tangent(unpacked, data);
     }
     return is_output_ ? as_output(data, owner) : data;
   }

@@ -34,6 +34,9 @@ void TensorImpl::destroy(TensorImpl* t) {
 
 void* TensorImpl::no_data() const {
   if (numel == 0 || !storage) return nullptr;
+  RL_CHECK(!sparse,
+           "Cannot access data pointer of Tensor that doesn't have storage: its elements are listed in ",
+           "sparse parts; use .values(), or .to_dense()");
   RL_CHECK(storage->nbytes() > 0 || device.is_meta(),
            "The tensor has a non-zero number of elements, but its data is not allocated yet: its storage was "
            "resized to 0 bytes. Resize the storage and write to the tensor before it is read.");
@@ -199,7 +202,23 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   return Tensor(std::move(impl));
 }
 
+// What a sparse tensor of one element holds; its parts list the element once, or never when it is zero.
+static Scalar zero_of(DType dtype) {
+  return is_bool(dtype)       ? Scalar(false)
+         : is_complex(dtype)  ? Scalar(complex128(0))
+         : is_floating(dtype) ? Scalar(0.0)
+                              : Scalar(int64_t{0});
+}
+static Scalar read_sparse_scalar(const Tensor& t) {
+  const Tensor& values = sparse_parts(t).values;
+  RL_CHECK(values.numel() <= 1, "a sparse tensor that lists its element ", values.numel(),
+           " times can't be read as a number; use .coalesce()");
+  return values.numel() == 1 ? read_scalar(values, 0) : zero_of(t.dtype());
+}
+
 Scalar read_scalar(const Tensor& t, int64_t element_offset) {
+  if (t->sparse) [[unlikely]]
+    return read_sparse_scalar(t);
   if (!t.has_data()) [[unlikely]] {
     if (t->flags & kPythonDispatch) return read_dispatched_scalar(t);
     RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");

@@ -6,6 +6,7 @@
 #include "cpu/accumulate.h"
 #include "cpu/copy_run.h"
 #include "cpu/odometer.h"
+#include "cpu/truth.h"
 #include "cpu/width.h"
 
 namespace rushlight::cpu {
@@ -295,7 +296,10 @@ void for_each_span(const Tensor& t, int64_t begin, int64_t end, F&& f) {
 
 template <class T>
 bool is_set(T x) {
-  return static_cast<compute_type<T>>(x) != compute_type<T>(0);
+  if constexpr (std::is_same_v<T, Truth>)
+    return x;
+  else
+    return static_cast<compute_type<T>>(x) != compute_type<T>(0);
 }
 
 template <class T>
@@ -307,15 +311,17 @@ int64_t count_span(const T* x, int64_t n, int64_t stride) {
     for (int64_t j = 0; j < n; ++j) count += is_set(x[j * stride]);
   return count;
 }
-// Truth values are bytes of 0 and 1, eight of which are counted at once.
+// Eight bytes are counted at once: the highest bit of each is set where any of its bits is.
 template <>
-int64_t count_span(const bool* x, int64_t n, int64_t stride) {
+int64_t count_span(const Truth* x, int64_t n, int64_t stride) {
+  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f, kOnes = 0x0101010101010101;
   int64_t count = 0, j = 0;
   if (stride == 1)
     for (; j + 8 <= n; j += 8) {
       uint64_t word;
       std::memcpy(&word, x + j, 8);
-      count += static_cast<int64_t>(word * 0x0101010101010101u >> 56);
+      const uint64_t set = (((word & kLow) + kLow) | word) >> 7 & kOnes;
+      count += static_cast<int64_t>(set * kOnes >> 56);
     }
   for (; j < n; ++j) count += x[j * stride];
   return count;
@@ -373,7 +379,8 @@ void for_each_piece(int64_t numel, const std::vector<int64_t>& before, F&& f) {
 
 int64_t nonzero(const Tensor& t, FunctionRef<int64_t*(int64_t)> make_out) {
   int64_t count = 0;
-  visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class T>(T) {
+  visit_dtype(StorageTypes{}, t.dtype(), "nonzero", [&]<class Element>(Element) {
+    using T = Stored<Element>;
     const std::vector<int64_t> before = count_before<T>(t);
     count = before.back();
     int64_t* out = make_out(count);
@@ -391,9 +398,9 @@ int64_t nonzero(const Tensor& t, FunctionRef<int64_t*(int64_t)> make_out) {
 }
 
 void masked_select(const Tensor& t, const Tensor& mask, FunctionRef<void*(int64_t)> make_out) {
-  const std::vector<int64_t> before = count_before<bool>(mask);
+  const std::vector<int64_t> before = count_before<Truth>(mask);
   void* out = make_out(before.back());
-  const bool* selected = mask.data<bool>();
+  const auto* selected = static_cast<const Truth*>(mask.data_ptr());
   visit_width(t.itemsize(), [&]<class T>(T) {
     const T* x = static_cast<const T*>(t.data_ptr());
     for_each_piece(t.numel(), before, [&](int64_t begin, int64_t end, int64_t first, int64_t set) {
@@ -407,7 +414,7 @@ void masked_select(const Tensor& t, const Tensor& mask, FunctionRef<void*(int64_
   });
 }
 
-int64_t count_true(const Tensor& mask) { return count_before<bool>(mask).back(); }
+int64_t count_true(const Tensor& mask) { return count_before<Truth>(mask).back(); }
 
 void masked_scatter(const Tensor& self, const Tensor& mask, const void* source) {
   if (self.numel() == 0) return;
@@ -418,7 +425,7 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const void* source) 
     for_each_row<2>(self.sizes(), {self.strides(), mask.strides()}, 0, row_count(self.sizes()),
                     [&](const auto& at) {
                       T* x = static_cast<T*>(self.data_ptr()) + at[0];
-                      const bool* m = mask.data<bool>() + at[1];
+                      const auto* m = static_cast<const Truth*>(mask.data_ptr()) + at[1];
                       for (int64_t j = 0; j < length; ++j)
                         if (m[j * mask_stride]) x[j * stride] = *next++;
                     });

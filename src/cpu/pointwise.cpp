@@ -14,11 +14,6 @@ namespace {
 constexpr int64_t kChunk = 512;
 using Buffer = std::byte[kChunk * 16];
 
-// bool and uint8 hold 0 and 1 alike.
-bool same_bits(DType stored, DType compute) {
-  return stored == compute || (stored == DType::Bool && compute == DType::UInt8);
-}
-
 // Arithmetic and comparisons come first in the list of formulas; the others cost several times as much an
 // element.
 int64_t grain_of(Formula f) { return f < Formula::Exp ? kGrainSize : kGrainSize / 8; }
@@ -34,7 +29,7 @@ struct Operand {
       : stored_size(static_cast<int64_t>(element_size(stored))),
         compute_size(static_cast<int64_t>(element_size(compute))),
         cast(index > 0 ? cast_loop(compute, stored) : cast_loop(stored, compute)) {
-    const bool direct = same_bits(stored, compute);
+    const bool direct = stored == compute;
     if (index > 0 && it.is_scalar(index))
       kind = Kind::Scalar;
     else if (direct && it.is_linear(index, stored_size))

@@ -9,6 +9,7 @@
 
 #include "cpu/isa/half_inl.h"
 #include "cpu/reduce.h"
+#include "cpu/truth.h"
 
 namespace rushlight::cpu::RL_ISA {
 
@@ -282,12 +283,12 @@ constexpr ReduceKernel reduce_kernel_of() {
 // What most formulas share: In -> accumulator of the compute type -> In.
 template <class T>
 struct FormulaBase {
-  using In = T;
+  using In = Stored<T>;
   using Acc = compute_type<T>;
   using Out = T;
   static constexpr bool kCentred = false;
   static constexpr int kRegisters = 2;
-  static Acc load(T x) { return static_cast<Acc>(x); }
+  static Acc load(In x) { return static_cast<Acc>(x); }
   static Out finish(Acc a, const ReduceParams&) { return static_cast<Out>(a); }
 };
 

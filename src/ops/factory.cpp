@@ -11,6 +11,7 @@
 #include "ops/device_loops.h"
 #include "ops/operators.h"
 #include "ops/register.h"
+#include "ops/sparse.h"
 #include "ops/unset.h"
 #include "ops/view.h"
 
@@ -28,6 +29,12 @@ void check_options(const Call& call, OptLayout layout, OptBool pin_memory) {
   RL_CHECK(!pin_memory.value_or(false), call.op.name(),
            "(): Cannot access accelerator device when none is available.");
 }
+
+#ifdef RUSHLIGHT_INFERENCE  // the small runtime knows no sparse tensors
+constexpr bool is_sparse_layout(OptLayout) { return false; }
+#else
+bool is_sparse_layout(OptLayout layout) { return layout.value_or(Layout::Strided) != Layout::Strided; }
+#endif
 
 // The dtype asked for, which out= must have too, else out's, else nothing.
 OptDType requested(const Call& call, OptDType dtype) {
@@ -86,6 +93,7 @@ Tensor unset(Tensor t) {
 
 Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device,
                     OptBool pin, OptFormat format) {
+  if (is_sparse_layout(layout)) return without_elements(size, chosen(call, dtype), *layout);
   check_options(call, layout, pin);
   RL_CHECK(format != MemoryFormat::Preserve,
            "empty(): memory_format=torch.preserve_format needs a tensor to follow");
@@ -124,6 +132,7 @@ Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptD
 template <int Value>
 Tensor constant_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device,
                        OptBool pin) {
+  if (Value == 0 && is_sparse_layout(layout)) return without_elements(size, chosen(call, dtype), *layout);
   check_options(call, layout, pin);
   return filled(empty_tensor(size, chosen(call, dtype), device.value_or(Device{})), Value);
 }
@@ -154,6 +163,8 @@ Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, O
 template <int Value>
 Tensor constant_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout,
                             OptDevice device, OptBool pin, OptFormat format) {
+  if (Value == 0 && is_sparse_layout(layout))
+    return without_elements(self.sizes(), dtype.value_or(self.dtype()), *layout);
   return filled(empty_like_kernel(call, self, dtype, layout, device, pin, format), Value);
 }
 Tensor full_like_kernel(const Call& call, const Tensor& self, const Scalar& value, OptDType dtype,
@@ -164,16 +175,20 @@ Tensor full_like_kernel(const Call& call, const Tensor& self, const Scalar& valu
 
 Tensor new_empty_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype, OptLayout layout,
                         OptDevice device, OptBool pin) {
+  if (is_sparse_layout(layout)) return without_elements(size, dtype.value_or(self.dtype()), *layout);
   check_options(call, layout, pin);
   return unset(empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device())));
 }
 template <int Value>
 Tensor new_constant_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype,
                            OptLayout layout, OptDevice device, OptBool pin) {
+  if (Value != 0) check_options(call, layout, pin);
+  if (is_sparse_layout(layout)) return new_empty_kernel(call, self, size, dtype, layout, device, pin);
   return filled(new_empty_kernel(call, self, size, dtype, layout, device, pin), Value);
 }
 Tensor new_full_kernel(const Call& call, const Tensor& self, IntList size, const Scalar& value,
                        OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
+  check_options(call, layout, pin);
   value.check_fits(dtype.value_or(self.dtype()));
   return filled(new_empty_kernel(call, self, size, dtype, layout, device, pin), value);
 }

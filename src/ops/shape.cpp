@@ -1,6 +1,7 @@
 // Shape operators written over the views, and the in-place changes of geometry.
 #include <atomic>
 
+#include "core/sparse.h"
 #include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
@@ -17,6 +18,7 @@ using namespace ops;
 Tensor dense_clone(const Tensor& t) { return clone(t, MemoryFormat::Contiguous); }
 
 Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
+  RL_CHECK(!is_sparse(self), "reshape is not implemented for sparse tensors; use .to_dense()");
   const Dims sizes = infer_shape(shape, self.numel());
   if (view_strides(self, sizes)) return view(self, sizes);
   return unsafe_view(dense_clone(self), sizes);

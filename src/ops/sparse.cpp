@@ -233,6 +233,7 @@ Tensor to_coo_kernel(const Call&, const Tensor& self, int64_t dims) {
 Tensor to_sparse_body(const Call&, const Tensor& self, std::optional<Layout> layout, OptIntList blocksize,
                       OptInt dense_dim) {
   const Layout wanted = layout.value_or(blocksize ? Layout::SparseBsr : Layout::SparseCoo);
+  if (wanted == Layout::Strided) return is_sparse(self) ? to_dense(self, std::nullopt, std::nullopt) : self;
   if (is_block(wanted)) {
     const bool has_blocks = is_sparse(self) && is_block(layout_of(self));
     RL_CHECK(blocksize || has_blocks, "to_sparse for ", layout_text(layout_of(self)), " to ",

@@ -20,6 +20,7 @@ inline Tensor sparse_values_at(const Tensor& self, const Tensor& pattern) {
   return sparse_values_listed(self, pattern, !is_sparse(self));
 }
 inline Fn<Tensor(const Tensor& self, const Tensor& mask)> sparse_mask;
+inline Fn<Tensor(const Tensor& self, IntList size)> sparse_broadcast_to;
 inline Fn<Tensor(const Tensor& self, OptDType dtype, std::optional<bool> masked_grad)> to_dense;
 inline Fn<Tensor(const Tensor& self, int64_t sparse_dim)> to_sparse_dim;
 inline Fn<Tensor(const Tensor& self, std::optional<Layout> layout, OptIntList blocksize, OptInt dense_dim)>
@@ -62,6 +63,10 @@ struct CompressedRows {
 };
 CompressedRows compressed_rows(const Tensor& t);
 Tensor to_layout(const Tensor& t, Layout layout);  // COO, CSR or CSC
+// A tensor of zeros that lists none: COO, or matrices (with batch dimensions in front) as CSR or CSC.
+Tensor without_elements(IntList sizes, DType dtype, Layout layout);
+// A COO tensor whose leading dimensions of size 1, and those it lacks, are repeated up to `sizes`.
+Tensor sparse_broadcast(const Tensor& t, IntList sizes);
 // The gradients of mm where one factor is sparse; those of a sparse factor have its pattern.
 Tensor sparse_left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 Tensor sparse_right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);

@@ -34,6 +34,33 @@ int64_t sparse_dim_of(const Tensor& t) {
   return p.layout == Layout::SparseCoo ? p.indices.size(0) : batch_dims_of(p) + 2;
 }
 
+Tensor without_elements(IntList sizes, DType dtype, Layout layout) {
+  checked_numel(sizes);
+  const auto part = [](IntList shape, DType type) {
+    return zeros(shape, type, std::nullopt, std::nullopt, std::nullopt);
+  };
+  const auto dims = static_cast<int64_t>(sizes.size());
+  if (layout == Layout::SparseCoo)
+    return make_sparse({.indices = part(IntList{dims, 0}, DType::Int64),
+                        .values = part(IntList{0}, dtype),
+                        .coalesced = true},
+                       sizes);
+  RL_CHECK(!is_block(layout),
+           "empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got ",
+           layout_text(layout));
+  RL_CHECK(dims >= 2,
+           "torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size ",
+           sizes);
+  Dims batch = sizes.slice(0, static_cast<size_t>(dims - 2)).dims(), starts = batch;
+  batch.push_back(0);
+  starts.push_back(sizes[static_cast<size_t>(by_rows(layout) ? dims - 2 : dims - 1)] + 1);
+  return make_sparse({.layout = layout,
+                      .compressed = part(starts, DType::Int64),
+                      .plain = part(batch, DType::Int64),
+                      .values = part(batch, dtype)},
+                     sizes);
+}
+
 int64_t listing_dims_of(const SparseParts& p) { return batch_dims_of(p) + (is_block(p.layout) ? 3 : 1); }
 
 SparseForm form_of(const Tensor& t) {

@@ -6,6 +6,7 @@
 #include "ops/index.h"
 #include "ops/join.h"
 #include "ops/operators.h"
+#include "ops/random.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/scan.h"
@@ -60,7 +61,10 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor add_to_dense(const Call& call, const Tensor& dense, const Tensor& other, const Scalar& alpha) {
   RL_CHECK(dense.sizes() == other.sizes(), "add: Expected 'other' to have the size of 'self' ", dense.sizes(),
            ", but the sparse tensor has ", other.sizes());
-  const DType dtype = call.inplace ? dense.dtype() : result_type(dense, values_of(other));
+  const DType common = result_type(dense, values_of(other));
+  RL_CHECK(!call.inplace || can_cast(common, dense.dtype()), "Can't convert result type ",
+           legacy_name(common), " to output ", legacy_name(dense.dtype()), " in add operation");
+  const DType dtype = call.inplace ? dense.dtype() : common;
   const Tensor addends = to_dtype(scaled_by(listed_values(other), alpha), dtype);
   const bool direct = call.inplace && dense.is_contiguous();
   const Tensor target = direct ? dense : clone(to_dtype(dense, dtype), MemoryFormat::Contiguous);
@@ -84,14 +88,73 @@ Tensor sub_kernel(const Call& call, const Tensor& a, const Tensor& b, const Scal
   return add_kernel(call, a, b, -alpha);
 }
 
+}  // namespace
+
+Tensor sparse_broadcast(const Tensor& t, IntList wanted) {
+  const Tensor coo = to_layout(t, Layout::SparseCoo);
+  SparseParts parts = sparse_parts(coo);
+  const auto rank = static_cast<int64_t>(wanted.size());
+  RL_CHECK(rank >= t.dim(), "_sparse_broadcast_to(): a tensor of shape ", t.sizes(),
+           " can't be broadcast to the shape ", wanted);
+  const int64_t fresh = rank - t.dim(), listed = sparse_dim_of(coo);
+  std::vector<Tensor> rows;  // one for each listed dimension of the result
+  for (int64_t d = 0; d < fresh + listed; ++d)
+    rows.push_back(d < fresh ? ops::zeros_like(flat_positions(coo), DType::Int64, std::nullopt, std::nullopt,
+                                               std::nullopt, std::nullopt)
+                             : ops::select(parts.indices, 0, d - fresh));
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t own = d < fresh ? 1 : t.size(d - fresh), size = wanted[static_cast<size_t>(d)];
+    RL_CHECK(own == size || own == 1, "_sparse_broadcast_to(): a tensor of shape ", t.sizes(),
+             " can't be broadcast to the shape ", wanted);
+    if (own == size || d >= fresh + listed) continue;
+    // Each listed element once for every position along the dimension.
+    const Tensor along = arange(Scalar(int64_t{0}), Scalar(size), Scalar(int64_t{1}), DType::Int64,
+                                std::nullopt, std::nullopt, std::nullopt);
+    const int64_t nnz = parts.values.size(0);
+    for (int64_t r = 0; r < fresh + listed; ++r)
+      rows[static_cast<size_t>(r)] =
+          reshape(expand(r == d ? unsqueeze(along, 0) : unsqueeze(rows[static_cast<size_t>(r)], 1),
+                         IntList{nnz, size}, false),
+                  IntList{nnz * size});
+    Dims repeated{nnz, size};
+    for (int64_t k = 1; k < parts.values.dim(); ++k) repeated.push_back(parts.values.size(k));
+    const Tensor values = expand(unsqueeze(parts.values, 1), repeated, false);
+    Dims flat = parts.values->sizes;
+    flat[0] = nnz * size;
+    parts.values = reshape(values, flat);
+  }
+  Dims shape{parts.values.size(0)};
+  for (int64_t d = fresh + listed; d < rank; ++d) shape.push_back(wanted[static_cast<size_t>(d)]);
+  const bool sorted = parts.coalesced;
+  const Tensor repeated = make_sparse({.indices = rows.empty() ? parts.indices : stack(rows, 0),
+                                       .values = expand(parts.values, shape, false)},
+                                      wanted);
+  return sorted ? coalesce(repeated) : repeated;
+}
+
+namespace {
+
+Tensor broadcast_kernel(const Call&, const Tensor& self, IntList size) {
+  return sparse_broadcast(self, size);
+}
+Tensor broadcast_dense_kernel(const Call& call, const Tensor& self, IntList) {
+  RL_FAIL(call.op.name(), "(): expected a sparse tensor, got a dense one of shape ", self.sizes());
+}
+
 Tensor mul_kernel(const Call&, const Tensor& a, const Tensor& b) {
   if (!is_sparse(a)) return ops::mul(b, a);
   if (is_number(b)) return with(a, values_of(a) * b);
+  if (is_sparse(b) && a.sizes() != b.sizes()) {
+    if (b.dim() == 0) return with(a, values_of(a) * to_dense(b, std::nullopt, std::nullopt));
+    if (a.dim() == 0) return ops::mul(b, a);
+    check_same_sizes("mul", a, b);
+  }
   const Tensor pattern = ready(a);
   if (is_sparse(b)) {
-    check_same_sizes("mul", a, b);
     return with(pattern, values_of(pattern) * sparse_values_at(b, pattern));
   }
+  if (broadcast_shapes(a.sizes(), b.sizes()) != a->sizes)
+    return ops::mul(sparse_broadcast(a, broadcast_shapes(a.sizes(), b.sizes())), b);
   const Tensor other = expand(b, a.sizes(), false);
   return with(pattern, values_of(pattern) * sparse_values_at(other, pattern));
 }
@@ -219,6 +282,51 @@ Tensor transpose_kernel(const Call&, const Tensor& self, int64_t dim0, int64_t d
   }
   return make_sparse(std::move(parts), sizes);
 }
+Tensor permute_kernel(const Call& call, const Tensor& self, IntList order) {
+  Dims dims;
+  for (int64_t d : order) dims.push_back(wrap_dim(d, self.dim(), false));
+  uint64_t seen = 0;
+  for (int64_t d : dims) seen |= uint64_t{1} << d;
+  RL_CHECK(static_cast<int64_t>(dims.size()) == self.dim() && __builtin_popcountll(seen) == self.dim(),
+           "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+           "desired ordering of dimensions: ",
+           order, " for a tensor of shape ", self.sizes());
+  RL_CHECK(layout_of(self) == Layout::SparseCoo, call.op.name(), "(): a tensor of layout ",
+           layout_text(layout_of(self)), " can be transposed only, with .mT");
+  Tensor result = self;
+  for (size_t d = 0; d < dims.size(); ++d) {  // by exchanges: each puts one dimension where it belongs
+    const auto from = static_cast<size_t>(dims[d]);
+    if (from == d) continue;
+    result = ops::transpose(result, static_cast<int64_t>(d), static_cast<int64_t>(from));
+    for (size_t k = d + 1; k < dims.size(); ++k)
+      if (dims[k] == static_cast<int64_t>(d)) dims[k] = static_cast<int64_t>(from);
+  }
+  return result;
+}
+
+// A dimension of size 1, listed where it stands among listed dimensions.
+Tensor unsqueeze_kernel(const Call& call, const Tensor& self, int64_t dim) {
+  const int64_t d = wrap_dim(dim, self.dim() + 1, false);
+  SparseParts parts = sparse_parts(self);
+  RL_CHECK(parts.layout == Layout::SparseCoo, call.op.name(), "(): not supported for a tensor of layout ",
+           layout_text(parts.layout));
+  const int64_t listed = sparse_dim_of(self);
+  Dims sizes;
+  for (int64_t k = 0; k <= self.dim(); ++k) {
+    if (k == d) sizes.push_back(1);
+    if (k < self.dim()) sizes.push_back(self.size(k));
+  }
+  if (d > listed) {
+    parts.values = unsqueeze(parts.values, d - listed + 1);
+  } else {
+    const Tensor row =
+        zeros(IntList{1, parts.values.size(0)}, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
+    parts.indices =
+        cat({ops::slice(parts.indices, 0, 0, d, 1), row, ops::slice(parts.indices, 0, d, listed, 1)}, 0);
+  }
+  return make_sparse(std::move(parts), sizes);
+}
+
 Tensor t_kernel(const Call&, const Tensor& self) {
   RL_CHECK(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
   return self.dim() < 2 ? self : ops::transpose(self, 0, 1);
@@ -234,6 +342,12 @@ Tensor sum_dim_kernel(const Call& call, const Tensor& self, const OptIntList& di
   RL_CHECK(keepdim || layout_of(self) == Layout::SparseCoo, call.op.name(), ": reduction operations on ",
            layout_text(layout_of(self)), " tensors with keepdim=False is unsupported");
   const uint64_t dims = dim_mask(dim, self.dim());
+  // Integers are summed in int64, halves in float32, as dense tensors are.
+  if (!dtype && is_integral_or_bool(self.dtype())) dtype = DType::Int64;
+  if (const DType type = dtype.value_or(self.dtype()); is_reduced_float(type)) {
+    const Tensor wide = sum_dim_kernel(call, self, dim, keepdim, DType::Float32);
+    return is_sparse(wide) ? with(wide, to_dtype(values_of(wide), type)) : to_dtype(wide, type);
+  }
   const Tensor coo = to_layout(self, Layout::SparseCoo);
   const SparseParts& p = sparse_parts(coo);
   const int64_t listed = sparse_dim_of(coo);
@@ -337,6 +451,51 @@ Tensor cat_kernel(const Call&, TensorList tensors, int64_t dim) {
   return in_form(joined, form_of(tensors[0]));
 }
 
+// Numbers that fill a compressed pattern; a COO tensor would be full.
+Tensor new_zeros_kernel(const Call&, const Tensor& self, IntList size, OptDType dtype,
+                        std::optional<Layout> layout, OptDevice, std::optional<bool>) {
+  const DType type = dtype.value_or(self.dtype());
+  if (layout == Layout::Strided) return zeros(size, type, std::nullopt, std::nullopt, std::nullopt);
+  return without_elements(size, type, layout.value_or(layout_of(self)));
+}
+Tensor zeros_out_kernel(const Call& call, IntList size, OptDType, std::optional<Layout>, OptDevice,
+                        std::optional<bool>) {
+  return without_elements(size, call.out->dtype(), layout_of(*call.out));
+}
+Tensor full_like_kernel(const Call&, const Tensor& self, const Scalar& value, OptDType dtype,
+                        std::optional<Layout> layout, OptDevice, std::optional<bool>,
+                        std::optional<MemoryFormat>) {
+  const DType type = dtype.value_or(self.dtype());
+  if (layout == Layout::Strided)
+    return full(self.sizes(), value, type, std::nullopt, std::nullopt, std::nullopt);
+  RL_CHECK(layout_of(self) != Layout::SparseCoo,
+           "full_like(): a sparse_coo tensor of one number would be full; use layout=torch.strided");
+  return with(self, ops::full_like(values_of(self), value, type, std::nullopt, std::nullopt, std::nullopt,
+                                   std::nullopt));
+}
+Tensor randn_like_kernel(const Call&, const Tensor& self, Generator* generator, OptDType dtype,
+                         std::optional<Layout> layout, OptDevice, std::optional<bool>,
+                         std::optional<MemoryFormat>) {
+  RL_CHECK(layout_of(self) != Layout::SparseCoo && !layout,
+           "randn_like(): a sparse_coo tensor of random numbers would be full; use torch.randn(x.shape)");
+  return with(self, ops::randn_like(values_of(self), generator, dtype, std::nullopt, std::nullopt,
+                                    std::nullopt, std::nullopt));
+}
+
+Tensor positive_kernel(const Call&, const Tensor& self) { return self; }
+Tensor any_kernel(const Call&, const Tensor& self) { return ops::any(values_of(self)); }
+Tensor nan_to_num_kernel(const Call&, const Tensor& self, std::optional<double> nan,
+                         std::optional<double> posinf, std::optional<double> neginf) {
+  const Tensor pattern = ready(self);
+  return with(pattern, ops::nan_to_num(values_of(pattern), nan, posinf, neginf));
+}
+
+Tensor stack_kernel(const Call&, TensorList tensors, int64_t dim) {
+  std::vector<Tensor> slices;
+  for (const Tensor& t : tensors) slices.push_back(unsqueeze(to_layout(t, Layout::SparseCoo), dim));
+  return cat(slices, dim);
+}
+
 template <auto&... handles>
 void zero_preserving(Table& t) {
   (t.sparse(handles, on_values<handles>), ...);
@@ -351,6 +510,19 @@ void register_sparse_math_operators(Table& t) {
                   ops::relu, ops::isnan, ops::isinf, ops::isneginf, ops::isposinf, ops::signbit, ops::angle,
                   ops::conj_physical>(t);
   t.sparse(ops::neg, neg_kernel);
+  t.sparse(ops::positive, positive_kernel);
+  t.sparse(ops::any, any_kernel);
+  t.sparse(ops::new_zeros, new_zeros_kernel);
+  t.sparse(ops::new_empty, new_zeros_kernel);
+  t.sparse(ops::zeros, zeros_out_kernel);
+  t.sparse(ops::full_like, full_like_kernel);
+  t.sparse(ops::randn_like, randn_like_kernel);
+  t.op(sparse_broadcast_to, "_sparse_broadcast_to(Tensor self, int[] size) -> Tensor", broadcast_dense_kernel)
+      .function_only()
+      .doc("A COO tensor repeated along dimensions of size 1, and along new ones in front.")
+      .not_differentiable("repeats listed elements; multiply by ones instead");
+  t.sparse(sparse_broadcast_to, broadcast_kernel);
+  t.sparse(ops::nan_to_num, nan_to_num_kernel);
   t.sparse(ops::round, round_kernel);
   t.sparse(ops::add, add_kernel);
   t.sparse(ops::sub, sub_kernel);
@@ -365,6 +537,8 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::zeros_like, zeros_like_kernel);
   t.sparse(ops::transpose, transpose_kernel);
   t.sparse(ops::t, t_kernel);
+  t.sparse(ops::permute, permute_kernel);
+  t.sparse(ops::unsqueeze, unsqueeze_kernel);
   t.sparse(ops::sum, sum_kernel);
   t.sparse(ops::ones_like, ones_like_kernel);
   t.sparse(ops::empty_like, empty_like_kernel);
@@ -372,6 +546,7 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::select, select_kernel);
   t.sparse(ops::index_select, index_select_kernel);
   t.sparse(ops::cat, cat_kernel);
+  t.sparse(ops::stack, stack_kernel);
 }
 
 }  // namespace rushlight

@@ -294,6 +294,18 @@ static PyObject* through_modes(const char* name, PyObject* const* args, Py_ssize
   return result;
 }
 
+// Whether an object that is nothing of Python's, NumPy's or ours offers its memory by DLPack.
+static bool exports_dlpack(PyObject* o) {
+  return !is_list(o) && !is_tensor(o) && !is_scalar_leaf(o) && !is_ndarray(o) &&
+         PyObject_HasAttrString(o, "__dlpack__");
+}
+
+static Tensor tensor_from_dlpack(PyObject* o) {
+  const PyRef function(check(PyObject_GetAttrString(PyImport_AddModule("rushlight._C"), "from_dlpack")));
+  const PyRef result(check(PyObject_CallOneArg(function.get(), o)));
+  return tensor_of(result.get());
+}
+
 static PyObject* f_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     if (function_state.mode_active()) [[unlikely]]
@@ -305,6 +317,8 @@ static PyObject* f_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
           "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
           "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
     const Device device = a.device ? *a.device : is_tensor(a.data) ? tensor_of(a.data).device() : Device{};
+    if (exports_dlpack(a.data))
+      return finish(ops::to_copy(tensor_from_dlpack(a.data), a.dtype, device, std::nullopt), a.requires_grad);
     return finish(tensor_from_data(a.data, a.dtype, device), a.requires_grad);
   });
 }
@@ -322,6 +336,7 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
     }
     const Device device = a.device.value_or(Device{});
     if (is_ndarray(a.data)) return wrap(on_device(tensor_from_buffer(a.data), a.dtype, device));
+    if (exports_dlpack(a.data)) return wrap(on_device(tensor_from_dlpack(a.data), a.dtype, device));
     return wrap(lifted(tensor_from_data(a.data, a.dtype, device)));
   });
 }
@@ -338,6 +353,7 @@ static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
     const PyRef result(check(PyObject_CallMethod(empty.get(), "set_", "O", o)));
     return tensor_of(result.get());
   }
+  if (exports_dlpack(o)) return tensor_from_dlpack(o);
   const bool capsule = PyCapsule_CheckExact(o);
   if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
   PyRef function(check(PyObject_GetAttrString(module, capsule ? "from_dlpack" : "frombuffer")));

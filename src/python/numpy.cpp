@@ -6,6 +6,7 @@
 
 #include "autograd/meta.h"
 #include "ops/copy.h"
+#include "ops/sparse.h"
 #include "ops/view.h"
 #include "python/factory.h"
 #include "python/types.h"
@@ -96,6 +97,8 @@ static void check_exportable(const Tensor& t) {
            "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()),
                 " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  RL_CHECK_TYPE(!is_sparse(t), "can't convert ", layout_text(layout_of(t)),
+                " layout tensor to numpy. Use Tensor.to_dense() first.");
   RL_CHECK_TYPE(code_of(t.dtype()), "Got unsupported ScalarType ", legacy_name(t.dtype()));
 }
 
@@ -185,6 +188,8 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const bool read_only = t->storage && t->storage->read_only();
   if (!t.is_cpu())
     problem = "the tensor's memory is not on the CPU; use .cpu()";
+  else if (is_sparse(t))
+    problem = "the tensor is sparse; use .to_dense()";
   else if (!code)
     problem = "the tensor's dtype has no equivalent in the buffer protocol";
   else if (t->flags & kAutograd)

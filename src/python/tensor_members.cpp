@@ -160,6 +160,14 @@ static PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
 static PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
+    RL_CHECK(layout_of(t) <= Layout::SparseCoo, "Sparse CSR tensors do not have strides");
+    if (is_sparse(t)) {  // COO: zeros, as in PyTorch
+      if (PyObject* dim = optional_dim("stride", args, n, kwnames))
+        return wrap_dim(to_int(dim), t.dim(), false), PyLong_FromLong(0);
+      PyObject* zeros = check(PyTuple_New(t.dim()));
+      for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(zeros, i, PyLong_FromLong(0));
+      return zeros;
+    }
     if (PyObject* dim = optional_dim("stride", args, n, kwnames))
       return PyLong_FromLongLong(t.stride(to_int(dim)));
     PyObject* tuple = check(PyTuple_New(t.dim()));

@@ -2,10 +2,19 @@
 
 #include "core/sparse.h"
 #include "dispatch/op.h"
+#include "ops/copy.h"
 
 namespace rushlight {
 namespace {
 
+Tensor in_dtype(const Tensor& t, DType dtype) {
+  if (t.dtype() == dtype) return t;
+  SparseParts parts = sparse_parts(t);
+  parts.values = to_dtype(parts.values, dtype);
+  return make_sparse(std::move(parts), t.sizes());
+}
+
+// Into the target of out= or of a call in place, which keeps its dtype.
 void store(const Frame& frame, const Tensor& result) {
   const Tensor& target = frame.out[0];
   if (!result.is_same(target)) {
@@ -13,8 +22,12 @@ void store(const Frame& frame, const Tensor& result) {
              is_sparse(result) ? "sparse" : "dense", " and can't be written to ",
              is_sparse(target) ? "a sparse" : "a dense", " tensor of shape ", target.sizes(),
              "; use .to_dense() or .to_sparse()");
+    RL_CHECK(can_cast(result.dtype(), target.dtype()), "result type ", legacy_name(result.dtype()),
+             " can't be cast to the desired output type ", legacy_name(target.dtype()));
+    RL_CHECK(!frame.inplace || result.sizes() == target.sizes(), frame.op.name(),
+             "_(): the result has shape ", result.sizes(), ", but self has ", target.sizes());
     if (is_sparse(target))
-      replace_sparse(target, result);
+      replace_sparse(target, in_dtype(result, target.dtype()));
     else
       copy_result(target, result, false);
   }

@@ -65,9 +65,11 @@ void addmm_rule(BatchCall& c) { add_product<mm_rule>(c, 2); }
 void baddbmm_rule(BatchCall& c) { add_product<bmm_rule>(c, 3); }
 
 // Operands that are matrices or vectors: the examples become their leading dimension. With leading dimensions
-// of their own, operands of different ranks would no longer line up.
+// of their own, operands of different ranks would no longer line up; and examples of the first operand that
+// are no matrices would be taken for one together, so each of them says what is wrong.
 void leading_rule(BatchCall& c) {
   int64_t low = -1, high = 0;
+  if (c.logical(0).dim() < 2) return loop_over_examples(c);
   each_operand(c.frame(), [&](const Tensor& t) {
     low = low < 0 ? t.dim() : std::min(low, t.dim());
     high = std::max(high, t.dim());

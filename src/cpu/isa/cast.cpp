@@ -4,6 +4,7 @@
 #include "cpu/copy_run.h"
 #include "cpu/isa/half_inl.h"
 #include "cpu/isa/tables.h"
+#include "cpu/truth.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -50,20 +51,20 @@ bool copy_common_stride(T* out, const char* from, int64_t from_stride, int64_t n
 
 template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
+  auto element = [&](int64_t i) { return reinterpret_cast<const Stored<From>*>(from + i * from_stride); };
   if (to_stride == sizeof(To) && from_stride == sizeof(From)) {
     if constexpr (std::is_same_v<To, From>) {
       copy_run(to, from, static_cast<size_t>(n) * sizeof(To));
     } else {
       auto* out = reinterpret_cast<To*>(to);
-      const auto* in = reinterpret_cast<const From*>(from);
+      const auto* in = reinterpret_cast<const Stored<From>*>(from);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+      for (int64_t i = 0; i < n; ++i) out[i] = convert<To, From>(in[i]);
     }
   } else if (to_stride == sizeof(To)) {
     auto* out = reinterpret_cast<To*>(to);
     if (from_stride == 0) {
-      const To value = convert<To>(*element(0));
+      const To value = convert<To, From>(*element(0));
       const auto bits = __builtin_bit_cast(Bits<To>, value);
       auto* raw = reinterpret_cast<Bits<To>*>(to);
       for (int64_t i = 0; i < n; ++i) raw[i] = bits;
@@ -73,9 +74,10 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
       if (copy_common_stride(reinterpret_cast<Bits<To>*>(to), from, from_stride, n)) return;
     }
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(*element(i));
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To, From>(*element(i));
   } else {
-    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * to_stride) = convert<To>(*element(i));
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<To*>(to + i * to_stride) = convert<To, From>(*element(i));
   }
 }
 
@@ -171,9 +173,10 @@ using CastTypes = StorageTypes;
 #endif
 
 template <class T>
-void select(char* out, const bool* condition, const char* a, int64_t a_stride, const char* b,
-            int64_t b_stride, int64_t n) {
+void select(char* out, const bool* truths, const char* a, int64_t a_stride, const char* b, int64_t b_stride,
+            int64_t n) {
   auto* o = reinterpret_cast<T*>(out);
+  const auto* condition = reinterpret_cast<const Truth*>(truths);
   const auto *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
   if (a_stride && b_stride) {
 #pragma GCC ivdep

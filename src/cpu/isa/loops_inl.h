@@ -6,6 +6,7 @@
 #include "cpu/isa/half_inl.h"
 #include "cpu/isa/tables.h"
 #include "cpu/loops.h"
+#include "cpu/truth.h"
 #include "formulas/activation_math.h"
 #include "formulas/math.h"
 
@@ -84,8 +85,8 @@ struct ResultOf<std::complex<T>, FormulaResult::Part> {
 // One pass over n elements. The pragma says that a result written never changes a later operand: operands are
 // equal to the result (in place) or apart.
 template <class F, class T, class R>
-[[gnu::always_inline]] inline void pass(R* out, const T* x, const T* y, const T* z, unsigned scalars,
-                                        int64_t n, const compute_type<T>* p) {
+[[gnu::always_inline]] inline void pass(R* out, const Stored<T>* x, const Stored<T>* y, const Stored<T>* z,
+                                        unsigned scalars, int64_t n, const compute_type<T>* p) {
   using C = compute_type<T>;
   if constexpr (F::kInputs == 1) {
 #pragma GCC ivdep
@@ -210,8 +211,9 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
   C p[F::kParameters + 1] = {};
   for (int i = 0; i < F::kParameters; ++i) p[i] = static_cast<const C*>(parameters)[i];
   auto* out = reinterpret_cast<R*>(data[0]);
-  auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const T*>(data[i]) : nullptr; };
-  const T *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;
+  using In = Stored<T>;
+  auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const In*>(data[i]) : nullptr; };
+  const In *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;
   if constexpr (F::Types::kGuessed) {
     pass_guesses<F>(out, x, y, scalars, n, p);
   } else if constexpr (std::is_same_v<T, Half>) {

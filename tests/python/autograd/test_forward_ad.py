@@ -189,3 +189,18 @@ def test_dual_tensors_print_their_tangents():
         dual = fwAD.make_dual(torch.ones(2), torch.zeros(2))
         assert repr(dual) == "tensor([1., 1.], tangent=tensor([0., 0.]))"
         assert repr(torch.ones(2)) == "tensor([1., 1.])"
+
+
+@pytest.mark.parametrize(
+    "f",
+    [torch.exp, torch.rsqrt, lambda v: 1 / v, lambda v: v.softmax(0), torch.sigmoid, lambda v: v.norm()],
+)
+def test_forward_over_reverse_of_a_recorded_gradient(f):
+    v, t = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True), torch.ones(3).double()
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(v, t)
+        (recorded,) = torch.autograd.grad(f(dual).sum(), dual, create_graph=True)
+        tangent = fwAD.unpack_dual(recorded).tangent
+    (plain,) = torch.autograd.grad(f(v).sum(), v, create_graph=True)
+    (second,) = torch.autograd.grad(plain, v, t)
+    close(tangent, second)

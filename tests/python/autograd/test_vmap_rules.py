@@ -68,3 +68,10 @@ def test_examples_at_once(name):
         for g in (f, grad(loss, tuple(range(len(inputs))))):
             for ours, expected in zip(leaves(vmap(g, in_dims=dims)(*args)), one_by_one(g, args, dims)):
                 torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["cholesky_ex", "lu_factor_ex", "inv", "qr", "svd", "eigh", "det"])
+def test_examples_that_are_no_matrices_are_refused(name):
+    call = getattr(torch.linalg, name)
+    with pytest.raises(RuntimeError, match="dimension"):
+        torch.vmap(lambda a: call(a))(torch.eye(3))

@@ -162,3 +162,25 @@ def test_pooling_checks():
             call()
     assert F.adaptive_avg_pool1d(rushlight.zeros(0, 10), 2).shape == (0, 2)
     assert F.fractional_max_pool2d(rushlight.rand(1, 1, 4, 4), 2, output_size=0).shape == (1, 1, 0, 0)
+
+
+class Exporter:
+    """An array of some other library: nothing but DLPack."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **options):
+        return self.data.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries_come_by_dlpack():
+    data = rushlight.arange(4.0)
+    array = Exporter(data)
+    assert rushlight.tensor(array).tolist() == rushlight.as_tensor(array).tolist() == data.tolist()
+    assert rushlight.as_tensor(array).data_ptr() == rushlight.asarray(array).data_ptr() == data.data_ptr()
+    assert rushlight.tensor(array).data_ptr() != data.data_ptr()
+    assert rushlight.tensor(array, dtype=rushlight.int64).dtype == rushlight.int64

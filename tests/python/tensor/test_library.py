@@ -389,3 +389,13 @@ def _wrong_result():
 def test_bad_use_is_an_error(name):
     with pytest.raises((RuntimeError, ValueError, TypeError)):
         BAD[name]()
+
+
+def test_kernels_of_devices_that_are_not_here_are_accepted():
+    library.define("tests::elsewhere", "(Tensor x) -> Tensor")
+    library.impl("tests::elsewhere", "cpu", lambda x: x + 1)
+    library.impl("tests::elsewhere", ("xpu", "mps"), lambda x: x + 2)
+    library.Library("tests", "FRAGMENT").impl("elsewhere", lambda x: x + 3, "AutogradXPU")
+    assert torch.ops.tests.elsewhere(torch.ones(1)).item() == 2
+    with pytest.raises(NotImplementedError, match="no kernels can be registered"):
+        library.impl("tests::elsewhere", "abacus", lambda x: x)

@@ -1,0 +1,166 @@
+"""Sparse tensors where programs forget that they are: memory, numbers, writes in place, factories."""
+
+import copy
+
+import numpy as np
+import pytest
+
+import rushlight
+
+oracle = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
+BOTH = [rushlight, oracle]
+
+
+def coo(t, dtype=None):
+    return t.tensor([[0, 1, 0], [2, 0, 3]], dtype=dtype or t.float32).to_sparse()
+
+
+def csr(t):
+    return coo(t).to_dense().to_sparse_csr()
+
+
+def shown(x):
+    layout = str(x.layout).rpartition(".")[2]
+    return layout, str(x.dtype).rpartition(".")[2], tuple(x.shape), x.to_dense().tolist()
+
+
+@pytest.mark.parametrize("make", [coo, csr])
+def test_no_memory_is_read_where_there_is_none(make):
+    for t in BOTH:
+        for read in (lambda x: x.numpy(), lambda x: x.numpy(force=True), np.asarray):
+            with pytest.raises(TypeError, match="layout tensor to numpy. Use Tensor.to_dense"):
+                read(make(t))
+        with pytest.raises(RuntimeError, match="Cannot access data pointer"):
+            make(t).tolist()
+    with pytest.raises(BufferError, match="sparse"):
+        memoryview(make(rushlight))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.reshape(6),
+        lambda x: x.flatten(),
+        lambda x: x.repeat_interleave(2),
+        lambda x: x.apply_(lambda v: v),
+        lambda x: x.quantile(0.5),
+        lambda x: rushlight.kron(x, x),
+    ],
+)
+def test_shapes_are_refused_and_not_guessed(call):
+    for x in (coo(rushlight), csr(rushlight)):
+        with pytest.raises((RuntimeError, NotImplementedError), match="sparse|Sparse"):
+            call(x)
+
+
+def test_one_element_reads_as_a_number():
+    for value in (3.0, 0.0):
+        x = rushlight.tensor(value).to_sparse()
+        assert x.item() == value and bool(x) == bool(value)
+
+
+def test_strides():
+    assert coo(rushlight).stride() == coo(oracle).stride() == (0, 0)
+    with pytest.raises(RuntimeError, match="do not have strides"):
+        csr(rushlight).stride()
+
+
+def test_deepcopy_keeps_the_elements():
+    x = coo(rushlight)
+    assert shown(copy.deepcopy(x)) == shown(x)
+    module = rushlight.nn.Module()
+    module.register_buffer("adjacency", csr(rushlight))
+    assert shown(copy.deepcopy(module).adjacency) == shown(csr(rushlight))
+
+
+def test_writes_in_place_keep_the_dtype():
+    for t in BOTH:
+        for write in (
+            lambda x: x.sin_(),
+            lambda x: x.mul_(1.5),
+            lambda x: x.div_(2),
+            lambda x: x.add_(coo(t)),
+        ):
+            with pytest.raises(RuntimeError):
+                write(coo(t, t.int64))
+        with pytest.raises(RuntimeError, match="Can't convert result type"):
+            t.zeros(2, 3, dtype=t.int64).add_(coo(t))
+        assert coo(t, t.float16).add_(coo(t)).dtype == t.float16
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc"])
+def test_factories_of_sparse_layouts(layout):
+    def made(t):
+        kind = getattr(t, layout)
+        return [
+            t.zeros(2, 3, layout=kind, dtype=t.int32),
+            t.zeros(2, 2, 3, layout=kind),
+            t.zeros_like(t.ones(2, 2), layout=kind),
+            t.ones(2).new_zeros((2, 3), layout=kind),
+        ]
+
+    for a, b in zip(made(rushlight), made(oracle), strict=True):
+        assert shown(a) == shown(b)
+    assert rushlight.empty(2, 3, layout=getattr(rushlight, layout))._nnz() == 0
+
+
+def test_sums_have_the_dtypes_of_dense_ones():
+    for dtype in ("bool", "int8", "float16", "bfloat16"):
+        for dim in (0, 1, (0, 1)):
+            ours, theirs = (coo(t, getattr(t, dtype)).sum(dim) for t in BOTH)
+            assert shown(ours) == shown(theirs)
+    ours = rushlight.full((200,), 0.1, dtype=rushlight.float16)
+    assert abs(float(ours.to_sparse().sum(0)) - float(ours.sum())) < 0.01
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, x: x * t.tensor(2.0).to_sparse(),
+        lambda t, x: t.tensor(2.0).to_sparse() * x,
+        lambda t, x: x * t.arange(12.0).view(2, 2, 3),
+        lambda t, x: t._sparse_broadcast_to(x, (2, 2, 3)),
+        lambda t, x: t._sparse_broadcast_to(t.tensor([[0.0], [5.0]]).to_sparse(), (2, 3)),
+        lambda t, x: +x,
+        lambda t, x: t.nan_to_num(x * float("nan")),
+        lambda t, x: x.permute(1, 0),
+        lambda t, x: x.unsqueeze(0),
+        lambda t, x: x.unsqueeze(-1),
+        lambda t, x: t.stack([x, x]),
+        lambda t, x: x.any(),
+        lambda t, x: x.new_zeros(2, 2),
+        lambda t, x: t.zeros(2, 2, out=x.clone()),
+        lambda t, x: x.to_sparse(layout=t.strided),
+        lambda t, x: t.full_like(x.to_sparse_csr(), 2.0),
+    ],
+)
+def test_operators_on_listed_elements(call):
+    assert shown(call(rushlight, coo(rushlight))) == shown(call(oracle, coo(oracle)))
+
+
+def test_permute_of_many_dimensions():
+    for order in ((2, 0, 1), (1, 2, 0), (2, 1, 0), (0, 1, 2)):
+        ours, theirs = (t.arange(24.0).view(2, 3, 4).to_sparse().permute(order) for t in BOTH)
+        assert shown(ours) == shown(theirs)
+
+
+def test_empty_indices_keep_their_dtype():
+    t = rushlight
+    rows, columns = t.tensor([0, 0], dtype=t.int32), t.tensor([], dtype=t.int32)
+    x = t.sparse_csr_tensor(rows, columns, t.tensor([]), (1, 2))
+    assert x.col_indices().dtype == t.int32
+
+
+def test_parts_are_checked_by_name():
+    for t in BOTH:
+        x, c = coo(t), csr(t)
+        t._validate_sparse_coo_tensor_args(x.indices(), x.values(), x.shape)
+        with pytest.raises(RuntimeError):
+            t._validate_sparse_coo_tensor_args(x.indices() + 5, x.values(), x.shape)
+        t._validate_sparse_compressed_tensor_args(
+            c.crow_indices(), c.col_indices(), c.values(), c.shape, t.sparse_csr
+        )
+        with pytest.raises(RuntimeError):
+            t._validate_sparse_csr_tensor_args(c.crow_indices(), c.col_indices() + 5, c.values(), c.shape)
+        assert x.clone()._coalesced_(False).is_coalesced() is False
