@@ -1,6 +1,7 @@
 // The formulas of reductions; included by isa/reduce_hot.cpp and reduce_rest.cpp only.
 #pragma once
 #include "cpu/reduce_loops.h"
+#include "cpu/truth.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 // --- sums: sum, nansum, mean (by the divisor), prod and the sum of squared deviations behind var and std ---
 template <class T>
 struct Sum : FormulaBase<T> {
+  using In = Stored<T>;
   using Acc = std::conditional_t<std::is_integral_v<T>, int64_t, compute_type<T>>;
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   static Acc init() { return Acc(0); }

@@ -9,7 +9,6 @@
 
 #include "cpu/isa/half_inl.h"
 #include "cpu/reduce.h"
-#include "cpu/truth.h"
 
 namespace rushlight::cpu::RL_ISA {
 
@@ -283,12 +282,12 @@ constexpr ReduceKernel reduce_kernel_of() {
 // What most formulas share: In -> accumulator of the compute type -> In.
 template <class T>
 struct FormulaBase {
-  using In = Stored<T>;
+  using In = T;
   using Acc = compute_type<T>;
   using Out = T;
   static constexpr bool kCentred = false;
   static constexpr int kRegisters = 2;
-  static Acc load(In x) { return static_cast<Acc>(x); }
+  static Acc load(T x) { return static_cast<Acc>(x); }
   static Out finish(Acc a, const ReduceParams&) { return static_cast<Out>(a); }
 };
 

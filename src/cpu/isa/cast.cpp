@@ -51,20 +51,20 @@ bool copy_common_stride(T* out, const char* from, int64_t from_stride, int64_t n
 
 template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
-  auto element = [&](int64_t i) { return reinterpret_cast<const Stored<From>*>(from + i * from_stride); };
+  auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
   if (to_stride == sizeof(To) && from_stride == sizeof(From)) {
     if constexpr (std::is_same_v<To, From>) {
       copy_run(to, from, static_cast<size_t>(n) * sizeof(To));
     } else {
       auto* out = reinterpret_cast<To*>(to);
-      const auto* in = reinterpret_cast<const Stored<From>*>(from);
+      const auto* in = reinterpret_cast<const From*>(from);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) out[i] = convert<To, From>(in[i]);
+      for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
     }
   } else if (to_stride == sizeof(To)) {
     auto* out = reinterpret_cast<To*>(to);
     if (from_stride == 0) {
-      const To value = convert<To, From>(*element(0));
+      const To value = convert<To>(*element(0));
       const auto bits = __builtin_bit_cast(Bits<To>, value);
       auto* raw = reinterpret_cast<Bits<To>*>(to);
       for (int64_t i = 0; i < n; ++i) raw[i] = bits;
@@ -74,10 +74,9 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
       if (copy_common_stride(reinterpret_cast<Bits<To>*>(to), from, from_stride, n)) return;
     }
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = convert<To, From>(*element(i));
+    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(*element(i));
   } else {
-    for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<To*>(to + i * to_stride) = convert<To, From>(*element(i));
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * to_stride) = convert<To>(*element(i));
   }
 }
 
@@ -147,10 +146,40 @@ RL_CAST_BY_FLOAT(Half, int32_t)
 RL_CAST_BY_FLOAT(Half, uint8_t)
 #undef RL_CAST_BY_FLOAT
 
+// Truth values become bytes of 0 and 1 first, a few at a time, and then what such bytes become. One copy of
+// this serves all types: loops of their own would cost the small runtime more than the call costs.
+[[gnu::noinline, gnu::noclone]] void cast_by_bytes(CastLoop convert_bytes, char* to, int64_t to_stride,
+                                                   const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 512;
+  uint8_t buffer[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(from + i * from_stride);
+    if (from_stride == 1)
+      for (int64_t j = 0; j < count; ++j) buffer[j] = bytes[j] != 0;
+    else
+      for (int64_t j = 0; j < (from_stride ? count : 1); ++j) buffer[j] = bytes[j * from_stride] != 0;
+    convert_bytes(to + i * to_stride, to_stride, reinterpret_cast<const char*>(buffer), from_stride ? 1 : 0,
+                  count);
+  }
+}
+template <class To>
+void cast_truths(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  cast_by_bytes(&cast<To, uint8_t>, to, to_stride, from, from_stride, n);
+}
+
+template <class From, class To>
+constexpr CastLoop loop_of() {
+  if constexpr (std::is_same_v<From, bool>)
+    return &cast_truths<To>;
+  else
+    return &cast<To, From>;
+}
+
 template <class From, class... To>
 constexpr void fill_column(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
                            TypeList<To...>) {
-  ((table[static_cast<int>(dtype_of<To>)][static_cast<int>(dtype_of<From>)] = &cast<To, From>), ...);
+  ((table[static_cast<int>(dtype_of<To>)][static_cast<int>(dtype_of<From>)] = loop_of<From, To>()), ...);
 }
 template <class... T>
 constexpr void fill_copies(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,

@@ -80,7 +80,7 @@ def test_writes_in_place_keep_the_dtype():
             lambda x: x.sin_(),
             lambda x: x.mul_(1.5),
             lambda x: x.div_(2),
-            lambda x: x.add_(coo(t)),
+            lambda x, other=coo(t): x.add_(other),
         ):
             with pytest.raises(RuntimeError):
                 write(coo(t, t.int64))
