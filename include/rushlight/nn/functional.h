@@ -190,6 +190,11 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& in
   inline Tensor name(const Tensor& input, const Kind##Options& options) { \
     return Kind##Impl(options).forward(input);                            \
   }
+using HardtanhFuncOptions = HardtanhOptions;
+inline Tensor hardtanh(const Tensor& input,
+                       const HardtanhOptions& o) {  // equal bounds are the layer's error only
+  return functional::hardtanh(input, o.min_val(), o.max_val(), o.inplace());
+}
 RL_ACTIVATION(relu, ReLU)
 RL_ACTIVATION(relu6, ReLU6)
 RL_ACTIVATION(selu, SELU)
@@ -198,7 +203,6 @@ RL_ACTIVATION(celu, CELU)
 RL_ACTIVATION(gelu, GELU)
 RL_ACTIVATION(glu, GLU)
 RL_ACTIVATION(leaky_relu, LeakyReLU)
-RL_ACTIVATION(hardtanh, Hardtanh)
 RL_ACTIVATION(hardshrink, Hardshrink)
 RL_ACTIVATION(softshrink, Softshrink)
 RL_ACTIVATION(softplus, Softplus)

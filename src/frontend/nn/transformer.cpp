@@ -32,12 +32,11 @@ void register_common(Layer& layer) {
   layer.linear2 = layer.register_module("linear2", Linear(o.dim_feedforward(), o.d_model()));
   layer.norm1 = layer.register_module("norm1", norm());
   layer.norm2 = layer.register_module("norm2", norm());
+  if constexpr (requires { layer.norm3; }) layer.norm3 = layer.register_module("norm3", norm());
   layer.dropout1 = layer.register_module("dropout1", Dropout(o.dropout()));
   layer.dropout2 = layer.register_module("dropout2", Dropout(o.dropout()));
-  if constexpr (requires { layer.norm3; }) {
-    layer.norm3 = layer.register_module("norm3", norm());
+  if constexpr (requires { layer.norm3; })
     layer.dropout3 = layer.register_module("dropout3", Dropout(o.dropout()));
-  }
 }
 
 template <class Layer>

@@ -166,6 +166,7 @@ TEST(ApiDetails, DataParallel) {
 TEST(ApiDetails, ErrorsOfOptions) {
   EXPECT_THROW(nn::Conv1d(nn::Conv1dOptions(2, 2, 3).stride(2).padding(torch::kSame)), c10::Error);
   EXPECT_THROW(nn::Hardtanh(nn::HardtanhOptions().min_val(1).max_val(1)), c10::Error);
+  EXPECT_EQ(F::hardtanh(torch::ones(1), F::HardtanhFuncOptions().min_val(0).max_val(0)).item<float>(), 0);
   EXPECT_THROW(torch::ones(1).to(torch::TensorOptions().requires_grad(true)), c10::Error);
   std::ostringstream shown;
   shown << nn::Upsample(

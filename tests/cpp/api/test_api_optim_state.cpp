@@ -94,7 +94,7 @@ class Sign : public optim::Optimizer {
  public:
   Sign(std::vector<Tensor> params, SignOptions defaults)
       : Optimizer({optim::OptimizerParamGroup(std::move(params))}, std::make_unique<SignOptions>(defaults)) {}
-  Tensor step(LossClosure closure = nullptr) override {
+  Tensor step(LossClosure = nullptr) override {
     torch::NoGradGuard no_grad;
     for (auto& group : param_groups_)
       for (auto& p : group.params()) {
