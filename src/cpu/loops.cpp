@@ -76,6 +76,29 @@ void compute_halves(Formula formula, Formula of_halves) {
     rows[static_cast<int>(formula)].loop[static_cast<int>(t)] = row(of_halves).loop[static_cast<int>(t)];
 }
 
+template <Formula F, DType Complex>
+Loop complex_loops;  // as compiled for whole numbers
+
+// Sums of complex numbers are sums of their parts, where no operand is a single number.
+template <Formula F, DType Complex, DType Part>
+void loop_by_parts(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
+  if (scalars)
+    complex_loops<F, Complex>(data, scalars, n, parameters);
+  else
+    row(F).loop[static_cast<int>(Part)](data, 0, 2 * n, parameters);
+}
+template <Formula F, DType Complex, DType Part>
+void split_in_parts() {
+  Loop& loop = rows[static_cast<int>(F)].loop[static_cast<int>(Complex)];
+  complex_loops<F, Complex> = loop;
+  loop = loop_by_parts<F, Complex, Part>;
+}
+template <Formula... F>
+void compute_complex_by_parts() {
+  (split_in_parts<F, DType::Complex64, DType::Float32>(), ...);
+  (split_in_parts<F, DType::Complex128, DType::Float64>(), ...);
+}
+
 // The little that PyTorch computes with eight bits: comparing, multiplying, magnitudes.
 void compute_float8(Formula formula) {
   LoopRow& row = rows[static_cast<int>(formula)];
@@ -101,6 +124,9 @@ void choose_loops() {
   }
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
+  LoopRow& negation = rows[static_cast<int>(Formula::LogicalNot)];
+  negation.loop[static_cast<int>(DType::Bool)] = negation.loop[static_cast<int>(DType::UInt8)];
+  compute_complex_by_parts<Formula::Add, Formula::Sub, Formula::Neg>();
   for (LoopRow& row : rows) choose_compute_types(row);
   for (Formula f : {Formula::Eq, Formula::Ne, Formula::Mul, Formula::Abs, Formula::IsNan}) compute_float8(f);
 }

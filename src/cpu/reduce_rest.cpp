@@ -13,10 +13,10 @@ ReduceKernel rest_reduce_kernel(ReduceOp op, DType in) {
       return pick_kernel<NanSum>(ComplexTypes{}, in);
     case ReduceOp::Prod:
       return pick_kernel<Product>(AllTypes{}, in);
-    case ReduceOp::Max:
-      return pick_kernel<Max>(Concat<TypeList<bool>, Small>{}, in);
+    case ReduceOp::Max:  // bools are the bytes 0 and 1
+      return pick_kernel<Max>(Small{}, in == DType::Bool ? DType::UInt8 : in);
     case ReduceOp::Min:
-      return pick_kernel<Min>(Concat<TypeList<bool>, Small>{}, in);
+      return pick_kernel<Min>(Small{}, in == DType::Bool ? DType::UInt8 : in);
     case ReduceOp::Norm0:
       return pick_kernel<Norm0>(FloatTypes{}, in);
     case ReduceOp::MinAbs:

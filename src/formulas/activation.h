@@ -13,7 +13,7 @@
   _(Silu, 1, 0, FieldsH, Same, div(x, T(1) + exp(-x)))                                                    \
   _(Mish, 1, 0, FloatingV, Same, x* tanh(log1p(exp(x))))                                                  \
   _(Softplus, 1, 2, FloatingV, Same, softplus(x, p[0], p[1]))                                             \
-  _(Hardsigmoid, 1, 0, Floating, Same, min(max(x + T(3), T(0)), T(6)) / T(6))                             \
+  _(Hardsigmoid, 1, 0, Floating, Same, at_most(at_least(x + T(3), T(0)), T(6)) / T(6))                    \
   _(Hardswish, 1, 0, Floating, Same, x* at_most(at_least(x + T(3), T(0)), T(6)) / T(6))                   \
   _(Softshrink, 1, 1, Floating, Same, x > p[0] ? x - p[0] : x < -p[0] ? x + p[0] : x != x ? x : T(0))     \
   _(Hardshrink, 1, 1, Floating, Same, x >= -p[0] && x <= p[0] ? T(0) : x)                                 \

@@ -9,7 +9,7 @@
   _(LogicalAnd, 2, 0, Boolean, Bool, x& y)                     \
   _(LogicalOr, 2, 0, Boolean, Bool, x | y)                     \
   _(LogicalXor, 2, 0, Boolean, Bool, x ^ y)                    \
-  _(LogicalNot, 1, 0, Boolean, Bool, !x)                       \
+  _(LogicalNot, 1, 0, Comparable, Bool, x == T(0))             \
   _(IsNan, 1, 0, Fields, Bool, is_nan(x))                      \
   _(IsInf, 1, 0, Fields, Bool, is_inf(x))                      \
   _(IsFinite, 1, 0, Fields, Bool, is_finite(x))                \
@@ -20,6 +20,6 @@
   _(BitwiseAnd, 2, 0, Integers, Same, T(x& y))                 \
   _(BitwiseOr, 2, 0, Integers, Same, T(x | y))                 \
   _(BitwiseXor, 2, 0, Integers, Same, T(x ^ y))                \
-  _(BitwiseNot, 1, 0, Wide, Same, T(~x))                       \
+  _(BitwiseNot, 1, 0, Shiftable, Same, T(~x))                  \
   _(ShiftLeft, 2, 0, Shiftable, Same, shift_left(x, y))        \
   _(ShiftRight, 2, 0, Shiftable, Same, shift_right(x, y))

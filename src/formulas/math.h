@@ -475,7 +475,30 @@ RL_HD inline T remainder(T x, T y) {
   } else {
     if (y == -1 || y == 0) return 0;
     const T m = x % y;
-    return m != 0 && ((y < 0) != (m < 0)) ? m + y : m;
+    return m + (y & -T((m != 0) & ((y ^ m) < 0)));  // without a branch that would be guessed wrong
+  }
+}
+// PyTorch's floor division of floats, by what is left of x: exact where the quotient is near an integer.
+template <Real T>
+RL_HD inline T floor_quotient(T x, T y, T rest) {
+  T q = (x - rest) / y;
+  q -= rest != 0 && (y < 0) != (rest < 0) ? T(1) : T(0);
+  const T f = floor(q), whole = q - f > T(0.5) ? f + T(1) : f;
+  return q == 0 ? copysign(T(0), x / y) : whole;
+}
+template <class T>
+RL_HD inline T floor_divide(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return y == 0 ? x / y : floor_quotient(x, y, fmod(x, y));
+  } else if constexpr (is_narrow<T>) {
+    const T q = narrow_quotient(x, y), rest = sub(x, mul(q, y));
+    return (y != 0) & (rest != 0) & ((x < 0) != (y < 0)) ? sub(q, T(1)) : q;
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return y == 0 ? T(0) : x / y;
+  } else {
+    if (y == -1 || y == 0) return y == 0 ? T(0) : sub(T(0), x);
+    const T q = x / y;
+    return q - T((x - q * y != 0) & ((x ^ y) < 0));
   }
 }
 // A value without branches, and whether it is in doubt: a loop computes values, and calls the exact function
@@ -496,6 +519,10 @@ template <class T>
 RL_HD inline T guessed_remainder(T x, T y) {
   return remainder(x, y);
 }
+template <class T>
+RL_HD inline T guessed_floor_divide(T x, T y) {
+  return floor_divide(x, y);
+}
 #else
 template <Real T>
 [[gnu::always_inline]] inline Guess<T, fmod<T> > guessed_fmod(T x, T y) {
@@ -509,29 +536,12 @@ template <Real T>
   const bool holds = near_fmod(x, y, value);
   return {with_sign_of_divisor(value, y), !holds, x, y};
 }
-#endif
-// PyTorch's floor division of floats: exact where the quotient is near an integer.
-template <class T>
-RL_HD inline T floor_divide(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if (y == 0) return x / y;
-    const T m = fmod(x, y);
-    T q = (x - m) / y;
-    if (m != 0 && (y < 0) != (m < 0)) q -= T(1);
-    if (q == 0) return copysign(T(0), x / y);
-    const T f = floor(q);
-    return q - f > T(0.5) ? f + T(1) : f;
-  } else if constexpr (is_narrow<T>) {
-    const T q = narrow_quotient(x, y), rest = sub(x, mul(q, y));
-    return (y != 0) & (rest != 0) & ((x < 0) != (y < 0)) ? sub(q, T(1)) : q;
-  } else if constexpr (std::is_unsigned_v<T>) {
-    return y == 0 ? T(0) : x / y;
-  } else {
-    if (y == -1 || y == 0) return y == 0 ? T(0) : sub(T(0), x);
-    const T q = x / y;
-    return (x % y != 0) && ((x < 0) != (y < 0)) ? q - 1 : q;
-  }
+[[gnu::always_inline]] inline Guess<double, floor_divide<double> > guessed_floor_divide(double x, double y) {
+  double rest;
+  const bool holds = near_fmod(x, y, rest);
+  return {floor_quotient(x, y, rest), !holds, x, y};
 }
+#endif
 template <class T>
 RL_HD inline T trunc_divide(T x, T y) {
   if constexpr (std::is_floating_point_v<T>)

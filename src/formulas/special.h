@@ -4,7 +4,7 @@
 #define RL_SPECIAL_FORMULAS(_)                                                              \
   _(TruncDivide, 2, 1, FloatingS, Same, trunc_divide(x, y, p[0]))                           \
   _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                          \
-  _(FloorDivide, 2, 0, Floating, Same, floor_divide(x, y))                                  \
+  _(FloorDivide, 2, 0, Guessed, Same, guessed_floor_divide(x, y))                           \
   _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                          \
   _(Remainder, 2, 0, Guessed, Same, guessed_remainder(x, y))                                \
   _(RemainderInteger, 2, 0, Divisible, Same, remainder(x, y))                               \

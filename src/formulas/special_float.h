@@ -237,5 +237,11 @@ RL_HD [[gnu::always_inline]] inline float floor_divide(float number, float divis
   const bool none = std::isinf(number) && divisor != 0;
   return divisor == 0 ? quotient : none ? kNan<float> : q == 0 ? std::copysign(0.0f, quotient) : rounded;
 }
+#ifndef __CUDACC__
+// Never in doubt.
+[[gnu::always_inline]] inline Guess<float, floor_divide<float> > guessed_floor_divide(float x, float y) {
+  return {floor_divide(x, y), 0, x, y};
+}
+#endif
 
 }  // namespace rushlight::formulas

@@ -1,5 +1,6 @@
 #include "ops/complex.h"
 
+#include "core/parallel.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
 #include "dispatch/exact_out.h"
@@ -104,6 +105,20 @@ void check_complex_out(const Call& call, const Tensor& part) {
            " but got scalar type ", call.out ? legacy_name(call.out->dtype()) : "", " for argument 'out'");
 }
 
+bool lies_plainly(const Tensor& t, IntList sizes) { return t.is_contiguous() && t.sizes() == sizes; }
+
+void interleave(const Tensor& out, const Tensor& real, const Tensor& imag) {
+  visit_dtype(TypeList<Half, float, double>{}, real.dtype(), "complex", [&](auto tag) {
+    using T = decltype(tag);
+    auto* to = static_cast<T*>(out.data_ptr());
+    const T *x = real.data<T>(), *y = imag.data<T>();
+    parallel_for(0, out.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) to[2 * i] = x[i], to[2 * i + 1] = y[i];
+    });
+  });
+}
+
 Tensor complex_kernel(const Call& call, const Tensor& real, const Tensor& imag) {
   check_parts("complex", real, imag);
   check_complex_out(call, real);
@@ -112,6 +127,10 @@ Tensor complex_kernel(const Call& call, const Tensor& real, const Tensor& imag) 
   const Dims strides = cpu::pointwise_strides(sizes, operands);
   const Tensor out = empty_strided_tensor(sizes, strides.empty() ? contiguous_strides(sizes) : strides,
                                           complex_dtype(real.dtype()), real.device());
+  if (out.is_cpu() && lies_plainly(real, sizes) && lies_plainly(imag, sizes)) {
+    interleave(out, real, imag);
+    return out;
+  }
   const Tensor parts = ops::view_as_real(out);
   copy_result(ops::select(parts, -1, 0), real, false);
   copy_result(ops::select(parts, -1, 1), imag, false);

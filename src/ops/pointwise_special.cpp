@@ -1,7 +1,10 @@
 // Special functions and functions of two real numbers.
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
+#include "core/parallel.h"
 #include "cpu/copy.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -93,20 +96,40 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
   return pointwise::compute(call, Formula::NanToNum, self.dtype(), {&self}, values);
 }
 
+// x = mantissa * 2^exponent with a mantissa of at least a half, by the bits of x and without branches.
+template <class T>
+T split_exponent(T x, int32_t& exponent) {
+  using U = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  constexpr int kDigits = std::numeric_limits<T>::digits - 1,
+                kHalf = std::numeric_limits<T>::max_exponent - 2;
+  constexpr U kField = (U{1} << (sizeof(T) * 8 - 1 - kDigits)) - 1;
+  const bool tiny = std::fabs(x) < std::numeric_limits<T>::min();
+  const T normal = tiny ? x * (T(2) / std::numeric_limits<T>::epsilon()) : x;
+  const U bits = std::bit_cast<U>(normal), field = bits >> kDigits & kField;
+  const bool keeps = x == 0 || field == kField;  // zeros, infinities, NaN
+  const auto power = static_cast<int32_t>(field) - kHalf - (tiny ? kDigits + 1 : 0);
+  exponent = keeps ? 0 : power;
+  const U half = (bits & ~(kField << kDigits)) | static_cast<U>(kHalf) << kDigits;
+  return std::bit_cast<T>(keeps ? std::bit_cast<U>(x) : half);
+}
+
 std::tuple<Tensor, Tensor> frexp_kernel(const Call&, const Tensor& self) {
   RL_CHECK(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes, but got ",
            describe(self));
-  const Tensor source = ops::clone(self, MemoryFormat::Contiguous);
+  const Tensor source = self.is_contiguous() ? self : ops::clone(self, MemoryFormat::Contiguous);
   const Tensor mantissa = empty_tensor(self.sizes(), self.dtype(), self.device()),
                exponent = empty_tensor(self.sizes(), DType::Int32, self.device());
   if (source.is_cpu())
     visit_dtype(FloatTypes{}, self.dtype(), "frexp", [&](auto tag) {
       using T = decltype(tag);
-      for (int64_t i = 0; i < source.numel(); ++i) {
-        int e = 0;
-        mantissa.data<T>()[i] = T(std::frexp(static_cast<compute_type<T>>(source.data<T>()[i]), &e));
-        exponent.data<int32_t>()[i] = e;
-      }
+      const T* from = source.data<T>();
+      T* to = mantissa.data<T>();
+      auto* powers = exponent.data<int32_t>();
+      parallel_for(0, source.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+#pragma GCC ivdep
+        for (int64_t i = begin; i < end; ++i)
+          to[i] = T(split_exponent(static_cast<compute_type<T>>(from[i]), powers[i]));
+      });
     });
   return {mantissa, exponent};
 }

@@ -177,11 +177,14 @@ Tensor logic_dims_kernel(const Call& call, const Tensor& self, const OptIntList&
   return logic(op, self, dim_mask(dim, self.dim(), true), keepdim, op == ReduceOp::All ? "all" : "any");
 }
 
+Tensor nonzero_marks(const Tensor& self) {
+  return is_bool(self.dtype()) ? self : ops::ne(self, wrapped_number(Scalar(int64_t{0})));
+}
 Tensor count_nonzero_dims_kernel(const Call&, const Tensor& self, IntList dim) {
-  return sum_dim(ops::ne(self, wrapped_number(Scalar(int64_t{0}))), OptIntList(dim));
+  return sum_dim(nonzero_marks(self), OptIntList(dim));
 }
 Tensor count_nonzero_kernel(const Call&, const Tensor& self, OptInt dim) {
-  const Tensor marks = ops::ne(self, wrapped_number(Scalar(int64_t{0})));
+  const Tensor marks = nonzero_marks(self);
   return dim ? sum_dim(marks, OptIntList(IntList(&*dim, 1))) : sum(marks);
 }
 

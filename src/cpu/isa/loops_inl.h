@@ -112,7 +112,9 @@ template <class F, class T, class R>
 
 // The same for halves, of blocks; Scalars has the bits of `scalars`. The last block is padded.
 template <class F, class R, unsigned Scalars>
-inline void pass_halves(R* out, const Half* const* inputs, int64_t n, const float* p) {
+inline void pass_halves(R* out, const Half* const* inputs, int64_t n, const float* parameters) {
+  float p[F::kParameters + 1] = {};  // in reach: a choice between two of them needs no branch
+  std::copy_n(parameters, F::kParameters, p);
   float wide[3][kHalfBlock] = {};
   for (int i = 0; i < F::kInputs; ++i)
     if (Scalars >> i & 1)
