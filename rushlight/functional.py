@@ -316,6 +316,8 @@ def _panels(name, y, x, dx, dim):
 
 def trapezoid(y, x=None, *, dx=1, dim=-1):
     """The integral along `dim` by the trapezoidal rule, over points `x` or points `dx` apart."""
+    if isinstance(y, torch.Tensor) and y.dtype != torch.bool and x is None and y.shape[dim] > 0:
+        return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
     areas, divisor = _panels("trapezoid", y, x, dx, dim)
     if y.shape[dim] == 0:
         return y.sum(dim, dtype=y.dtype)

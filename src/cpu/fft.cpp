@@ -190,16 +190,25 @@ void fill_conjugate(const Fft& f, std::complex<T>* out) {
   outer.insert(outer.end(), f.axes.begin(), f.axes.end() - 1);
   int64_t rows = 1;
   for (const FftAxis& a : outer) rows *= a.n;
-  parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / last.n), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t to = 0, from = 0, rest = row;
-      for (size_t d = outer.size(); d-- > 0; rest /= outer[d].n) {
-        const int64_t i = rest % outer[d].n;
-        to += i * outer[d].out_stride;
-        from += (d < first_axis || i == 0 ? i : outer[d].n - i) * outer[d].out_stride;
+  // Neighbours in memory are written together, be they of one row or of several.
+  constexpr int64_t kTogether = 32;
+  const int64_t together = last.out_stride == 1 ? 1 : kTogether;
+  parallel_for(0, rows, std::max<int64_t>(together, kGrainSize / last.n), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin; first < end; first += together) {
+      const int64_t count = std::min(together, end - first);
+      int64_t to[kTogether], from[kTogether];
+      for (int64_t j = 0; j < count; ++j) {
+        int64_t rest = first + j;
+        to[j] = from[j] = 0;
+        for (size_t d = outer.size(); d-- > 0; rest /= outer[d].n) {
+          const int64_t i = rest % outer[d].n;
+          to[j] += i * outer[d].out_stride;
+          from[j] += (d < first_axis || i == 0 ? i : outer[d].n - i) * outer[d].out_stride;
+        }
       }
       for (int64_t k = last.n / 2 + 1; k < last.n; ++k)
-        out[to + k * last.out_stride] = std::conj(out[from + (last.n - k) * last.out_stride]);
+        for (int64_t j = 0; j < count; ++j)
+          out[to[j] + k * last.out_stride] = std::conj(out[from[j] + (last.n - k) * last.out_stride]);
     }
   });
 }

@@ -239,26 +239,45 @@ void max_pool(const PoolPlan& p, const void* in_data, void* out_data, int64_t* i
   return indices ? max_planes<true>(p, in, out, indices) : max_planes<false>(p, in, out, indices);
 }
 
-// The sums over a window's planes and rows, for each column of the input that it may look at.
+// The sums over a window's planes and rows, for each column of the input that it may look at: in `sums`, or
+// the row itself where it is the only one.
 template <class T, class C>
-void sum_rows(const PoolPlan& p, const T* plane, int64_t d, int64_t h, C* sums) {
+const C* sum_rows(const PoolPlan& p, const T* plane, int64_t d, int64_t h, C* sums) {
   const auto& [da, ha, wa] = p.axis;
   const int64_t width = wa.in;
+  if constexpr (std::is_same_v<T, C>)
+    if (da.start[d] + da.step >= da.end[d] && ha.start[h] + ha.step >= ha.end[h] && da.start[d] < da.end[d] &&
+        ha.start[h] < ha.end[h])
+      return plane + (da.start[d] * ha.in + ha.start[h]) * width;
   for (int64_t x = 0; x < width; ++x) sums[x] = 0;
   for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
     for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
       const T* row = plane + (z * ha.in + y) * width;
       for (int64_t x = 0; x < width; ++x) sums[x] += static_cast<C>(row[x]);
     }
+  return sums;
+}
+
+// Long windows in several sums at once, none of which waits for the others.
+template <class C>
+C sum_span(const C* x, int64_t n, int64_t step) {
+  constexpr int64_t kSums = 8;
+  C sums[kSums] = {};
+  int64_t i = 0;
+  if (step == 1)
+    for (; i + kSums <= n; i += kSums)
+      for (int64_t k = 0; k < kSums; ++k) sums[k] += x[i + k];
+  for (; i < n; i += step) sums[0] += x[i];
+  for (int64_t k = 1; k < kSums; ++k) sums[0] += sums[k];
+  return sums[0];
 }
 
 // One row of outputs from the sums over rows: windows of the regular part side by side.
 template <class C>
 void sum_windows(const PoolAxis& a, const Regular& regular, const C* sums, C* out) {
   for (int64_t w = 0; w < a.out; ++w) {
-    out[w] = 0;
-    if (w >= regular.first && w < regular.last) continue;
-    for (int64_t x = a.start[w]; x < a.end[w]; x += a.step) out[w] += sums[x];
+    const bool beside = w >= regular.first && w < regular.last;
+    out[w] = beside ? C(0) : sum_span(sums + a.start[w], a.end[w] - a.start[w], a.step);
   }
   const int64_t count = regular.last - regular.first;
   C* to = out + regular.first;
@@ -279,15 +298,16 @@ void mean_pool(const PoolPlan& p, const void* in_data, void* out_data) {
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
     const PoolAxis& wa = p.axis[2];
-    const Regular regular = wa.out > 0 ? regular_part(wa) : Regular();
+    constexpr int64_t kFew = 8;  // windows, which are not worth loops side by side
+    Regular regular = wa.out > 0 ? regular_part(wa) : Regular();
+    if (regular.last - regular.first < kFew) regular = Regular();
     for_planes(p, [&](int64_t plane) {
       const std::unique_ptr<C[]> memory(new C[static_cast<size_t>(wa.in + 2 * wa.out)]);
       C *rows = memory.get(), *sums = rows + wa.in, *divisors = sums + wa.out;
       T* y = out + plane * out_plane;
       for (int64_t d = 0; d < p.axis[0].out; ++d)
         for (int64_t h = 0; h < p.axis[1].out; ++h, y += wa.out) {
-          sum_rows(p, in + plane * in_plane, d, h, rows);
-          sum_windows(wa, regular, rows, sums);
+          sum_windows(wa, regular, sum_rows(p, in + plane * in_plane, d, h, rows), sums);
           for (int64_t w = 0; w < wa.out; ++w) divisors[w] = static_cast<C>(divisor_of(p, d, h, w));
           for (int64_t w = 0; w < wa.out; ++w) y[w] = T(sums[w] / divisors[w]);
         }
@@ -297,16 +317,19 @@ void mean_pool(const PoolPlan& p, const void* in_data, void* out_data) {
   for_pixels(p, [&](int64_t n, int64_t d, int64_t h, int64_t w, int64_t i) {
     T* y = out + (n * out_plane + i) * p.channels;
     const C divisor = static_cast<C>(divisor_of(p, d, h, w));
-    constexpr int64_t kBlock = 128;
-    for (int64_t from = 0; from < p.channels; from += kBlock) {
-      const int64_t count = std::min(kBlock, p.channels - from);
+    // Blocks of known size stay in registers.
+    const auto mean_of = [&]<int64_t kBlock>(int64_t from, int64_t count) {
       C sum[kBlock] = {};
       for_window(p, d, h, w, [&](int64_t k) {
         const T* x = in + (n * in_plane + k) * p.channels + from;
         for (int64_t c = 0; c < count; ++c) sum[c] += static_cast<C>(x[c]);
       });
       for (int64_t c = 0; c < count; ++c) y[from + c] = T(sum[c] / divisor);
-    }
+    };
+    int64_t from = 0;
+    for (; from + 64 <= p.channels; from += 64) mean_of.template operator()<64>(from, 64);
+    for (; from + 16 <= p.channels; from += 16) mean_of.template operator()<16>(from, 16);
+    if (from < p.channels) mean_of.template operator()<16>(from, p.channels - from);
   });
 }
 

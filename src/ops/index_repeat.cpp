@@ -132,7 +132,7 @@ Tensor repeat_interleave_body(const Call&, const Tensor& self, int64_t repeats, 
   result[d] = checked_numel({repeats, v->sizes[d]});
   RL_CHECK(!output_size || *output_size == result[d], "repeat_interleave: Invalid output_size, expected ",
            result[d], " but got ", output_size.value_or(0));
-  return clone(reshape(expand(unsqueeze(v, d + 1), sizes), result), MemoryFormat::Contiguous);
+  return reshape(clone(expand(unsqueeze(v, d + 1), sizes), MemoryFormat::Contiguous), result);
 }
 
 // Without a number of classes the largest one is read; classes out of range stop the kernel.

@@ -224,8 +224,11 @@ Tensor cross_along(const Tensor& a, const Tensor& b, int64_t dim) {
   const int64_t d = wrap_dim(dim, a.dim());
   RL_CHECK(a.dim() > 0 && a->sizes[d] == 3 && b->sizes[d] == 3, "linalg.cross: inputs dimension ", dim,
            " must have length 3. Got ", a.dim() ? a->sizes[d] : 1, " and ", b.dim() ? b->sizes[d] : 1);
-  auto turned = [&](const Tensor& t, int64_t by) { return roll(t, IntList{by}, IntList{d}); };
-  return turned(a, -1) * turned(b, -2) - turned(a, -2) * turned(b, -1);
+  auto part = [&](const Tensor& t, int64_t i) { return select(t, d, i % 3); };
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < 3; ++i)
+    parts.push_back(part(a, i + 1) * part(b, i + 2) - part(a, i + 2) * part(b, i + 1));
+  return stack(parts, d);
 }
 Tensor linalg_cross_body(const Call&, const Tensor& a, const Tensor& b, int64_t dim) {
   return cross_along(a, b, dim);

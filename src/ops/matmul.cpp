@@ -251,8 +251,11 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
            ", but got ", describe(self));
   // The dtypes of tensors without dimensions count in full: PyTorch expands them first.
   const DType type = promote_types(self.dtype(), promote_types(vec1.dtype(), vec2.dtype()));
-  const Tensor outer = unsqueeze(to_dtype(vec1, type), 1) * to_dtype(vec2, type);
   check_factor("beta", beta, type), check_factor("alpha", alpha, type);
+  const Tensor column = unsqueeze(to_dtype(vec1, type), 1), row = to_dtype(vec2, type);
+  if (!is_bool(type) && beta == Scalar(1) && alpha == Scalar(1))
+    return addcmul(to_dtype(self, type), column, row, Scalar(1));
+  const Tensor outer = column * row;
   if (is_bool(type)) {  // sums and products of truth values
     const Tensor product = alpha == Scalar(0) ? outer ^ outer : outer;
     return beta == Scalar(0) ? product : product | self;

@@ -1,4 +1,7 @@
 // Searching in sorted sequences, and membership.
+#include <algorithm>
+
+#include "core/parallel.h"
 #include "cpu/sort.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -86,13 +89,37 @@ Tensor bucketize_kernel(const Call&, const Tensor& self, const Tensor& boundarie
   return search(boundaries, self, out_int32, right, Tensor());
 }
 
+// Membership of whole numbers by a table of marks, where the set spans few: null if it spans many.
+Tensor find_in_table(const Tensor& set, const Tensor& x) {
+  const Tensor members = dense(to_dtype(set, DType::Int64));
+  const int64_t* m = members.data<int64_t>();
+  const auto [low, high] = std::minmax_element(m, m + members.numel());
+  const int64_t least = *low;
+  const uint64_t span = static_cast<uint64_t>(*high) - static_cast<uint64_t>(least);
+  if (span / 16 > static_cast<uint64_t>(members.numel() + x.numel())) return {};
+  std::vector<uint8_t> marks(span + 1);
+  const auto place = [&](int64_t value) {
+    return static_cast<uint64_t>(value) - static_cast<uint64_t>(least);
+  };
+  for (int64_t i = 0; i < members.numel(); ++i) marks[place(m[i])] = 1;
+  const Tensor values = dense(to_dtype(x, DType::Int64)), found = empty_tensor(x.sizes(), DType::Bool);
+  const int64_t* v = values.data<int64_t>();
+  bool* out = found.data<bool>();
+  parallel_for(0, x.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = place(v[i]) <= span && marks[place(v[i])];
+  });
+  return found;
+}
+
 Tensor isin_kernel(const Call&, const Tensor& elements, const Tensor& tests, bool, bool invert) {
   const DType common = result_type(elements, tests);
   const Tensor set = reshape(to_dtype(tests, common), {-1}), x = to_dtype(elements, common);
   Tensor found;
+  if (set.numel() > 0 && set.is_cpu() && is_integral_or_bool(common) && common != DType::UInt64)
+    found = find_in_table(set, x);
   if (set.numel() == 0) {
     found = zeros(x.sizes(), DType::Bool);
-  } else {
+  } else if (!found.defined()) {
     Tensor ordered = std::get<0>(sort(set, 0));
     if (is_floating(common) && ordered.is_cpu()) {  // NaN is in no set, and would lead the search astray
       const int64_t numbers = read_scalar(ops::sum(ops::eq(ordered, ordered))).to_int();

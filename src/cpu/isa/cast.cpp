@@ -62,7 +62,7 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i)
         if constexpr (std::is_same_v<From, bool>)
-          out[i] = convert<To>(static_cast<uint8_t>(in[i] != 0));
+          out[i] = convert<To>(static_cast<int32_t>(in[i] != 0));
         else if constexpr (std::is_same_v<To, bool>)
           out[i] = static_cast<uint8_t>(convert<bool>(in[i]));
         else
