@@ -275,7 +275,7 @@ void register_comparison_operators(Table& t) {
           "Whether one is nonzero.", logical);
   compare(ops::logical_xor, "logical_xor(Tensor self, Tensor other) -> Tensor", Formula::LogicalXor,
           "Whether exactly one is nonzero.", logical);
-  add_unary(t, ops::logical_not, "logical_not(Tensor self) -> Tensor", Formula::LogicalNot)
+  add_unary(t, ops::logical_not, "logical_not(Tensor self) -> Tensor", Formula::LogicalNot, Promote::Same)
       .not_differentiable(kBoolResult)
       .doc("Whether an element is zero.");
   register_classes(t);

@@ -1,0 +1,127 @@
+"""Loops made of vectors or of tables give what NumPy computes: special values, odd lengths, bool bytes."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+SPECIAL = [
+    0.0,
+    -0.0,
+    np.inf,
+    -np.inf,
+    np.nan,
+    1e300,
+    -1e300,
+    5e-324,
+    1e-310,
+    2.5,
+    -2.5,
+    1.0,
+    -1.0,
+    3.0,
+    1e17,
+    0.1,
+]
+
+
+def same(tensor, expected):
+    np.testing.assert_array_equal(tensor.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_frexp_of_special_values(dtype):
+    with np.errstate(over="ignore"):
+        x = np.array(SPECIAL + [1e-40, -3e-39, 6e-8, 65504.0], dtype)
+    mantissa, exponent = np.frexp(x)
+    got = torch.frexp(torch.from_numpy(x))
+    same(got.mantissa, mantissa)
+    finite = np.isfinite(x)
+    np.testing.assert_array_equal(got.exponent.numpy()[finite], exponent[finite])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_floor_division_of_special_values(dtype):
+    with np.errstate(all="ignore"):
+        values = np.array(SPECIAL, dtype)
+        x, y = (a.copy() for a in np.meshgrid(values, values))
+        got = (torch.from_numpy(x) // torch.from_numpy(y)).numpy()
+        plain = np.isfinite(x) & np.isfinite(y) & (y != 0) & (np.abs(x) < 1e16) & (np.abs(y) > 1e-300)
+        np.testing.assert_array_equal(got[plain], (x // y)[plain])
+        by_zero = (y == 0) & ~np.isnan(x)
+        np.testing.assert_array_equal(got[by_zero], (x / y)[by_zero])
+    assert np.isnan(got[np.isnan(x) | np.isnan(y)]).all()
+
+
+def test_whole_numbers_divide_downwards():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-(2**62), 2**62, 1001), rng.integers(1, 2**40, 1001) * rng.choice([-1, 1], 1001)
+    same(torch.from_numpy(x) // torch.from_numpy(y), x // y)
+    same(torch.from_numpy(x) % torch.from_numpy(y), x % y)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bfloat16]
+)
+def test_every_byte_but_zero_is_true(dtype):
+    bytes_ = np.random.default_rng(0).integers(0, 4, 1001).astype(np.uint8)
+    flags = torch.from_numpy(bytes_).view(torch.bool)
+    same(flags.to(dtype).float(), (bytes_ != 0).astype(np.float32))
+    same((~flags).to(torch.uint8), (bytes_ == 0).astype(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("n", [1, 15, 64, 1001])
+def test_negation_and_truth(dtype, n):
+    x = np.random.default_rng(n).integers(0, 3, n).astype(dtype)
+    t = torch.from_numpy(x)
+    same(torch.logical_not(t), np.logical_not(x))
+    same(t.bool(), x.astype(bool))
+    if np.issubdtype(x.dtype, np.integer) or dtype == "bool":
+        same(~t, ~x)
+
+
+def test_threshold_of_halves():
+    x = np.random.default_rng(0).normal(size=1001).astype(np.float16)
+    expected = np.where(x > np.float16(0.5), x, np.float16(-2))
+    same(torch.nn.functional.threshold(torch.from_numpy(x), 0.5, -2), expected)
+
+
+@pytest.mark.parametrize(
+    "low, high", [(0, 50), (-(2**62), 2**62), (-(2**63), -(2**63) + 9), (2**63 - 9, 2**63 - 1)]
+)
+def test_members_of_a_set(low, high):
+    rng = np.random.default_rng(0)
+    x, chosen = rng.integers(low, high, 1000), rng.integers(low, high, 20)
+    x[:5] = chosen[:5]
+    same(torch.isin(torch.from_numpy(x), torch.from_numpy(chosen)), np.isin(x, chosen))
+    same(torch.isin(torch.from_numpy(x), torch.from_numpy(chosen), invert=True), ~np.isin(x, chosen))
+    ends = np.array([-(2**63), 2**63 - 1])
+    same(torch.isin(torch.from_numpy(ends), torch.from_numpy(chosen)), np.isin(ends, chosen))
+
+
+@pytest.mark.parametrize("channels", [3, 16, 20, 83])
+@pytest.mark.parametrize("last", [False, True])
+def test_means_of_windows(channels, last):
+    x = np.random.default_rng(0).normal(size=(2, channels, 12, 18))
+    t = torch.from_numpy(x)
+    if last:
+        t = t.to(memory_format=torch.channels_last)
+    got = torch.nn.functional.avg_pool2d(t, 3).numpy()
+    np.testing.assert_allclose(got, x.reshape(2, channels, 4, 3, 6, 3).mean((3, 5)), atol=1e-12)
+    got = torch.nn.functional.adaptive_avg_pool2d(t, (1, 5)).numpy()
+    windows = [(o * 18 // 5, -((o + 1) * -18 // 5)) for o in range(5)]
+    np.testing.assert_allclose(
+        got[:, :, 0], np.stack([x[..., a:b].mean((2, 3)) for a, b in windows], -1), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", [(8, 3), (31, 40), (64, 5)])
+def test_transform_of_real_numbers_along_any_dimension(shape):
+    x = np.random.default_rng(0).normal(size=shape + (3,))
+    for dim in range(3):
+        np.testing.assert_allclose(
+            torch.fft.fft(torch.from_numpy(x), dim=dim).numpy(), np.fft.fft(x, axis=dim), atol=1e-10
+        )
+    got = torch.fft.fftn(torch.from_numpy(x), dim=(0, 1)).numpy()
+    np.testing.assert_allclose(got, np.fft.fftn(x, axes=(0, 1)), atol=1e-9)
