@@ -1,6 +1,7 @@
 #include "cpu/index.h"
 
 #include <cstring>
+#include <functional>
 
 #include "core/parallel.h"
 #include "cpu/accumulate.h"
@@ -227,6 +228,29 @@ void scatter_rows(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 
 }  // namespace
+
+// A position below 0, or what is left to the last one, has its sign set: several are looked at together.
+bool all_within(const int64_t* positions, int64_t n, int64_t size) {
+  using Lanes [[gnu::vector_size(16)]] = uint64_t;
+  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint64_t);
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  const auto last = static_cast<uint64_t>(size) - 1;
+  const auto signs = [&](int64_t begin, int64_t end) {
+    Lanes found{};
+    int64_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) {
+      Lanes at;
+      std::memcpy(&at, positions + i, sizeof(at));
+      found |= at | (last - at);
+    }
+    for (; i < end; ++i) {
+      const auto at = static_cast<uint64_t>(positions[i]);
+      found[0] |= at | (last - at);
+    }
+    return found[0] | found[1];
+  };
+  return !(parallel_reduce(0, n, kGrainSize, uint64_t{0}, signs, std::bit_or<uint64_t>{}) & kSign);
+}
 
 void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (index.numel() == 0 || self.device().is_meta()) return;

@@ -28,6 +28,9 @@ enum class ScatterOp : uint8_t { Assign, Add, Multiply, Max, Min };
 
 // For each element of `index` (int64, in bounds): out[...] = self[..., index at dim, ...]. `out` has index's
 // sizes.
+// Whether all of n positions are from 0 to below `size`.
+bool all_within(const int64_t* positions, int64_t n, int64_t size);
+
 void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
 // self[..., index at dim, ...] = op(that, src[...]), in the row-major order of `index`.
 void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);

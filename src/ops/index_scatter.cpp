@@ -25,8 +25,7 @@ void check_positions(const Tensor& index, int64_t dim, int64_t size) {
   const Tensor positions = dense(make_view(index, sizes, index.strides(), index.storage_offset(), false));
   const int64_t* p = positions.data<int64_t>();
   const int64_t count = positions.numel();
-  bool outside = false;
-  for (int64_t i = 0; i < count; ++i) outside |= static_cast<uint64_t>(p[i]) >= static_cast<uint64_t>(size);
+  const bool outside = !cpu::all_within(p, count, size);
   for (int64_t i = 0; outside && i < count; ++i)
     RL_CHECK(p[i] >= 0 && p[i] < size, "index ", p[i], " is out of bounds for dimension ", dim, " with size ",
              size);
