@@ -61,6 +61,7 @@ struct ReduceLoops {
 
   // --- along contiguous elements ---
   static Acc leaf(const In* x, int64_t n, Acc centre) {
+    if constexpr (requires { F::sum_of(x, n); }) return F::sum_of(x, n);
     if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
       if (Acc extreme; n >= kLanes && extreme_without_nan(x, n, extreme)) return extreme;
     if (n < kLanes / 2) {

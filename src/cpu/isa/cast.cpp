@@ -57,13 +57,10 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
       copy_run(to, from, static_cast<size_t>(n) * sizeof(To));
     } else {  // bools as bytes, of which the compiler makes vectors
       auto* out = reinterpret_cast<std::conditional_t<std::is_same_v<To, bool>, uint8_t, To>*>(to);
-      const auto* in =
-          reinterpret_cast<const std::conditional_t<std::is_same_v<From, bool>, uint8_t, From>*>(from);
+      const auto* in = reinterpret_cast<const From*>(from);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i)
-        if constexpr (std::is_same_v<From, bool>)
-          out[i] = convert<To>(static_cast<int32_t>(in[i] != 0));
-        else if constexpr (std::is_same_v<To, bool>)
+        if constexpr (std::is_same_v<To, bool>)
           out[i] = static_cast<uint8_t>(convert<bool>(in[i]));
         else
           out[i] = convert<To>(in[i]);

@@ -65,3 +65,15 @@ def test_masks_of_arrays_and_files():
     torch.save(odd(), file)
     file.seek(0)
     assert int(torch.load(file).sum()) == sum(TRUTHS)
+
+
+@pytest.mark.parametrize("n", [7, 64, 1000, 1024, 16384, 30592, 32768, 40001, 100000])
+def test_long_vectors_are_counted_whole(n):
+    """Pieces of 1024 elements at the end of a vector were once counted by a quarter."""
+    bytes_ = np.random.default_rng(n).integers(0, 3, n).astype(np.uint8)
+    truths, expected = torch.from_numpy(bytes_).view(torch.bool), int((bytes_ != 0).sum())
+    assert truths.sum().item() == truths.count_nonzero().item() == truths.long().sum().item() == expected
+    assert truths.reshape(-1, 1).sum(0).item() == expected
+    ones = torch.ones(n, dtype=torch.bool)
+    assert ones.sum().item() == n and ones.prod().item() == 1
+    assert torch.from_numpy(np.maximum(bytes_, 1)).view(torch.bool).prod().item() == 1
