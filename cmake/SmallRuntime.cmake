@@ -9,7 +9,7 @@ endif()
 # Operators are compiled once more, without derivatives and for size: their loops are elsewhere.
 file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
 list(FILTER runtime_ops EXCLUDE REGEX
-  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|older_forms|device_operators|sparse[a-z_]*)\\.cpp$")
+  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|older_forms|device_operators|quantized_product|sparse[a-z_]*)\\.cpp$")
 set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/register.cpp")
 if(RUSHLIGHT_X86_64)
   list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/wide_variants.cpp")

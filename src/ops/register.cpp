@@ -12,6 +12,7 @@ namespace rushlight {
 
 void register_older_forms(Table& t);
 void register_device_operators(Table& t);
+void register_quantized_product_operators(Table& t);
 
 void register_sparse_operators(Table& t);
 void register_sparse_math_operators(Table& t);
@@ -29,6 +30,7 @@ Table& mutable_operator_table() {
     register_view_backward_operators(*t);
     register_optimizer_operators(*t);
     register_random_gradient_operators(*t);
+    register_quantized_product_operators(*t);
     register_sparse_operators(*t);
     register_sparse_math_operators(*t);
     register_sparse_product_operators(*t);

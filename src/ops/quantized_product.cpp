@@ -1,0 +1,174 @@
+// Products with integers in place of weights, by the names under which programs that quantize networks call
+// them.
+#include <algorithm>
+#include <vector>
+
+#include "core/parallel.h"
+#include "cpu/gemm.h"
+#include "ops/copy.h"
+#include "ops/register.h"
+
+namespace rushlight {
+namespace ops {
+inline Fn<Tensor(const Tensor& self, const Tensor& mat2)> int_mm;
+inline Fn<Tensor(const Tensor& self, const Tensor& mat2, const Tensor& scales)> weight_int8pack_mm;
+inline Fn<Tensor(const Tensor& self, int64_t inner_k_tiles)> convert_weight_to_int4pack_for_cpu;
+inline Fn<Tensor(const Tensor& self, const Tensor& mat2, int64_t group_size, const Tensor& scales_and_zeros)>
+    weight_int4pack_mm_for_cpu;
+}  // namespace ops
+
+namespace {
+
+// Rows of a weight that are unpacked at once: as floats they stay in the cache until they are multiplied.
+constexpr int64_t kPanelRows = 32;
+
+template <class T>
+T* elements(const Tensor& t) {
+  return static_cast<T*>(t.data_ptr());
+}
+
+// self times the transposed weight of n rows; unpack(row, out) writes a row of it as floats.
+template <class Unpack>
+Tensor product_with_unpacked(const Tensor& self, int64_t n, Unpack unpack) {
+  const int64_t m = self->sizes[0], k = self->sizes[1];
+  if (!self.is_cpu()) return empty_tensor(IntList{m, n}, self.dtype(), self.device());
+  const Tensor x = to_dtype(self, DType::Float32), y = empty_tensor(IntList{m, n}, DType::Float32);
+  parallel_for(0, (n + kPanelRows - 1) / kPanelRows, 1, [&](int64_t first, int64_t last) {
+    std::vector<float> panel(static_cast<size_t>(kPanelRows * k));
+    for (int64_t p = first; p < last; ++p) {
+      const int64_t begin = p * kPanelRows, rows = std::min(kPanelRows, n - begin);
+      for (int64_t row = 0; row < rows; ++row) unpack(begin + row, panel.data() + row * k);
+      cpu::gemm(DType::Float32, m, rows, k, 1, {x.data_ptr(), x->strides[0], 1}, {panel.data(), 1, k}, 0,
+                elements<float>(y) + begin, n);
+    }
+  });
+  return to_dtype(y, self.dtype());
+}
+
+// Checks that are the same for both widths.
+void check_activation(const char* who, const Tensor& self) {
+  RL_CHECK(
+      self.dtype() == DType::Float32 || self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16,
+      who, " : expect A to be either 32-bit or 16-bit float tensor.");
+  RL_CHECK(self.dim() == 2, who, " : expect A to be 2D tensor.");
+}
+void check_scales(const Tensor& self, const Tensor& scales) {
+  RL_CHECK(self.dtype() == scales.dtype(), "expected scalar type ", legacy_name(self.dtype()), " but found ",
+           legacy_name(scales.dtype()));
+}
+
+Tensor int_mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
+  constexpr const char* kWho = "int_mm_out_cpu";
+  RL_CHECK(self.dim() == 2, kWho, ": Expected self to be of dimension 2 but got ", self.dim());
+  RL_CHECK(mat2.dim() == 2, kWho, ": Expected mat2 to be of dimension 2 but got ", mat2.dim());
+  RL_CHECK(self->sizes[1] == mat2->sizes[0], kWho, ": self.size(1) needs to match mat2.size(0) but got ",
+           self->sizes[1], " and ", mat2->sizes[0]);
+  RL_CHECK(self.dtype() == DType::Int8 || self.dtype() == DType::UInt8, kWho,
+           ": Expected self dtype to be int8 or uint8 but got ", describe(self));
+  RL_CHECK(mat2.dtype() == DType::Int8, kWho, ": Expected mat2 dtype to be of type int8 but got ",
+           describe(mat2));
+  const int64_t m = self->sizes[0], k = self->sizes[1], n = mat2->sizes[1];
+  const Tensor result = empty_tensor(IntList{m, n}, DType::Int32, self.device());
+  if (!self.is_cpu()) return result;
+  const Tensor a = ops::contiguous(to_dtype(self, DType::Int32), MemoryFormat::Contiguous),
+               b = ops::contiguous(to_dtype(mat2, DType::Int32), MemoryFormat::Contiguous);
+  cpu::gemm(DType::Int32, m, n, k, 1, {a.data_ptr(), k, 1}, {b.data_ptr(), n, 1}, 0, result.data_ptr(), n);
+  return result;
+}
+
+Tensor weight_int8pack_mm_kernel(const Call&, const Tensor& self, const Tensor& mat2, const Tensor& scales) {
+  constexpr const char* kWho = "_weight_int8pack_mm_cpu";
+  check_activation(kWho, self);
+  RL_CHECK(self->strides[1] == 1 || self->sizes[1] == 1, kWho,
+           " : A must be contiguous on the last dimension.");
+  RL_CHECK(mat2.dtype() == DType::Int8, kWho, " : expect B to be int8 tensor.");
+  RL_CHECK(mat2.is_contiguous(), kWho, " : expect B to be contiguous.");
+  RL_CHECK(mat2.dim() == 2 && mat2->sizes[1] == self->sizes[1], kWho,
+           " : expect B.size(1) == ", self->sizes[1]);
+  const int64_t n = mat2->sizes[0], k = self->sizes[1];
+  RL_CHECK(scales.dim() == 1 && scales->sizes[0] == n, kWho, " : expect scales to be 1d tensor with size ",
+           n);
+  check_scales(self, scales);
+  const Tensor factors = ops::contiguous(to_dtype(scales, DType::Float32), MemoryFormat::Contiguous);
+  return product_with_unpacked(self, n, [&](int64_t row, float* out) {
+    const int8_t* weight = elements<const int8_t>(mat2) + row * k;
+    const float factor = elements<const float>(factors)[row];
+    for (int64_t i = 0; i < k; ++i) out[i] = factor * static_cast<float>(weight[i]);
+  });
+}
+
+// Two numbers from 0 to 15 a byte, the one of the even column in the lower half.
+Tensor convert_weight_to_int4pack_kernel(const Call&, const Tensor& self, int64_t) {
+  RL_CHECK(self.dim() == 2, "_convert_weight_to_int4pack_cpu : expect weight to be 2D tensor.");
+  RL_CHECK(self.dtype() == DType::Int32, "_convert_weight_to_int4pack_cpu : expect weight to be kInt.");
+  const int64_t n = self->sizes[0], k = self->sizes[1];
+  RL_CHECK(n % 16 == 0, "_convert_weight_to_int4pack_cpu : expect N to be dividable by 16");
+  RL_CHECK(k % 2 == 0, "_convert_weight_to_int4pack: expect K to be dividable by 2");
+  const Tensor result = empty_tensor(IntList{n, k / 2}, DType::UInt8, self.device());
+  if (!self.is_cpu()) return result;
+  const Tensor weight = ops::contiguous(self, MemoryFormat::Contiguous);
+  const int32_t* from = elements<const int32_t>(weight);
+  uint8_t* to = elements<uint8_t>(result);
+  for (int64_t i = 0; i < result.numel(); ++i)
+    to[i] = static_cast<uint8_t>((from[2 * i] & 15) | (from[2 * i + 1] & 15) << 4);
+  return result;
+}
+
+Tensor weight_int4pack_mm_kernel(const Call&, const Tensor& self, const Tensor& mat2, int64_t group_size,
+                                 const Tensor& scales_and_zeros) {
+  constexpr const char* kWho = "_weight_int4pack_mm_cpu";
+  check_activation(kWho, self);
+  RL_CHECK(self.is_contiguous(), kWho, " : expect A to be contiguous.");
+  RL_CHECK(mat2.dtype() == DType::UInt8, kWho, " : expect B to be uint8 tensor.");
+  RL_CHECK(mat2.is_contiguous() && mat2.dim() == 2 && 2 * mat2->sizes[1] == self->sizes[1], kWho,
+           " : expect B to be contiguous, with half as many columns as A, got ", describe(mat2));
+  RL_CHECK(group_size == 32 || group_size == 64 || group_size == 128 || group_size == 256, kWho,
+           ": expect qGroupSize to be 32, 64, 128 or 256, got ", group_size);
+  const int64_t n = mat2->sizes[0], k = self->sizes[1], groups = (k + group_size - 1) / group_size;
+  RL_CHECK(scales_and_zeros.dim() == 3 && scales_and_zeros->sizes[1] == n && scales_and_zeros->sizes[2] == 2,
+           kWho, ": expect qScaleAndZeros to be 3d tensor with sizes [:, ", n, ", 2]");
+  RL_CHECK(scales_and_zeros->sizes[0] >= groups, kWho, ": expect qScaleAndZeros for ", groups,
+           " groups of columns, got ", describe(scales_and_zeros));
+  check_scales(self, scales_and_zeros);
+  const Tensor settings =
+      ops::contiguous(to_dtype(scales_and_zeros, DType::Float32), MemoryFormat::Contiguous);
+  return product_with_unpacked(self, n, [&](int64_t row, float* out) {
+    const uint8_t* weight = elements<const uint8_t>(mat2) + row * (k / 2);
+    for (int64_t begin = 0; begin < k; begin += group_size) {
+      const float* setting = elements<const float>(settings) + (begin / group_size * n + row) * 2;
+      for (int64_t i = begin; i < std::min(k, begin + group_size); ++i) {
+        const int number = (weight[i / 2] >> 4 * (i % 2)) & 15;
+        out[i] = static_cast<float>(number - 8) * setting[0] + setting[1];
+      }
+    }
+  });
+}
+
+constexpr const char* kIntegers = "its operands are integers";
+constexpr const char* kFixedWeights = "it serves inference with weights that are fixed";
+
+}  // namespace
+
+void register_quantized_product_operators(Table& t) {
+  t.op(ops::int_mm, "_int_mm(Tensor self, Tensor mat2) -> Tensor", int_mm_kernel)
+      .out()
+      .not_differentiable(kIntegers)
+      .doc("Matrix product of small integers, as int32.");
+  t.op(ops::weight_int8pack_mm, "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
+       weight_int8pack_mm_kernel)
+      .not_differentiable(kFixedWeights)
+      .doc("self @ (mat2 * scales[:, None]).T for a weight of int8.");
+  t.op(ops::convert_weight_to_int4pack_for_cpu,
+       "_convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles) -> Tensor",
+       convert_weight_to_int4pack_kernel)
+      .not_differentiable(kIntegers)
+      .doc("A weight of numbers from 0 to 15, two a byte, for _weight_int4pack_mm_for_cpu.");
+  t.op(ops::weight_int4pack_mm_for_cpu,
+       "_weight_int4pack_mm_for_cpu(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> "
+       "Tensor",
+       weight_int4pack_mm_kernel)
+      .not_differentiable(kFixedWeights)
+      .doc("self @ weight.T for a packed weight whose groups of columns have a scale and a zero point each.");
+}
+
+}  // namespace rushlight
