@@ -138,7 +138,7 @@ class _Recorder(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         if func._opname in _VALUES:
             self.observer.interrupt(f"the program asks for the value of a tensor ({func._opname})")
-        if func._opname in _REFUSED or func.namespace != "aten":
+        if func._opname in _REFUSED or (func.namespace != "aten" and not _only_computes(func._schema)):
             self.observer.interrupt(f"the operator {func} cannot be part of a graph")
         try:
             args, kwargs = _map(self.fake_of, args), _map(self.fake_of, kwargs)
@@ -433,6 +433,11 @@ class _Run:
             if isinstance(step, torch.autograd.function.FunctionCtx):
                 raise Unsupported(f"the program calls an autograd.Function ({step.name()})")
             pending += [next_step for next_step, _ in step.next_functions]
+
+
+def _only_computes(schema):
+    """Whether a custom operator is known by its results: that it writes to nothing is part of its schema."""
+    return bool(schema.returns) and not schema.is_mutable
 
 
 def _order_inputs(recorder, leaf_nodes, held):

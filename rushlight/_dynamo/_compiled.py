@@ -56,6 +56,7 @@ class Compiled:
         self.failures = 0
         self.reason = None  # why the program runs as it is written, for good
         self.on_give_up = None
+        self.eager = torch.compiler._stance() == "force_eager"
         self.fast = None  # the last graph that was found to pay
 
     def __call__(self, *args, **kwargs):
@@ -63,7 +64,7 @@ class Compiled:
             result = self.fast(args, kwargs)
             if result is not NotImplemented:
                 return result
-        if self.reason is not None:
+        if self.reason is not None or self.eager:
             return self.function(*args, **kwargs)
         for entry in self.entries:
             inputs = entry.match(args, kwargs)
@@ -79,7 +80,7 @@ class Compiled:
     def _first_call(self, args, kwargs):
         """A call that no graph is for."""
         stance = torch.compiler._stance()
-        if capturing() or config.disable or stance == "force_eager" or torch.compiler.is_exporting():
+        if capturing() or config.disable or torch.compiler.is_exporting():
             return self.function(*args, **kwargs)
         if not _C._GuardSet.is_plain() and not self.fullgraph:  # as long as a mode or a transform watches
             return self.function(*args, **kwargs)

@@ -27,6 +27,7 @@ _TRUSTED = tuple(
     return_types.py types.py __init__.py _legacy_types.py _advice.py _python_operators.py _schema.py _utils.py
     ops.py""".split()
 )
+_CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"
 _DISTRUSTED = ("nn/parallel/",)
 _MACHINERY = tuple(
@@ -148,7 +149,8 @@ class Observer:
                 part = path[len(_ROOT) :].replace(os.sep, "/")
                 if part in _MACHINERY:
                     return
-                if not part.startswith(_TRUSTED) or part.startswith(_DISTRUSTED):
+                trusted = part.startswith(_TRUSTED) or code is _CALL_OF_CUSTOM_OPERATOR
+                if not trusted or part.startswith(_DISTRUSTED):
                     self.interrupt(f"the program calls {code.co_name} of rushlight/{part}")
                 self.reachable.learn(names, by_user=False)
                 return

@@ -174,9 +174,17 @@ def is_inductor_supported():
     return True
 
 
+def force_eager(on):
+    """Whether everything runs as it is written; graphs are kept for later."""
+    for compiled in _living():
+        compiled.eager, compiled.fast = on, None
+
+
 def reset():
     """Forget all graphs."""
-    for reference in all_compiled:
-        compiled = reference()
-        if compiled is not None:
-            compiled.reset()
+    for compiled in _living():
+        compiled.reset()
+
+
+def _living():
+    return [compiled for reference in all_compiled if (compiled := reference()) is not None]

@@ -128,6 +128,11 @@ def _stance():
     return _stances[-1]
 
 
+def _set_stances(stances):
+    _stances[:] = stances
+    rushlight._dynamo.eval_frame.force_eager(stances[-1] == "force_eager")
+
+
 class set_stance:  # noqa: N801 - PyTorch's name
     """What calls that no graph is for shall do: a function to call, a context manager, a decorator."""
 
@@ -144,10 +149,10 @@ class set_stance:  # noqa: N801 - PyTorch's name
         if stance not in self._STANCES:
             raise RuntimeError(f"invalid torch.compile stance '{stance}'")
         self.stance, self.before = stance, list(_stances)
-        _stances[:] = [stance]
+        _set_stances([stance])
 
     def __call__(self, fn):
-        _stances[:] = self.before
+        _set_stances(self.before)
 
         @functools.wraps(fn)
         def run(*args, **kwargs):
@@ -160,7 +165,7 @@ class set_stance:  # noqa: N801 - PyTorch's name
         return self
 
     def __exit__(self, *error):
-        _stances[:] = self.before
+        _set_stances(self.before)
 
 
 def wrap_numpy(fn):

@@ -153,6 +153,39 @@ def test_stances():
     assert len(f._compiled.entries) == 1
 
 
+def test_nothing_is_compiled_where_all_shall_run_as_written():
+    @torch.compile(fullgraph=True, backend="eager")
+    def f(x):
+        return x + 1 if torch.compiler.is_compiling() else x - 1
+
+    for _ in range(3):
+        assert torch.equal(f(X), X + 1)
+    with torch.compiler.set_stance("force_eager"):
+        assert torch.equal(f(X), X - 1)
+    assert torch.equal(f(X), X + 1) and len(f._compiled.entries) == 1
+
+
+def test_custom_operators_are_part_of_graphs():
+    @torch.library.custom_op("compiled_tests::rows", mutates_args=())
+    def rows(x: torch.Tensor, count: int) -> torch.Tensor:
+        return torch.tensor(x.tolist()[:count])
+
+    @rows.register_fake
+    def _(x, count):
+        return x.new_empty(count, *x.shape[1:])
+
+    @torch.library.custom_op("compiled_tests::write", mutates_args={"x"})
+    def write(x: torch.Tensor) -> None:
+        x.zero_()
+
+    f = torch.compile(lambda x: rows(x * 2, 2).sin() + 1, fullgraph=True)
+    for x in (X, X + 1):
+        assert torch.equal(f(x), (x[:2] * 2).sin() + 1)
+    assert len(f._compiled.entries) == 1
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="write.default cannot be part of a graph"):
+        torch.compile(write, fullgraph=True)(X.clone())
+
+
 def test_explain_and_logs(caplog, monkeypatch):
     # PyTorch itself, where another test imported it, sets levels and keeps messages from the root.
     for name in ("torch", "torch.__graph_breaks", "torch.__recompiles"):
