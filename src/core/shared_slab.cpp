@@ -73,12 +73,15 @@ void write_place(Holder& holder, pid_t pid) {
   holder.start_time = process_state(pid).start_time;
 }
 
-/// Twice what the machine has, less where the process is limited: pages are taken when they are touched.
+/// Twice what the machine has, less where the process is limited: pages are taken when they are touched. Of a
+/// limited address space a small part, since it also holds the slabs of the processes that send tensors here.
 size_t usual_capacity() {
   size_t capacity = page_up(std::max(host::usable_memory(), size_t{1} << 30)) * 2;
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     capacity = std::min<size_t>(capacity, limit.rlim_cur / kPage * kPage);
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    capacity = std::min<size_t>(capacity, page_up(limit.rlim_cur / 16));
   return capacity;
 }
 

@@ -437,6 +437,19 @@ def test_a_small_address_space_is_enough(tmp_path):
     subprocess.run([sys.executable, script], check=True, timeout=120, env=_environment())
 
 
+def test_senders_share_a_small_address_space(tmp_path):
+    script = tmp_path / "senders.py"
+    script.write_text(
+        "import resource, rushlight\n"
+        "from rushlight.utils.data import DataLoader\n"
+        "now = int(open('/proc/self/statm').read().split()[0]) * 4096\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (now + (3 << 30), now + (3 << 30)))\n"
+        "loader = DataLoader(rushlight.arange(64.0), batch_size=8, num_workers=3)\n"
+        "assert sum(batch.sum().item() for batch in loader) == 2016\n"
+    )
+    subprocess.run([sys.executable, script], check=True, timeout=120, env=_environment())
+
+
 def _environment():
     root = os.path.dirname(os.path.dirname(rushlight.__file__))
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
