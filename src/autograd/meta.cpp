@@ -48,17 +48,24 @@ void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) 
 
 void install_autograd_meta() { free_autograd_meta = free_meta; }
 
-Ref<Node> grad_fn(const Tensor& t) {
+// Where the gradient of `t` goes. It is the accumulator of a leaf for a stand-in that hooks gave for the
+// leaf.
+static Ref<Node> next_node(const Tensor& t) {
   if (t->view_base) [[unlikely]]
     return view_grad_fn(t);
   return t->autograd ? t->autograd->grad_fn : nullptr;
+}
+
+Ref<Node> grad_fn(const Tensor& t) {
+  Ref<Node> node = next_node(t);
+  return node && node->is_accumulate ? nullptr : node;
 }
 
 bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
 
 Edge gradient_edge(const Tensor& t) {
   if (!requires_grad(t)) return {};
-  if (Ref<Node> node = grad_fn(t)) return {std::move(node), output_nr(t)};
+  if (Ref<Node> node = next_node(t)) return {std::move(node), output_nr(t)};
   if (t->flags & kAutograd) return {grad_accumulator(t), 0};
   return {};
 }

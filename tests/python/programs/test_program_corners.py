@@ -167,6 +167,18 @@ def test_numbers_are_not_shown_to_hooks_on_saved_tensors():
     assert x.grad.tolist() == [3, 3]
 
 
+def test_what_hooks_give_for_a_leaf_is_a_leaf():
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        y = x.pow(3)
+    saved = y.grad_fn._saved_self
+    assert saved.is_leaf and saved.requires_grad and saved.grad_fn is None
+    assert repr(saved) == "tensor([1., 1.], requires_grad=True)"
+    (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    gradient.sum().backward()
+    assert x.grad.tolist() == [6, 6] and saved.grad is None
+
+
 def test_hooks_must_not_write_to_what_is_saved():
     x = torch.ones(2, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t):
