@@ -34,6 +34,7 @@ constexpr NodeName kNodeNames[] = {
     {"normal", "Tensor_Tensor", "NormalBackward3"},
     {"_cdist_forward", "", "CdistBackward0"},
     {"_pdist_forward", "", "PdistBackward0"},
+    {"_lstm_layer", "", "MkldnnRnnLayerBackward0"},
     {"adaptive_max_pool2d_with_indices", "", "AdaptiveMaxPool2DBackward0"},
     {"adaptive_max_pool3d_with_indices", "", "AdaptiveMaxPool3DBackward0"},
     // Pooled there as images of one line.

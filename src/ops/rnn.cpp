@@ -353,7 +353,7 @@ Outcome run_layers(const Layers& layers, Tensor data, const State& hx, const Dim
       data = dropout(data, layers.dropout, true);
   }
   Outcome outcome{data, {}};
-  for (const State& f : finals) outcome.finals.push_back(n == 1 ? unsqueeze(f[0], 0) : stack(f, 0));
+  for (const State& f : finals) outcome.finals.push_back(stack(f, 0));
   return outcome;
 }
 

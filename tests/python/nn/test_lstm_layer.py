@@ -145,3 +145,12 @@ def test_vmap_over_layers_is_a_loop():
     layer, x = rl.nn.LSTM(3, 4), rl.randn(6, 5, 2, 3)
     mapped = rl.vmap(lambda t: layer(t)[0])(x)
     assert rl.allclose(mapped, rl.stack([layer(t)[0] for t in x]), atol=1e-6)
+
+
+def test_nodes_have_the_names_that_programs_print():
+    names = [
+        [t.grad_fn.name() for t in (y, h, c)]
+        for m in (rl, torch)
+        for y, (h, c) in [m.nn.LSTM(3, 4)(m.ones(2, 1, 3))]
+    ]
+    assert names[0] == names[1]
