@@ -30,16 +30,18 @@ def run_script(path, arguments):
 
         sys.argv = [path, *arguments]
         return runpy.run_path(path, run_name="__main__")
+    file = os.path.abspath(path)
+    loader = SourceFileLoader("__main__", file)
     try:
-        code = SourceFileLoader("__main__", os.path.abspath(path)).source_to_code(_read(path), path)
+        code = loader.source_to_code(_read(path), file)
     except OSError as error:
         fail(f"can't open {path!r}: {error.strerror}")
     main_module = types.ModuleType("__main__")
-    main_module.__file__ = path
-    main_module.__loader__ = SourceFileLoader("__main__", os.path.abspath(path))
+    main_module.__file__, main_module.__cached__ = file, None
+    main_module.__loader__ = loader
     main_module.__builtins__ = __builtins__
     sys.argv = [path, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    sys.path[0] = os.path.dirname(file)
     sys.modules["__main__"] = main_module
     exec(code, main_module.__dict__)
 

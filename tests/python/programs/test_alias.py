@@ -75,6 +75,12 @@ def test_program_has_its_own_argv_folder_and_name(script):
     assert run_ok("-m", "rushlight", program, "--epochs", "3").split("\n")[0] == "['--epochs', '3'] 7 True 7"
 
 
+def test_a_program_knows_its_whole_path(script):
+    program = script("import sys; print([__file__, sys._getframe().f_code.co_filename, sys.argv[0]])")
+    shown = run_ok("-m", "rushlight", program.name, cwd=program.parent)
+    assert shown == f"{[str(program), str(program), program.name]}\n"
+
+
 def test_module_runs_with_the_alias(script):
     program = script("import sys, torch; print(torch.__spec__.name, sys.argv[1:])")
     assert run_ok("-m", "rushlight", "-m", program.stem, "x", cwd=program.parent) == "rushlight ['x']\n"
