@@ -1,4 +1,6 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
+#include <atomic>
+
 #include "dispatch/exact_out.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
@@ -236,6 +238,12 @@ Tensor linalg_cross_body(const Call&, const Tensor& a, const Tensor& b, int64_t 
 // Without a dimension, the first one of size 3.
 Tensor cross_body(const Call&, const Tensor& a, const Tensor& b, OptInt dim) {
   if (dim) return cross_along(a, b, *dim);
+  static std::atomic<bool> warned = false;
+  if (!warned.exchange(true))
+    show_warning(
+        "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+        "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree with "
+        "that of linalg.cross in a future release.");
   for (int64_t d = 0; d < a.dim(); ++d)
     if (a->sizes[d] == 3) return cross_along(a, b, d);
   RL_FAIL("no dimension of size 3 in input");

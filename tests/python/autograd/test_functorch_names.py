@@ -37,12 +37,15 @@ def test_buffers_and_ensembles():
 def test_the_package(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import functorch, torch; print(functorch.vmap is torch.func.vmap, functorch.__file__)"
+        "import functorch, torch\n"
+        "print(functorch.vmap(torch.sin)(torch.zeros(2)).tolist(), functorch.__file__)\n"
     )
     ran = subprocess.run(
         [sys.executable, "-m", "rushlight", program], capture_output=True, text=True, timeout=60
     )
-    assert ran.stdout.startswith("True") and "_torch_path" in ran.stdout, ran.stderr
+    assert ran.stdout.startswith("[0.0, 0.0]") and "_torch_path" in ran.stdout, ran.stderr
+    assert "FutureWarning: We've integrated functorch into PyTorch." in ran.stderr
+    assert "Please use `torch.func.vmap` instead" in ran.stderr
 
 
 def test_numbers_leave_for_numpy_where_nothing_is_recorded():

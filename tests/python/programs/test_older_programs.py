@@ -2,6 +2,8 @@
 
 import copy
 import math
+import subprocess
+import sys
 
 import pytest
 
@@ -205,3 +207,17 @@ def test_sparse_weights_of_linear(layout, shape):
     x, bias = torch.rand(shape), torch.rand(3)
     found = nn.functional.linear(x, dense.to_sparse(layout=layout), bias)
     assert torch.allclose(found, nn.functional.linear(x, dense, bias))
+
+
+def test_a_cross_product_without_a_dimension_is_told_once(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\nfor _ in range(2):\n    print(torch.cross(torch.eye(3)[0], torch.eye(3)[1]).tolist())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "rushlight", program], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout == "[0.0, 0.0, 1.0]\n" * 2, ran.stderr
+    assert (
+        ran.stderr.count("UserWarning: Using torch.cross without specifying the dim arg is deprecated.") == 1
+    )
