@@ -1006,6 +1006,10 @@ from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_
 from rushlight._C._VariableFunctions import _standard_gamma_grad as _standard_gamma_grad
 from rushlight._C._VariableFunctions import _dirichlet_grad as _dirichlet_grad
 from rushlight._C._VariableFunctions import _sample_dirichlet as _sample_dirichlet
+from rushlight._C._VariableFunctions import _int_mm as _int_mm
+from rushlight._C._VariableFunctions import _weight_int8pack_mm as _weight_int8pack_mm
+from rushlight._C._VariableFunctions import _convert_weight_to_int4pack_for_cpu as _convert_weight_to_int4pack_for_cpu
+from rushlight._C._VariableFunctions import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
 from rushlight._C._VariableFunctions import _sparse_coo_tensor_unsafe as _sparse_coo_tensor_unsafe
 from rushlight._C._VariableFunctions import _sparse_compressed_tensor_unsafe as _sparse_compressed_tensor_unsafe
 from rushlight._C._VariableFunctions import indices as indices

@@ -212,7 +212,9 @@ def test_sparse_weights_of_linear(layout, shape):
 def test_a_cross_product_without_a_dimension_is_told_once(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
-        "import torch\nfor _ in range(2):\n    print(torch.cross(torch.eye(3)[0], torch.eye(3)[1]).tolist())\n"
+        "import torch\n"
+        "for _ in range(2):\n"
+        "    print(torch.cross(torch.eye(3)[0], torch.eye(3)[1]).tolist())\n"
     )
     ran = subprocess.run(
         [sys.executable, "-m", "rushlight", program], capture_output=True, text=True, timeout=60
