@@ -401,6 +401,13 @@ OpFunction* find_method(std::string_view name) {
   return found == methods_by_name.end() ? nullptr : found->second;
 }
 
+// PyTorch's errors call torch.linalg.svd linalg_svd; those of nn.functional have bare names.
+static const char* name_in_errors(std::string_view space, PyObject* name) {
+  if (space.empty() || space == "nn") return PyUnicode_AsUTF8(name);
+  const std::string full = str(space, "_", PyUnicode_AsUTF8(name));
+  return PyUnicode_AsUTF8(PyUnicode_InternFromString(full.c_str()));  // interned: kept for good by the caller
+}
+
 static OpFunction* make_function(const OverloadSet& set, bool method, bool inplace) {
   OpFunction* f = PyObject_New(OpFunction, method ? &OpMethodType : &OpFunctionType);
   if (!f) throw PythonError();
@@ -409,7 +416,7 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
   f->set = &set;
   f->specs = nullptr;
   f->name = PyUnicode_InternFromString(name.c_str());
-  f->text_name = PyUnicode_AsUTF8(f->name);
+  f->text_name = method ? PyUnicode_AsUTF8(f->name) : name_in_errors(set.space, f->name);
   f->method = method;
   f->inplace = inplace;
   f->shown = nullptr;
@@ -453,7 +460,7 @@ static void group_overloads() {
 static void publish_function(PyObject* dict, const OverloadSet& set, bool inplace) {
   OpFunction* f = make_function(set, false, inplace);
   check(PyDict_SetItem(dict, f->name, reinterpret_cast<PyObject*>(f)));
-  functions_by_name[str(set.space, "::", f->text_name)] = f;
+  functions_by_name[str(set.space, "::", PyUnicode_AsUTF8(f->name))] = f;
 }
 static void publish_method(const OverloadSet& set, bool inplace) {
   OpFunction* f = make_function(set, true, inplace);
