@@ -89,8 +89,8 @@ def set_num_interop_threads(n):
 
 
 def set_flush_denormal(mode):
-    """Whether the processor was switched to flush denormal numbers: it is not."""
-    return False
+    """Take numbers below the smallest normal one for zero in this thread; False where that cannot be had."""
+    return _C._set_flush_denormal(mode)
 
 
 def set_default_tensor_type(t):

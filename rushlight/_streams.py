@@ -202,5 +202,5 @@ class Event:
         index = -1 if self.device.index is None else self.device.index
         return (
             f"torch.Event device_type={self.device.type}, device_index={index}, "
-            f"event_flag={int(self.blocking)}, event_id={self.event_id}"
+            f"event_flag={int(self.enable_timing)}, event_id={self.event_id}"
         )

@@ -12,7 +12,8 @@ def _is_sparse(t):
 
 def mm(mat1, mat2, reduce=None):
     """The product of two matrices of which at least one is sparse; a sparse one gets a sparse gradient.
-    `reduce` ("sum", "mean", "amax", "amin") says what becomes of the products of each row of a CSR `mat1`."""
+    `reduce` says what becomes of the products of each row of a CSR `mat1`: "sum", "mean", "amax" or "max",
+    "amin" or "min"."""
     if reduce is None:
         return rushlight.mm(mat1, mat2)
     return rushlight._sparse_mm_reduce_impl(mat1, mat2, reduce)[0]

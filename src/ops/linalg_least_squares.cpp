@@ -65,6 +65,13 @@ Four least_squares_by_qr(const Tensor& a, const Tensor& right, bool vector) {
           uninitialized({0}, real_dtype(a.dtype()), a)};
 }
 
+// What follows from A alone has A's batch: where B shares a matrix, the first of the equal results.
+Tensor once_for_each(Tensor t, IntList batch) {
+  for (size_t d = 0; d < batch.size(); ++d)
+    if (batch[d] == 1) t = narrow(t, static_cast<int64_t>(d), 0, std::min<int64_t>(t.size(d), 1));
+  return t;
+}
+
 Four lstsq_kernel(const Call&, const Tensor& a, const Tensor& b, OptNumber rcond, OptText driver_name) {
   check_lstsq(a, b);
   if (!a.is_cpu() && !a.device().is_meta()) {
@@ -102,6 +109,8 @@ Four lstsq_kernel(const Call&, const Tensor& a, const Tensor& b, OptNumber rcond
       !by_values || !rank.is_cpu() || read_scalar(all(rushlight::eq(rank, Scalar(n)))).to<bool>();
   if (m > n && driver != cpu::Driver::Gelsy && full_rank)
     residuals = sum_dim(square(abs(narrow(x, -2, n, m - n))), IntList{-2}, false, std::nullopt);
+  if (driver != cpu::Driver::Gels) rank = once_for_each(rank, batch_of(a));
+  if (by_values) values = once_for_each(values, batch_of(a));
   const Tensor solution = narrow(x, -2, 0, n);
   return {vector ? squeeze_dim(solution, -1) : solution, residuals, rank, values};
 }

@@ -25,8 +25,8 @@ inline Fn<Tensor(const Tensor& self, IntList size, int64_t sparse_dim, int64_t d
 RowReduce row_reduce(std::string_view name) {
   if (name == "sum") return RowReduce::Sum;
   if (name == "mean") return RowReduce::Mean;
-  if (name == "amax") return RowReduce::Max;
-  if (name == "amin") return RowReduce::Min;
+  if (name == "amax" || name == "max") return RowReduce::Max;
+  if (name == "amin" || name == "min") return RowReduce::Min;
   RL_FAIL("torch.sparse.mm: reduce argument must be either sum, mean, amax or amin, got ", name);
 }
 bool chooses(RowReduce op) { return op == RowReduce::Max || op == RowReduce::Min; }

@@ -219,7 +219,8 @@ struct FactoryArguments {
   OptDType dtype;
   OptDevice device;
   bool requires_grad = false;
-  int copy = -1;  // asarray: unset, no, yes
+  bool constant = false;  // requires_grad=False was said
+  int copy = -1;          // asarray: unset, no, yes
 };
 
 static void take_keyword(FactoryArguments& a, const char* f, std::string_view name, PyObject* o) {
@@ -234,9 +235,10 @@ static void take_keyword(FactoryArguments& a, const char* f, std::string_view na
       throw_python(PyExc_TypeError, str(f, "(): argument 'device' must be torch.device, not ", type_name(o)));
     a.device = parse_device(o);
   } else if (name == "requires_grad" || name == "pin_memory") {
+    if (o == Py_None && std::strcmp(f, "asarray") == 0) return;
     if (!PyBool_Check(o) && !is_int(o))
       throw_python(PyExc_TypeError, str(f, "(): argument '", name, "' must be bool, not ", type_name(o)));
-    if (name == "requires_grad") a.requires_grad = to_bool(o);
+    if (name == "requires_grad") a.requires_grad = to_bool(o), a.constant = !a.requires_grad;
   } else if (name == "copy" && std::strcmp(f, "asarray") == 0) {
     if (o != Py_None) a.copy = to_bool(o);
   } else if (name == "data" || name == "obj") {
@@ -385,6 +387,12 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
     RL_CHECK_VALUE(a.copy != 0 || (same && shared), "can't alias tensor with dtype '", dtype_name(t.dtype()),
                    "' into dtype '", dtype_name(a.dtype.value_or(t.dtype())), "'.");
     if (!same || (a.copy == 1 && shared)) t = ops::to_copy(t, a.dtype, device, std::nullopt);
+    if (a.constant && requires_grad(t)) {
+      if (is_leaf(t))
+        set_requires_grad(t, false);
+      else
+        t = ops::detach(t);
+    }
     return finish(std::move(t), a.requires_grad);
   });
 }

@@ -5,6 +5,10 @@
 #include "python/parse.h"
 #include "python/types.h"
 
+#ifdef __SSE2__
+#include <pmmintrin.h>
+#endif
+
 namespace rushlight::python {
 
 static PyObject* f_get_num_threads(PyObject*, PyObject*) { return PyLong_FromLong(get_num_threads()); }
@@ -15,6 +19,22 @@ static PyObject* f_set_num_threads(PyObject*, PyObject* o) {
     RL_CHECK(n > 0 && n <= 4096, "set_num_threads expects a positive integer, but got ", n);
     set_num_threads(static_cast<int>(n));
     Py_RETURN_NONE;
+  });
+}
+
+// Of the calling thread, as in PyTorch; threads that it starts afterwards inherit it.
+static PyObject* f_set_flush_denormal(PyObject*, PyObject* o) {
+  return guard([&]() -> PyObject* {
+    if (!PyBool_Check(o))
+      throw_python(PyExc_TypeError, "flush_denormal expects a bool, but got " + type_name(o));
+#ifdef __SSE2__
+    const bool on = o == Py_True;
+    _MM_SET_FLUSH_ZERO_MODE(on ? _MM_FLUSH_ZERO_ON : _MM_FLUSH_ZERO_OFF);
+    _MM_SET_DENORMALS_ZERO_MODE(on ? _MM_DENORMALS_ZERO_ON : _MM_DENORMALS_ZERO_OFF);
+    Py_RETURN_TRUE;
+#else
+    Py_RETURN_FALSE;
+#endif
   });
 }
 
@@ -50,6 +70,8 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
 static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
     {"set_num_threads", f_set_num_threads, METH_O, "Sets the number of threads that operators use."},
+    {"_set_flush_denormal", f_set_flush_denormal, METH_O,
+     "Whether results too small for a normal number become zero; returns whether the processor can."},
     {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,
      "Gives idle memory back to the system; returns the bytes."},
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
