@@ -30,7 +30,7 @@ legacy_contiguous_format = _C.contiguous_format
 _SUBMODULES = frozenset(
     """
         __config__ accelerator amp ao array_api autograd backends compiler contrib cpu cuda debug distributed
-        distributions export fft func functional futures fx hub interpolate jit library linalg masked
+        distributions export fft func functional futures fx hub interpolate jit library linalg masked monitor
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization safetensors signal sparse special storage testing
         torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
@@ -48,6 +48,7 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
+    "_tags": "Tag",
     "_c_names": "has_lapack has_openmp has_spectral",
     "functional": """
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes

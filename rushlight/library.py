@@ -3,7 +3,9 @@
 A custom operator is a record of the operator table like any other; its kernels are Python functions.
 """
 
+import contextlib
 import functools
+import warnings
 import weakref
 
 import rushlight as torch
@@ -272,7 +274,8 @@ class CustomOpDef:
         if previous is not None:
             previous._lib._destroy()
         self._lib = Library(namespace, "FRAGMENT")
-        self._lib.define(f"{name}{schema}", tags=tags or ())
+        tags = tags if isinstance(tags, (list, tuple)) else [] if tags is None else [tags]
+        self._lib.define(f"{name}{schema}", tags=[torch.Tag.pt2_compliant_tag, *tags])
         self._opoverload = getattr(getattr(torch.ops, namespace), name).default
         self._backend_fns, self._abstract_fn = {}, None
         self._backward_fn = self._setup_context_fn = None
@@ -305,17 +308,30 @@ class CustomOpDef:
                 self._backend_fns[kind] = fn
                 if kind not in (None, "cpu", "cuda", "meta"):
                     raise RuntimeError(f"Unknown device type {kind!r}: kernels run on cpu, cuda or meta")
-                _C._set_operator_kernel(self._index, kind or "any", self._guarded(fn))
+                _C._set_operator_kernel(self._index, kind or "any", self._guarded(fn, kind))
             return fn
 
         return register if fn is None else register(fn)
 
-    def _guarded(self, fn):
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """Within it, a device's kernel counts, or the function of ``custom_op`` runs in its place."""
+        before = device_type in self._disabled_kernels
+        if device_type not in self._backend_fns:
+            warnings.warn(f"{self} has no kernel for {device_type!r} to switch on or off", stacklevel=3)
+        _set_membership(self._disabled_kernels, device_type, not enabled)
+        try:
+            yield
+        finally:
+            _set_membership(self._disabled_kernels, device_type, before)
+
+    def _guarded(self, fn, kind):
         """Results must be new tensors: autograd and the compiler take them for that."""
 
         @functools.wraps(fn)
         def kernel(*args, **kwargs):
-            result = fn(*args, **kwargs)
+            chosen = self._init_fn if kind in self._disabled_kernels else fn
+            result = chosen(*args, **kwargs)
             _check_no_aliasing(self._qualname, args, kwargs, result)
             return result
 
@@ -352,12 +368,15 @@ class CustomOpDef:
         def register(func):
             self._vmap_fn = func
             _C._set_operator_batching(self._index, func)
-            return func
 
         return register if func is None else register(func)
 
     def register_autocast(self, device_type, cast_inputs):
         register_autocast(self, device_type, cast_inputs)
+
+
+def _set_membership(names, name, wanted):
+    (names.add if wanted else names.discard)(name)
 
 
 _definitions: dict = {}
@@ -496,7 +515,6 @@ def register_vmap(op, func=None, /, *, lib=None):
             return made.register_vmap(func)
         name = _qualified(op)
         _C._set_operator_batching(_library_for(lib, name)._index(_overload_named(name)), func)
-        return func
 
     return register if func is None else register(func)
 

@@ -58,6 +58,9 @@ def _unregistered(name):
     return backward
 
 
+_STEPS = ("forward", "setup_context", "backward")
+
+
 def autograd_kernel(overload, backward=None, setup_context=None):
     """The function that runs ``overload`` where autograd records it."""
     name = overload._name
@@ -78,7 +81,7 @@ def autograd_kernel(overload, backward=None, setup_context=None):
         else:
             setup_context(ctx=ctx, inputs=inputs, output=output)
 
-    class Generated(torch.autograd.Function):
+    class Generated:
         @staticmethod
         def forward(spec, kwargs, *leaves):
             with _C._AutoDispatchBelowAutograd():
@@ -101,8 +104,10 @@ def autograd_kernel(overload, backward=None, setup_context=None):
                 found = found[: len(ctx._rl_spec)]
             return (None, None, *_flat_gradients(name, found, ctx._rl_spec))
 
-    Generated.__name__ = Generated.__qualname__ = (
-        f"GeneratedBackwardFor_{name.replace('::', '_').replace('.', '_')}"
+    # The class is made under its final name, for its nodes are called after it.
+    function_name = f"GeneratedBackwardFor_{overload.namespace}_{overload._opname}_{overload._overloadname}"
+    function = type(torch.autograd.Function)(
+        function_name, (torch.autograd.Function,), {k: vars(Generated)[k] for k in _STEPS}
     )
 
     def run(*args, **kwargs):
@@ -110,7 +115,7 @@ def autograd_kernel(overload, backward=None, setup_context=None):
             with _C._AutoDispatchBelowAutograd():
                 return overload(*args, **kwargs)
         leaves, spec = _flatten(args)
-        return Generated.apply(spec, kwargs, *leaves)
+        return function.apply(spec, kwargs, *leaves)
 
     return run
 
