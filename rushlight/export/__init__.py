@@ -15,7 +15,7 @@ from ._lower import UnsupportedError
 from ._one_file import FileModel, load_file, save_file
 from ._sizes import _Specialized, apply, ends, plan, sizes_to_try, verify
 from ._trace import input_names, trace_module
-from .dynamic_shapes import Constraint, Dim, UserError, ValueRanges, dims
+from .dynamic_shapes import Constraint, Dim, ShapesCollection, UserError, ValueRanges, dims
 from .exported_program import (
     CallSpec,
     ExportedProgram,
@@ -34,6 +34,7 @@ __all__ = [
     "FileModel",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "ShapesCollection",
     "UnsupportedError",
     "default_decompositions",
     "dims",
@@ -67,12 +68,15 @@ def export(
 ):
     """Export a module as it runs on example inputs; nothing is computed and no state changes.
 
-    ``dynamic_shapes`` says for each input which sizes may change: ``{"x": {0: Dim("batch")}}``. Where the
+    ``dynamic_shapes`` says for each input which sizes may change: ``{"x": {0: Dim("batch")}}``, or is a
+    `ShapesCollection` that says it for tensors wherever they are. Where the
     program depends on the example's size in another way than by sums of products of sizes, that is an error.
     """
     _checked(mod, args, kwargs)
     kwargs = kwargs or {}
     names = _shapes.argument_names(mod, args, kwargs)
+    if isinstance(dynamic_shapes, ShapesCollection):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     leaf_names = input_names(names, args, kwargs)
     symbols, places = _shapes.find_symbols(names, args, kwargs, dynamic_shapes)

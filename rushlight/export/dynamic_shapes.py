@@ -88,7 +88,7 @@ class _DerivedDim(Dim):
 
     def __init__(self, root, factor, offset):
         text = root.__name__ if factor == 1 else f"{factor}*{root.__name__}"
-        self.__name__ = text + (f"{offset:+d}" if offset else "")
+        self.__name__ = text + (f" {'-' if offset < 0 else '+'} {abs(offset)}" if offset else "")
         self.root, self.factor, self.offset = root, factor, offset
         self.min, self.max = factor * root.min + offset, factor * root.max + offset
 
@@ -147,6 +147,47 @@ def argument_names(module, args, kwargs):
         else:
             names.append(parameter.name)
     return names + list(kwargs or {})
+
+
+class ShapesCollection:
+    """``dynamic_shapes`` by tensor, for inputs in nested containers: ``shapes[x] = {0: Dim("batch")}``."""
+
+    def __init__(self):
+        self._shapes = {}  # id -> the tensor, which must live as long as its id counts, and its spec
+
+    def __setitem__(self, t, shape):
+        if not isinstance(t, torch.Tensor):
+            raise AssertionError(f"Cannot assign shape to non-tensor type {type(t)}")
+        known = self._shapes.setdefault(id(t), (t, shape))[1]
+        if known != shape:
+            raise AssertionError(f"Shapes assigned to input do not match: expected {known}, got {shape}")
+
+    def __getitem__(self, t):
+        return self._shapes.setdefault(id(t), (t, {}))[1]
+
+    def __len__(self):
+        return len(self._shapes)
+
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """The ``dynamic_shapes`` of a call of `m`, with None for what is not in the collection."""
+        found = set()
+
+        def spec_of(leaf):
+            if id(leaf) not in self._shapes:
+                return None
+            found.add(id(leaf))
+            return self._shapes[id(leaf)][1]
+
+        kwargs = kwargs or {}
+        values = [*args, *kwargs.values()]
+        specs = [pytree.tree_map(spec_of, value) for value in values]
+        if len(found) < len(self._shapes):
+            raise ValueError(
+                "Some tensors that were assigned shapes were not found in args. "
+                "Maybe such tensors were copied when passing them as args? "
+                "Maybe such tensors are contained in classes that were not registered with pytree?"
+            )
+        return dict(zip(argument_names(m, args, kwargs), specs))
 
 
 def find_symbols(names, args, kwargs, dynamic_shapes):

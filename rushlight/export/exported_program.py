@@ -103,7 +103,7 @@ class _Guards(torch.nn.Module):
             )
 
 
-@dataclass
+@dataclass(repr=False)
 class ExportedProgram:
     """What `torch.export.export` returns; `module()` gives it as a module that can be called."""
 
@@ -162,8 +162,6 @@ class ExportedProgram:
             f"ExportedProgram:\n    {code}\nGraph signature: {_indented(str(self.graph_signature))}\n"
             f"Range constraints: {self.range_constraints}\n"
         )
-
-    __repr__ = __str__
 
     def module(self, check_guards=True):
         """The program as a module with parameters of its names; it takes the user's inputs."""

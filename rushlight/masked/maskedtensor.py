@@ -116,7 +116,7 @@ def _reduce(name, input, dim=None, keepdim=False, **kwargs):
 
     mask = input.get_mask()
     result = getattr(masked, name)(input.get_data(), dim, keepdim=keepdim, mask=mask, **kwargs)
-    dims = masked._dims(dim, mask.dim())
+    dims = masked._ops._dims(dim, mask.dim())
     present = mask.any(dims, keepdim) if dims else mask
     return _wrap(result, present)
 

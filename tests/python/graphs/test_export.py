@@ -257,7 +257,7 @@ def test_bad_arguments():
         export(nn.ReLU(), torch.ones(2))
     with pytest.raises(AssertionError, match="inconsistent min=3, max=2"):
         Dim("n", min=3, max=2)
-    assert repr(Dim("a")) == "Dim('a', min=0)" and repr(2 * Dim("a") + 1) == "2*a+1"
+    assert repr(Dim("a")) == "Dim('a', min=0)" and repr(2 * Dim("a") + 1) == "2*a + 1"
 
 
 def test_decompositions():
