@@ -110,10 +110,14 @@ if TYPE_CHECKING:  # what it makes is called, and has the members, as what it wa
         *,
         fullgraph: bool = False,
         dynamic: bool | None = None,
-        backend: str | Callable[..., Any] = "inductor",
+        backend: str | Callable[..., Any] | None = None,
         mode: str | None = None,
         options: dict[str, Any] | None = None,
+        name: str | None = None,
         disable: bool = False,
+        recompile_limit: int | None = None,
+        isolate_recompiles: bool = False,
+        shapes_spec: Any = None,
     ) -> _F: ...
     @overload
     def compile(
@@ -121,15 +125,30 @@ if TYPE_CHECKING:  # what it makes is called, and has the members, as what it wa
         *,
         fullgraph: bool = False,
         dynamic: bool | None = None,
-        backend: str | Callable[..., Any] = "inductor",
+        backend: str | Callable[..., Any] | None = None,
         mode: str | None = None,
         options: dict[str, Any] | None = None,
+        name: str | None = None,
         disable: bool = False,
+        recompile_limit: int | None = None,
+        isolate_recompiles: bool = False,
+        shapes_spec: Any = None,
     ) -> Callable[[_F], _F]: ...
 
 
 def compile(  # type: ignore[no-redef]
-    model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False
+    model=None,
+    *,
+    fullgraph=False,
+    dynamic=None,
+    backend=None,
+    mode=None,
+    options=None,
+    name=None,
+    disable=False,
+    recompile_limit=None,
+    isolate_recompiles=False,
+    shapes_spec=None,
 ):
     """Run a function or a module through graphs of operators where that is faster; see docs/compile.md.
 
@@ -139,9 +158,10 @@ def compile(  # type: ignore[no-redef]
             is written.
         dynamic: accepted; a graph is for one shape of each input, and a few more are made for others.
         backend: a name of `torch._dynamo.list_backends()`, or a function that gets a GraphModule and example
-            inputs and returns a function of tensors.
+            inputs and returns a function of tensors; without it, `torch.compiler.get_default_backend()`.
         mode, options: handed to the back end.
         disable: give the model back as it is.
+        name, recompile_limit, isolate_recompiles, shapes_spec: accepted; they change no result.
     """
     if model is None:
         return functools.partial(

@@ -185,7 +185,20 @@ def _default_branch(owner, name):
         except urllib.error.HTTPError as error:
             if error.code != 404:
                 raise
+        except urllib.error.URLError as error:
+            return _cached_branch(owner, name, error)
     raise ValueError(f"hub: {owner}/{name} has no branch 'main' or 'master'; name one as 'owner/name:ref'")
+
+
+def _cached_branch(owner, name, error):
+    """Without a connection: the branch that was downloaded before."""
+    for branch in ("main", "master"):
+        if os.path.exists(os.path.join(get_dir(), f"{owner}_{name}_{branch}")):
+            return branch
+    raise RuntimeError(
+        "It looks like there is no internet connection and the repo could not be found in the cache "
+        f"({get_dir()})"
+    ) from error
 
 
 def _check_trust(owner, name, trust_repo):

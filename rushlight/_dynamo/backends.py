@@ -1,10 +1,19 @@
 """Back ends: functions that get a GraphModule and example inputs, and return a function of tensors."""
 
+from typing import Any
+
 from .exc import InvalidBackend
 
-__all__ = ["list_backends", "lookup_backend", "register_backend"]
+__all__ = [
+    "get_default_backend",
+    "list_backends",
+    "lookup_backend",
+    "register_backend",
+    "set_default_backend",
+]
 
 _backends: dict = {}
+_default: Any = "inductor"
 _DEBUG = {"eager", "aot_eager"}
 
 
@@ -15,6 +24,19 @@ def register_backend(compiler_fn=None, name=None, tags=()):
     _backends[name or compiler_fn.__name__] = compiler_fn
     compiler_fn._tags = tuple(tags)
     return compiler_fn
+
+
+def set_default_backend(backend):
+    """The back end of `torch.compile` without `backend`; None brings "inductor" back."""
+    global _default
+    if isinstance(backend, str):
+        lookup_backend(backend)
+    _default = "inductor" if backend is None else backend
+
+
+def get_default_backend():
+    """The back end of `torch.compile` without `backend`: a name or a function."""
+    return _default
 
 
 def lookup_backend(backend):

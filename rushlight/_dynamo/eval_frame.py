@@ -8,7 +8,7 @@ from rushlight._advice import advised
 from rushlight.nn import Module
 
 from ._compiled import Compiled, all_compiled
-from .backends import lookup_backend
+from .backends import get_default_backend, lookup_backend
 
 __all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported", "optimize"]
 
@@ -121,6 +121,8 @@ def compile_callable(model, fullgraph, backend, mode, options):
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )
+    if backend is None:
+        backend = get_default_backend()
     if backend == "inductor" and mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
     made = _backend_with(backend, mode, options)

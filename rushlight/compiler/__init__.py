@@ -12,11 +12,13 @@ __all__ = [
     "compile",
     "cudagraph_mark_step_begin",
     "disable",
+    "get_default_backend",
     "is_compiling",
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
     "reset",
+    "set_default_backend",
     "set_stance",
     "substitute_in_graph",
     "wrap_numpy",
@@ -80,6 +82,16 @@ def cudagraph_mark_step_begin() -> None:
 def list_backends(exclude_tags=("debug", "experimental")) -> list[str]:
     """The names of compiler backends."""
     return rushlight._dynamo.list_backends(exclude_tags)
+
+
+def set_default_backend(backend) -> None:
+    """The back end of `torch.compile` where none is named: a name, a function, or None for "inductor"."""
+    rushlight._dynamo.backends.set_default_backend(backend)
+
+
+def get_default_backend():
+    """The back end of `torch.compile` where none is named."""
+    return rushlight._dynamo.backends.get_default_backend()
 
 
 def disable(fn=None, recursive=True, *, reason=None):

@@ -39,6 +39,7 @@ _LAZY = {
     "rpc": "rpc",
     "simulate": "simulate",
     "autograd": "autograd",
+    "GradBucket": "_reducer",
 }
 
 
@@ -58,6 +59,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.distributed import run as run
     from rushlight.distributed import simulate as simulate
     from rushlight.distributed import tensor as tensor
+    from rushlight.distributed._reducer import GradBucket as GradBucket
     from rushlight.distributed.device_mesh import DeviceMesh as DeviceMesh
     from rushlight.distributed.device_mesh import init_device_mesh as init_device_mesh
 

@@ -106,7 +106,7 @@ class P2POp:
             )
         _check_tensor(tensor, "tensor")
         self.op, self.tensor, self.group, self.tag = op, tensor, group, tag
-        self.group_peer = _peer(_group_or_default(group), peer, group_peer, "dst" if op is isend else "src")
+        self.group_peer = _root(_group_or_default(group), peer, group_peer, "dst" if op is isend else "src")
         self.peer = get_global_rank(group, self.group_peer)
 
     def __repr__(self) -> str:

@@ -43,6 +43,12 @@ class Store:
         """Block until all keys are set; raises DistStoreError after `timeout` (default: the store's)."""
         self._wait_seconds(list(keys), (timeout or self.timeout).total_seconds())
 
+    def barrier(self, key, world_size, timeout=None):
+        """Block until `world_size` workers have called it with this `key`."""
+        if self.add(f"{key}/arrived", 1) == world_size:
+            self.set(f"{key}/complete", "1")
+        self.wait([f"{key}/complete"], timeout)
+
     def multi_get(self, keys):
         return [self.get(key) for key in keys]
 

@@ -109,7 +109,7 @@ class DistributedDataParallel(Module):
                 "DistributedDataParallel device_ids and output_device arguments only work with "
                 "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
                 f"{device_ids}, output_device {output_device}, and module parameters "
-                f"{kinds}: leave them out for modules on the CPU, and give one device per process"
+                f"{kinds}."
             )
 
     def _make_reducer(self, names):
