@@ -27,13 +27,14 @@ std::vector<int64_t> frequencies(const int64_t* indices, int64_t count, int64_t 
 
 void take_rows(const void* table, int64_t rows, int64_t row_bytes, const int64_t* indices, int64_t count,
                void* out) {
+  const char* const from = static_cast<const char*>(table);
+  const auto size = static_cast<size_t>(row_bytes);
   parallel_for(0, count, std::max<int64_t>(1, 4 * kGrainSize / std::max<int64_t>(row_bytes, 1)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    check_index(indices[i], rows);
-                   copy_run(static_cast<char*>(out) + i * row_bytes,
-                            static_cast<const char*>(table) + indices[i] * row_bytes,
-                            static_cast<size_t>(row_bytes));
+                   if (i + kRunsAhead < end) expect_run(from + indices[i + kRunsAhead] * row_bytes, size);
+                   copy_run(static_cast<char*>(out) + i * row_bytes, from + indices[i] * row_bytes, size);
                  }
                });
 }

@@ -122,6 +122,23 @@ std::vector<int64_t> all_offsets(IntList sizes, IntList strides) {
   return offsets;
 }
 
+namespace {
+
+template <class T>
+void read_runs(const IndexBlocks& at, int64_t begin, int64_t end, const T* source, T* target) {
+  const auto size = static_cast<size_t>(at.run) * sizeof(T);
+  if (at.before.size() > 1 || at.after.size() > 1)
+    return for_each_run(at, begin, end,
+                        [&](int64_t from, int64_t to) { copy_run(target + to, source + from, size); });
+  const T* const start = source + at.before[0] + at.after[0];
+  for (int64_t k = begin; k < end; ++k) {
+    if (k + kRunsAhead < end) expect_run(start + at.indexed[k + kRunsAhead], size);
+    copy_run(target + k * at.run, start + at.indexed[k], size);
+  }
+}
+
+}  // namespace
+
 void index_read(const IndexBlocks& at, const void* in, void* out, size_t itemsize) {
   const auto blocks = static_cast<int64_t>(at.before.size() * at.indexed.size());
   const int64_t grain =
@@ -133,9 +150,7 @@ void index_read(const IndexBlocks& at, const void* in, void* out, size_t itemsiz
       if (at.run == 1)
         for_each_run(at, begin, end, [&](int64_t from, int64_t to) { target[to] = source[from]; });
       else
-        for_each_run(at, begin, end, [&](int64_t from, int64_t to) {
-          copy_run(target + to, source + from, static_cast<size_t>(at.run) * sizeof(T));
-        });
+        read_runs(at, begin, end, source, target);
     });
   });
 }
