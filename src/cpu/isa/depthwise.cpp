@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "cpu/isa/register_inl.h"
 #include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -11,18 +12,20 @@ template <class C>
 constexpr int64_t kLanes = 64 / sizeof(C);
 constexpr int64_t kUnroll = 4;
 
-// 64 bytes; the compiler splits them where registers are shorter. All that takes them is inlined, so that
-// their calling convention does not matter.
-#pragma GCC diagnostic ignored "-Wpsabi"
+// Registers: kParts of them hold the kLanes elements, 64 bytes, that loops work on everywhere, so that sums
+// do not depend on the instruction set.
+constexpr int64_t kParts = 64 / kRegisterBytes;
+template <class C>
+constexpr int64_t kRegister = kRegisterBytes / sizeof(C);
 template <class C>
 struct VectorOf;
 template <>
 struct VectorOf<float> {
-  typedef float type __attribute__((vector_size(64)));
+  typedef float type __attribute__((vector_size(kRegisterBytes)));
 };
 template <>
 struct VectorOf<double> {
-  typedef double type __attribute__((vector_size(64)));
+  typedef double type __attribute__((vector_size(kRegisterBytes)));
 };
 template <class C>
 using Vector = typename VectorOf<C>::type;
@@ -104,12 +107,15 @@ void place(const DepthwisePlan& p, const Layout& at, const T* from, C* to) {
 template <int64_t U, class C>
 inline void block(const C* from, const int64_t* offsets, const C* weights, int64_t taps, C init, bool add,
                   C* line) {
-  constexpr int64_t L = kLanes<C>;
-  Vector<C> sum[U];
-  for (int64_t u = 0; u < U; ++u) sum[u] = add ? load(line + u * L) : Vector<C>{} + init;
+  constexpr int64_t kSums = U * kParts, L = kRegister<C>;
+  Vector<C> sum[kSums];
+#pragma GCC unroll 16
+  for (int64_t u = 0; u < kSums; ++u) sum[u] = add ? load(line + u * L) : Vector<C>{} + init;
   for (int64_t t = 0; t < taps; ++t)
-    for (int64_t u = 0; u < U; ++u) sum[u] += weights[t] * load(from + offsets[t] + u * L);
-  for (int64_t u = 0; u < U; ++u) store(line + u * L, sum[u]);
+#pragma GCC unroll 16
+    for (int64_t u = 0; u < kSums; ++u) sum[u] += weights[t] * load(from + offsets[t] + u * L);
+#pragma GCC unroll 16
+  for (int64_t u = 0; u < kSums; ++u) store(line + u * L, sum[u]);
 }
 
 template <class C>
@@ -119,6 +125,7 @@ void run_taps(const C* from, const int64_t* offsets, const C* weights, int64_t t
   int64_t x = 0;
   for (; x + L * (kUnroll - 1) < n; x += L * kUnroll)
     block<kUnroll>(from + x, offsets, weights, taps, init, add, line + x);
+  for (; x + L < n; x += 2 * L) block<2>(from + x, offsets, weights, taps, init, add, line + x);
   for (; x < n; x += L) block<1>(from + x, offsets, weights, taps, init, add, line + x);
 }
 
@@ -188,20 +195,25 @@ template <class C>
 void add_products(const C* in, const int64_t* offsets, int64_t taps, const C* gradient, int64_t n, C* sums) {
   constexpr int64_t L = kLanes<C>;
   int64_t x = 0;
-  for (; x + L * kUnroll <= n; x += L * kUnroll) {
-    const C* at = gradient + x;
-    const Vector<C> g0 = load(at), g1 = load(at + L), g2 = load(at + 2 * L), g3 = load(at + 3 * L);
-    for (int64_t t = 0; t < taps; ++t) {
-      const C* v = in + x + offsets[t];
-      store(sums + t * L, load(sums + t * L) + (g0 * load(v) + g1 * load(v + L)) +
-                              (g2 * load(v + 2 * L) + g3 * load(v + 3 * L)));
+  for (; x + L * kUnroll <= n; x += L * kUnroll)
+    for (int64_t part = 0; part < L; part += kRegister<C>) {
+      const C* at = gradient + x + part;
+      const Vector<C> g0 = load(at), g1 = load(at + L), g2 = load(at + 2 * L), g3 = load(at + 3 * L);
+      for (int64_t t = 0; t < taps; ++t) {
+        const C* v = in + x + part + offsets[t];
+        C* sum = sums + t * L + part;
+        store(sum,
+              load(sum) + (g0 * load(v) + g1 * load(v + L)) + (g2 * load(v + 2 * L) + g3 * load(v + 3 * L)));
+      }
     }
-  }
-  for (; x < n; x += L) {
-    const Vector<C> g = load(gradient + x);
-    for (int64_t t = 0; t < taps; ++t)
-      store(sums + t * L, load(sums + t * L) + g * load(in + x + offsets[t]));
-  }
+  for (; x < n; x += L)
+    for (int64_t part = 0; part < L; part += kRegister<C>) {
+      const Vector<C> g = load(gradient + x + part);
+      for (int64_t t = 0; t < taps; ++t) {
+        C* sum = sums + t * L + part;
+        store(sum, load(sum) + g * load(in + x + part + offsets[t]));
+      }
+    }
 }
 
 // The same for one tap, element by element and without what lies between the rows.
