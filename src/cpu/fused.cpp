@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/iterator.h"
+#include "cpu/pointwise.h"
 #include "cpu/reduce.h"
 #include "cpu/softmax.h"
 
@@ -254,6 +255,18 @@ DType FusedProgram::computes_in(int formula) const {
 
 bool FusedProgram::has_loop(int formula) const {
   return cpu::row(static_cast<Formula>(formula)).loop[static_cast<size_t>(computes_in(formula))];
+}
+
+int FusedProgram::append(Formula formula, std::initializer_list<int> operands,
+                         std::initializer_list<Scalar> parameters) {
+  FusedStep s;
+  s.formula = static_cast<int>(formula);
+  s.operand_count = static_cast<int>(operands.size());
+  std::copy(operands.begin(), operands.end(), s.operands.begin());
+  const PackedParameters packed(parameters, computes_in(s.formula));
+  std::memcpy(s.parameters.data(), packed.data(), s.parameters.size());
+  steps.push_back(s);
+  return step_register(steps.size() - 1);
 }
 
 bool FusedProgram::is_bool(int reg) const {

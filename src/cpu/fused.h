@@ -3,6 +3,7 @@
 // whole rows where the program reduces along them.
 #pragma once
 #include <array>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -44,6 +45,9 @@ struct FusedProgram {
   bool is_by_row(int reg) const;
   // Formulas without a loop for a half type compute in float32, and round.
   DType computes_in(int formula) const;
+  // Appends a step of one formula; the answer is its register.
+  int append(Formula formula, std::initializer_list<int> operands,
+             std::initializer_list<Scalar> parameters = {});
   bool has_loop(int formula) const;
 };
 

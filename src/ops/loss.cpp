@@ -1,8 +1,14 @@
 #include "ops/loss.h"
 
+#include <limits>
+
+#include "core/parallel.h"
+#include "cpu/fused.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/norm_common.h"
 #include "ops/operators.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
@@ -64,10 +70,39 @@ Tensor in_type_of(const Tensor& operand, const Tensor& loss, std::string_view wh
 // Whether slopes are not differentiated again: then they are bounds, elsewhere choices.
 bool once() { return !derivatives_wanted() && !dispatch_state.level; }
 
+// The gradient each * min(max(scale * (x - y), -bound), bound) in one pass over memory; undefined where the
+// operators that compute it one after the other must be seen or have more to do.
+Tensor gradient_in_one_pass(const Tensor& each, const Tensor& x, const Tensor& y, double scale,
+                            double bound = std::numeric_limits<double>::infinity()) {
+  const auto alike = [&](const Tensor& t) { return t.is_cpu() && t.dtype() == x.dtype(); };
+  const bool numbers_fit = x.dtype() == DType::Float32 || x.dtype() == DType::Float64;  // halves round them
+  if (x.numel() < kGrainSize || !numbers_fit || !alike(x) || !alike(y) || !alike(each) ||
+      x.sizes() != y.sizes() || !x.is_contiguous() || !once() || observed({&each, &x, &y}))
+    return {};
+  cpu::FusedProgram program;
+  program.type = x.dtype();
+  program.shape = x.sizes().dims();
+  program.input_by_row = program.input_bool = {false, false, false};
+  program.numbers = {scale};
+  int slope = program.append(Formula::Sub, {0, 1});
+  if (scale != 1) slope = program.append(Formula::Mul, {slope, program.number_register(0)});
+  if (bound < std::numeric_limits<double>::infinity())
+    slope = program.append(Formula::Clamp, {slope}, {Scalar(-bound), Scalar(bound)});
+  program.outputs = {program.append(Formula::Mul, {2, slope})};
+  const Tensor gradient = empty_tensor(x.sizes(), x.dtype());
+  cpu::run_fused(program, std::array{x, y, each}, {&gradient, 1});
+  return gradient;
+}
+
 Tensor mse_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction) {
   const DType type = pointwise::common_type(Promote::Same, {&self, &target});
   if (!is_floating(type)) RL_NOT_IMPLEMENTED("\"mse_cpu\" not implemented for '", legacy_name(type), "'");
   return reduced(differences<Formula::SquaredDifference>(call, self, target), reduction);
+}
+
+Tensor mse_gradient(const Tensor& each, const Tensor& x, const Tensor& y) {
+  if (const Tensor gx = gradient_in_one_pass(each, x, y, 2); gx.defined()) return gx;
+  return each * difference(x, y) * Scalar(2);
 }
 
 Tensor smooth_l1_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction,
@@ -79,6 +114,11 @@ Tensor smooth_l1_kernel(const Call& call, const Tensor& self, const Tensor& targ
 Tensor smooth_l1_slope(const Tensor& d, double beta) {
   if (beta > 0 && once()) return ops::clamp(d * Scalar(1 / beta), Scalar(-1), Scalar(1));
   return beta == 0 ? sign(d) : ops::where(abs(d) < Scalar(beta), d * Scalar(1 / beta), sign(d));
+}
+Tensor smooth_l1_gradient(const Tensor& each, const Tensor& x, const Tensor& y, double beta) {
+  if (beta > 0)
+    if (const Tensor gx = gradient_in_one_pass(each, x, y, 1 / beta, 1); gx.defined()) return gx;
+  return each * smooth_l1_slope(difference(x, y), beta);
 }
 
 Tensor huber_kernel(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction,
@@ -93,6 +133,10 @@ Tensor huber_kernel(const Call& call, const Tensor& self, const Tensor& target, 
 Tensor huber_slope(const Tensor& d, double delta) {
   if (once()) return ops::clamp(d, Scalar(-delta), Scalar(delta));
   return ops::where(abs(d) <= Scalar(delta), d, sign(d) * Scalar(delta));
+}
+Tensor huber_gradient(const Tensor& each, const Tensor& x, const Tensor& y, double delta) {
+  if (const Tensor gx = gradient_in_one_pass(each, x, y, 1, delta); gx.defined()) return gx;
+  return each * huber_slope(difference(x, y), delta);
 }
 
 Tensor weighted(const Tensor& t, const Tensor& weight) { return weight.defined() ? t * weight : t; }
@@ -237,7 +281,7 @@ void register_raw_losses(Table& t) {
       .doc("Squared differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Needs need) {
-        const Tensor gx = each_gradient(g, reduction, x) * difference(x, y) * Scalar(2);
+        const Tensor gx = mse_gradient(each_gradient(g, reduction, x), x, y);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
   t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
@@ -245,7 +289,7 @@ void register_raw_losses(Table& t) {
       .doc("Absolute differences, squared below beta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> beta, Needs need) {
-        const Tensor gx = each_gradient(g, reduction, x) * smooth_l1_slope(difference(x, y), beta);
+        const Tensor gx = smooth_l1_gradient(each_gradient(g, reduction, x), x, y, beta);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
   t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor",
@@ -254,7 +298,7 @@ void register_raw_losses(Table& t) {
       .internal()
       .derivative(
           [](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
-            const Tensor gx = each_gradient(g, reduction, x) * huber_slope(difference(x, y), delta);
+            const Tensor gx = huber_gradient(each_gradient(g, reduction, x), x, y, delta);
             return Grads{gx, need[1] ? -gx : Tensor()};
           });
   t.op(binary_cross_entropy_raw,
