@@ -1,5 +1,9 @@
 // Memory from the caching allocator for the length of a scope. Not for files of isa/: those use scratch.h.
 #pragma once
+#include <new>
+#include <utility>
+#include <vector>
+
 #include "core/cpu_allocator.h"
 
 namespace rushlight::cpu {
@@ -22,5 +26,28 @@ class Buffer {
   size_t bytes_;
   void* data_;
 };
+
+// A vector of such memory: large ones lie in huge pages, which pay for no faults and little translation when
+// they are taken again. Elements that are not given a value have none.
+template <class T>
+struct FromCache {
+  using value_type = T;
+  FromCache() = default;
+  template <class U>
+  FromCache(const FromCache<U>&) {}  // NOLINT: implicit, as allocators are rebound
+  T* allocate(size_t n) { return static_cast<T*>(cpu_allocate(n * sizeof(T))); }
+  void deallocate(T* data, size_t n) noexcept { cpu_deallocate(data, n * sizeof(T)); }
+  template <class U>
+  void construct(U* place) {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* place, Args&&... args) {
+    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+  }
+  bool operator==(const FromCache&) const { return true; }
+};
+template <class T>
+using CachedVector = std::vector<T, FromCache<T>>;
 
 }  // namespace rushlight::cpu

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "cpu/buffer.h"
 #include "cpu/lines.h"
 #include "cpu/scan.h"
 #include "cpu/topk.h"
@@ -44,6 +45,11 @@ KeyOf<T> order_key(T x) {
   }
 }
 
+// Whether all elements with this key are the same to the last bit: NaN is of many kinds, and zeros of two.
+template <class T>
+bool tells_value(KeyOf<T> key) {
+  return !is_floating_v<T> || (key != ~KeyOf<T>{0} && key != order_key(T(0)));
+}
 template <class T>
 T value_of_key(KeyOf<T> key) {
   using K = KeyOf<T>;
@@ -88,7 +94,7 @@ struct KeyTraits {
 // One pass: items ordered by kBits of their keys from `shift` on, in pieces that threads count and move
 // apart. False where all keys share the digit.
 template <class Traits, int kBits>
-bool radix_pass(const std::vector<typename Traits::Item>& items, std::vector<typename Traits::Item>& sorted,
+bool radix_pass(const CachedVector<typename Traits::Item>& items, CachedVector<typename Traits::Item>& sorted,
                 int shift, int64_t pieces, std::vector<int64_t>& counts) {
   constexpr int64_t kDigits = int64_t{1} << kBits;
   const auto n = static_cast<int64_t>(items.size());
@@ -118,7 +124,7 @@ bool radix_pass(const std::vector<typename Traits::Item>& items, std::vector<typ
 
 // Least significant digit first, which is stable; digits that all keys share are not moved.
 template <class Traits>
-void radix_sort(std::vector<typename Traits::Item>& items, std::vector<typename Traits::Item>& other) {
+void radix_sort(CachedVector<typename Traits::Item>& items, CachedVector<typename Traits::Item>& other) {
   using K = decltype(Traits::key(items[0]));
   const auto n = static_cast<int64_t>(items.size());
   K any = 0, all = ~K{0};
@@ -141,7 +147,7 @@ struct LineSorter {
   using K = KeyOf<T>;
   using Traits = ItemTraits<K>;
   static constexpr size_t kLong = 24 * sizeof(K);  // items, from which digits are faster than comparisons
-  std::vector<typename Traits::Item> items, scratch, loaded;
+  CachedVector<typename Traits::Item> items, scratch, loaded;
 
   void load(Line<const T> x, int64_t n, bool descending) {
     items.resize(static_cast<size_t>(n));
@@ -253,11 +259,13 @@ struct LineSorter {
     items.swap(loaded);
     std::sort(items.begin(), items.end(), less_by_key);
   }
-  void store(Line<const T> x, int64_t n, Line<T> values, Line<int64_t> indices) const {
+  // Values come from the keys: where they were is all over memory.
+  void store(Line<const T> x, int64_t n, bool descending, Line<T> values, Line<int64_t> indices) const {
     parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t at = Traits::position(items[i]);
-        values[i] = x[at], indices[i] = at;
+        const K key = descending ? ~Traits::key(items[i]) : Traits::key(items[i]);
+        values[i] = tells_value<T>(key) ? value_of_key<T>(key) : x[at], indices[i] = at;
       }
     });
   }
@@ -300,7 +308,7 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
       const auto x = line_of<const T>(in, dim, at[0]);
       sorter.load(x, n, descending);
       stable ? sorter.sort() : sorter.sort_unstable();
-      sorter.store(x, n, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+      sorter.store(x, n, descending, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
     });
   });
 }
@@ -309,7 +317,7 @@ void sort_values(const Tensor& in, const Tensor& out) {
   const int64_t n = in.numel();
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     using K = KeyOf<T>;
-    std::vector<K> keys(static_cast<size_t>(n)), scratch;
+    CachedVector<K> keys(static_cast<size_t>(n)), scratch;
     const T* x = in.data<T>();
     parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) keys[i] = order_key(x[i]);
@@ -344,7 +352,7 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
         sorter.load(x, n, largest);
         sorter.select_first(k, sorted);
       }
-      sorter.store(x, k, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+      sorter.store(x, k, largest, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
     });
   });
 }

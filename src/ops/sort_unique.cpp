@@ -2,6 +2,7 @@
 // one before.
 #include <numeric>
 
+#include "core/parallel.h"
 #include "cpu/sort.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -85,21 +86,39 @@ std::vector<int64_t> natural_order(int64_t n) {
   return order;
 }
 
-// The values alone: written always, over the one before where no group starts, so that there is no branch.
-// What is left over of the memory is given back where it is much.
+// The values alone, in parts that threads count and write apart: written always, to be written over where no
+// group starts, so that there is no branch. What is left over of the memory is given back where it is much.
 template <class T, class Starts>
 Tensor distinct_values(const Tensor& sorted, Starts&& starts) {
   const int64_t n = sorted.numel();
   const Tensor room = empty_tensor({n}, sorted.dtype());
-  if (n == 0) return room;
-  const T* x = sorted.data<T>();
-  T* value = room.data<T>();
-  *value = *x;
-  for (int64_t i = 1; i < n; ++i) {
-    value += starts(i);
-    *value = x[i];
-  }
-  const int64_t groups = value - room.data<T>() + 1;
+  const int64_t parts = n < 2 * kGrainSize || in_parallel_region() ? 1 : get_num_threads(),
+                part = (n + parts - 1) / parts;
+  std::vector<int64_t> first(static_cast<size_t>(parts) + 1);  // group that starts in each part
+  const auto for_each_part = [&](auto&& f) {
+    parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p) f(p, std::min(n, p * part), std::min(n, (p + 1) * part));
+    });
+  };
+  if (parts > 1)
+    for_each_part([&](int64_t p, int64_t begin, int64_t end) {
+      int64_t count = begin == 0;
+      for (int64_t i = std::max<int64_t>(begin, 1); i < end; ++i) count += starts(i);
+      first[static_cast<size_t>(p) + 1] = count;
+    });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  for_each_part([&](int64_t p, int64_t begin, int64_t end) {
+    const T* x = sorted.data<T>();
+    T* value = room.data<T>() + first[static_cast<size_t>(p)];
+    if (begin == 0 && end > 0) *value++ = x[begin++];
+    while (end > begin && !starts(end - 1)) --end;  // the slot behind is another part's
+    for (int64_t i = begin; i < end; ++i) {
+      *value = x[i];
+      value += starts(i);
+    }
+    if (parts == 1) first.back() = value - room.data<T>();
+  });
+  const int64_t groups = first.back();
   const Tensor values = make_view(room, {groups}, {1}, 0, false);
   return groups < n / 2 ? clone(values) : values;
 }
