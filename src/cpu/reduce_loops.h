@@ -86,25 +86,25 @@ struct ReduceLoops {
     fold<kLanes / 2>(lanes);
     return lanes[0];
   }
-  // Largest and smallest numbers as the processor finds them, which passes over NaN: products with zero tell
-  // whether one, or an infinity, was among them.
+  // Largest and smallest numbers as the processor finds them, which passes over NaN: sums tell whether one
+  // was among them, or infinities of both signs.
   static bool extreme_without_nan(const In* x, int64_t n, Acc& result) {
-    Acc lanes[kLanes], zeros[kLanes] = {};
+    Acc lanes[kLanes], sums[kLanes] = {};
     for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes)
       for (int l = 0; l < kLanes; ++l) {
         lanes[l] = F::closer(x[i + l], lanes[l]);
-        zeros[l] += x[i + l] * 0;
+        sums[l] += x[i + l];
       }
     for (; i < n; ++i) {
       lanes[0] = F::closer(x[i], lanes[0]);
-      zeros[0] += x[i] * 0;
+      sums[0] += x[i];
     }
-    fold<kLanes / 2>(zeros, [](Acc a, Acc b) { return a + b; });
-    fold<kLanes / 2>(lanes);
+    fold<kLanes / 2>(sums, [](Acc a, Acc b) { return a + b; });
+    fold<kLanes / 2>(lanes, [](Acc a, Acc b) { return F::closer(b, a); });
     result = lanes[0];
-    return zeros[0] == 0;
+    return sums[0] == sums[0];
   }
   template <int Width, class Combine = decltype(&F::combine)>
   [[gnu::always_inline]] static void fold(Acc* lanes, Combine combine = F::combine) {

@@ -146,13 +146,27 @@ bool takes_over(T x, T extreme) {
     return kLargest ? a >= b : a <= b;
 }
 
+// Extremes change seldom in most lines: a block in which none does is looked at, and filled, as a whole.
 template <class T, bool kLargest>
 void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
+  constexpr int64_t kBlock = 16;
   T best = x[0];
   int64_t position = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (takes_over<T, kLargest>(x[i], best)) best = x[i], position = i;
-    values[i] = best, indices[i] = position;
+  const auto changes = [&](const T* block) {
+    int over = 0;
+    for (int64_t j = 0; j < kBlock; ++j) over |= takes_over<T, kLargest>(block[j], best);
+    return over != 0;
+  };
+  for (int64_t first = 0; first < n; first += kBlock) {
+    if (first + kBlock <= n && !changes(x + first)) {
+      std::fill_n(values + first, kBlock, best);
+      std::fill_n(indices + first, kBlock, position);
+      continue;
+    }
+    for (int64_t i = first; i < std::min(n, first + kBlock); ++i) {
+      if (takes_over<T, kLargest>(x[i], best)) best = x[i], position = i;
+      values[i] = best, indices[i] = position;
+    }
   }
 }
 

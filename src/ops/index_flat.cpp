@@ -24,25 +24,10 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
   RL_CHECK_INDEX(n > 0 || index.numel() == 0, who, "(): tried to take from an empty tensor");
   const int64_t* p = given.data<int64_t>();
   const int64_t count = given.numel();
-  struct Found {
-    bool outside = false, negative = false;
-  };
-  const auto [outside, negative] = parallel_reduce(
-      0, count, kGrainSize, Found{},
-      [&](int64_t begin, int64_t end) {
-        Found found;
-        for (int64_t i = begin; i < end; ++i) {
-          found.outside |=
-              static_cast<uint64_t>(p[i]) + static_cast<uint64_t>(n) >= 2 * static_cast<uint64_t>(n);
-          found.negative |= p[i] < 0;
-        }
-        return found;
-      },
-      [](Found a, Found b) { return Found{a.outside || b.outside, a.negative || b.negative}; });
-  for (int64_t i = 0; outside && i < count; ++i)
+  if (cpu::all_within(p, count, n)) return given;
+  for (int64_t i = 0; i < count; ++i)
     RL_CHECK_INDEX(p[i] >= -n && p[i] < n, "out of range: tried to access index ", p[i], " on a tensor of ",
                    n, " elements.");
-  if (!negative) return given;
   const Tensor positions = contiguous_copy(given);
   int64_t* at = positions.data<int64_t>();
   for (int64_t i = 0; i < count; ++i) at[i] += at[i] < 0 ? n : 0;

@@ -1,0 +1,123 @@
+"""Orders, extremes, copies and gradients of losses at sizes that take their blocked paths, against NumPy."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+F = torch.nn.functional
+
+
+@pytest.fixture(params=[1, 2])
+def threads(request):
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def bits(tensor):
+    return tensor.numpy().view(np.int32)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorted_values_keep_their_bits(descending, threads):
+    x = np.random.default_rng(0).integers(-9, 9, 70000).astype(np.float32)
+    x[::7] = -0.0
+    x[::11] = np.nan
+    x[5::11].view(np.int32)[:] = 0x7FC12345  # another NaN
+    values, order = torch.from_numpy(x).sort(descending=descending, stable=True)
+    np.testing.assert_array_equal(bits(values), x.view(np.int32)[order.numpy()])
+
+
+def test_first_of_equal_zeros_stays(threads):
+    x = np.repeat(np.random.default_rng(1).integers(-3, 3, 60000), 3).astype(np.float32)
+    x[1::3] *= -1  # 5, -5, 5; and 0, -0, 0
+    x[2::6] = -0.0
+    starts = np.concatenate([[True], x[1:] != x[:-1]])
+    np.testing.assert_array_equal(bits(torch.from_numpy(x).unique_consecutive()), x[starts].view(np.int32))
+    whole = torch.from_numpy(x.astype(np.int64))
+    np.testing.assert_array_equal(whole.unique().numpy(), np.unique(x))
+    assert torch.unique_consecutive(torch.ones(100000)).tolist() == [1]
+
+
+@pytest.mark.parametrize("special", [[], [np.inf], [np.inf, -np.inf], [np.nan], [np.nan, np.inf]])
+def test_extremes_of_lines_with_special_numbers(special, threads):
+    x = np.random.default_rng(2).standard_normal((9, 5000)).astype(np.float32)
+    x[2, 1000 : 1000 + len(special)] = special
+    x[4, 4999 - len(special) : 4999] = special
+    for dims in ((), (1,)):
+        np.testing.assert_array_equal(torch.from_numpy(x).amax(dims).numpy(), x.max(dims or None))
+        np.testing.assert_array_equal(torch.from_numpy(x).amin(dims).numpy(), x.min(dims or None))
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 3001])
+def test_running_extremes_of_lines(length):
+    x = np.random.default_rng(3).integers(-5, 60, (40, length)).astype(np.float32)
+    x[7, length // 2] = np.nan
+    values, places = torch.from_numpy(x).cummax(1)
+    expected = np.maximum.accumulate(x, 1)
+    np.testing.assert_array_equal(values.numpy(), expected)
+    np.testing.assert_array_equal(np.take_along_axis(x, places.numpy(), 1), expected)
+    taken = (x == expected) | np.isnan(x)  # of equal elements, the last so far
+    last = np.maximum.accumulate(np.where(taken, np.arange(length), 0), 1)
+    np.testing.assert_array_equal(places.numpy(), last)
+
+
+@pytest.mark.parametrize("width", [1, 3, 128, 511, 700, 3000])
+def test_rows_that_lie_anywhere(width, threads):
+    table = np.random.default_rng(4).standard_normal((300, width)).astype(np.float32)
+    index = np.random.default_rng(5).integers(0, 300, 2000)
+    rows, at = torch.from_numpy(table), torch.from_numpy(index)
+    for taken in (rows[at], rows.index_select(0, at), F.embedding(at, rows)):
+        np.testing.assert_array_equal(taken.numpy(), table[index])
+    np.testing.assert_array_equal(rows[None][:, at].numpy(), table[None][:, index])
+    target = torch.zeros(20, width + 1)
+    target[:, 1:] = rows[0]  # from one line of the cache to another place in it
+    assert (target[:, 1:] == rows[0]).all() and (target[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("size", [3000, 40000])
+def test_take_from_the_end(size, threads):
+    x = np.random.default_rng(6).standard_normal(size).astype(np.float32)
+    at = np.random.default_rng(7).integers(-size, size, 50000)
+    np.testing.assert_array_equal(torch.from_numpy(x).take(torch.from_numpy(at)).numpy(), x[at])
+    for outside in (size, -size - 1):
+        at[40000] = outside
+        with pytest.raises(IndexError, match="out of range"):
+            torch.from_numpy(x).take(torch.from_numpy(at))
+
+
+LOSSES = {
+    "mse": F.mse_loss,
+    "smooth_l1": lambda x, y, **options: F.smooth_l1_loss(x, y, beta=0.3, **options),
+    "huber": lambda x, y, **options: F.huber_loss(x, y, delta=0.7, **options),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_of_large_losses_are_those_of_their_parts(name, dtype, threads):
+    torch.manual_seed(0)
+    x, y, g = (torch.randn(70001).to(dtype) for _ in range(3))
+    x[:5] = torch.tensor([float("nan"), float("inf"), -0.0, 1e-30, 3e4])
+    y[:5] = 0
+
+    def gradient(part, **options):
+        leaf = x[part].clone().requires_grad_()
+        loss = LOSSES[name](leaf, y[part], **options)
+        loss.backward(g[part] if loss.dim() else g[0])
+        return leaf.grad
+
+    parts = [slice(i, i + 7000) for i in range(0, 70001, 7000)]
+    for reduction in ("none", "sum"):
+        apart = torch.cat([gradient(part, reduction=reduction) for part in parts])
+        torch.testing.assert_close(
+            gradient(slice(None), reduction=reduction), apart, rtol=0, atol=0, equal_nan=True
+        )
+    leaf = x[5:].clone().requires_grad_()  # and gradients that are differentiated again
+    (first,) = torch.autograd.grad(LOSSES[name](leaf, y[5:]), leaf, create_graph=True)
+    assert first.requires_grad
+    leaf.grad = None
+    LOSSES[name](leaf, y[5:]).backward()
+    torch.testing.assert_close(first.detach(), leaf.grad)
