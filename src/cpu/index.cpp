@@ -1,7 +1,7 @@
 #include "cpu/index.h"
 
+#include <atomic>
 #include <cstring>
-#include <functional>
 
 #include "core/parallel.h"
 #include "cpu/accumulate.h"
@@ -210,109 +210,184 @@ Dims strides_without(const Tensor& self, int64_t dim) {
   return strides;
 }
 
+// A position below 0, or what is left to the last one, has its sign set: several are looked at together.
+bool within(const int64_t* positions, int64_t n, int64_t size) {
+  using Lanes [[gnu::vector_size(16)]] = uint64_t;
+  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint64_t);
+  const auto last = static_cast<uint64_t>(size) - 1;
+  Lanes found{};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes at;
+    std::memcpy(&at, positions + i, sizeof(at));
+    found |= at | (last - at);
+  }
+  for (; i < n; ++i) {
+    const auto at = static_cast<uint64_t>(positions[i]);
+    found[0] |= at | (last - at);
+  }
+  return !((found[0] | found[1]) >> 63);
+}
+
+// Calls f(first element, positions, how many) for blocks of elements [begin, end) of a row, whose positions
+// then are in cache; with `check` they are looked at before. False where one lies outside.
+template <class F>
+bool for_each_block(const LineStrides& line, bool check, int64_t size, int64_t begin, int64_t end,
+                    const int64_t* where, F&& f) {
+  constexpr int64_t kBlock = 1024;
+  int64_t packed[kBlock];
+  for (int64_t first = begin; first < end; first += kBlock) {
+    const int64_t n = std::min(kBlock, end - first);
+    const int64_t* at = where + first * line.index;
+    if (line.index != 1) {
+      for (int64_t j = 0; j < n; ++j) packed[j] = at[j * line.index];
+      at = packed;
+    }
+    if (check && !within(at, n, size)) return false;
+    f(first, at, n);
+  }
+  return true;
+}
+
 template <class T, class Combine>
-void scatter_rows(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                  Combine&& combine) {
+bool scatter_row(const LineStrides& line, bool check, int64_t size, const int64_t* where, const T* from,
+                 T* to, AddRun add_run, Combine&& combine) {
+  if (line.index == 0) {  // one position for all
+    if (check && !within(where, 1, size)) return false;
+    to += *where * line.indexed;
+    if (line.along == 1 && line.other == 1) {
+      if (add_run) {
+        add_run(to, from, 1, line.length);
+      } else {
+        for (int64_t j = 0; j < line.length; ++j) to[j] = combine(to[j], from[j]);
+      }
+    } else {
+      for (int64_t j = 0; j < line.length; ++j)
+        to[j * line.along] = combine(to[j * line.along], from[j * line.other]);
+    }
+    return true;
+  }
+  return for_each_block(line, check, size, 0, line.length, where,
+                        [&](int64_t first, const int64_t* at, int64_t n) {
+                          if (line.along == 0 && line.indexed == 1 && line.other == 1) {
+                            for (int64_t j = 0; j < n; ++j) to[at[j]] = combine(to[at[j]], from[first + j]);
+                          } else {
+                            for (int64_t j = 0; j < n; ++j) {
+                              T& element = to[(first + j) * line.along + at[j] * line.indexed];
+                              element = combine(element, from[(first + j) * line.other]);
+                            }
+                          }
+                        });
+}
+
+template <class T, class Combine>
+bool scatter_rows(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, bool check,
+                  AddRun add_run, Combine&& combine) {
   const LineStrides line = line_strides(self, dim, index, src);
   const Dims outer = strides_without(self, dim);
   T* target = static_cast<T*>(self.data_ptr());
   const T* source = static_cast<const T*>(src.data_ptr());
   const int64_t* positions = index.data<int64_t>();
+  const int64_t size = self.dim() ? self->sizes[dim] : 1;
   // Rows meet in one element unless the last dimension is the indexed one, so only then may they run in
   // parallel.
   const bool independent = dim == index.dim() - 1;
   const int64_t rows = row_count(index.sizes()),
                 grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, line.length));
+  std::atomic<bool> outside = false;
   parallel_for(0, rows, independent ? grain : rows, [&](int64_t begin, int64_t end) {
     for_each_row<3>(index.sizes(), {IntList(outer), index.strides(), src.strides()}, begin, end,
                     [&](const auto& at) {
-                      const int64_t* where = positions + at[1];
-                      const T* from = source + at[2];
-                      if (line.index == 0) {
-                        T* to = target + at[0] + *where * line.indexed;
-                        for (int64_t j = 0; j < line.length; ++j)
-                          to[j * line.along] = combine(to[j * line.along], from[j * line.other]);
-                        return;
-                      }
-                      for (int64_t j = 0; j < line.length; ++j) {
-                        T& to = target[at[0] + j * line.along + where[j * line.index] * line.indexed];
-                        to = combine(to, from[j * line.other]);
-                      }
+                      if (!scatter_row(line, check, size, positions + at[1], source + at[2], target + at[0],
+                                       add_run, combine))
+                        outside = true;
                     });
   });
+  return !outside;
+}
+
+// Elements [begin, end) of a row of gather, in blocks whose positions are looked at while they are in cache.
+// False where one lies outside.
+template <class T>
+bool gather_row(const LineStrides& line, int64_t size, int64_t begin, int64_t end, const T* from,
+                const int64_t* where, T* to) {
+  if (line.index == 0) {
+    if (!within(where, 1, size)) return false;
+    from += *where * line.indexed;
+    if (line.along == 1 && line.other == 1)
+      copy_run(to + begin, from + begin, static_cast<size_t>(end - begin) * sizeof(T));
+    else
+      for (int64_t j = begin; j < end; ++j) to[j * line.other] = from[j * line.along];
+    return true;
+  }
+  return for_each_block(line, true, size, begin, end, where,
+                        [&](int64_t first, const int64_t* at, int64_t n) {
+                          T* out = to + first * line.other;
+                          if (line.along == 0 && line.indexed == 1 && line.other == 1)
+                            for (int64_t j = 0; j < n; ++j) out[j] = from[at[j]];
+                          else
+                            for (int64_t j = 0; j < n; ++j)
+                              out[j * line.other] = from[(first + j) * line.along + at[j] * line.indexed];
+                        });
 }
 
 }  // namespace
 
-// A position below 0, or what is left to the last one, has its sign set: several are looked at together.
 bool all_within(const int64_t* positions, int64_t n, int64_t size) {
-  using Lanes [[gnu::vector_size(16)]] = uint64_t;
-  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint64_t);
-  constexpr uint64_t kSign = uint64_t{1} << 63;
-  const auto last = static_cast<uint64_t>(size) - 1;
-  const auto signs = [&](int64_t begin, int64_t end) {
-    Lanes found{};
-    int64_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      Lanes at;
-      std::memcpy(&at, positions + i, sizeof(at));
-      found |= at | (last - at);
-    }
-    for (; i < end; ++i) {
-      const auto at = static_cast<uint64_t>(positions[i]);
-      found[0] |= at | (last - at);
-    }
-    return found[0] | found[1];
-  };
-  return !(parallel_reduce(0, n, kGrainSize, uint64_t{0}, signs, std::bit_or<uint64_t>{}) & kSign);
+  std::atomic<bool> outside = false;
+  parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+    if (!within(positions + begin, end - begin, size)) outside = true;
+  });
+  return !outside;
 }
 
-void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
-  if (index.numel() == 0 || self.device().is_meta()) return;
+bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+  if (index.numel() == 0 || self.device().is_meta()) return true;
   const LineStrides line = line_strides(self, dim, index, out);
-  const bool plain = line.index == 1 && line.other == 1 && line.along == 0 && line.indexed == 1;
   const Dims outer = strides_without(self, dim);
   const int64_t* positions = index.data<int64_t>();
+  const int64_t size = self.dim() ? self->sizes[dim] : 1;
+  std::atomic<bool> outside = false;
   visit_width(self.itemsize(), [&]<class T>(T) {
     const T* source = static_cast<const T*>(self.data_ptr());
     T* target = static_cast<T*>(out.data_ptr());
-    parallel_for(0, row_count(index.sizes()), std::max<int64_t>(1, kGrainSize / line.length),
-                 [&](int64_t begin, int64_t end) {
-                   for_each_row<3>(index.sizes(), {IntList(outer), index.strides(), out.strides()}, begin,
-                                   end, [&](const auto& at) {
-                                     const T* from = source + at[0];
-                                     const int64_t* where = positions + at[1];
-                                     T* to = target + at[2];
-                                     if (plain) {
-                                       for (int64_t j = 0; j < line.length; ++j) to[j] = from[where[j]];
-                                       return;
-                                     }
-                                     for (int64_t j = 0; j < line.length; ++j)
-                                       to[j * line.other] =
-                                           from[j * line.along + where[j * line.index] * line.indexed];
-                                   });
-                 });
+    const auto part_of_row = [&](int64_t begin, int64_t end, const std::array<int64_t, 3>& at) {
+      if (!gather_row(line, size, begin, end, source + at[0], positions + at[1], target + at[2]))
+        outside = true;
+    };
+    const int64_t rows = row_count(index.sizes());
+    if (rows == 1)
+      return parallel_for(0, line.length, kGrainSize,
+                          [&](int64_t begin, int64_t end) { part_of_row(begin, end, {}); });
+    parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / line.length), [&](int64_t begin, int64_t end) {
+      for_each_row<3>(index.sizes(), {IntList(outer), index.strides(), out.strides()}, begin, end,
+                      [&](const auto& at) { part_of_row(0, line.length, at); });
+    });
   });
+  return !outside;
 }
 
-void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  if (index.numel() == 0 || self.device().is_meta()) return;
-  if (op == ScatterOp::Assign) {
-    return visit_width(self.itemsize(),
-                       [&]<class T>(T) { scatter_rows<T>(self, dim, index, src, [](T, T b) { return b; }); });
-  }
-  if (op == ScatterOp::Add)
-    return visit_dtype(AllTypes{}, self.dtype(), "scatter_add", [&]<class T>(T) {
-      scatter_rows<T>(self, dim, index, src, [](T a, T b) { return plus(a, b); });
-    });
-  if (op == ScatterOp::Multiply)
-    return visit_dtype(AllTypes{}, self.dtype(), "scatter_reduce", [&]<class T>(T) {
-      scatter_rows<T>(self, dim, index, src, [](T a, T b) { return times(a, b); });
-    });
+bool scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+             bool check) {
+  if (index.numel() == 0 || self.device().is_meta()) return true;
+  bool inside = true;
+  const AddRun add_run = op == ScatterOp::Add ? add_run_kernel(self.dtype()) : nullptr;
+  const auto run = [&]<class T>(T, auto&& combine) {
+    inside = scatter_rows<T>(self, dim, index, src, check, add_run, combine);
+  };
   using Ordered = Concat<TypeList<bool>, RealTypes>;
-  visit_dtype(Ordered{}, self.dtype(), "scatter_reduce", [&]<class T>(T) {
-    scatter_rows<T>(self, dim, index, src, op == ScatterOp::Max ? larger<T> : smaller<T>);
-  });
+  if (op == ScatterOp::Assign)
+    visit_width(self.itemsize(), [&]<class T>(T t) { run(t, [](T, T b) { return b; }); });
+  else if (op == ScatterOp::Add)
+    visit_dtype(AllTypes{}, self.dtype(), "scatter_add",
+                [&]<class T>(T t) { run(t, [](T a, T b) { return plus(a, b); }); });
+  else if (op == ScatterOp::Multiply)
+    visit_dtype(AllTypes{}, self.dtype(), "scatter_reduce",
+                [&]<class T>(T t) { run(t, [](T a, T b) { return times(a, b); }); });
+  else
+    visit_dtype(Ordered{}, self.dtype(), "scatter_reduce",
+                [&]<class T>(T t) { run(t, op == ScatterOp::Max ? larger<T> : smaller<T>); });
+  return inside;
 }
 
 namespace {

@@ -26,14 +26,16 @@ void index_accumulate(const IndexBlocks& at, void* self, const void* values, boo
 
 enum class ScatterOp : uint8_t { Assign, Add, Multiply, Max, Min };
 
-// For each element of `index` (int64, in bounds): out[...] = self[..., index at dim, ...]. `out` has index's
-// sizes.
 // Whether all of n positions are from 0 to below `size`.
 bool all_within(const int64_t* positions, int64_t n, int64_t size);
 
-void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
-// self[..., index at dim, ...] = op(that, src[...]), in the row-major order of `index`.
-void scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+// For each element of `index` (int64): out[...] = self[..., index at dim, ...]. `out` has index's sizes.
+// False where a position lies outside; `out` is worth nothing then.
+bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
+// self[..., index at dim, ...] = op(that, src[...]), in the row-major order of `index`. With `check`, false
+// where a position lies outside; `self` is worth nothing then.
+bool scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+             bool check);
 
 // Row-major coordinates of the elements that are not zero, int64 [count, dims], to where make_out(count)
 // says; returns the count.

@@ -30,8 +30,9 @@ void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& valu
 void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out);
 
 // As their twins in cpu/index.h. On a device, positions out of bounds stop the kernel.
-void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
-void scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
+bool scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+             bool check);
 
 // Positions on a device: an element lies where `strides` lead, and further on by `offsets`, which has strides
 // of its own in the same sizes.

@@ -64,17 +64,19 @@ void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tenso
   RL_NOT_IMPLEMENTED("writing ", dtype_name(self.dtype()), " at indices on a device; move it with .cpu()");
 }
 
-void gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
+bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (self.is_cpu()) return cpu::gather(self, dim, index, out);
-  if (self.device().is_meta()) return;
-  take(out, self, lines(self, dim, index));
+  if (!self.device().is_meta()) take(out, self, lines(self, dim, index));
+  return true;
 }
 
-void scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-  if (self.is_cpu()) return cpu::scatter(op, self, dim, index, src);
-  if (self.device().is_meta()) return;
+bool scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+             bool check) {
+  if (self.is_cpu()) return cpu::scatter(op, self, dim, index, src, check);
+  if (self.device().is_meta()) return true;
   const Tensor part = make_view(src, index.sizes(), src.strides(), src.storage_offset(), false);
   put(op, self, lines(self, dim, index), part);
+  return true;
 }
 
 }  // namespace rushlight::loops

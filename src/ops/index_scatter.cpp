@@ -48,8 +48,7 @@ Tensor gather_kernel(const Call&, const Tensor& given, int64_t given_dim, const 
     RL_CHECK(d == dim || index->sizes[d] <= self->sizes[d], "Size does not match at dimension ", d,
              " expected index ", index.sizes(), " to be no larger than self ", self.sizes(),
              " apart from dimension ", dim);
-  check_positions(index, dim, self->sizes[dim]);
-  loops::gather(self, dim, index, at_least_vector(out));
+  if (!loops::gather(self, dim, index, at_least_vector(out))) check_positions(index, dim, self->sizes[dim]);
   return out;
 }
 
@@ -83,10 +82,14 @@ Tensor scatter_into(const Call& call, ScatterOp op, const Tensor& self, int64_t 
   const Tensor index = line_positions(given_index, who);
   Tensor src = one_value ? expand(given_src, index.sizes()) : at_least_vector(given_src);
   check_scatter(at_least_vector(self), dim, index, one_value ? Tensor() : src);
-  check_positions(index, dim, at_least_vector(self)->sizes[dim]);
+  // In place, nothing is written where one position is wrong; a copy can be thrown away.
+  const bool check = !call.inplace;
+  const int64_t size = at_least_vector(self)->sizes[dim];
+  if (!check) check_positions(index, dim, size);
   const Tensor result = working_copy(call, self);
   src = apart_from(result, src);
-  loops::scatter(op, at_least_vector(result), dim, apart_from(result, index), src);
+  if (!loops::scatter(op, at_least_vector(result), dim, apart_from(result, index), src, check))
+    check_positions(index, dim, size);
   return result;
 }
 

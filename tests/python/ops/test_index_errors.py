@@ -37,3 +37,32 @@ def test_nothing_is_added_before_the_error():
 def test_negative_positions_along_a_dimension_count_from_the_end():
     x = rushlight.arange(6.0).reshape(2, 3)
     assert rushlight.take_along_dim(x, rushlight.tensor([[-1]]), 1).tolist() == [[2.0], [5.0]]
+
+
+@pytest.mark.parametrize("shape, dim", [((5000,), 0), ((40, 3000), 1), ((3000, 40), 0)])
+@pytest.mark.parametrize("layout", ["dense", "strided", "expanded"])
+def test_every_position_of_gather_and_scatter_is_looked_at(shape, dim, layout):
+    x = rushlight.randn(shape)
+    index = rushlight.randint(0, shape[dim], shape)
+    if layout == "strided":
+        index = index.repeat_interleave(2, -1)[..., ::2]
+    elif layout == "expanded":
+        index = index.select(1 - dim, 0).unsqueeze(1 - dim).expand(shape) if len(shape) > 1 else index
+    grid = [
+        rushlight.arange(n).reshape([-1 if d == i else 1 for d in range(len(shape))])
+        for i, n in enumerate(shape)
+    ]
+    grid[dim] = index
+    assert rushlight.equal(x.gather(dim, index), x[tuple(grid)])
+    for wrong in (-1, shape[dim]):
+        bad = index.clone() if layout == "dense" else index
+        bad[(-1,) * len(shape)] = wrong
+        for refused in (x.gather, lambda d, i: x.scatter(d, i, x), lambda d, i: x.scatter_add(d, i, x)):
+            with pytest.raises(
+                (RuntimeError, IndexError), match=f"index {wrong} is out of bounds for dimension"
+            ):
+                refused(dim, bad)
+        written = x.clone()
+        with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+            written.scatter_(dim, bad, 0.0)
+        assert rushlight.equal(written, x)
