@@ -7,16 +7,42 @@
 
 namespace rushlight::cpu {
 
+namespace {
+
+constexpr int kLanes = 16;  // elements side by side: loops of known length are compiled to vectors
+
+// first + by * i for i in [begin, end); integers wrap.
+template <class T, class Step>
+void fill_line(T* to, int64_t begin, int64_t end, Step first, Step by) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    const auto start = static_cast<U>(first), step = static_cast<U>(by);
+    U ahead[kLanes];
+    for (int i = 0; i < kLanes; ++i) ahead[i] = static_cast<U>(step * static_cast<U>(i));
+    for (; begin + kLanes <= end; begin += kLanes) {
+      const U base = static_cast<U>(start + static_cast<U>(step * static_cast<U>(begin)));
+      for (int i = 0; i < kLanes; ++i) to[begin + i] = static_cast<T>(base + ahead[i]);
+    }
+    for (; begin < end; ++begin)
+      to[begin] = static_cast<T>(start + static_cast<U>(step * static_cast<U>(begin)));
+  } else {
+    for (; begin + kLanes <= end; begin += kLanes) {
+      const auto base = static_cast<Step>(begin);
+      for (int i = 0; i < kLanes; ++i) to[begin + i] = convert<T>(first + by * (base + static_cast<Step>(i)));
+    }
+    for (; begin < end; ++begin) to[begin] = convert<T>(first + by * static_cast<Step>(begin));
+  }
+}
+
+}  // namespace
+
 void fill_range(const Tensor& out, const Scalar& start, const Scalar& step) {
   visit_dtype(RealTypes{}, out.dtype(), "arange", [&](auto tag) {
     using T = decltype(tag);
     using Step = std::conditional_t<std::is_integral_v<T>, int64_t, double>;
     const Step first = start.to<Step>(), by = step.to<Step>();
-    T* data = out.data<T>();
-    parallel_for(0, out.numel(), kGrainSize, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i)
-        data[i] = convert<T>(static_cast<Step>(first + by * static_cast<Step>(i)));
-    });
+    parallel_for(0, out.numel(), kGrainSize,
+                 [&](int64_t begin, int64_t end) { fill_line(out.data<T>(), begin, end, first, by); });
   });
 }
 
