@@ -196,14 +196,17 @@ struct LineSorter {
     for (int64_t first = k; first < n; first += kBlock) {
       if (skip) first = skip(x.data, first, n, Traits::position(items[0]));
       if (first == n) break;
-      K keys[kBlock], least = ~K{0};
-      const int64_t count = std::min(kBlock, n - first);
-      for (int64_t j = 0; j < count; ++j) keys[j] = key_at(first + j);
-      for (int64_t j = 0; j < count; ++j) least = std::min(least, keys[j]);
-      if (least >= Traits::key(items[0])) continue;
+      // A list of the few first: branches on all of them would be foretold wrongly.
+      int64_t few[kBlock], count = 0;
+      const auto bound = static_cast<compute_type<T>>(x[Traits::position(items[0])]);
+      for (int64_t i = first; i < std::min(n, first + kBlock); ++i) {
+        const auto value = static_cast<compute_type<T>>(x[i]);
+        few[count] = i;
+        count += !(descending ? value <= bound : value >= bound);  // NaN may come first
+      }
       for (int64_t j = 0; j < count; ++j)
-        if (keys[j] < Traits::key(items[0]))
-          replace_top(Traits::make(keys[j], static_cast<uint64_t>(first + j)));
+        if (const K key = key_at(few[j]); key < Traits::key(items[0]))
+          replace_top(Traits::make(key, static_cast<uint64_t>(few[j])));
     }
     std::sort_heap(items.begin(), items.end(), less_by_key);
   }
