@@ -24,6 +24,12 @@ constexpr const char* name_of(Border b) {
   return b == Border::Reflect ? "reflect" : b == Border::Replicate ? "replicate" : "circular";
 }
 
+Border border_named(std::string_view mode) {
+  for (Border b : {Border::Reflect, Border::Replicate})
+    if (mode == name_of(b)) return b;
+  return Border::Circular;
+}
+
 // --- one dimension
 
 // Where element `i` of a dimension of size n comes from, padded by `before` and `after`.
@@ -164,8 +170,9 @@ Tensor pad_kernel(const Call&, const Tensor& input, IntList pad) {
   return result;
 }
 
-Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntList pad, bool reflect) {
-  const Border border = reflect ? Border::Reflect : Border::Replicate;
+Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntList pad,
+                           std::string_view mode) {
+  const Border border = border_named(mode);
   if (!grad.is_cpu() && !grad.device().is_meta()) {
     Tensor result = grad;
     const auto n = static_cast<int64_t>(sizes.size());
@@ -188,24 +195,27 @@ Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntLi
 }
 
 template <Border border, class F>
-void add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
-  t.op(handle, kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
-       pad_kernel<border>)
+Record add_record(Table& t, F& handle, const char* schema, const char* doc) {
+  return t.op(handle, schema, pad_kernel<border>)
       .on_devices()
-      .out()
       .doc(doc)
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> pad) {
-        return pad_inside_backward(g, x, pad, border == Border::Reflect);
+        return pad_inside_backward(g, x, pad, name_of(border));
       });
+}
+
+template <Border border, class F>
+void add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
+  add_record<border>(
+      t, handle,
+      kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")), doc)
+      .out();
 }
 
 }  // namespace
 
 Tensor ops::pad_inside(const Tensor& input, IntList pad, std::string_view mode) {
-  if (mode == "circular") {
-    check(input, pad, Border::Circular);
-    return pad_by_dimension(input, pad, Border::Circular);
-  }
+  if (mode == "circular") return pad_circular(input, pad);
   const bool reflect = mode == "reflect";
   const size_t dims = pad.size() / 2;
   if (dims < 1 || dims > 3 || pad.size() % 2)
@@ -228,14 +238,18 @@ void register_pad_inside_operators(Table& t) {
   add_padding<Border::Replicate>(t, replication_pad1d, "replication_pad", kReplicate, 1);
   add_padding<Border::Replicate>(t, replication_pad2d, "replication_pad", kReplicate, 2);
   add_padding<Border::Replicate>(t, replication_pad3d, "replication_pad", kReplicate, 3);
+  add_record<Border::Circular>(
+      t, pad_circular, "nn::_pad_circular(Tensor self, int[] pad) -> Tensor",
+      "Continues the last dimensions from their other ends; pad lists amounts before "
+      "and after, last dimension first. Negative amounts crop.");
   t.op(pad_inside_backward,
-       "_pad_inside_backward(Tensor grad_output, int[] input_size, int[] padding, bool reflect) -> Tensor",
+       "_pad_inside_backward(Tensor grad_output, int[] input_size, int[] padding, str mode) -> Tensor",
        pad_backward_kernel)
       .on_devices()
-      .doc("The adjoint of reflection_pad and replication_pad.")
+      .doc("The adjoint of padding by mode 'reflect', 'replicate' or 'circular'.")
       .internal()
-      .derivative([](Grad g, Attr<2, IntList> pad, Attr<3, bool> reflect) {
-        return ops::pad_inside(g, pad, reflect ? "reflect" : "replicate");
+      .derivative([](Grad g, Attr<2, IntList> pad, Attr<3, std::string_view> mode) {
+        return ops::pad_inside(g, pad, mode);
       });
 }
 

@@ -86,7 +86,8 @@ int64_t spatial_dims(const BatchCall& c) {
   const int kernel = schema.index_of("kernel_size"), n = schema.index_of("n");
   if (kernel >= 0) return static_cast<int64_t>(c.arg(kernel).ints().size());
   if (n >= 0) return c.arg(n).integer();
-  return static_cast<int64_t>(c.arg(schema.index_of("padding")).ints().size()) / 2;
+  const int amounts = std::max(schema.index_of("padding"), schema.index_of("pad"));
+  return static_cast<int64_t>(c.arg(amounts).ints().size()) / 2;
 }
 
 // Examples join the batch, which is the first dimension of every operand, or are the batch where there is
@@ -360,6 +361,7 @@ void add_nn_rules(BatchTable& t) {
                            "nn::replication_pad1d",
                            "nn::replication_pad2d",
                            "nn::replication_pad3d",
+                           "nn::_pad_circular",
                            "_pad_inside_backward"})
     t.set(name, pool_rule, "batch");
   for (const char* name :

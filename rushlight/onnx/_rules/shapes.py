@@ -182,6 +182,21 @@ for _n in (1, 2, 3):
     RULES[f"reflection_pad{_n}d"], RULES[f"replication_pad{_n}d"] = _other_pad("reflect"), _other_pad("edge")
 
 
+@rule("_pad_circular")
+def pad_circular(g, x, pad):
+    def part(of, dim, start, end):
+        return g.op("Slice", of, *(g.ints([n]) for n in (start, end, dim, 1)))
+
+    for i in range(len(pad) // 2):
+        dim, before, after = x.dim - 1 - i, pad[2 * i], pad[2 * i + 1]
+        if before < 0 or after < 0:
+            x = part(x, dim, max(-before, 0), min(after, 0) or 2**63 - 1)
+        pieces = [part(x, dim, -before, 2**63 - 1)] if before > 0 else []
+        pieces += [x, part(x, dim, 0, after)] if after > 0 else [x]
+        x = g.op("Concat", *pieces, axis=dim)
+    return Value(x.name, x.dtype, g.out.shape)
+
+
 # Factories.
 
 

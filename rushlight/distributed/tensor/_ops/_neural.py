@@ -131,7 +131,7 @@ _ON_IMAGES = """
     max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices
     adaptive_max_pool2d_with_indices avg_pool1d avg_pool2d adaptive_avg_pool1d _adaptive_avg_pool2d
     avg_pool3d _adaptive_avg_pool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-    replication_pad2d replication_pad3d
+    replication_pad2d replication_pad3d _pad_circular
 """.split()
 _IMAGE_GRADIENTS = """
     _max_pool_backward _avg_pool_backward _adaptive_avg_pool_backward _pad_inside_backward
