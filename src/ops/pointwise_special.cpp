@@ -20,6 +20,8 @@ namespace rushlight {
 namespace {
 
 using cpu::Formula;
+
+Fn<Tensor(const Tensor& exponents)> power_of_two;
 constexpr double kSqrtPi = 1.77245385090551602730;
 constexpr const char* kNoRule = "PyTorch offers no derivative either";
 
@@ -62,11 +64,9 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {
   RL_CHECK(p >= 1, "p has to be greater than or equal to 1");
-  const Tensor steps =
-      ops::arange(Scalar(0.0), Scalar(-0.5 * static_cast<double>(p)), Scalar(-0.5),
-                  pointwise::float_type(self.dtype()), std::nullopt, self.device(), std::nullopt);
-  const Tensor sum =
-      ops::sum_dim(ops::lgamma(ops::unsqueeze(self, -1) + steps), IntList{-1}, false, std::nullopt);
+  const Tensor x = to_dtype(self, pointwise::float_type(self.dtype()));
+  Tensor sum = ops::lgamma(x);
+  for (int64_t i = 1; i < p; ++i) sum = sum + ops::lgamma(x - Scalar(0.5 * static_cast<double>(i)));
   return sum + Scalar(static_cast<double>(p) * (static_cast<double>(p) - 1) / 4 * std::log(std::numbers::pi));
 }
 
@@ -159,6 +159,22 @@ Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& othe
   return where(ops::isinf(ops::real(high)), high, sum);
 }
 
+// 2^n as float64 by its bits, for n from -1022 to 1023.
+Tensor power_of_two_kernel(const Call&, const Tensor& exponents) {
+  const Tensor n = ops::contiguous(exponents), result = empty_tensor(n.sizes(), DType::Float64, n.device());
+  if (!n.is_cpu()) return result;
+  visit_dtype(Concat<TypeList<bool>, IntegralTypes>{}, n.dtype(), "ldexp", [&]<class T>(T) {
+    constexpr int64_t kBias = 1023, kMantissaBits = 52;
+    const T* from = n.data<T>();
+    auto* to = result.data<double>();
+    parallel_for(0, n.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        to[i] = std::bit_cast<double>((static_cast<uint64_t>(from[i]) + kBias) << kMantissaBits);
+    });
+  });
+  return result;
+}
+
 // 2^n itself may lie outside of the numbers of x where x 2^n does not. For integers n all but float64 are
 // computed in float64, which holds every power that leaves something of theirs; float64 itself by thirds of
 // n.
@@ -168,12 +184,15 @@ Tensor ldexp_body(const Call&, const Tensor& self, const Tensor& other) {
   if (is_complex(common)) return to_dtype(self * power(to_dtype(other, common)), common);
   if (!is_integral(other.dtype()))
     return to_dtype(self * power(other.dim() == 0 ? to_dtype(other, common) : other), common);
-  const Tensor exact = to_dtype(self, DType::Float64), n = to_dtype(other, DType::Float64);
+  const auto exact_power = [&](const Tensor& n) {
+    return n.is_cpu() ? power_of_two(n) : power(to_dtype(n, DType::Float64));
+  };
+  const Tensor exact = to_dtype(self, DType::Float64), n = to_dtype(other, DType::Int64);
   if (common != DType::Float64)
-    return to_dtype(exact * power(ops::clamp(n, Scalar(-1000.0), Scalar(1000.0))), common);
-  const Tensor bounded = ops::clamp(n, Scalar(-2200.0), Scalar(2200.0));
-  const Tensor third = ops::trunc(bounded / Scalar(3.0)), step = power(third);
-  return exact * step * step * power(bounded - third * Scalar(2.0));
+    return to_dtype(exact * exact_power(ops::clamp(n, Scalar(-1000), Scalar(1000))), common);
+  const Tensor bounded = ops::clamp(n, Scalar(-2200), Scalar(2200));
+  const Tensor third = ops::div_mode(bounded, wrapped_number(Scalar(3)), "trunc"), step = exact_power(third);
+  return exact * step * step * exact_power(bounded - third * Scalar(2));
 }
 Tensor ndtr_body(const Call&, const Tensor& self) {
   return ops::erfc(self * Scalar(-std::numbers::sqrt2 / 2)) * Scalar(0.5);
@@ -246,6 +265,11 @@ void register_pairs(Table& t) {
       .out()
       .not_differentiable("a step")
       .doc("0, values or 1 by the sign of self.");
+  t.op(power_of_two, "_power_of_two(Tensor exponents) -> Tensor", power_of_two_kernel)
+      .internal()
+      .family(Family::Pointwise)
+      .doc("2 ** exponents as float64, of integers within its range.")
+      .not_differentiable("of integers");
   t.composite(ops::ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp_body)
       .inplace()
       .out()
