@@ -5,6 +5,7 @@
 
 namespace rushlight {
 
+void register_margin_loss_operators(Table& t);
 void register_random_pool_operators(Table& t);
 void register_rearranging_operators(Table& t);
 void register_fft_operators(Table& t);
@@ -53,6 +54,7 @@ void register_other_families(Table& t) {
   register_random_pool_operators(t);
   register_norm_operators(t);
   register_loss_operators(t);
+  register_margin_loss_operators(t);
   register_embedding_operators(t);
   register_pad_operators(t);
   register_pad_inside_operators(t);

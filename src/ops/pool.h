@@ -28,6 +28,10 @@ inline Fn<Tensor(const Tensor& self, const Tensor& indices, IntList output_size,
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, IntList kernel_size, IntList output_size,
                                      const Tensor& random_samples)>
     fractional_max_pool2d, fractional_max_pool3d;
+// Windows of each plane begin where its row of `starts` says, dimension after dimension.
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& starts, IntList kernel_size,
+                                     IntList output_size)>
+    max_of_placed_windows;
 
 // The gradient goes to where the maximum stood; the same for every kind of max pooling over `n` dimensions.
 inline Fn<Tensor(const Tensor& grad_output, const Tensor& indices, IntList input_sizes, int64_t n)>

@@ -1,5 +1,9 @@
 // Max pooling over windows spaced at random (Graham, "Fractional Max-Pooling", 2014), and max pooling undone:
-// compositions of gathers and scatters.
+// compositions, and a kernel for the CPU.
+#include <tuple>
+
+#include "cpu/index.h"
+#include "cpu/placed_windows.h"
 #include "dispatch/table.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -113,24 +117,60 @@ void check_windows(const std::string& who, const Tensor& self, IntList kernel, I
            ".");
 }
 
+// The same along each dimension.
+std::vector<Tensor> all_window_starts(const Tensor& x, IntList kernel, IntList output,
+                                      const Tensor& samples) {
+  const auto n = static_cast<int64_t>(kernel.size());
+  std::vector<Tensor> starts;
+  for (int64_t d = 0; d < n;
+       ++d)  // samples of images come with the last dimension first, of volumes in order
+    starts.push_back(
+        window_starts(select(samples, -1, n == 2 ? 1 - d : d), x.size(2 + d), output[d], kernel[d]));
+  return starts;
+}
+
 // The flat positions of all windows' elements: [batch, channels, *out, elements of a window].
-Tensor window_positions(const Tensor& x, IntList kernel, IntList output, const Tensor& samples) {
+Tensor window_positions(const Tensor& x, IntList kernel, IntList output, const std::vector<Tensor>& starts) {
   const auto n = static_cast<int64_t>(kernel.size());
   Dims shape(static_cast<size_t>(2 + 2 * n), 1);
   shape[0] = x.size(0), shape[1] = x.size(1);
   Tensor at;
   for (int64_t d = 0; d < n; ++d) {
-    // The samples of images come with the last dimension first, those of volumes in order.
-    const Tensor starts =
-        window_starts(select(samples, -1, n == 2 ? 1 - d : d), x.size(2 + d), output[d], kernel[d]);
     const Tensor inside =
         arange(Scalar(int64_t{0}), Scalar(kernel[d]), Scalar(int64_t{1}), DType::Int64, {}, x.device(), {});
     Dims along = shape;
     along[static_cast<size_t>(2 + d)] = output[d], along[static_cast<size_t>(2 + n + d)] = kernel[d];
-    const Tensor here = view(unsqueeze(starts, -1) + inside, along);
+    const Tensor here = view(unsqueeze(starts[static_cast<size_t>(d)], -1) + inside, along);
     at = at.defined() ? at * Scalar(x.size(2 + d)) + here : here;
   }
   return flatten(at, 2 + n, -1);
+}
+
+std::tuple<Tensor, Tensor> placed_windows_kernel(const Call&, const Tensor& self, const Tensor& starts,
+                                                 IntList kernel, IntList output) {
+  const auto n = static_cast<size_t>(output.size());
+  const Dims sizes = joined(self.sizes().slice(0, 2), output);
+  const Tensor values = empty_tensor(sizes, self.dtype(), self.device()),
+               indices = empty_tensor(sizes, DType::Int64, self.device());
+  if (!self.is_cpu() || values.numel() == 0) return {values, indices};
+  const Tensor x = contiguous(self);
+  Tensor all_starts = contiguous(starts);
+  for (size_t d = n; d < 3; ++d)  // of dimensions that are not there
+    all_starts = cat({new_zeros(starts, IntList{x.size(0), x.size(1), 1}, {}, {}, {}, {}), all_starts}, -1);
+  cpu::PlacedWindows w;
+  w.planes = x.size(0) * x.size(1);
+  w.starts = all_starts.data<int64_t>();
+  int64_t first = 3 - static_cast<int64_t>(n);
+  for (size_t d = 0; d < n; ++d) {
+    w.in[3 - n + d] = x->sizes[2 + d], w.out[3 - n + d] = output[d], w.kernel[3 - n + d] = kernel[d];
+    const Tensor along = contiguous(narrow(all_starts, -1, first, output[d]));
+    RL_CHECK_INDEX(
+        cpu::all_within(along.data<int64_t>(), along.numel(), w.in[3 - n + d] - w.kernel[3 - n + d] + 1),
+        "fractional_max_pool", n, "d(): _random_samples must be from 0 to below 1");
+    first += output[d];
+  }
+  cpu::max_of_placed_windows(w, x.dtype(), x.data_ptr(), values.data_ptr(), indices.data<int64_t>());
+  return {values, indices};
 }
 
 template <int N>
@@ -139,10 +179,17 @@ std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntL
   check_windows("fractional_max_pool" + std::to_string(N) + "d", self, kernel, output, samples, N);
   const bool batched = self.dim() == N + 2;
   const Tensor x = batched ? self : unsqueeze(self, 0);
-  const Tensor at = window_positions(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
-  const Tensor windows = view(gather(flatten(x, 2, -1), -1, flatten(at, 2, -1), false), at.sizes());
-  const auto [values, best] = max_dim(windows, -1, false);
-  const Tensor indices = squeeze_dim(gather(at, -1, unsqueeze(best, -1), false), -1);
+  const std::vector<Tensor> starts = all_window_starts(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
+  Tensor values, indices;
+  if (x.is_cpu()) {
+    std::tie(values, indices) = max_of_placed_windows(x, cat(starts, -1), kernel, output);
+  } else {
+    const Tensor at = window_positions(x, kernel, output, starts);
+    Tensor best;
+    std::tie(values, best) =
+        max_dim(view(gather(flatten(x, 2, -1), -1, flatten(at, 2, -1), false), at.sizes()), -1, false);
+    indices = squeeze_dim(gather(at, -1, unsqueeze(best, -1), false), -1);
+  }
   if (batched) return {values, indices};
   return {squeeze_dim(values, 0), squeeze_dim(indices, 0)};
 }
@@ -168,6 +215,17 @@ void register_random_pool_operators(Table& t) {
               "random_samples) -> (Tensor output, Tensor indices)",
               fractional_body<3>)
       .doc("Maxima over windows of volumes spaced at random, and where they stood.");
+  t.op(max_of_placed_windows,
+       "_max_of_placed_windows(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
+       "Tensor)",
+       placed_windows_kernel)
+      .internal()
+      .doc(
+          "Maxima over windows that begin where `starts` says, [batch, channels, windows], and where they "
+          "stood.")
+      .derivative([](Grad g, Out<1> indices, Shape<0> x, Attr<3, IntList> output) {
+        return Grads{max_pool_backward(g, indices, x, static_cast<int64_t>(output->size())), Tensor()};
+      });
 }
 
 }  // namespace rushlight

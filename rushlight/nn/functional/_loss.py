@@ -168,13 +168,7 @@ def multi_margin_loss(
     if weight is not None and weight.numel() != x.size(1):
         raise RuntimeError(f"inconsistent weight size, expected {x.size(1)} but got {list(weight.shape)}")
     _check_classes(target)
-    y = target.reshape(-1, 1)
-    loss = (margin - x.gather(1, y) + x).clamp_min(0)
-    if p == 2:
-        loss = loss * loss
-    if weight is not None:
-        loss = loss * weight[y]
-    loss = loss.scatter(1, y, 0.0).sum(1) / x.size(1)
+    loss = torch._margin_loss(x, target.reshape(-1), p == 2, margin, weight)
     return _reduced(loss if batched or target.dim() else loss.squeeze(0), reduction, size_average, reduce)
 
 
@@ -189,14 +183,7 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
     _check_classes(target)
-    y = target.reshape(x.shape)
-    listed = (y >= 0).long().cumprod(1)
-    y = y.clamp(min=0)
-    is_target = torch.zeros_like(x).scatter_add(1, y, listed.to(x.dtype)) > 0
-    # One row for each listed class, one column for each class that is not listed.
-    loss = (1 - x.gather(1, y).unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
-    loss = loss * listed.unsqueeze(2).to(x.dtype) * (~is_target).unsqueeze(1).to(x.dtype)
-    loss = loss.sum((1, 2)) / x.size(1)
+    loss = torch._margin_loss(x, target.reshape(x.shape), False, 1.0, None)
     return _reduced(loss if batched else loss.squeeze(0), reduction, size_average, reduce)
 
 

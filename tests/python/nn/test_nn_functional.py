@@ -129,6 +129,25 @@ def test_fractional_pool_and_unpool():
     compare(program)
 
 
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional_pool_of_what_is_equal_or_no_number(dims):
+    def program(t):
+        x = (wave(2, 3, *[9] * dims)(t) * 2).round()
+        x[0, 0, 0] = float("nan")
+        x[1, 2] = -float("inf")
+        x.requires_grad_()
+        pool = getattr(t.nn.functional, f"fractional_max_pool{dims}d")
+        samples = wave(2, 3, dims)(t).abs().clamp(max=0.99)
+        values, indices = pool(x, 3, 4, return_indices=True, _random_samples=samples)
+        return [
+            values.nan_to_num(),
+            indices,
+            t.autograd.grad(values.nan_to_num().square().sum(), x)[0].nan_to_num(),
+        ]
+
+    compare(program)
+
+
 INITS = {
     "uniform_": (), "normal_": (), "trunc_normal_": (0.1, 0.5), "constant_": (0.3,), "ones_": (), "zeros_":
     (), "xavier_uniform_": (), "xavier_normal_": (), "kaiming_uniform_": (), "kaiming_normal_": (0.1,

@@ -1,0 +1,118 @@
+// Hinge losses of rows of class scores, and their derivatives.
+#include "cpu/margin_loss.h"
+#include "dispatch/table.h"
+#include "ops/arithmetic.h"
+#include "ops/comparison.h"
+#include "ops/copy.h"
+#include "ops/factory.h"
+#include "ops/index.h"
+#include "ops/loss.h"
+#include "ops/operators.h"
+#include "ops/reduction.h"
+#include "ops/scan.h"
+#include "ops/twin.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+Fn<Tensor(const Tensor& self, const Tensor& target, bool squared, double margin, const Tensor& weight)>
+    margin_rows;
+Fn<Tensor(const Tensor& grad, const Tensor& self, const Tensor& target, bool squared, double margin,
+          const Tensor& weight)>
+    margin_rows_backward;
+
+// In public operators. One row for each listed class, one column for each class that is not listed.
+Tensor rows_in_operators(const Tensor& x, const Tensor& target, bool squared, double margin,
+                         const Tensor& weight) {
+  const bool listed = target.dim() == 2;
+  const Tensor first = listed ? target : unsqueeze(target, 1);
+  const Tensor counts =
+      listed ? cumprod(to_dtype(first >= Scalar(int64_t{0}), DType::Int64), 1) : ones_like(first);
+  const Tensor y = clamp_min(first, Scalar(int64_t{0})), counted = to_dtype(counts, x.dtype());
+  const Tensor others = to_dtype(scatter_add(zeros_like(x), 1, y, counted) <= Scalar(0), x.dtype());
+  Tensor z = clamp_min(Scalar(margin) - unsqueeze(gather(x, 1, y, false), 2) + unsqueeze(x, 1), Scalar(0));
+  if (squared) z = z * z;
+  const Tensor loss =
+      sum_dim(z * unsqueeze(counted, 2) * unsqueeze(others, 1), IntList{1, 2}, false) / Scalar(x.size(1));
+  return weight.defined() ? loss * index_select(weight, 0, target) : loss;
+}
+
+Tensor slopes_in_operators(const Tensor& grad, const Tensor& x, const Tensor& target, bool squared,
+                           double margin, const Tensor& weight) {
+  const auto twin = [&](const std::vector<Tensor>& in) {
+    return rows_in_operators(in[0], target, squared, margin, weight);
+  };
+  return gradients_by_twin(twin, {x}, grad)[0];
+}
+
+struct Operands {
+  Operands(const Tensor& x, const Tensor& target, bool squared, double margin, const Tensor& weight)
+      : scores(contiguous(x)), targets(contiguous(target)) {
+    if (weight.defined()) weights = contiguous(to_dtype(weight, x.dtype()));
+    plan.rows = x.size(0), plan.classes = x.size(1);
+    plan.target = targets.data<int64_t>();
+    plan.listed = target.dim() == 2, plan.squared = squared, plan.margin = margin;
+    if (weights.defined()) plan.weight = weights.data_ptr();
+    cpu::check_margin_targets(plan);
+  }
+
+  Tensor scores, targets, weights;
+  cpu::MarginPlan plan;
+};
+
+Tensor margin_rows_kernel(const Call&, const Tensor& x, const Tensor& target, bool squared, double margin,
+                          const Tensor& weight) {
+  if (!x.is_cpu() || !x.has_data()) return rows_in_operators(x, target, squared, margin, weight);
+  const Operands operands(x, target, squared, margin, weight);
+  const Tensor losses = empty_tensor(IntList{x.size(0)}, x.dtype());
+  cpu::margin_loss(operands.plan, x.dtype(), operands.scores.data_ptr(), losses.data_ptr());
+  return losses;
+}
+
+Tensor margin_rows_backward_kernel(const Call&, const Tensor& grad, const Tensor& x, const Tensor& target,
+                                   bool squared, double margin, const Tensor& weight) {
+  const Tensor result = empty_tensor(x.sizes(), x.dtype(), x.device());
+  if (!x.is_cpu() || !x.has_data()) return result;
+  const Operands operands(x, target, squared, margin, weight);
+  const Tensor g = contiguous(grad);
+  cpu::margin_loss_backward(operands.plan, x.dtype(), g.data_ptr(), operands.scores.data_ptr(),
+                            result.data_ptr());
+  return result;
+}
+
+}  // namespace
+
+void register_margin_loss_operators(Table& t) {
+  t.op(margin_rows,
+       "_margin_loss(Tensor self, Tensor target, bool squared, float margin, Tensor? weight) -> Tensor",
+       margin_rows_kernel)
+      .function_only()
+      .on_devices()
+      .doc(
+          "By row, the mean over all classes of max(0, margin - score of the target + score of another) or "
+          "of "
+          "its square, summed over the targets: one, or those listed before a -1.")
+      .derivative(
+          [](Grad g, In<0> x, In<1> target, Attr<2, bool> squared, Attr<3, double> margin, In<4> weight) {
+            return Grads{Tensor(x).is_cpu() ? margin_rows_backward(g, x, target, squared, margin, weight)
+                                            : slopes_in_operators(g, x, target, squared, margin, weight)};
+          });
+  t.op(margin_rows_backward,
+       "_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, bool squared, float margin, "
+       "Tensor? weight) -> Tensor",
+       margin_rows_backward_kernel)
+      .internal()
+      .doc("Gradient of _margin_loss.")
+      .derivative([](Grad g, In<0> grad, In<1> x, In<2> target, Attr<3, bool> squared, Attr<4, double> margin,
+                     In<5> weight) {
+        const auto twin = [&](const std::vector<Tensor>& in) {
+          return slopes_in_operators(in[0], in[1], target, squared, margin, weight);
+        };
+        return gradients_by_twin(twin, {grad, x}, g);
+      });
+}
+
+}  // namespace rushlight
