@@ -211,7 +211,7 @@ Dims strides_without(const Tensor& self, int64_t dim) {
 }
 
 // A position below 0, or what is left to the last one, has its sign set: several are looked at together.
-bool within(const int64_t* positions, int64_t n, int64_t size) {
+[[gnu::noinline]] bool within(const int64_t* positions, int64_t n, int64_t size) {
   using Lanes [[gnu::vector_size(16)]] = uint64_t;
   constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint64_t);
   const auto last = static_cast<uint64_t>(size) - 1;

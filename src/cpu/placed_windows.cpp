@@ -39,7 +39,7 @@ void max_of_plane(const PlacedWindows& w, const int64_t* starts, const T* in, T*
 void max_of_placed_windows(const PlacedWindows& w, DType dtype, const void* in, void* out, int64_t* indices) {
   const int64_t cost = w.out_plane() * w.kernel[0] * w.kernel[1] * w.kernel[2],
                 starts = w.out[0] + w.out[1] + w.out[2];
-  visit_dtype(RealTypes{}, dtype, "fractional_max_pool", [&]<class T>(T) {
+  visit_dtype(FloatTypes{}, dtype, "fractional_max_pool", [&]<class T>(T) {
     parallel_for(0, w.planes, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, cost)),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t p = begin; p < end; ++p)

@@ -181,7 +181,7 @@ std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntL
   const Tensor x = batched ? self : unsqueeze(self, 0);
   const std::vector<Tensor> starts = all_window_starts(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
   Tensor values, indices;
-  if (x.is_cpu()) {
+  if (x.is_cpu() && is_floating(x.dtype())) {
     std::tie(values, indices) = max_of_placed_windows(x, cat(starts, -1), kernel, output);
   } else {
     const Tensor at = window_positions(x, kernel, output, starts);

@@ -119,6 +119,7 @@ FUNCTIONS = {
     "pad neg": (lambda a: F.pad(a, (-1, 2)), X),
     "reflect": (lambda a: F.pad(a, (1, 2), mode="reflect"), X),
     "replicate": (lambda a: F.pad(a, (1, 1, 2, 0), mode="replicate"), IMAGE),
+    "circular": (lambda a: F.pad(a, (1, 2, 0, -1), mode="circular"), IMAGE),
     "factories": (
         lambda a: (
             torch.zeros(2, 3)
