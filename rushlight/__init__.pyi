@@ -46,6 +46,7 @@ from rushlight import jit as jit
 from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
+from rushlight import monitor as monitor
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
@@ -94,6 +95,7 @@ from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
+from rushlight._tags import Tag as Tag
 from rushlight._c_names import has_lapack as has_lapack
 from rushlight._c_names import has_openmp as has_openmp
 from rushlight._c_names import has_spectral as has_spectral
@@ -938,6 +940,7 @@ from rushlight._C._VariableFunctions import native_batch_norm as native_batch_no
 from rushlight._C._VariableFunctions import batch_norm as batch_norm
 from rushlight._C._VariableFunctions import native_group_norm as native_group_norm
 from rushlight._C._VariableFunctions import group_norm as group_norm
+from rushlight._C._VariableFunctions import _margin_loss as _margin_loss
 from rushlight._C._VariableFunctions import embedding as embedding
 from rushlight._C._VariableFunctions import embedding_renorm_ as embedding_renorm_
 from rushlight._C._VariableFunctions import constant_pad_nd as constant_pad_nd
