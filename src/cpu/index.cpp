@@ -418,26 +418,13 @@ bool is_set(T x) {
 
 template <class T>
 int64_t count_span(const T* x, int64_t n, int64_t stride) {
+  if constexpr (std::is_same_v<T, Truth>)
+    if (stride == 1) return count_truths(x, n);
   int64_t count = 0;
   if (stride == 1)
     for (int64_t j = 0; j < n; ++j) count += is_set(x[j]);
   else
     for (int64_t j = 0; j < n; ++j) count += is_set(x[j * stride]);
-  return count;
-}
-// Eight bytes are counted at once: the highest bit of each is set where any of its bits is.
-template <>
-int64_t count_span(const Truth* x, int64_t n, int64_t stride) {
-  constexpr uint64_t kLow = 0x7f7f7f7f7f7f7f7f, kOnes = 0x0101010101010101;
-  int64_t count = 0, j = 0;
-  if (stride == 1)
-    for (; j + 8 <= n; j += 8) {
-      uint64_t word;
-      std::memcpy(&word, x + j, 8);
-      const uint64_t set = (((word & kLow) + kLow) | word) >> 7 & kOnes;
-      count += static_cast<int64_t>(set * kOnes >> 56);
-    }
-  for (; j < n; ++j) count += x[j * stride];
   return count;
 }
 

@@ -1,8 +1,5 @@
 // The formulas of reductions; included by isa/reduce_hot.cpp and reduce_rest.cpp only.
 #pragma once
-#include <bit>
-#include <cstring>
-
 #include "cpu/reduce_loops.h"
 #include "cpu/truth.h"
 
@@ -17,20 +14,7 @@ struct Sum : FormulaBase<T> {
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   static Acc init() { return Acc(0); }
   static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
-  // Adjacent truth values, eight at a time: the high bit of a byte is set in `high` unless the byte is 0.
-  static Acc sum_of(const Truth* x, int64_t n) {
-    constexpr uint64_t kHigh = 0x8080808080808080;
-    Acc count = 0;
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-      uint64_t word;
-      std::memcpy(&word, x + i, 8);
-      const uint64_t high = (((word & ~kHigh) + ~kHigh) | word) & kHigh;
-      count += std::popcount(high);
-    }
-    for (; i < n; ++i) count += x[i] ? 1 : 0;
-    return count;
-  }
+  static Acc sum_of(const Truth* x, int64_t n) { return count_truths(x, n); }
   static Acc combine(Acc a, Acc b) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Acc>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));

@@ -127,7 +127,7 @@ Tensor complex_kernel(const Call& call, const Tensor& real, const Tensor& imag) 
   const Dims strides = cpu::pointwise_strides(sizes, operands);
   const Tensor out = empty_strided_tensor(sizes, strides.empty() ? contiguous_strides(sizes) : strides,
                                           complex_dtype(real.dtype()), real.device());
-  if (out.is_cpu() && lies_plainly(real, sizes) && lies_plainly(imag, sizes)) {
+  if (out.is_cpu() && out.is_contiguous() && lies_plainly(real, sizes) && lies_plainly(imag, sizes)) {
     interleave(out, real, imag);
     return out;
   }
