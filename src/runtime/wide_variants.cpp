@@ -1,7 +1,8 @@
-// The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them: there
-// the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what
+// The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them, and
+// training is not its work: there the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what
 // they define is defined here.
 #include "cpu/arg_extreme.h"
+#include "cpu/attention.h"
 #include "cpu/ctc.h"
 #include "cpu/embedding_bag.h"
 #include "cpu/grid_sample.h"
@@ -42,6 +43,10 @@ NARROW(void embedding_bag_backward(const BagPlan& plan, const void* grad, const 
 NARROW(void embedding_bag_factors(const BagPlan& plan, const void* grad, const void* table,
                                   void* grad_factors),
        embedding_bag_factors, (plan, grad, table, grad_factors))
+NARROW(int64_t attention_backward_bytes(const AttentionHead& h), attention_backward_bytes, (h))
+NARROW(void attention_backward_head(const AttentionHead& h, const AttentionHeadGradients& g, void* memory,
+                                    bool first, bool last),
+       attention_backward_head, (h, g, memory, first, last))
 NARROW(double ctc_forward(DType dtype, const CtcSample& sample), ctc_forward, (dtype, sample))
 NARROW(void ctc_backward(DType dtype, const CtcSample& sample, double loss, double grad_out, void* grad),
        ctc_backward, (dtype, sample, loss, grad_out, grad))
