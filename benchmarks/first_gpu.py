@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).absolute().parent.parent
 DEVICES = ROOT / "tests" / "python" / "devices"
-PARTS = ("linalg", "runtime", "work", "layers", "libraries", "features", "profile", "training")
+PARTS = ("linalg", "runtime", "work", "layers", "libraries", "features", "profile", "training", "foreach")
 MODELS = ("ResNet-50", "GPT", "BERT", "LSTM", "MLP")
 ROUNDS = 5
 

@@ -321,6 +321,7 @@ const bool registered = [] {
   register_device_driver(DeviceType::CUDA, new CudaDriver(count));  // outlives every tensor
   static DeviceKernels all = kernels();
   all.formula = run_formula;
+  all.formulas = run_formulas;
   all.product = product;
   all.product_bias = product_bias;
   register_device_kernels(DeviceType::CUDA, &all);

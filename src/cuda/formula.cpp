@@ -1,6 +1,8 @@
 // Which kernel computes a formula.
+#include <algorithm>
 #include <cstring>
 
+#include "cuda/formula_many.h"
 #include "cuda/kernels.h"
 #include "cuda/operands.h"
 #include "dispatch/device_kernels.h"
@@ -30,6 +32,23 @@ int column_of(DType compute) {
   }
 }
 
+// Calls f(Tag<T>{}) for the compute type T of a column.
+template <class F>
+void visit_column(int column, F&& f) {
+  switch (column) {
+    case 0:
+      return f(Tag<int32_t>{});
+    case 1:
+      return f(Tag<int64_t>{});
+    case 2:
+      return f(Tag<float>{});
+    case 3:
+      return f(Tag<double>{});
+    default:
+      return f(Tag<bool>{});
+  }
+}
+
 FormulaKernel find(Formula f, int column) {
   int rest = static_cast<int>(f);
 #define RL_ONE(...) +1
@@ -46,29 +65,68 @@ FormulaKernel find(Formula f, int column) {
   RL_FAMILY(activation_kernels, RL_ACTIVATION_FORMULAS)
 #undef RL_FAMILY
 #undef RL_ONE
-  return nullptr;
+  return {};
+}
+
+// The parameters of a formula as its kernel takes them.
+struct PackedParameters {
+  alignas(16) unsigned char bytes[4 * 8] = {};
+  PackedParameters(int column, std::span<const Scalar> parameters) {
+    visit_column(column, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      for (size_t i = 0; i < parameters.size() && i < 4; ++i) {
+        const T value = number_from<T>(parameters[i]);
+        std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
+      }
+    });
+  }
+};
+
+using Inputs = std::span<const Tensor* const>;
+
+bool loads_all(const Tensor& out, Inputs inputs) {
+  return loads(out.dtype()) &&
+         std::all_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return loads(t->dtype()); });
+}
+bool loads_all(const FormulaCall& call) {
+  return call.with_inputs([&](Inputs inputs) { return loads_all(call.out, inputs); });
 }
 
 }  // namespace
 
-bool run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
+bool run_formula(Formula f, DType compute, const Tensor& out, Inputs inputs,
                  std::span<const Scalar> parameters) {
   const int column = column_of(compute);
-  const FormulaKernel kernel = column < 0 ? nullptr : find(f, column);
-  if (!kernel || !loads(out.dtype())) return false;
-  for (const Tensor* t : inputs)
-    if (!loads(t->dtype())) return false;
-  alignas(16) unsigned char packed[4 * 8] = {};
-  for (size_t i = 0; i < parameters.size() && i < 4; ++i) {
-    auto put = [&](auto value) { std::memcpy(packed + i * sizeof(value), &value, sizeof(value)); };
-    column == 0   ? put(static_cast<int32_t>(parameters[i].to<int64_t>()))
-    : column == 1 ? put(parameters[i].to<int64_t>())
-    : column == 2 ? put(static_cast<float>(parameters[i].to_double()))
-    : column == 3 ? put(parameters[i].to_double())
-                  : put(parameters[i].to<bool>());
-  }
+  const FormulaKernel kernel = column < 0 ? FormulaKernel{} : find(f, column);
+  if (!kernel.one || !loads_all(out, inputs)) return false;
+  const PackedParameters packed(column, parameters);
   const int device = out.device().index();
-  for_each_piece(out, inputs, [&](const Piece& piece) { kernel(piece, packed, device); });
+  for_each_piece(out, inputs, [&](const Piece& piece) { kernel.one(piece, packed.bytes, device); });
+  return true;
+}
+
+bool run_formulas(std::span<const FormulaCall> calls) {
+  const int column = column_of(calls[0].compute), device = calls[0].out.device().index();
+  const FormulaKernel kernel = column < 0 ? FormulaKernel{} : find(calls[0].formula, column);
+  if (!kernel.one) return false;
+  if (!std::all_of(calls.begin(), calls.end(), [](const FormulaCall& call) { return loads_all(call); }))
+    return false;
+  FormulaMany many;
+  auto launch = [&] {
+    if (many.shares.count > 0) kernel.many(many, device);
+    many.shares = {};
+  };
+  for (const FormulaCall& call : calls) {
+    const PackedParameters packed(column, call.parameters());
+    auto run = [&](const Piece& piece) {
+      if (!kernel.many || !FormulaMany::fits(piece)) return kernel.one(piece, packed.bytes, device);
+      if (!many.goes_with(piece)) launch();
+      visit_column(column,
+                   [&](auto tag) { many.add<typename decltype(tag)::type>(piece, call.parameters()); });
+    };
+    call.with_inputs([&](Inputs inputs) { for_each_piece(call.out, inputs, run); });
+  }
+  launch();
   return true;
 }
 

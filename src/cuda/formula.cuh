@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cuda/check.h"
+#include "cuda/formula_many.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
@@ -46,11 +47,12 @@ using FloatingS = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 
-// Whether memory decides how fast the formulas are; others have half as many kernels to compile.
-#ifdef RL_WITHOUT_LINEAR_KERNELS
-constexpr bool kWithLinear = false;
+// Formulas that memory does not bound, and that lists of tensors seldom go through, are compiled with the
+// strided kernel alone.
+#ifdef RL_STRIDED_KERNELS_ALONE
+constexpr bool kWithLinear = false, kForMany = false;
 #else
-constexpr bool kWithLinear = true;
+constexpr bool kWithLinear = true, kForMany = true;
 #endif
 
 constexpr uint32_t kThreads = 256, kPerThread = 4;
@@ -167,12 +169,37 @@ void run(const Piece& piece, const void* packed, int device) {
   });
 }
 
+// A block takes 1024 elements of one of many tensors.
+template <class F, class T>
+__global__ void many_kernel(FormulaMany many) {
+  const int k = many.shares.owner(blockIdx.x);
+  const FormulaMany::Entry& entry = many.entries[k];
+  const T parameters[] = {FormulaMany::number_of<T>(entry.parameters[0]),
+                          FormulaMany::number_of<T>(entry.parameters[1])};
+  const auto size = static_cast<uint32_t>(stored_size(many.dtypes[0]));
+  uint32_t i = (blockIdx.x - many.shares.first_block[k]) * FormulaMany::kPerBlock + threadIdx.x;
+  for (uint32_t n = 0; n < FormulaMany::kPerBlock / kThreads && i < entry.numel; ++n, i += kThreads) {
+    const T a = many.input<T>(entry, 0, i), b = F::kInputs > 1 ? many.input<T>(entry, 1, i) : T{},
+            c = F::kInputs > 2 ? many.input<T>(entry, 2, i) : T{};
+    store(many.dtypes[0], entry.out + uint64_t{i} * size, apply<F, T>(a, b, c, parameters));
+  }
+}
+
+template <class F, class T>
+void run_many(const FormulaMany& many, int device) {
+  on_stream({device, F::kName}, [&](cudaStream_t stream) {
+    many_kernel<F, T><<<many.shares.blocks(), kThreads, 0, stream>>>(many);
+  });
+}
+
 template <class F, class T, class... List>
 constexpr FormulaKernel kernel_if(TypeList<List...>) {
-  if constexpr ((std::is_same_v<T, List> || ...))
-    return run<F, T>;
+  if constexpr (!(std::is_same_v<T, List> || ...))
+    return {};
+  else if constexpr (kForMany && F::kParameters <= FormulaMany::kMostParameters)
+    return {run<F, T>, run_many<F, T>};
   else
-    return nullptr;
+    return {run<F, T>};
 }
 
 }  // namespace

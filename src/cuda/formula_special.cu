@@ -1,4 +1,4 @@
-#define RL_WITHOUT_LINEAR_KERNELS
+#define RL_STRIDED_KERNELS_ALONE
 #include "cuda/formula.cuh"
 
 namespace rushlight::cuda {

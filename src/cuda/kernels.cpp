@@ -1,5 +1,8 @@
 #include "cuda/kernels.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "core/device_backend.h"
 #include "core/generator.h"
 #include "cpu/index.h"
@@ -39,6 +42,19 @@ bool reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out
             const cpu::ReduceParams& params) {
   if (!walks(in) || !loads(out.dtype()) || out.numel() >= INT32_MAX) return false;
   run_reduce(static_cast<Reduction>(op), view_of(in), dims, view_of(out), {params.divisor, params.centre});
+  return true;
+}
+
+bool reductions(std::span<const ReduceCall> calls) {
+  const ReduceCall& first = calls[0];
+  auto same = [&](const ReduceCall& c) {
+    return walks(c.in) && c.in.dtype() == first.in.dtype() && c.out.dtype() == first.out.dtype();
+  };
+  if (!loads(first.out.dtype()) || !std::all_of(calls.begin(), calls.end(), same)) return false;
+  std::vector<WholeReduction> tensors;
+  for (const ReduceCall& c : calls) tensors.push_back({c.in.data_ptr(), c.out.data_ptr(), c.in.numel()});
+  run_reductions(static_cast<Reduction>(first.op), first.in.device().index(), first.in.dtype(),
+                 first.out.dtype(), tensors, first.divisor);
   return true;
 }
 
@@ -117,6 +133,7 @@ DeviceKernels kernels() {
   all.where = where;
   all.copy = copy;
   all.reduce = reduce;
+  all.reductions = reductions;
   all.arg_extreme = arg_extreme;
   all.cumulate = cumulate;
   all.add_positions = add_positions;

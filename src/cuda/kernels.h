@@ -7,6 +7,8 @@
 
 namespace rushlight {
 struct DeviceKernels;
+struct FormulaCall;
+struct ReduceCall;
 class Scalar;
 class Tensor;  // nvcc does not read its header
 }  // namespace rushlight
@@ -17,13 +19,19 @@ namespace rushlight::cuda {
 DeviceKernels kernels();
 bool run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters);
+bool run_formulas(std::span<const FormulaCall> calls);
 
 // Dtypes that kernels read and write one by one.
 inline bool loads(DType t) { return !is_complex(t) && t <= DType::Float64; }
 
-// Runs one piece of a formula. `parameters`: of the compute type.
-using FormulaKernel = void (*)(const Piece& piece, const void* parameters, int device);
-// By formula of the family in order, then by compute type: int32, int64, float, double, bool. Null: not here.
+// A formula in one compute type. Null: not here.
+struct FormulaMany;
+struct FormulaKernel {
+  // One piece. `parameters`: of the compute type.
+  void (*one)(const Piece& piece, const void* parameters, int device) = nullptr;
+  void (*many)(const FormulaMany& many, int device) = nullptr;
+};
+// By formula of the family in order, then by compute type: int32, int64, float, double, bool.
 using FormulaKernels = FormulaKernel[5];
 extern const FormulaKernels arithmetic_kernels[], comparison_kernels[], transcendental_kernels[],
     special_kernels[], activation_kernels[];
@@ -49,6 +57,14 @@ struct ReduceOptions {
 };
 // The dimensions of `in` whose bit is set, into contiguous `out`.
 void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, const ReduceOptions& params);
+// All of each tensor, which has no gaps, to one element. The outputs are of one dtype, the inputs too.
+struct WholeReduction {
+  const void* in;
+  void* out;
+  int64_t numel;
+};
+void run_reductions(Reduction op, int device, DType in, DType out, std::span<const WholeReduction> tensors,
+                    double divisor);
 void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& values, const View& indices);
 void run_cumulate(bool product, const View& in, int64_t dim, const View& out);
 

@@ -13,6 +13,15 @@ namespace rushlight::cuda {
 void for_each_piece(const Tensor& out, std::span<const Tensor* const> inputs,
                     const std::function<void(const Piece&)>& run);
 
+// A parameter of a formula in its compute type. Integers wrap.
+template <class T>
+T number_from(const Scalar& s) {
+  if constexpr (std::is_same_v<T, int32_t>)
+    return static_cast<int32_t>(s.to<int64_t>());
+  else
+    return s.to<T>();
+}
+
 // The tensor may have no more than kMaxRank dimensions.
 View view_of(const Tensor& t);
 

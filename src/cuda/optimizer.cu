@@ -5,6 +5,7 @@
 #include "cpu/optimizer_steps.h"
 #include "cuda/channels.h"
 #include "cuda/layers.h"
+#include "cuda/shares.h"
 #include "dispatch/device_optimizer.h"
 
 namespace rushlight::cuda {
@@ -12,32 +13,17 @@ namespace {
 
 using cpu::StepArrays;
 
-// As many as fit into the 4096 bytes that a kernel's arguments may have everywhere.
 constexpr int kMany = 40;
 constexpr int64_t kPiece = 8192;
 
 struct Many {
-  int count = 0;
-  int32_t first_block[kMany + 1] = {};
+  Shares<kMany> shares;
   struct {
     void *param, *grad, *first, *second, *third;
     int64_t size;
     double factors[3];  // or Adam's corrections
     const float* step;  // Adam's, where it lies on the device
   } each[kMany];
-
-  // The parameter of a block.
-  RL_BOTH int owner(int64_t block) const {
-    int low = 0, high = count - 1;
-    while (low < high) {
-      const int middle = (low + high + 1) / 2;
-      if (first_block[middle] <= block)
-        low = middle;
-      else
-        high = middle - 1;
-    }
-    return low;
-  }
 };
 static_assert(sizeof(Many) + sizeof(DeviceOptimizer) + 64 <= 4096);
 
@@ -51,9 +37,9 @@ struct OverMany {
   Many many;
   Work work;
   RL_BOTH void operator()(const Block& block) const {
-    const int k = many.owner(block.index);
+    const int k = many.shares.owner(block.index);
     const auto& e = many.each[k];
-    const int64_t start = (block.index - many.first_block[k]) * kPiece;
+    const int64_t start = (block.index - many.shares.first_block[k]) * kPiece;
     const int64_t end = start + kPiece < e.size ? start + kPiece : e.size;
     StepArrays arrays{e.param, e.grad,    e.first,      e.second,    e.third,
                       e.size,  e.factors, e.factors[0], e.factors[1]};
@@ -68,15 +54,13 @@ void over_many(const Launch& at, std::span<const DeviceStep> params, const Work&
     Many& many = kernel.many;
     for (const DeviceStep& p : params.subspan(start, std::min<size_t>(kMany, params.size() - start))) {
       if (p.arrays.size == 0) continue;
-      const auto blocks = static_cast<int32_t>((p.arrays.size + kPiece - 1) / kPiece);
-      auto& e = many.each[many.count];
+      auto& e = many.each[many.shares.count];
       e.param = p.arrays.param, e.grad = p.arrays.grad, e.size = p.arrays.size, e.step = p.step;
       e.first = p.arrays.first, e.second = p.arrays.second, e.third = p.arrays.third;
       std::copy(std::begin(p.factors), std::end(p.factors), e.factors);
-      many.first_block[many.count + 1] = many.first_block[many.count] + blocks;
-      ++many.count;
+      many.shares.add((p.arrays.size + kPiece - 1) / kPiece);
     }
-    for_each_block(at, many.first_block[many.count], kernel);
+    for_each_block(at, many.shares.blocks(), kernel);
   }
 }
 

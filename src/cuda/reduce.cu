@@ -6,6 +6,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
+#include "cuda/shares.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -200,6 +201,67 @@ void reduce_any(const View& in, uint64_t dims, const View& out, const ReduceOpti
                                 : reduce_as<F, double>(in, dims, out, params);
 }
 
+// --- whole tensors, many in one launch
+
+// First a block reduces a piece of a tensor, then a block combines the pieces of one.
+template <class F, class A>
+struct ReduceMany {
+  static constexpr int kMost = 128;
+  static constexpr int64_t kPiece = 16384;
+  Shares<kMost> shares;
+  WholeReduction tensors[kMost];
+  DType in_dtype, out_dtype;
+  double divisor = 1;
+  A* pieces = nullptr;  // of all tensors, in the order of their blocks
+  bool first = true;
+
+  RL_BOTH void operator()(const Block& block) const {
+    const int k = first ? shares.owner(block.index) : static_cast<int>(block.index);
+    const int64_t from = shares.first_block[k], to = shares.first_block[k + 1];
+    const WholeReduction& t = tensors[k];
+    typename F::Combine combine;
+    A total = F::template start<A>();
+    if (first) {
+      const int64_t begin = (block.index - from) * kPiece, item = stored_size(in_dtype);
+      const int64_t end = begin + kPiece < t.numel ? begin + kPiece : t.numel;
+      for (int64_t i = begin + block.thread; i < end; i += block.threads)
+        total = combine(
+            total, F::template step<A>(load<A>(in_dtype, static_cast<const char*>(t.in) + i * item), A(0)));
+    } else {
+      for (int64_t i = from + block.thread; i < to; i += block.threads) total = combine(total, pieces[i]);
+    }
+    total = block_reduce(block, total, combine);
+    if (block.thread != 0) return;
+    if (first)
+      pieces[block.index] = total;
+    else
+      store(out_dtype, t.out, F::template finish<A>(total, divisor));
+  }
+};
+
+template <class F, class A>
+void reduce_many(int device, DType in, DType out, std::span<const WholeReduction> tensors, double divisor) {
+  using Kernel = ReduceMany<F, A>;
+  static_assert(sizeof(Kernel) <= 4096);
+  const Launch launch{device, "reduce"};
+  DeviceBackend& backend = device_backend(DeviceType::CUDA);
+  for (size_t start = 0; start < tensors.size(); start += Kernel::kMost) {
+    Kernel kernel;
+    kernel.in_dtype = in, kernel.out_dtype = out, kernel.divisor = divisor;
+    for (const WholeReduction& t :
+         tensors.subspan(start, std::min<size_t>(Kernel::kMost, tensors.size() - start))) {
+      kernel.tensors[kernel.shares.count] = t;
+      kernel.shares.add((t.numel + Kernel::kPiece - 1) / Kernel::kPiece);
+    }
+    const size_t bytes = static_cast<size_t>(std::max(kernel.shares.blocks(), 1)) * sizeof(A);
+    kernel.pieces = static_cast<A*>(backend.allocate(bytes, device));
+    for_each_block(launch, kernel.shares.blocks(), kernel);
+    kernel.first = false;
+    for_each_block(launch, kernel.shares.count, kernel);
+    backend.deallocate(kernel.pieces, bytes, device);
+  }
+}
+
 // --- the position of an extreme
 
 template <class A>
@@ -326,6 +388,19 @@ void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, co
 #define RL_CASE(name)   \
   case Reduction::name: \
     return reduce_any<name>(in, dims, out, params);
+    RL_REDUCTIONS(RL_CASE)
+#undef RL_CASE
+  }
+}
+
+void run_reductions(Reduction op, int device, DType in, DType out, std::span<const WholeReduction> tensors,
+                    double divisor) {
+  const bool whole = is_integral_or_bool(in);
+  switch (op) {
+#define RL_CASE(name)                                                            \
+  case Reduction::name:                                                          \
+    return whole ? reduce_many<name, int64_t>(device, in, out, tensors, divisor) \
+                 : reduce_many<name, double>(device, in, out, tensors, divisor);
     RL_REDUCTIONS(RL_CASE)
 #undef RL_CASE
   }

@@ -1,5 +1,6 @@
 // The loops that a device's library provides, and the way out for operators that it lacks.
 #pragma once
+#include <array>
 #include <span>
 
 #include "core/tensor.h"
@@ -17,12 +18,51 @@ enum class ScatterOp : uint8_t;
 struct ReduceParams;
 }  // namespace cpu
 
+// Calls of `formula` and `reduce` that are launched together (ops/device_together.h).
+struct FormulaCall {
+  FormulaCall(Formula f, DType type, const Tensor& result, std::span<const Tensor* const> operands,
+              std::span<const Scalar> numbers)
+      : formula(f), compute(type), out(result) {
+    for (const Tensor* t : operands) inputs_[input_count_++] = *t;
+    for (const Scalar& s : numbers) parameters_[parameter_count_++] = s;
+  }
+  // f(the inputs as `formula` takes them)
+  template <class F>
+  decltype(auto) with_inputs(F&& f) const {
+    std::array<const Tensor*, kMost> pointers;
+    for (size_t i = 0; i < input_count_; ++i) pointers[i] = &inputs_[i];
+    return f(std::span<const Tensor* const>(pointers.data(), input_count_));
+  }
+  std::span<const Tensor> inputs() const { return {inputs_.data(), input_count_}; }
+  std::span<const Scalar> parameters() const { return {parameters_.data(), parameter_count_}; }
+
+  Formula formula;
+  DType compute;
+  Tensor out;
+
+ private:
+  static constexpr size_t kMost = 4;
+  std::array<Tensor, kMost> inputs_;
+  std::array<Scalar, kMost> parameters_;
+  size_t input_count_ = 0, parameter_count_ = 0;
+};
+// Of all of `in`, which has no gaps, to one element.
+struct ReduceCall {
+  cpu::ReduceOp op;
+  double divisor;
+  Tensor in, out;
+  const char* who;  // in errors
+};
+
 // All tensors are on one device, except that inputs of no dimensions may be on the CPU: those are numbers.
 struct DeviceKernels {
   // out = formula(inputs), computed in `compute`; broadcast, any strides and dtypes. False where the device
   // does not compute this formula in this type.
   bool (*formula)(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                   std::span<const Scalar> parameters) = nullptr;
+  // The same for several calls of one formula in one compute type, none of which touches what another writes.
+  // False: not for these, and nothing was done.
+  bool (*formulas)(std::span<const FormulaCall> calls) = nullptr;
   // out = condition ? a : b
   bool (*where)(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) = nullptr;
   // out = source, broadcast and converted. Every device has this one.
@@ -31,6 +71,8 @@ struct DeviceKernels {
   // dtypes.
   bool (*reduce)(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
                  const cpu::ReduceParams& params) = nullptr;
+  // As `formulas`, for calls of one formula and divisor.
+  bool (*reductions)(std::span<const ReduceCall> calls) = nullptr;
   bool (*arg_extreme)(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
                       const Tensor& indices) = nullptr;
   bool (*cumulate)(bool product, const Tensor& in, int64_t dim, const Tensor& out) = nullptr;

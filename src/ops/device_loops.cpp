@@ -5,7 +5,7 @@
 #include "core/device_backend.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
-#include "dispatch/device_kernels.h"
+#include "ops/device_together.h"
 
 namespace rushlight::loops {
 namespace {
@@ -42,6 +42,7 @@ Tensor packed(const Tensor& t, DType dtype) {
 }
 
 void move_bytes(const Tensor& out, const Tensor& source, bool non_blocking) {
+  Together::launch_waiting();
   DeviceBackend& backend = device_backend(out.is_cpu() ? source.device().type() : out.device().type());
   backend.copy(out.data_ptr(), out.device(), source.data_ptr(), source.device(), out.nbytes(), non_blocking);
 }
@@ -51,7 +52,8 @@ void move_bytes(const Tensor& out, const Tensor& source, bool non_blocking) {
 void formula(Formula f, DType compute, const Tensor& out, Inputs inputs, std::span<const Scalar> parameters) {
   if (out.is_cpu()) return cpu::run_formula(f, compute, out, inputs, parameters);
   if (out.device().is_meta() || out.numel() == 0) return;
-  const DeviceKernels& kernels = device_kernels(out.device().type());
+  if (Together::hold(f, compute, out, inputs, parameters)) return;
+  const DeviceKernels& kernels = kernels_on(out);
   if (kernels.formula && kernels.formula(f, compute, out, inputs, parameters)) return;
   detour(out, inputs, [&](const Tensor& result, Inputs moved) {
     cpu::run_formula(f, compute, result, moved, parameters);
@@ -61,7 +63,7 @@ void formula(Formula f, DType compute, const Tensor& out, Inputs inputs, std::sp
 void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
   if (out.is_cpu()) return cpu::run_where(out, condition, a, b);
   if (out.device().is_meta() || out.numel() == 0) return;
-  const DeviceKernels& kernels = device_kernels(out.device().type());
+  const DeviceKernels& kernels = kernels_on(out);
   if (kernels.where && kernels.where(out, condition, a, b)) return;
   const Tensor* inputs[] = {&condition, &a, &b};
   detour(out, inputs, [&](const Tensor& result, Inputs moved) {
@@ -75,12 +77,12 @@ void copy(const Tensor& out, const Tensor& source, bool non_blocking) {
   if (out.device() == source.device()) {
     const bool same_bytes = is_packed(out, source.dtype()) && source.is_contiguous();
     if (same_bytes && out.sizes() == source.sizes()) return move_bytes(out, source, true);
-    return device_kernels(out.device().type()).copy(out, source);
+    return kernels_on(out).copy(out, source);
   }
   if (source.is_cpu() && source.dim() == 0) {  // a number travels with the kernel
     const Tensor value = source.dtype() == out.dtype() ? source : empty_tensor({}, out.dtype());
     if (!value.is_same(source)) cpu::copy(value, source);
-    return device_kernels(out.device().type()).copy(out, value);
+    return kernels_on(out).copy(out, value);
   }
   // Converted and packed before it travels, spread out after it arrived.
   const Tensor sent = packed(source, out.dtype());

@@ -1,7 +1,7 @@
 // Reading and writing at computed positions where the operands are.
 #include "cpu/index.h"
-#include "dispatch/device_kernels.h"
 #include "ops/device_loops.h"
+#include "ops/device_together.h"
 
 namespace rushlight::loops {
 namespace {
@@ -34,7 +34,7 @@ void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int
     copy(moved, index);
     return add_positions(offsets, moved, size, stride, wraps);
   }
-  device_kernels(offsets.device().type()).add_positions(offsets, index, size, stride, wraps);
+  kernels_on(offsets).add_positions(offsets, index, size, stride, wraps);
 }
 
 Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wraps) {
@@ -50,7 +50,7 @@ Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wrap
 
 void take(const Tensor& out, const Tensor& self, const Positions& at) {
   if (out.numel() == 0) return;
-  device_kernels(self.device().type()).take(out, based_on(self, at), at.offsets);
+  kernels_on(self).take(out, based_on(self, at), at.offsets);
 }
 
 void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tensor& values) {
@@ -60,7 +60,7 @@ void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tenso
     copy(moved, values);
     return put(op, self, at, moved);
   }
-  if (device_kernels(self.device().type()).put(op, based_on(self, at), at.offsets, values)) return;
+  if (kernels_on(self).put(op, based_on(self, at), at.offsets, values)) return;
   RL_NOT_IMPLEMENTED("writing ", dtype_name(self.dtype()), " at indices on a device; move it with .cpu()");
 }
 

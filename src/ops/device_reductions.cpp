@@ -6,14 +6,14 @@
 #include "cpu/gemm.h"
 #include "cpu/reduce.h"
 #include "cpu/scan.h"
-#include "dispatch/device_kernels.h"
 #include "ops/device_loops.h"
+#include "ops/device_together.h"
 
 namespace rushlight::loops {
 namespace {
 
 const DeviceKernels* kernels_of(const Tensor& t) {
-  return t.is_cpu() || t.device().is_meta() ? nullptr : &device_kernels(t.device().type());
+  return t.is_cpu() || t.device().is_meta() ? nullptr : &kernels_on(t);
 }
 
 Tensor on_cpu(const Tensor& t) {
@@ -27,6 +27,10 @@ Tensor beside(const Tensor& t) { return empty_tensor(t.sizes(), t.dtype()); }
 
 void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
             const cpu::ReduceParams& params, const char* who) {
+  const bool whole = out.numel() == 1 && dims + 1 == uint64_t{1} << in.dim() && !params.centre;
+  if (whole && is_non_overlapping_and_dense(in) && !in.device().is_meta() && !in.is_cpu() &&
+      Together::hold({op, params.divisor, in, out, who}))
+    return;
   const DeviceKernels* kernels = kernels_of(in);
   if (!kernels) return cpu::reduce(op, in, dims, out, params, who);
   if (kernels->reduce && kernels->reduce(op, in, dims, out, params)) return;
@@ -65,7 +69,7 @@ void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta) {
   if (out.device().is_meta() || out.numel() == 0) return;
   const bool whole = is_integral_or_bool(out.dtype()), real = !alpha.is_complex() && !beta.is_complex();
-  const DeviceKernels& kernels = device_kernels(out.device().type());
+  const DeviceKernels& kernels = kernels_on(out);
   if (kernels.product && real && !whole && a.numel() > 0 &&
       kernels.product(out, a, b, alpha.to_double(), beta.to_double()))
     return;

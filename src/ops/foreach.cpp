@@ -4,6 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/copy.h"
+#include "ops/device_together.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -42,19 +43,23 @@ Tensor factors(TensorList self, const Tensor& scalars) {
   return scalars;
 }
 
-// f(i) for each position, collected or written into self.
+// f(i) for each position, collected or written into self. Note [Calls together]
 template <class F>
 Tensors collect(TensorList self, F f) {
   check_not_empty(self);
+  loops::Together together(self);
   Tensors out;
   out.reserve(self.size());
   for (size_t i = 0; i < self.size(); ++i) out.push_back(f(i));
+  together.launch();
   return out;
 }
 template <class F>
 void each(TensorList self, F f) {
   check_not_empty(self);
+  loops::Together together(self);
   for (size_t i = 0; i < self.size(); ++i) f(i);
+  together.launch();
 }
 
 template <auto& H>

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/device_together.h"
 #include "ops/factory.h"
 #include "ops/random_common.h"
 #include "ops/register.h"
@@ -48,7 +49,7 @@ bool draw_on_device(DeviceKernels::Random kind, const Tensor& self, double a, do
   Generator& g = generator ? *generator : device_generator(self.device().index());
   RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
   if (self.numel() == 0) return true;
-  const DeviceKernels& kernels = device_kernels(self.device().type());
+  const DeviceKernels& kernels = loops::kernels_on(self);
   const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
   const Tensor target =
       ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());

@@ -1,5 +1,6 @@
 // The loops of the emulated device (emulated_driver.h): formulas are the CPU's, everything else is the CUDA
 // library's own kernels (src/cuda/*.cu), compiled for the host and called index by index.
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -57,6 +58,26 @@ bool formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor
   return true;
 }
 
+bool formulas(std::span<const FormulaCall> calls) {
+  if (is_complex(calls[0].compute)) return false;
+  std::vector<std::function<void()>> work;
+  for (const FormulaCall& call : calls) {
+    std::vector<Tensor> operands;
+    for (const Tensor& t : call.inputs()) check_one_device(call.out, t), operands.push_back(seen(t));
+    work.push_back([=, f = call.formula, compute = call.compute, result = seen(call.out),
+                    numbers = std::vector<Scalar>(call.parameters().begin(), call.parameters().end())] {
+      std::vector<const Tensor*> pointers;
+      for (const Tensor& t : operands) pointers.push_back(&t);
+      cpu::run_formula(f, compute, result, pointers, numbers);
+    });
+  }
+  // None depends on another, so any order will do.
+  emulated::enqueue(calls[0].out.device().index(), "formulas", [work = std::move(work)] {
+    for (auto it = work.rbegin(); it != work.rend(); ++it) (*it)();
+  });
+  return true;
+}
+
 bool product(const Tensor& out, const Tensor& a, const Tensor& b, double alpha, double beta) {
   auto matrix = [](const Tensor& t) {
     return cpu::MatrixView{t.data_ptr(), t->strides[t.dim() - 2], t->strides[t.dim() - 1]};
@@ -109,6 +130,7 @@ void fft(int device, const DeviceFft& f, void* in, void* out) {
 const bool registered = [] {
   static DeviceKernels kernels = cuda::kernels();
   kernels.formula = formula;
+  kernels.formulas = formulas;
   kernels.product = product;
   kernels.product_bias = product_bias;
   register_device_driver(DeviceType::CUDA, &emulated::driver());

@@ -1,10 +1,12 @@
 // The index arithmetic of CUDA loops, run on the host.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
 #include "core/tensor.h"
+#include "cuda/formula_many.h"
 #include "cuda/operands.h"
 
 namespace rushlight::cuda {
@@ -113,6 +115,69 @@ TEST(CudaGeometry, CutsWhatAnIndexCannotReach) {
   EXPECT_EQ(total, uint64_t{3} << 31);
   EXPECT_GT(starts.size(), 5u);
   EXPECT_EQ(starts.begin()->first, reinterpret_cast<const char*>(0x1000));
+}
+
+template <class T>
+Tensor filled(IntList sizes, DType dtype, float value) {
+  const Tensor t = empty_tensor(sizes, dtype);
+  std::fill_n(t.data<T>(), t.numel(), T(value));
+  return t;
+}
+
+// One launch for tensors of several lengths: sums of an operand and one element or number, times a parameter.
+TEST(CudaGeometry, SharesOneLaunchAmongTensors) {
+  const Tensor number = scalar_tensor_of(0.5, DType::Float64), one = filled<BFloat16>({}, DType::BFloat16, 2);
+  std::vector<Tensor> outs, ins;
+  FormulaMany many;
+  for (int64_t n : {1, 5000, 1024, 3}) {
+    outs.push_back(filled<float>({n}, DType::Float32, 0));
+    ins.push_back(filled<BFloat16>({n}, DType::BFloat16, static_cast<float>(n)));
+    const bool by_number = n == 1024;
+    const Tensor* inputs[] = {&ins.back(), by_number ? &number : &one};
+    const Device gpu{DeviceType::CUDA, 0};
+    ins.back()->device = gpu, one->device = gpu;  // no numbers: operands in memory
+    for_each_piece(outs.back(), inputs, [&](const Piece& piece) {
+      ASSERT_TRUE(FormulaMany::fits(piece) && many.goes_with(piece));
+      const Scalar factor(n == 3 ? 10.0 : 1.0);
+      many.add<float>(piece, std::span(&factor, 1));
+    });
+    ins.back()->device = Device{}, one->device = Device{};
+  }
+  EXPECT_EQ(many.shares.blocks(), 1 + 5 + 1 + 1);
+  for (int block = 0; block < many.shares.blocks(); ++block) {
+    const int k = many.shares.owner(block);
+    const FormulaMany::Entry& e = many.entries[k];
+    const auto first = static_cast<uint32_t>(block - many.shares.first_block[k]) * FormulaMany::kPerBlock;
+    for (uint32_t i = first; i < std::min(first + FormulaMany::kPerBlock, e.numel); ++i)
+      reinterpret_cast<float*>(e.out)[i] += (many.input<float>(e, 0, i) + many.input<float>(e, 1, i)) *
+                                            FormulaMany::number_of<float>(e.parameters[0]);
+  }
+  for (const Tensor& out : outs) {
+    const double n = static_cast<double>(out.numel()), rounded = n == 5000 ? 4992 : n;  // as bfloat16
+    for (int64_t i = 0; i < out.numel(); ++i)
+      ASSERT_EQ(out.data<float>()[i], (rounded + (n == 1024 ? 0.5 : 2)) * (n == 3 ? 10 : 1)) << n;
+  }
+}
+
+TEST(CudaGeometry, LeavesOtherTensorsAlone) {
+  auto piece_of = [](const Tensor& out, const Tensor& in) {
+    Piece found;
+    const Tensor* inputs[] = {&in};
+    in->device = Device{DeviceType::CUDA, 0};
+    for_each_piece(out, inputs, [&](const Piece& piece) { found = piece; });
+    in->device = Device{};
+    return found;
+  };
+  const Tensor plain = empty_tensor({40, 3}, DType::Float32),
+               longer = empty_tensor({2 << 20}, DType::Float32);
+  EXPECT_TRUE(FormulaMany::fits(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
+  EXPECT_FALSE(FormulaMany::fits(piece_of(plain, strided({40, 3}, {1, 40}, 0, 120))));
+  EXPECT_FALSE(FormulaMany::fits(piece_of(plain, empty_tensor({3}, DType::Float32))));
+  EXPECT_FALSE(FormulaMany::fits(piece_of(longer, longer)));
+  FormulaMany many;
+  many.add<float>(piece_of(plain, plain), {});
+  EXPECT_TRUE(many.goes_with(piece_of(plain, plain)));
+  EXPECT_FALSE(many.goes_with(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
 }
 
 }  // namespace

@@ -78,6 +78,10 @@ def test_training():
     run("device_training.py")
 
 
+def test_lists_of_tensors():
+    run("device_foreach.py")
+
+
 ALLOCATOR = """
 import ctypes, os
 import rushlight as torch
