@@ -37,15 +37,30 @@ class MaskedTensor(torch.Tensor):
 
     def get_data(self):
         """The values, with those that are masked out."""
+        with torch._C.DisableTorchFunctionSubclass():
+            if self.is_leaf and self.requires_grad:
+                return self.as_subclass(torch.Tensor)  # through which gradients come to this leaf
         return self._masked_data
 
     def get_mask(self):
         """Where elements are."""
         return self._masked_mask
 
+    @property
+    def grad(self):
+        """The gradient, of which elements are there where this tensor's are."""
+        with torch._C.DisableTorchFunctionSubclass():
+            found = torch.Tensor.grad.__get__(self)
+        return found if found is None else MaskedTensor(found, self._masked_mask)
+
+    @grad.setter
+    def grad(self, value):
+        with torch._C.DisableTorchFunctionSubclass():
+            torch.Tensor.grad.__set__(self, value.get_data() if isinstance(value, MaskedTensor) else value)
+
     def to_tensor(self, value):
         """A plain tensor with `value` where elements are masked out."""
-        return self._masked_data.masked_fill(~self._masked_mask, value)
+        return self.get_data().masked_fill(~self._masked_mask, value)
 
     def is_sparse_coo(self):
         return False
@@ -54,15 +69,22 @@ class MaskedTensor(torch.Tensor):
         return False
 
     def __repr__(self):
-        def line(values, mask, indent):
-            if values.dim() == 0:
-                return f"{values.item():8.4f}" if mask else "      --"
-            rows = [line(v, m, indent + 2) for v, m in zip(values, mask, strict=True)]
+        def element(value, there):
+            if not there:
+                return "--"
+            return f"{value:8.4f}" if isinstance(value, float) else str(value)
+
+        def lines(values, mask, indent):
             if values.dim() == 1:
-                return "[" + ", ".join(rows) + "]"
+                pairs = zip(values.tolist(), mask.tolist(), strict=True)
+                return "[" + ", ".join(element(*p) if p[1] else "      --" for p in pairs) + "]"
+            rows = [lines(v, m, indent + 2) for v, m in zip(values, mask, strict=True)]
             return "[\n" + ",\n".join(" " * (indent + 2) + r for r in rows) + "\n" + " " * indent + "]"
 
-        return f"MaskedTensor(\n  {line(self._masked_data.detach(), self._masked_mask, 2)}\n)"
+        values, mask = self._masked_data.detach(), self._masked_mask
+        if values.dim() == 0:
+            return f"MaskedTensor({element(values.item(), mask)}, {mask.item()})"
+        return f"MaskedTensor(\n  {lines(values, mask, 2)}\n)"
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -73,6 +95,10 @@ class MaskedTensor(torch.Tensor):
                 return func(*args, **kwargs)
             if name in _REDUCTIONS:
                 return _reduce(name, *args, **kwargs)
+            if name == "where":
+                return _where(*args, **kwargs)
+            if name == "backward":
+                return func(args[0].get_data(), *args[1:], **kwargs)
             return _pointwise(func, name in _SHAPES, args, kwargs)
 
 
@@ -109,6 +135,18 @@ def _pointwise(func, shapes, args, kwargs):
             )
     kwargs = {k: v.get_data() if isinstance(v, MaskedTensor) else v for k, v in kwargs.items()}
     return _wrap(func(*plain, **kwargs), masks[0])
+
+
+def _where(condition, input, other):
+    """Elements come with their masks, which may differ here; of a plain tensor all are there."""
+    pairs = [
+        (t.get_data(), t.get_mask())
+        if isinstance(t, MaskedTensor)
+        else (t, torch.ones_like(t, dtype=torch.bool))
+        for t in (input, other)
+    ]
+    values, masks = zip(*pairs)
+    return MaskedTensor(torch.where(condition, *values), torch.where(condition, *masks))
 
 
 def _reduce(name, input, dim=None, keepdim=False, **kwargs):

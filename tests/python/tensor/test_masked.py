@@ -68,3 +68,24 @@ def test_refusals():
         masked.amax(x, (0, -2))
     with pytest.raises(IndexError, match="broadcastable"):
         masked.mean(x, mask=torch.ones(1, 3, 4, dtype=torch.bool))
+
+
+def test_masked_leaves_get_gradients_and_where_takes_other_masks():
+    x = torch.tensor([-1.0, 0.0, 2.0, 90.0])
+    there = x <= 0
+    a = masked.masked_tensor(x, there, requires_grad=True)
+    b = masked.masked_tensor(torch.ones(4), ~there, requires_grad=True)
+    y = torch.where(there, torch.exp(a), b)
+    assert y.get_mask().all() and torch.equal(y.get_data()[2:], torch.ones(2))
+    y.sum().backward()
+    assert torch.allclose(a.grad.get_data()[:2], torch.tensor([0.3679, 1]), atol=1e-4)
+    assert torch.equal(a.grad.get_mask(), there) and torch.equal(b.grad.get_mask(), ~there)
+    a.grad = None
+    assert a.grad is None
+
+
+def test_masked_numbers_are_shown():
+    assert repr(masked.masked_tensor(torch.tensor(1.5), torch.tensor(True))) == "MaskedTensor(  1.5000, True)"
+    assert repr(masked.masked_tensor(torch.tensor(1.5), torch.tensor(False))) == "MaskedTensor(--, False)"
+    line = repr(masked.masked_tensor(torch.tensor([3, 4]), torch.tensor([True, False])))
+    assert line == "MaskedTensor(\n  [3,       --]\n)"
