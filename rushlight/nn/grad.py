@@ -4,19 +4,23 @@ import rushlight as torch
 from rushlight.nn import functional as F
 
 
+def _grad(output, operand, grad_output):
+    return torch.autograd.grad(output, operand, grad_output, create_graph=torch.is_grad_enabled())[0]
+
+
 def _input_grad(conv, input_size, weight, grad_output, stride, padding, dilation, groups):
     # Convolution is linear in its input, so the gradient does not depend on what the input was.
     with torch.enable_grad():
         input = weight.new_zeros(tuple(input_size)).requires_grad_()
-        output = conv(input, weight.detach(), None, stride, padding, dilation, groups)
-    return torch.autograd.grad(output, input, grad_output)[0]
+        output = conv(input, weight, None, stride, padding, dilation, groups)
+    return _grad(output, input, grad_output)
 
 
 def _weight_grad(conv, input, weight_size, grad_output, stride, padding, dilation, groups):
     with torch.enable_grad():
         weight = input.new_zeros(tuple(weight_size)).requires_grad_()
-        output = conv(input.detach(), weight, None, stride, padding, dilation, groups)
-    return torch.autograd.grad(output, weight, grad_output)[0]
+        output = conv(input, weight, None, stride, padding, dilation, groups)
+    return _grad(output, weight, grad_output)
 
 
 def conv1d_input(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1):
