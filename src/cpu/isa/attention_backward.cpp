@@ -125,7 +125,7 @@ class Backward {
                    C* sums) {
     const int64_t padded = columns.padded();
     for (int64_t p = 0; p < columns.panels; ++p)
-      for_row_groups(0, n, [&]<int R>(int64_t row) {
+      for_row_groups<V>(0, n, [&]<int R>(int64_t row) {
         const int64_t from = h_.causal && key + row > first_ ? key + row - first_ : 0;
         if (from >= count_) return;
         add_tile<R, V, C>(weights + from * kKeys + row, 1, kKeys, panels + (p * count_ + from) * (V * lanes),
@@ -137,7 +137,7 @@ class Backward {
   void add_to_queries(int64_t key, int64_t n) {
     const int64_t padded = l_.columns.padded();
     for (int64_t p = 0; p < l_.columns.panels; ++p)
-      for_row_groups(0, count_, [&]<int R>(int64_t row) {
+      for_row_groups<V>(0, count_, [&]<int R>(int64_t row) {
         const int64_t end = lesser(n, seen(h_, first_ + row + R - 1) - key);
         if (end <= 0) return;
         add_tile<R, V, C>(at(l_.flow) + row * kKeys, kKeys, 1,

@@ -166,7 +166,7 @@ class Block {
     for (int64_t p = 0; p < l_.columns.panels; ++p)
       for (int64_t from = 0; from < n; from += kValueKeys) {
         const Factor* panel = values_ + (p * l_.value_depth + (key + from) / L::step) * (V * L::lanes);
-        for_row_groups(0, count_, [&]<int R>(int64_t row) {
+        for_row_groups<V>(0, count_, [&]<int R>(int64_t row) {
           const int64_t end = lesser(lesser(n, from + kValueKeys), seen(h_, first_ + row + R - 1) - key);
           if (end <= from) return;
           C* to = sums_ + row * width + p * (V * L::lanes);

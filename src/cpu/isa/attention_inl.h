@@ -5,6 +5,7 @@
 #include "cpu/attention.h"
 #include "cpu/isa/exp_lanes_inl.h"
 #include "cpu/transpose.h"
+#include "cpu/truth.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -13,11 +14,10 @@ inline int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit
 inline int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class C, class M>
-void add_mask_row(C* x, int64_t n, const void* data, int64_t start, int64_t step) {
-  const M* mask = static_cast<const M*>(data) + start;
+[[gnu::always_inline]] inline void add_mask_row(C* x, int64_t n, const M* mask, int64_t step) {
   for (int64_t j = 0; j < n; ++j) {
-    if constexpr (std::is_same_v<M, bool>)
-      x[j] = mask[j * step] ? x[j] : -std::numeric_limits<C>::infinity();
+    if constexpr (std::is_same_v<M, Truth>)
+      x[j] = mask[j * step].byte ? x[j] : -std::numeric_limits<C>::infinity();
     else
       x[j] += static_cast<C>(static_cast<compute_type<M>>(mask[j * step]));
   }
@@ -30,11 +30,11 @@ void mask_scores(const AttentionHead& h, int64_t query, int64_t first, int64_t n
   const int64_t start = query * h.mask_row + first * h.mask_column;
   visit_dtype(Concat<TypeList<bool>, FloatTypes>{}, h.mask_dtype, "scaled_dot_product_attention",
               [&](auto tag) {
-                using M = decltype(tag);
+                const auto* mask = static_cast<const Stored<decltype(tag)>*>(h.mask) + start;
                 if (h.mask_column == 1)
-                  add_mask_row<C, M>(x, n, h.mask, start, 1);
+                  add_mask_row(x, n, mask, 1);
                 else
-                  add_mask_row<C, M>(x, n, h.mask, start, h.mask_column);
+                  add_mask_row(x, n, mask, h.mask_column);
               });
 }
 
@@ -43,16 +43,19 @@ inline int64_t seen(const AttentionHead& h, int64_t query) {
   return h.causal ? lesser(query + 1, h.keys) : h.keys;
 }
 
+// Vectors of a panel, but for the last: fewer leave room for more rows of sums, each of which uses what was
+// read of the panel.
+constexpr int kPanelVectors = kRegisters == 32 ? 4 : 2;
 template <class C>
-constexpr int64_t kPanel = 4 * Lanes<C>::count;  // columns of a panel, but for the last
+constexpr int64_t kPanel = kPanelVectors * Lanes<C>::count;
 
-// How the columns of a matrix are divided among panels of the same number of vectors, at most four.
+// How the columns of a matrix are divided among panels of the same number of vectors.
 template <class C>
 struct Columns {
   int64_t vectors, panels;
   explicit Columns(int64_t count) {
     const int64_t all = (count + Lanes<C>::count - 1) / Lanes<C>::count;
-    panels = (all + 3) / 4;
+    panels = (all + kPanelVectors - 1) / kPanelVectors;
     vectors = panels ? (all + panels - 1) / panels : 0;
   }
   int64_t width() const { return vectors * Lanes<C>::count; }
@@ -78,19 +81,12 @@ template <class T, class State>
   for (; i < padded; ++i) to[i] = State(0);
 }
 
-// Calls f.template operator()<V>() for V = vectors.
-template <class F>
+// Calls f.template operator()<V>() for V = vectors, from 1 to those of a panel.
+template <int V = kPanelVectors, class F>
 [[gnu::always_inline]] inline void with_vectors(int64_t vectors, F&& f) {
-  switch (vectors) {
-    case 4:
-      return f.template operator()<4>();
-    case 3:
-      return f.template operator()<3>();
-    case 2:
-      return f.template operator()<2>();
-    default:
-      return f.template operator()<1>();
-  }
+  if constexpr (V > 1)
+    if (vectors < V) return with_vectors<V - 1>(vectors, f);
+  f.template operator()<V>();
 }
 
 // Rows as columns of panels: panel p holds rows p * kPanel and on as [factors of a row][rows], the last one
@@ -161,7 +157,7 @@ void multiply_keys(const AttentionHead& h, int64_t first, int64_t count, const F
     const int64_t begin = key + column, left = lesser(kPanel<C>, h.keys - begin);
     const Factor* panel = panels + begin * depth;
     with_vectors(up(left, lanes) / lanes, [&]<int V>() {
-      for_row_groups(0, count, [&]<int R>(int64_t row) {
+      for_row_groups<V>(0, count, [&]<int R>(int64_t row) {
         if (begin >= seen(h, first + row + R - 1)) return;
         LaneVector<C> sums[R][V];
         multiply_tile<R, V, C>(rows + row * depth, depth, panel, depth, sums);

@@ -41,11 +41,17 @@ template <class C>
     return _mm512_maskz_scalef_ps(0xffff, p, n);
   }
 #endif
-  C lanes[Lanes<C>::count];
-  __builtin_memcpy(lanes, &x, sizeof(x));
-  for (C& l : lanes) l = exp_negative(l);
-  load(x, lanes);
-  return x;
+  // As exp_negative, which the compiler would run lane by lane here.
+  using E = ExpTraits<C>;
+  typedef std::make_unsigned_t<typename E::Bits> Bits __attribute__((vector_size(kVectorBytes)));
+  const LaneVector<C> zero{}, clamped = larger_lanes<C>(zero + E::kLowest, x);
+  const LaneVector<C> shifted = clamped * C(1.442695040888963407) + E::kRound, n = shifted - E::kRound;
+  const LaneVector<C> r = (clamped - n * E::kLn2High) - n * E::kLn2Low;
+  LaneVector<C> series = zero + inverse_factorial<C>(E::kTerms);
+#pragma GCC unroll 16
+  for (int i = E::kTerms - 1; i >= 0; --i) series = series * r + inverse_factorial<C>(i);
+  const Bits one = Bits{} + E::kBias, power = (__builtin_bit_cast(Bits, shifted) + one) << E::kMantissa;
+  return x < E::kLowest ? zero : series * __builtin_bit_cast(LaneVector<C>, power);
 }
 
 // What combine(a, b) makes of all lanes.

@@ -182,7 +182,7 @@ void forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, 
   const int64_t live = live_end(s, k, rows);
   for (int64_t p = panels.begin; p < panels.end; ++p) {
     const Factor* panel = static_cast<const Factor*>(m.weight) + p * depth * m.width;
-    for_row_groups(rows.begin, live, [&]<int R>(int64_t first) {
+    for_row_groups<4>(rows.begin, live, [&]<int R>(int64_t first) {
       for (int r = 0; r < R; ++r) expect_gates<T>(s, row_of(s, k, first + r), p * lanes);
       LaneVector<C> sums[R][4];
       multiply_tile<R, 4, C>(old + first * stride, stride, panel, depth, sums);
@@ -268,7 +268,7 @@ void states_backward_in(const LstmLayerGradients& s, const LstmScratch& m, Span 
   const int64_t products = std::is_same_v<C, Factor> ? 4 * s.hidden : 2 * s.hidden;
   for (int64_t p = panels.begin; p < panels.end; ++p) {
     const Factor* panel = static_cast<const Factor*>(m.weight) + p * products * m.width;
-    for_row_groups(rows.begin, rows.end, [&]<int R>(int64_t first) {
+    for_row_groups<V>(rows.begin, rows.end, [&]<int R>(int64_t first) {
       typename Lanes<C>::type sums[R][V];
       multiply_tile<R, V, C>(grads + first * products, products, panel, products, sums);
       for (int r = 0; r < R; ++r)

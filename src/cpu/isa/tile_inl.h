@@ -1,5 +1,6 @@
 // Products of a few rows with a panel of columns, kept in registers; included by the files of this folder.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -11,12 +12,17 @@ namespace {
 
 #pragma GCC diagnostic ignored "-Wpsabi"
 #if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kTileRows = 6;
+constexpr int kVectorBytes = 64, kRegisters = 32;
 #elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kTileRows = 3;
+constexpr int kVectorBytes = 32, kRegisters = 16;
 #else
-constexpr int kVectorBytes = 16, kTileRows = 3;
+constexpr int kVectorBytes = 16, kRegisters = 16;
 #endif
+
+// The most rows of a tile of V vectors: its sums, a factor and a row of the panel fill the registers. (Beside
+// three rows of four vectors in sixteen registers, some of the panel is read again.)
+template <int V>
+constexpr int kTileRows = std::clamp((kRegisters - 1) / V - 1, 3, 6);
 
 template <class C>
 struct Lanes {
@@ -147,7 +153,8 @@ template <int R, int V, class C, class F>
   accumulate_tile<R, V, C>(a, row, 1, panel, k, sums);
 }
 
-// Calls f(first row, number of rows) with the number as a constant, in groups of much the same size.
+// Calls f(first row, number of rows) with the number as a constant, in groups of much the same size for
+// tiles of V vectors.
 template <int R, class F>
 [[gnu::always_inline]] inline void call_with_rows(int64_t rows, int64_t at, F&& f) {
   if constexpr (R > 0) {
@@ -155,12 +162,12 @@ template <int R, class F>
     call_with_rows<R - 1>(rows, at, f);
   }
 }
-template <class F>
+template <int V, class F>
 [[gnu::always_inline]] inline void for_row_groups(int64_t begin, int64_t end, F&& f) {
   while (begin < end) {
-    const int64_t left = end - begin, groups = (left + kTileRows - 1) / kTileRows;
+    const int64_t left = end - begin, groups = (left + kTileRows<V> - 1) / kTileRows<V>;
     const int64_t rows = (left + groups - 1) / groups;
-    call_with_rows<kTileRows>(rows, begin, f);
+    call_with_rows<kTileRows<V>>(rows, begin, f);
     begin += rows;
   }
 }
