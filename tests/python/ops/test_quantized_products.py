@@ -40,7 +40,9 @@ def test_weights_of_int8(dtype, rows):
     expected = x.float() @ (weight.float() * scales.float()[:, None]).t()
     result = torch._weight_int8pack_mm(x, weight, scales)
     assert result.dtype == dtype
-    torch.testing.assert_close(result, expected.to(dtype))
+    # Sums of terms of some 100, in another order: what cancels keeps the error of those.
+    rtol = torch.finfo(dtype).eps * 10
+    torch.testing.assert_close(result, expected.to(dtype), atol=1e-3, rtol=rtol)
     for bad in (scales[:3], scales[:, None]):
         with pytest.raises(RuntimeError, match="expect scales to be 1d tensor with size 75"):
             torch._weight_int8pack_mm(x, weight, bad)
