@@ -64,9 +64,18 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {
   RL_CHECK(p >= 1, "p has to be greater than or equal to 1");
-  const Tensor x = to_dtype(self, pointwise::float_type(self.dtype()));
-  Tensor sum = ops::lgamma(x);
-  for (int64_t i = 1; i < p; ++i) sum = sum + ops::lgamma(x - Scalar(0.5 * static_cast<double>(i)));
+  constexpr int64_t kFew = 64;  // more terms are computed as one tensor, for which there may be no memory
+  const DType type = pointwise::float_type(self.dtype());
+  const Tensor x = to_dtype(self, type);
+  Tensor sum;
+  if (p <= kFew) {
+    sum = ops::lgamma(x);
+    for (int64_t i = 1; i < p; ++i) sum = sum + ops::lgamma(x - Scalar(0.5 * static_cast<double>(i)));
+  } else {
+    const Tensor steps = ops::arange(Scalar(0.0), Scalar(-0.5 * static_cast<double>(p)), Scalar(-0.5), type,
+                                     std::nullopt, self.device(), std::nullopt);
+    sum = ops::sum_dim(ops::lgamma(ops::unsqueeze(x, -1) + steps), IntList{-1}, false, std::nullopt);
+  }
   return sum + Scalar(static_cast<double>(p) * (static_cast<double>(p) - 1) / 4 * std::log(std::numbers::pi));
 }
 

@@ -1,6 +1,6 @@
 // The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them, and
-// training is not its work: there the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what
-// they define is defined here.
+// training is not its work: there the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files
+// out of the avx512 set; what they define is defined here.
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/ctc.h"

@@ -1,4 +1,4 @@
-"""Operators over lists of tensors on a device: their numbers, and how often they launch; run by test_cuda.py."""
+"""Operators over lists of tensors on a device, and how often they launch; run by test_cuda.py."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ FRESH = {
     "pow": lambda a, b: torch._foreach_pow(a, b),
     "maximum": lambda a, b: torch._foreach_maximum(a, b),
     "lerp": lambda a, b: torch._foreach_lerp(a, [t * 2 for t in a], 0.25),
-    "addcdiv": lambda a, b: torch._foreach_addcdiv(a, [t + 1 for t in a], [t + 2 for t in a], list(range(len(a)))),
+    "addcdiv": lambda a, b: torch._foreach_addcdiv(a, a, [t + 2 for t in a], list(range(len(a)))),
     "norm": lambda a, b: torch._foreach_norm(a),
     "norm of order 1": lambda a, b: torch._foreach_norm(a, 1),
     "norm of order 3": lambda a, b: torch._foreach_norm(a, 3),

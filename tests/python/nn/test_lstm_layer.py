@@ -136,7 +136,11 @@ def dtypes(m, which):
 
 @pytest.mark.parametrize("which", ["lstm", "stacked", "gru", "rnn", "packed", "cells"])
 def test_autocast_gives_pytorchs_types(which):
-    for (ours, values), (theirs, expected) in zip(dtypes(rl, which), dtypes(torch, which), strict=True):
+    try:
+        of_pytorch = dtypes(torch, which)
+    except RuntimeError as error:
+        pytest.skip(f"PyTorch has no bfloat16 on this processor: {error}")
+    for (ours, values), (theirs, expected) in zip(dtypes(rl, which), of_pytorch, strict=True):
         assert ours == theirs
         torch.testing.assert_close(torch.from_numpy(values.numpy()), expected, rtol=0.05, atol=0.02)
 

@@ -50,6 +50,10 @@ def test_a_pixel_that_is_not_finite_stays_where_it_belongs(value):
 
 
 def test_threads_do_not_change_results():
+    if rl.backends.cpu.get_cpu_capability() != "AVX512":
+        pytest.skip(
+            "without AVX-512 oneDNN cuts products by threads, and their ends are summed in another order"
+        )
     rl.manual_seed(0)
     x, weight = rl.randn(2, 64, 56, 56), rl.randn(64, 64, 3, 3)
     threads = rl.get_num_threads()

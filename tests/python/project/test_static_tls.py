@@ -1,4 +1,4 @@
-"""Thread-local variables that are reached without a call lie in memory that all libraries loaded late share."""
+"""Thread-local variables that are reached without a call share memory with all libraries loaded late."""
 
 import struct
 from pathlib import Path
@@ -20,5 +20,6 @@ def thread_local_bytes(path):
 
 
 def test_little_of_it_is_taken():
-    # glibc keeps 1,664 bytes. PyTorch, loaded first, left 1,408: one variable more, and `import rushlight` failed.
+    # glibc keeps 1,664 bytes. With PyTorch loaded first 1,408 were the last that fitted: one variable more,
+    # and `import rushlight` failed.
     assert 0 < thread_local_bytes(LIBRARY) <= 1152
