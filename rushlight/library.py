@@ -316,14 +316,14 @@ class CustomOpDef:
     @contextlib.contextmanager
     def set_kernel_enabled(self, device_type, enabled=True):
         """Within it, a device's kernel counts, or the function of ``custom_op`` runs in its place."""
-        before = device_type in self._disabled_kernels
+        before = self._disabled_kernels
         if device_type not in self._backend_fns:
             warnings.warn(f"{self} has no kernel for {device_type!r} to switch on or off", stacklevel=3)
-        _set_membership(self._disabled_kernels, device_type, not enabled)
+        self._disabled_kernels = before - {device_type} if enabled else before | {device_type}
         try:
             yield
         finally:
-            _set_membership(self._disabled_kernels, device_type, before)
+            self._disabled_kernels = before
 
     def _guarded(self, fn, kind):
         """Results must be new tensors: autograd and the compiler take them for that."""
@@ -373,10 +373,6 @@ class CustomOpDef:
 
     def register_autocast(self, device_type, cast_inputs):
         register_autocast(self, device_type, cast_inputs)
-
-
-def _set_membership(names, name, wanted):
-    (names.add if wanted else names.discard)(name)
 
 
 _definitions: dict = {}

@@ -1,50 +1,8 @@
 """Tensors of which some elements do not count, and reductions and normalisations that leave them out."""
 
-from rushlight.masked._ops import (
-    amax,
-    amin,
-    argmax,
-    argmin,
-    cumprod,
-    cumsum,
-    log_softmax,
-    logaddexp,
-    logsumexp,
-    mean,
-    median,
-    norm,
-    normalize,
-    prod,
-    softmax,
-    softmin,
-    std,
-    sum,
-    var,
-)
+from rushlight.masked import _ops
+from rushlight.masked._ops import *
 from rushlight.masked.maskedtensor import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
 
-__all__ = [
-    "MaskedTensor",
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "as_masked_tensor",
-    "cumprod",
-    "cumsum",
-    "is_masked_tensor",
-    "log_softmax",
-    "logaddexp",
-    "logsumexp",
-    "masked_tensor",
-    "mean",
-    "median",
-    "norm",
-    "normalize",
-    "prod",
-    "softmax",
-    "softmin",
-    "std",
-    "sum",
-    "var",
-]
+__all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
+__all__ += _ops.__all__

@@ -28,7 +28,7 @@ struct FormulaMany {
   };
 
   Shares<kMost> shares;
-  DType dtypes[kMaxOperands];
+  DType dtypes[kMaxOperands] = {};
   Entry entries[kMost];
 
   static bool fits(const Piece& piece);      // in any launch

@@ -3,14 +3,16 @@
 import functools
 import warnings
 
-import torch  # the alias: everything below is Rushlight's
-from torch import func
-from torch._functorch import make_functional as _modules
-from torch._functorch.make_functional import FunctionalModule, FunctionalModuleWithBuffers
-from torch.func import functional_call, stack_module_state
-from torch.fx.experimental.proxy_tensor import make_fx
+import _rushlight  # makes Rushlight importable
 
-__version__ = torch.__version__
+import rushlight
+from rushlight import func
+from rushlight._functorch import make_functional as _modules
+from rushlight._functorch.make_functional import FunctionalModule, FunctionalModuleWithBuffers
+from rushlight.func import functional_call, stack_module_state
+from rushlight.fx.experimental.proxy_tensor import make_fx
+
+__version__ = rushlight.__version__
 
 
 def _deprecated(function, successor=None):

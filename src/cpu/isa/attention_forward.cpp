@@ -198,7 +198,7 @@ void forward_as(const AttentionHead& h, const void* packed, void* scratch, Span 
 
 template <class T>
 [[gnu::always_inline]] inline LaneVector<compute_type<T>> lanes_at(const T* x, int64_t n) {
-  alignas(kVectorBytes) compute_type<T> lanes[Lanes<compute_type<T>>::count];
+  alignas(kRegisterBytes) compute_type<T> lanes[Lanes<compute_type<T>>::count];
   LaneVector<compute_type<T>> v;
   read_lanes(x, n, lanes);
   load(v, lanes);

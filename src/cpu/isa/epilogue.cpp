@@ -12,7 +12,7 @@ constexpr int64_t kLanes = Lanes<float>::count;
 
 template <class T>
 [[gnu::always_inline]] inline Vector read(const T* from, int64_t n) {
-  alignas(kVectorBytes) float lanes[kLanes];
+  alignas(kRegisterBytes) float lanes[kLanes];
   read_lanes(from, n, lanes);
   Vector v;
   load(v, lanes);
@@ -20,7 +20,7 @@ template <class T>
 }
 template <class T>
 [[gnu::always_inline]] inline void write(const Vector& v, int64_t n, T* to) {
-  alignas(kVectorBytes) float lanes[kLanes];
+  alignas(kRegisterBytes) float lanes[kLanes];
   __builtin_memcpy(lanes, &v, sizeof(v));
   write_lanes(lanes, n, to);
 }
@@ -28,7 +28,7 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline Vector rounded(const Vector& v) {
   if constexpr (std::is_same_v<T, float>) return v;
-  alignas(kVectorBytes) std::byte memory[kLanes * sizeof(T)];
+  alignas(kRegisterBytes) std::byte memory[kLanes * sizeof(T)];
   T* stored = reinterpret_cast<T*>(memory);
   write(v, kLanes, stored);
   return read(stored, kLanes);

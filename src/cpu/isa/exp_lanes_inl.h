@@ -43,7 +43,7 @@ template <class C>
 #endif
   // As exp_negative, which the compiler would run lane by lane here.
   using E = ExpTraits<C>;
-  typedef std::make_unsigned_t<typename E::Bits> Bits __attribute__((vector_size(kVectorBytes)));
+  typedef std::make_unsigned_t<typename E::Bits> Bits __attribute__((vector_size(kRegisterBytes)));
   const LaneVector<C> zero{}, clamped = larger_lanes<C>(zero + E::kLowest, x);
   const LaneVector<C> shifted = clamped * C(1.442695040888963407) + E::kRound, n = shifted - E::kRound;
   const LaneVector<C> r = (clamped - n * E::kLn2High) - n * E::kLn2Low;

@@ -1,30 +1,24 @@
 #include "cpu/integer_gemm.h"
 
+#include "cpu/isa/register_inl.h"
+
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int64_t kVector = 64;
-#elif defined(__AVX2__)
-constexpr int64_t kVector = 32;
-#else
-constexpr int64_t kVector = 16;
-#endif
-
 // Two registers of columns for each row: sums stay in registers, and each number of b serves kRows products.
 template <class U>
-constexpr int64_t kColumns = 2 * kVector / static_cast<int64_t>(sizeof(U));
+constexpr int64_t kColumns = 2 * kRegisterBytes / static_cast<int64_t>(sizeof(U));
 
 template <class U>
 void tile(const void* a_data, const void* b_data, int64_t k, void* c_data) {
-  typedef U Vector __attribute__((vector_size(kVector)));
+  typedef U Vector __attribute__((vector_size(kRegisterBytes)));
   constexpr int64_t kRows = IntegerTile::kRows;
   const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
   Vector first[kRows] = {}, second[kRows] = {};  // never addressed as a whole, so that they are registers
   for (int64_t p = 0; p < k; ++p) {
     Vector left, right;
-    __builtin_memcpy(&left, b + p * kColumns<U>, kVector);
-    __builtin_memcpy(&right, b + p * kColumns<U> + kColumns<U> / 2, kVector);
+    __builtin_memcpy(&left, b + p * kColumns<U>, kRegisterBytes);
+    __builtin_memcpy(&right, b + p * kColumns<U> + kColumns<U> / 2, kRegisterBytes);
 #pragma GCC unroll 6
     for (int64_t r = 0; r < kRows; ++r) {
       const U factor = a[r * k + p];
@@ -36,8 +30,8 @@ void tile(const void* a_data, const void* b_data, int64_t k, void* c_data) {
 #pragma GCC unroll 6
   for (int64_t r = 0; r < kRows; ++r) {
     const Vector left = first[r], right = second[r];
-    __builtin_memcpy(c + 2 * r * kVector, &left, kVector);
-    __builtin_memcpy(c + (2 * r + 1) * kVector, &right, kVector);
+    __builtin_memcpy(c + 2 * r * kRegisterBytes, &left, kRegisterBytes);
+    __builtin_memcpy(c + (2 * r + 1) * kRegisterBytes, &right, kRegisterBytes);
   }
 }
 

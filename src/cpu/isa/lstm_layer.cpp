@@ -36,11 +36,13 @@ int64_t live_end(const LstmSteps& s, int64_t k, Span rows) {
 // --- layout of the weight
 // ------------------------------------------------------------------------------------------
 
-int64_t forward_width(DType dtype, int64_t) { return 4 * (kVectorBytes / (dtype == DType::Float64 ? 8 : 4)); }
+int64_t forward_width(DType dtype, int64_t) {
+  return 4 * (kRegisterBytes / (dtype == DType::Float64 ? 8 : 4));
+}
 
 // Panels of four vectors, unless many columns would be empty.
 int64_t backward_width(DType dtype, int64_t hidden) {
-  const int64_t lanes = kVectorBytes / (dtype == DType::Float64 ? 8 : 4);
+  const int64_t lanes = kRegisterBytes / (dtype == DType::Float64 ? 8 : 4);
   const int64_t vectors = (hidden + lanes - 1) / lanes;
   for (int64_t width : {4, 2})
     if (((vectors + width - 1) / width * width - vectors) * 8 <= vectors) return width * lanes;
@@ -122,7 +124,7 @@ void enter_forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span 
 
 template <class T, class C>
 [[gnu::always_inline]] inline LaneVector<C> read_vector(const T* from, int64_t n) {
-  alignas(kVectorBytes) C lanes[kUnits<C>];
+  alignas(kRegisterBytes) C lanes[kUnits<C>];
   read_lanes(from, n, lanes);
   LaneVector<C> v;
   load(v, lanes);
@@ -130,7 +132,7 @@ template <class T, class C>
 }
 template <class T, class C>
 [[gnu::always_inline]] inline void write_vector(const LaneVector<C>& v, int64_t n, T* to) {
-  alignas(kVectorBytes) C lanes[kUnits<C>];
+  alignas(kRegisterBytes) C lanes[kUnits<C>];
   __builtin_memcpy(lanes, &v, sizeof(v));
   write_lanes(lanes, n, to);
 }

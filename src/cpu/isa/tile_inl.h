@@ -6,19 +6,12 @@
 
 #include "core/dtype.h"
 #include "cpu/isa/half_inl.h"
+#include "cpu/isa/register_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
 #pragma GCC diagnostic ignored "-Wpsabi"
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kRegisters = 32;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32, kRegisters = 16;
-#else
-constexpr int kVectorBytes = 16, kRegisters = 16;
-#endif
-
 // The most rows of a tile of V vectors: its sums, a factor and a row of the panel fill the registers. (Beside
 // three rows of four vectors in sixteen registers, some of the panel is read again.)
 template <int V>
@@ -26,8 +19,8 @@ constexpr int kTileRows = std::clamp((kRegisters - 1) / V - 1, 3, 6);
 
 template <class C>
 struct Lanes {
-  static constexpr int count = kVectorBytes / static_cast<int>(sizeof(C));
-  typedef C type __attribute__((vector_size(kVectorBytes)));
+  static constexpr int count = kRegisterBytes / static_cast<int>(sizeof(C));
+  typedef C type __attribute__((vector_size(kRegisterBytes)));
 };
 
 template <class V, class T>
@@ -35,8 +28,8 @@ template <class V, class T>
   __builtin_memcpy(&to, from, sizeof(to));
 }
 
-typedef uint16_t HalfBits __attribute__((vector_size(kVectorBytes / 2)));
-typedef uint32_t FloatBits __attribute__((vector_size(kVectorBytes)));
+typedef uint16_t HalfBits __attribute__((vector_size(kRegisterBytes / 2)));
+typedef uint32_t FloatBits __attribute__((vector_size(kRegisterBytes)));
 
 // The first n lanes, apart so that the common case stays short.
 template <class T, class C>
@@ -55,7 +48,7 @@ template <class T, class C>
 [[gnu::always_inline]] inline void read_lanes(const T* from, int64_t n, C* to) {
   if (n < Lanes<C>::count) return read_some(from, n, to);
   if constexpr (std::is_same_v<T, C>) {
-    __builtin_memcpy(to, from, kVectorBytes);
+    __builtin_memcpy(to, from, kRegisterBytes);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     HalfBits half;
     load(half, from);
@@ -73,7 +66,7 @@ template <class T, class C>
 [[gnu::always_inline]] inline void write_lanes(const C* from, int64_t n, T* to) {
   if (n < Lanes<C>::count) return write_some(from, n, to);
   if constexpr (std::is_same_v<T, C>) {
-    __builtin_memcpy(to, from, kVectorBytes);
+    __builtin_memcpy(to, from, kRegisterBytes);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     FloatBits bits;
     load(bits, from);
