@@ -54,6 +54,23 @@ def _check_same(tensors, like, what):
             )
 
 
+def _check_one_dtype(*tensors):
+    for tensor in tensors[1:]:
+        if tensor.dtype != tensors[0].dtype:
+            raise ValueError(
+                "Invalid usage of tensors with different dtypes"
+                f"Found {tensors[0].dtype} and  {tensor.dtype}: they are sent as they are"
+            )
+
+
+def _check_tensor_per_rank(tensors, ranks, what):
+    if len(tensors) != ranks:
+        raise RuntimeError(
+            f"ProcessGroupGloo::alltoall: {what} tensor list size {len(tensors)} "
+            f"does not match world size {ranks}"
+        )
+
+
 def supports_complex(reduceOp: Any) -> bool:
     """Whether a reduction is defined for complex numbers: sums and averages are."""
     return op_of(reduceOp) in (RedOpType.SUM, RedOpType.AVG)
@@ -296,11 +313,15 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Cut the input along its first dimension, send each rank its part, put theirs together in `output`."""
+    """Cut the input along its first dimension, send each rank its part, put theirs together in `output`.
+
+    Both have one dtype; without sizes the parts are equal. Raises ValueError where they are not.
+    """
     _check_tensor(output, "output")
     _check_tensor(input, "input")
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_to_all_single")
+    _check_one_dtype(output, input)
     group = _group_or_default(group)
     received = _split_sizes(output, output_split_sizes, group.size(), "output")
     sent = _split_sizes(input, input_split_sizes, group.size(), "input")
@@ -326,12 +347,18 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Send each rank its tensor of `input_tensor_list`, and get theirs in `output_tensor_list`."""
+    """Send each rank its tensor of `input_tensor_list`, and get theirs in `output_tensor_list`.
+
+    Both have a tensor for each rank (RuntimeError), of any shapes and one dtype (ValueError).
+    """
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_to_all")
+    _check_one_dtype(*output_tensor_list, *input_tensor_list)
     group = _group_or_default(group)
+    _check_tensor_per_rank(input_tensor_list, group.size(), "input")
+    _check_tensor_per_rank(output_tensor_list, group.size(), "output")
     sent, received = [t.numel() for t in input_tensor_list], [t.numel() for t in output_tensor_list]
     source = cat([t.detach().reshape(-1) for t in input_tensor_list])
     target = source.new_empty(sum(received))

@@ -63,9 +63,23 @@ def collectives(rank, size, file):
     received = [torch.empty(rank + 1) for _ in numbers]
     dist.all_to_all(received, uneven)
     assert [t.tolist() for t in received] == [[float(r)] * (rank + 1) for r in numbers]
+    _refuses(RuntimeError, "input tensor list size 1", dist.all_to_all, received, uneven[:1])
+    _refuses(RuntimeError, "output tensor list size 1", dist.all_to_all, received[:1], uneven)
+    mixed = [uneven[0].double(), *uneven[1:]]
+    _refuses(ValueError, "different dtypes", dist.all_to_all, received, mixed)
+    _refuses(ValueError, "different dtypes", dist.all_to_all_single, swapped.double(), swapped)
     dist.barrier()
     dist.destroy_process_group()
     assert not dist.is_initialized()
+
+
+def _refuses(error, words, function, *args):
+    try:
+        function(*args)
+    except error as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError(f"{function.__name__} took {args}")
 
 
 def messages(rank, size, file):
