@@ -154,10 +154,16 @@ def _count(input, mask, dims, keepdim):
 
 
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
-    """Mean over `dim` of the elements that `mask` leaves."""
+    """Mean over `dim` of the elements that `mask` leaves, in `dtype`; ValueError for integers without one."""
     input, mask = _parts(input, mask)
+    what, dtype = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {what} dtype must be either a floating point or complex "
+            f"dtype. Got: {dtype}"
+        )
     count = _count(input, mask, _dims(dim, input.dim()), keepdim)
-    return sum(input, dim, keepdim=keepdim, dtype=dtype or input.dtype, mask=mask) / count
+    return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / count
 
 
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):

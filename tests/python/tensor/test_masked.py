@@ -89,3 +89,16 @@ def test_masked_numbers_are_shown():
     assert repr(masked.masked_tensor(torch.tensor(1.5), torch.tensor(False))) == "MaskedTensor(--, False)"
     line = repr(masked.masked_tensor(torch.tensor([3, 4]), torch.tensor([True, False])))
     assert line == "MaskedTensor(\n  [3,       --]\n)"
+
+
+@pytest.mark.parametrize("kwargs", [{}, {"dtype": "int64"}], ids=["input", "dtype"])
+def test_mean_of_integers_is_refused(kwargs):
+    oracle = pytest.importorskip("torch")
+    words = []
+    for m in (torch, oracle):
+        given = {name: getattr(m, value) for name, value in kwargs.items()}
+        with pytest.raises(ValueError) as refused:
+            m.masked.mean(m.arange(3), mask=m.tensor([True, False, True]), **given)
+        words.append(str(refused.value).split("\n")[0])
+    assert words[0].replace("rushlight", "torch") == words[1]
+    assert masked.mean(torch.arange(3), dtype=torch.float32).item() == 1.0
