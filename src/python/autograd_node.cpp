@@ -213,15 +213,17 @@ PyTypeObject* make_type(OpType& t, const std::string& name) {
   return t.type;
 }
 
-// Keyed by record where there is one, since overloads share a name but not what they save.
+// Keyed by record where there is one, since overloads share a name but not what they save; and by name, since
+// the last step of a composite bears the composite's.
 PyTypeObject* type_of(Node& node) {
-  static auto& by_op = *new std::map<const Op*, OpType>;
+  static auto& by_op = *new std::map<std::pair<const Op*, std::string>, OpType>;
   static auto& by_name = *new std::map<std::string, OpType>;
   if (node.is_op) {
     const Op& op = static_cast<OpNode&>(node).op();
-    OpType& t = by_op[&op];
+    const std::string name = node.name();
+    OpType& t = by_op[{&op, name}];
     if (!t.type) {
-      make_type(t, node.name());
+      make_type(t, name);
       add_saved(t, op);
       PyType_Modified(t.type);
     }

@@ -89,3 +89,16 @@ def test_gradients_flow_through_named_steps():
     x = rushlight.arange(1.0, 5).view(2, 2).requires_grad_()
     (rushlight.addr(x, x[0], x[1]).sum() + (2 - x).sum()).backward()
     assert x.grad.tolist() == [[7.0, 7.0], [3.0, 3.0]]
+
+
+def test_types_bear_the_names_of_nodes():
+    """One operator ends several composites: each has a type of its own, in whichever order they are met."""
+
+    def types(m):
+        x = (m.eye(3) * 2).requires_grad_()
+        nodes = [f(x).grad_fn for f in (m.cholesky, m.clone, m.t_copy, m.trace, m.sum, m.deg2rad)]
+        nodes += [(x * 2).grad_fn, m.rsub(x, x).grad_fn, (x - x).grad_fn]
+        assert all(type(node).__name__ == node.name() for node in nodes)
+        return [type(node).__name__ for node in nodes]
+
+    assert types(rushlight) == types(torch)
