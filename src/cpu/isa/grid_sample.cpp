@@ -3,7 +3,6 @@
 #include "cpu/grid_sample.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "core/parallel.h"
@@ -117,7 +116,6 @@ struct Taps {
   using C = compute_type<T>;
   AxisTaps<C> axis[3];
   int count = 0;
-  bool all_inside = true;
   int32_t offset[16][kBlock];  // -1: outside
   C weight[16][kBlock];
 
@@ -135,41 +133,35 @@ struct Taps {
     }
     const int each = axis[0].count;
     count = p.dims == 2 ? each * each : each * each * each;
-    int32_t signs = 0;
-    for (int k = 0; k < count; ++k) {
-      place(p, k, n);
-      for (int i = 0; i < n; ++i) signs |= offset[k][i];
-      weigh(p, k, n, -1, weight[k]);
-    }
-    all_inside = signs >= 0;
+    for (int k = 0; k < count; ++k) combine(p, k, n, -1, weight[k]);
   }
 
   int tap(const SamplePlan& p, int k, int d) const {
     for (int e = p.dims - 1; e > d; --e) k /= axis[0].count;
     return k % axis[0].count;
   }
-  void place(const SamplePlan& p, int k, int n) {
-    const int32_t *a = axis[0].at[tap(p, k, 0)], *b = axis[1].at[tap(p, k, 1)];
-    int32_t* to = offset[k];
+  // The weight of tap k as the product over the dimensions, with the slope in dimension `sloped`.
+  void combine(const SamplePlan& p, int k, int n, int sloped, C* to) {
+    const auto& a = axis[0];
+    const auto& b = axis[1];
+    const int j = tap(p, k, 0), l = tap(p, k, 1);
+    const C *wa = sloped == 0 ? a.slope[j] : a.weight[j], *wb = sloped == 1 ? b.slope[l] : b.weight[l];
     const auto width = static_cast<int32_t>(p.size[2]), height = static_cast<int32_t>(p.size[1]);
     const int32_t step = p.dims == 2 ? width : height;
-    for (int i = 0; i < n; ++i) to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * step + b[i];
-    if (p.dims == 2) return;
-    const int32_t* c = axis[2].at[tap(p, k, 2)];
-    for (int i = 0; i < n; ++i) to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] * width + c[i];
-  }
-  // The weight of tap k as the product over the dimensions, with the slope in dimension `sloped`; 0 outside.
-  void weigh(const SamplePlan& p, int k, int n, int sloped, C* to) const {
-    const C* of[3];
-    for (int d = 0; d < p.dims; ++d) {
-      const int j = tap(p, k, d);
-      of[d] = d == sloped ? axis[d].slope[j] : axis[d].weight[j];
+    for (int i = 0; i < n; ++i) {
+      const bool ok = a.at[j][i] >= 0 && b.at[l][i] >= 0;
+      offset[k][i] = ok ? a.at[j][i] * step + b.at[l][i] : -1;
+      to[i] = ok ? wa[i] * wb[i] : C(0);
     }
-    const int32_t* at = offset[k];
-    if (p.dims == 2)
-      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i];
-    else
-      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i] * of[2][i];
+    if (p.dims == 2) return;
+    const auto& c = axis[2];
+    const int m = tap(p, k, 2);
+    const C* wc = sloped == 2 ? c.slope[m] : c.weight[m];
+    for (int i = 0; i < n; ++i) {
+      const bool ok = offset[k][i] >= 0 && c.at[m][i] >= 0;
+      offset[k][i] = ok ? offset[k][i] * width + c.at[m][i] : -1;
+      to[i] = ok ? to[i] * wc[i] : C(0);
+    }
   }
 };
 
@@ -186,180 +178,121 @@ void for_blocks(const SamplePlan& p, int64_t cost, F&& f) {
                });
 }
 
-// The pixel of a tap, 0 outside: by masks, as no branch can foretell where points lie.
-template <bool all_inside, class T>
-inline compute_type<T> pixel(const T* plane, int32_t at) {
+template <class T, int K>
+void gather(const Taps<T>& taps, int count, const T* plane, int n, T* out) {
   using C = compute_type<T>;
-  if constexpr (all_inside) {
-    return static_cast<C>(plane[at]);
-  } else {
-    using Bits = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
-    const int32_t kept = ~(at >> 31);
-    return std::bit_cast<C>(std::bit_cast<Bits>(static_cast<C>(plane[at & kept])) & Bits{kept});
-  }
-}
-
-template <int K, bool all_inside, class T>
-void gather(const Taps<T>& taps, const T* plane, int n, T* out) {
-  using C = compute_type<T>;
-  if constexpr (K == 1) {
-    for (int i = 0; i < n; ++i) out[i] = T(pixel<all_inside>(plane, taps.offset[0][i]));
-    return;
-  }
   C sum[kBlock] = {};
-  for (int k = 0; k < K; ++k) {
+  const int taps_here = K > 0 ? K : count;
+  for (int k = 0; k < taps_here; ++k) {
     const int32_t* at = taps.offset[k];
     const C* w = taps.weight[k];
-    for (int i = 0; i < n; ++i) sum[i] += w[i] * pixel<all_inside>(plane, at[i]);
+    for (int i = 0; i < n; ++i) {
+      const C value = static_cast<C>(plane[at[i] < 0 ? 0 : at[i]]);
+      sum[i] += at[i] < 0 ? C(0) : w[i] * value;
+    }
   }
   for (int i = 0; i < n; ++i) out[i] = T(sum[i]);
 }
 
-template <int K, class T>
+template <class T>
 void sample(const SamplePlan& p, const T* input, const T* grid, T* out) {
   const int64_t plane = p.plane();
   for_blocks(p, p.channels * 8, [&](int64_t b, int64_t first, int n) {
     Taps<T> taps;
     taps.fill(p, grid + (b * p.points + first) * p.dims, n);
     for (int64_t c = b * p.channels; c < (b + 1) * p.channels; ++c) {
+      const T* from = input + c * plane;
       T* to = out + c * p.points + first;
-      if (taps.all_inside)
-        gather<K, true>(taps, input + c * plane, n, to);
+      if (taps.count == 4)
+        gather<T, 4>(taps, 4, from, n, to);
+      else if (taps.count == 1)
+        gather<T, 1>(taps, 1, from, n, to);
+      else if (taps.count == 8)
+        gather<T, 8>(taps, 8, from, n, to);
       else
-        gather<K, false>(taps, input + c * plane, n, to);
+        gather<T, 0>(taps, taps.count, from, n, to);
     }
   });
 }
 
-// Adds to the gradient of a plane what the gradients of points say of it: one point after another, as they
-// may meet at a pixel.
-template <int K, bool all_inside, class T>
-void scatter(const Taps<T>& taps, const T* grad, int n, T* plane) {
+// Points of one sample may meet at a pixel: the work is split by channels.
+template <class T>
+void scatter(const SamplePlan& p, const T* grad, const T* grid, T* grad_input) {
   using C = compute_type<T>;
-  T nowhere{};
-  for (int i = 0; i < n; ++i) {
-    const C g = static_cast<C>(grad[i]);
-#pragma GCC unroll 16
-    for (int k = 0; k < K; ++k) {
-      const int32_t at = taps.offset[k][i];
-      T& to = all_inside || at >= 0 ? plane[at] : nowhere;
-      to = T(static_cast<C>(to) + (K == 1 ? g : taps.weight[k][i] * g));
-    }
-  }
+  const int64_t plane = p.plane(), threads = get_num_threads();
+  const int64_t piece = std::max<int64_t>(1, (p.batch * p.channels + threads - 1) / threads);
+  const bool small = p.batch * p.channels * p.points * 8 < kGrainSize;
+  parallel_for(0, p.batch * p.channels, small ? p.batch * p.channels : piece,
+               [&](int64_t begin, int64_t end) {
+                 while (begin < end) {
+                   const int64_t b = begin / p.channels, stop = std::min(end, (b + 1) * p.channels);
+                   for (int64_t first = 0; first < p.points; first += kBlock) {
+                     const int n = static_cast<int>(std::min<int64_t>(kBlock, p.points - first));
+                     Taps<T> taps;
+                     taps.fill(p, grid + (b * p.points + first) * p.dims, n);
+                     for (int64_t c = begin; c < stop; ++c) {
+                       const T* g = grad + c * p.points + first;
+                       T* to = grad_input + c * plane;
+                       for (int k = 0; k < taps.count; ++k)
+                         for (int i = 0; i < n; ++i) {
+                           const int32_t at = taps.offset[k][i];
+                           if (at >= 0)
+                             to[at] = T(static_cast<C>(to[at]) + taps.weight[k][i] * static_cast<C>(g[i]));
+                         }
+                     }
+                   }
+                   begin = stop;
+                 }
+               });
 }
 
-// What the gradients of a block of points say of each tap, over all channels.
-template <class C>
-struct Flow {
-  C of[16][kBlock] = {};
-};
-template <int K, bool all_inside, class T>
-void add_flow(const Taps<T>& taps, const T* plane, const T* grad, int n, Flow<compute_type<T>>& flow) {
-  for (int i = 0; i < n; ++i) {
-    const auto g = static_cast<compute_type<T>>(grad[i]);
-#pragma GCC unroll 16
-    for (int k = 0; k < K; ++k) flow.of[k][i] += pixel<all_inside>(plane, taps.offset[k][i]) * g;
-  }
-}
-
-// Channels [begin, end) of blocks of points of sample b: each grad may be null.
-template <int K, class T>
-void backward_of_block(const SamplePlan& p, int64_t b, int64_t first, int n, int64_t begin, int64_t end,
-                       const T* grad, const T* input, const T* grid, T* grad_input, T* grad_grid) {
+template <class T>
+void slopes(const SamplePlan& p, const T* grad, const T* input, const T* grid, T* grad_grid) {
   using C = compute_type<T>;
   const int64_t plane = p.plane();
-  Taps<T> taps;
-  taps.fill(p, grid + (b * p.points + first) * p.dims, n);
-  Flow<C> flow;
-  for (int64_t c = begin; c < end; ++c) {
-    const T* g = grad + c * p.points + first;
-    if (taps.all_inside) {
-      if (grad_grid) add_flow<K, true>(taps, input + c * plane, g, n, flow);
-      if (grad_input) scatter<K, true>(taps, g, n, grad_input + c * plane);
-    } else {
-      if (grad_grid) add_flow<K, false>(taps, input + c * plane, g, n, flow);
-      if (grad_input) scatter<K, false>(taps, g, n, grad_input + c * plane);
-    }
-  }
-  if (!grad_grid) return;
-  T* to = grad_grid + (b * p.points + first) * p.dims;
-  for (int d = 0; d < p.dims; ++d) {
-    C sum[kBlock] = {}, w[kBlock];
-    for (int k = 0; k < K; ++k) {
-      taps.weigh(p, k, n, d, w);
-      for (int i = 0; i < n; ++i) sum[i] += w[i] * flow.of[k][i];
-    }
-    for (int i = 0; i < n; ++i) to[i * p.dims + p.dims - 1 - d] = T(sum[i]);
-  }
-}
-
-// Points of one sample may meet at a pixel: samples share the work, or their channels, and then what the
-// grid gets, a sum over channels, is a pass of its own over points. Each sum is in the same order either way.
-template <int K, class T>
-void backward(const SamplePlan& p, const T* grad, const T* input, const T* grid, T* grad_input,
-              T* grad_grid) {
-  if (K == 1) grad_grid = nullptr;  // the nearest pixel does not move with the grid
-  const int64_t threads = get_num_threads(), cost = p.channels * 16;
-  const auto pass = [&](int64_t b, int64_t first, int n, int64_t begin, int64_t end, T* to_input,
-                        T* to_grid) {
-    backward_of_block<K>(p, b, first, n, begin, end, grad, input, grid, to_input, to_grid);
-  };
-  const auto all_points = [&](int64_t b, int64_t begin, int64_t end, T* to_grid) {
-    for (int64_t first = 0; first < p.points; first += kBlock)
-      pass(b, first, static_cast<int>(std::min<int64_t>(kBlock, p.points - first)), begin, end, grad_input,
-           to_grid);
-  };
-  const bool small = p.batch * p.points * cost < 2 * kGrainSize;
-  if (grad_input && (small || p.batch % threads == 0 || p.batch >= 4 * threads))
-    return parallel_for(0, p.batch, small ? p.batch : 1, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) all_points(b, b * p.channels, (b + 1) * p.channels, grad_grid);
-    });
-  if (grad_input) {
-    const int64_t planes = p.batch * p.channels;
-    parallel_for(0, planes, (planes + threads - 1) / threads, [&](int64_t begin, int64_t end) {
-      while (begin < end) {
-        const int64_t b = begin / p.channels, stop = std::min(end, (b + 1) * p.channels);
-        all_points(b, begin, stop, nullptr);
-        begin = stop;
+  for_blocks(p, p.channels * 16, [&](int64_t b, int64_t first, int n) {
+    Taps<T> taps;
+    taps.fill(p, grid + (b * p.points + first) * p.dims, n);
+    // flow[k][i]: what the gradient of point i says of tap k, over all channels.
+    C flow[16][kBlock] = {};
+    for (int64_t c = b * p.channels; c < (b + 1) * p.channels; ++c) {
+      const T *from = input + c * plane, *g = grad + c * p.points + first;
+      for (int k = 0; k < taps.count; ++k) {
+        const int32_t* at = taps.offset[k];
+        for (int i = 0; i < n; ++i) {
+          const C value = static_cast<C>(from[at[i] < 0 ? 0 : at[i]]);
+          flow[k][i] += at[i] < 0 ? C(0) : value * static_cast<C>(g[i]);
+        }
       }
-    });
-  }
-  if (grad_grid)
-    for_blocks(p, cost, [&](int64_t b, int64_t first, int n) {
-      pass(b, first, n, b * p.channels, (b + 1) * p.channels, nullptr, grad_grid);
-    });
-}
-
-// f(number of taps, as a constant).
-template <class F>
-void visit_taps(const SamplePlan& p, F&& f) {
-  if (p.mode == SampleMode::Nearest)
-    f(std::integral_constant<int, 1>{});
-  else if (p.mode == SampleMode::Bicubic)
-    f(std::integral_constant<int, 16>{});
-  else if (p.dims == 2)
-    f(std::integral_constant<int, 4>{});
-  else
-    f(std::integral_constant<int, 8>{});
+    }
+    T* to = grad_grid + (b * p.points + first) * p.dims;
+    for (int d = 0; d < p.dims; ++d) {
+      C sum[kBlock] = {}, w[kBlock];
+      for (int k = 0; k < taps.count; ++k) {
+        taps.combine(p, k, n, d, w);
+        for (int i = 0; i < n; ++i) sum[i] += w[i] * flow[k][i];
+      }
+      for (int i = 0; i < n; ++i) to[i * p.dims + p.dims - 1 - d] = T(sum[i]);
+    }
+  });
 }
 
 }  // namespace
 
 void grid_sample(const SamplePlan& p, const void* input, const void* grid, void* out) {
-  visit_dtype(FloatTypes{}, p.dtype, "grid_sampler", [&]<class T>(T) {
-    visit_taps(p, [&](auto taps) {
-      sample<taps()>(p, static_cast<const T*>(input), static_cast<const T*>(grid), static_cast<T*>(out));
-    });
+  visit_dtype(FloatTypes{}, p.dtype, "grid_sampler", [&](auto tag) {
+    using T = decltype(tag);
+    sample(p, static_cast<const T*>(input), static_cast<const T*>(grid), static_cast<T*>(out));
   });
 }
 
 void grid_sample_backward(const SamplePlan& p, const void* grad, const void* input, const void* grid,
                           void* grad_input, void* grad_grid) {
-  visit_dtype(FloatTypes{}, p.dtype, "grid_sampler_backward", [&]<class T>(T) {
-    visit_taps(p, [&](auto taps) {
-      backward<taps()>(p, static_cast<const T*>(grad), static_cast<const T*>(input),
-                       static_cast<const T*>(grid), static_cast<T*>(grad_input), static_cast<T*>(grad_grid));
-    });
+  visit_dtype(FloatTypes{}, p.dtype, "grid_sampler_backward", [&](auto tag) {
+    using T = decltype(tag);
+    const T *g = static_cast<const T*>(grad), *where = static_cast<const T*>(grid);
+    if (grad_input) scatter(p, g, where, static_cast<T*>(grad_input));
+    if (grad_grid) slopes(p, g, static_cast<const T*>(input), where, static_cast<T*>(grad_grid));
   });
 }
 
