@@ -1,5 +1,6 @@
 """A GraphModule as a Python package: source, parameters, and submodules by their constructors."""
 
+import re
 import warnings
 
 import rushlight as torch
@@ -19,10 +20,9 @@ _REPR_MAKES = [
 ]
 
 _TEMPLATE = """
-import torch
 {imports}
 
-from torch.nn import *
+from {package}.nn import *
 class {name}(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -40,6 +40,14 @@ def _module_line(folder, name, child):
     return f"setattr(self, {name!r}, torch.load(r'{path}', weights_only=False)) # {child!r}".replace(
         "\n", " "
     )
+
+
+def _imports(block):
+    """Import lines of generated code under this package's name: the alias may be off when they run."""
+    name = torch.__name__
+    others = [line for line in block.splitlines() if line != "import torch"]
+    others = [re.sub(r"^(import|from) torch(?=[. ])", rf"\1 {name}", line) for line in others]
+    return "\n".join([f"import {name} as torch", *others])
 
 
 def write_module(module, folder, module_name):
@@ -64,7 +72,8 @@ def write_module(module, folder, module_name):
             )
     lines.append(f"self.load_state_dict(torch.load(r'{folder / 'state_dict.pt'}'))")
     text = _TEMPLATE.format(
-        imports=_format_import_block(module.graph.python_code(root_module="self").globals),
+        imports=_imports(_format_import_block(module.graph.python_code(root_module="self").globals)),
+        package=torch.__name__,
         name=module_name,
         members="\n".join("        " + line for line in lines),
         code=_addindent(module.code, 4),
