@@ -9,7 +9,7 @@ endif()
 # Operators are compiled once more, without derivatives and for size: their loops are elsewhere.
 file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
 list(FILTER runtime_ops EXCLUDE REGEX
-  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|older_forms|device_operators|quantized_product|sparse[a-z_]*)\\.cpp$")
+  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|device_operators|quantized_product|sparse[a-z_]*)\\.cpp$")
 set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/register.cpp")
 if(RUSHLIGHT_X86_64)
   list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/wide_variants.cpp")
@@ -28,7 +28,7 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/ops/>"
 foreach(isa ${isas})
   set(left_out "^$")
   if(isa STREQUAL "avx512")  # see runtime/wide_variants.cpp
-    set(left_out "/isa/(arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|embedding_bag|grid_sample|norm|pool|reduce_hot|resample|rnn|special)\\.cpp")
+    set(left_out "/isa/(arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|embedding_bag|grid_sample(_backward)?|norm|pool|reduce_hot|resample|rnn|special)\\.cpp")
   endif()
   list(APPEND runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight_${isa}>,EXCLUDE,${left_out}>")
 endforeach()

@@ -1,7 +1,5 @@
 #include "ops/grid_sample.h"
 
-#include <cstring>
-
 #include "cpu/grid_sample.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -16,13 +14,32 @@
 #include "ops/view.h"
 
 namespace rushlight {
+
+cpu::SamplePlan sample_plan(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                            bool align) {
+  RL_CHECK(padding >= 0 && padding <= 2, "grid_sampler(): unknown padding mode ", padding);
+  cpu::SamplePlan p;
+  p.dtype = input.dtype();
+  p.batch = input->sizes[0], p.channels = input->sizes[1];
+  p.dims = static_cast<int>(input.dim()) - 2;
+  p.points = 1;
+  for (int d = 0; d < p.dims; ++d) {
+    p.size[static_cast<size_t>(3 - p.dims + d)] = input.size(2 + d);
+    p.points *= grid.size(1 + d);
+  }
+  RL_CHECK(p.plane() < (int64_t{1} << 31), "grid_sampler(): expected fewer than 2^31 pixels, got ",
+           input.sizes());
+  p.mode = static_cast<cpu::SampleMode>(mode);
+  p.padding = static_cast<cpu::SamplePadding>(padding);
+  p.align_corners = align;
+  return p;
+}
+
 namespace {
 
 using namespace ops;
 using cpu::SampleMode;
 using cpu::SamplePadding;
-
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
   if (!is_floating(input.dtype()))
@@ -47,53 +64,17 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
            "grid_sampler(): bicubic interpolation only supports 4D input");
 }
 
-cpu::SamplePlan plan_of(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
-  RL_CHECK(padding >= 0 && padding <= 2, "grid_sampler(): unknown padding mode ", padding);
-  cpu::SamplePlan p;
-  p.dtype = input.dtype();
-  p.batch = input->sizes[0], p.channels = input->sizes[1];
-  p.dims = static_cast<int>(input.dim()) - 2;
-  p.points = 1;
-  for (int d = 0; d < p.dims; ++d) {
-    p.size[static_cast<size_t>(3 - p.dims + d)] = input.size(2 + d);
-    p.points *= grid.size(1 + d);
-  }
-  RL_CHECK(p.plane() < (int64_t{1} << 31), "grid_sampler(): expected fewer than 2^31 pixels, got ",
-           input.sizes());
-  p.mode = static_cast<SampleMode>(mode);
-  p.padding = static_cast<SamplePadding>(padding);
-  p.align_corners = align;
-  return p;
-}
-
 Tensor sampler_kernel(const Call&, const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                       bool align) {
   check_grid(input, grid, mode);
   Dims sizes{input->sizes[0], input->sizes[1]};
   for (int64_t d = 1; d < grid.dim() - 1; ++d) sizes.push_back(grid.size(d));
   Tensor result = empty_tensor(sizes, input.dtype(), input.device());
-  const cpu::SamplePlan plan = plan_of(input, grid, mode, padding, align);
+  const cpu::SamplePlan plan = sample_plan(input, grid, mode, padding, align);
   if (!result.is_cpu() || result.numel() == 0) return result;
-  const Tensor x = dense(input), where = dense(grid);
+  const Tensor x = contiguous(input), where = contiguous(grid);
   cpu::grid_sample(plan, x.data_ptr(), where.data_ptr(), result.data_ptr());
   return result;
-}
-
-std::tuple<Tensor, Tensor> sampler_backward_kernel(const Call&, const Tensor& grad, const Tensor& input,
-                                                   const Tensor& grid, int64_t mode, int64_t padding,
-                                                   bool align, int64_t wanted) {
-  Tensor gx, gg;
-  if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
-  if (wanted & 2) gg = empty_tensor(grid.sizes(), grid.dtype(), grid.device());
-  if (!input.is_cpu()) return {gx, gg};
-  for (const Tensor& t : {gx, gg})
-    if (t.defined() && t.numel()) std::memset(t.data_ptr(), 0, t.nbytes());
-  if (grad.numel() == 0) return {gx, gg};
-  const Tensor g = dense(grad), x = dense(input), where = dense(grid);
-  cpu::grid_sample_backward(plan_of(input, grid, mode, padding, align), g.data_ptr(), x.data_ptr(),
-                            where.data_ptr(), gx.defined() ? gx.data_ptr() : nullptr,
-                            gg.defined() ? gg.data_ptr() : nullptr);
-  return {gx, gg};
 }
 
 // --- the slow twin, in public operators
@@ -258,13 +239,6 @@ void register_grid_sample_operators(Table& t) {
               sampler_body)
       .function_only()
       .doc("grid_sampler_2d or grid_sampler_3d, as the input has dimensions.");
-  t.op(grid_sampler_backward,
-       "_grid_sampler_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
-       "padding_mode, bool align_corners, int wanted) -> (Tensor, Tensor)",
-       sampler_backward_kernel)
-      .doc("Gradients of input and grid, as far as wanted.")
-      .internal()
-      .not_differentiable("the rule of grid_sampler uses its twin when gradients are recorded");
   t.composite(affine_grid_generator,
               "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
               affine_grid_body)

@@ -1,8 +1,15 @@
 // Sampling images and volumes at the points of a grid.
 #pragma once
+#include "cpu/grid_sample.h"
 #include "dispatch/op.h"
 
-namespace rushlight::ops {
+namespace rushlight {
+
+// What kernels need to know of valid operands.
+cpu::SamplePlan sample_plan(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
+                            bool align);
+
+namespace ops {
 
 inline Fn<Tensor(const Tensor& input, const Tensor& grid, int64_t interpolation_mode, int64_t padding_mode,
                  bool align_corners)>
@@ -13,4 +20,5 @@ inline Fn<std::tuple<Tensor, Tensor>(const Tensor& grad_output, const Tensor& in
     grid_sampler_backward;
 inline Fn<Tensor(const Tensor& theta, IntList size, bool align_corners)> affine_grid_generator;
 
-}  // namespace rushlight::ops
+}  // namespace ops
+}  // namespace rushlight

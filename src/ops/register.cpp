@@ -19,6 +19,7 @@ void register_sparse_math_operators(Table& t);
 void register_sparse_product_operators(Table& t);
 void register_sparse_reduce_operators(Table& t);
 void register_random_gradient_operators(Table& t);
+void register_grid_sample_backward_operators(Table& t);
 
 Table& mutable_operator_table() {
   static Table* table = [] {
@@ -30,6 +31,7 @@ Table& mutable_operator_table() {
     register_view_backward_operators(*t);
     register_optimizer_operators(*t);
     register_random_gradient_operators(*t);
+    register_grid_sample_backward_operators(*t);
     register_quantized_product_operators(*t);
     register_sparse_operators(*t);
     register_sparse_math_operators(*t);

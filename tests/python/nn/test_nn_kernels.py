@@ -121,6 +121,34 @@ def test_grid_sample_of_no_place():
     assert out.flatten().tolist() == [0.0, 0.0, 1.0]
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_is_the_same_on_any_number_of_threads(mode):
+    def gradients(batch, channels, threads):
+        rushlight.set_num_threads(threads)
+        rushlight.manual_seed(0)
+        x = rushlight.randn(batch, channels, 20, 20).requires_grad_()
+        grid = (rushlight.rand(batch, 70, 70, 2) * 2.4 - 1.2).requires_grad_()
+        y = F.grid_sample(x, grid, mode, align_corners=False)
+        y.backward(rushlight.randn_like(y))
+        return y, x.grad, grid.grad
+
+    before = rushlight.get_num_threads()
+    try:
+        for shape in ((1, 5), (2, 3), (3, 2), (9, 2)):
+            for one, many in zip(gradients(*shape, 1), gradients(*shape, 2)):
+                assert rushlight.equal(one, many)
+    finally:
+        rushlight.set_num_threads(before)
+
+
+def test_nearest_pixels_do_not_move_with_the_grid():
+    x = rushlight.full((1, 1, 3, 3), float("inf")).requires_grad_()
+    grid = rushlight.zeros(1, 2, 2, 2).requires_grad_()
+    F.grid_sample(x, grid, "nearest", align_corners=False).sum().backward()
+    assert grid.grad.flatten().tolist() == [0.0] * 8
+    assert x.grad.sum().item() == 4
+
+
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 @pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("padding", [None, 3, -1])

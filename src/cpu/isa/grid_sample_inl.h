@@ -1,0 +1,217 @@
+// What sampling a grid and its gradients share: a block of points is turned into a table of taps, positions
+// and weights, once for all channels.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <type_traits>
+
+#include "core/parallel.h"
+#include "cpu/grid_sample.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+constexpr int kBlock = 64;
+
+// What a block of points reads along one dimension: positions (-1: outside), weights and their slopes.
+template <class C>
+struct AxisTaps {
+  int count = 0;
+  int32_t at[4][kBlock];
+  C weight[4][kBlock], slope[4][kBlock];
+};
+
+template <class C>
+struct Coordinate {
+  C value, slope;  // in pixels; slope by the normalised coordinate
+};
+
+template <class C>
+inline C reflect(C x, C low, C high, C& slope) {  // low and high given doubled
+  if (low == high) {
+    slope = 0;
+    return 0;
+  }
+  const C start = low / 2, span = (high - low) / 2, distance = x - start;
+  const C length = std::abs(distance), flips = std::floor(length / span), extra = length - flips * span;
+  const bool odd = flips - 2 * std::floor(flips / 2) != 0;
+  slope *= (distance < 0) != odd ? C(-1) : C(1);
+  return (odd ? span - extra : extra) + start;
+}
+
+template <class C>
+inline C clip(C x, C last, C& slope) {
+  slope = x <= 0 || x >= last ? C(0) : slope;
+  const C raised = x > 0 ? x : C(0);
+  return raised < last ? raised : last;
+}
+
+template <class C, SamplePadding padding>
+inline C padded(C x, int64_t size, bool align_corners, C& slope) {
+  const C last = static_cast<C>(size - 1);
+  if constexpr (padding == SamplePadding::Reflection)
+    x = align_corners ? reflect(x, C(0), 2 * last, slope) : reflect(x, C(-1), 2 * last + 1, slope);
+  if constexpr (padding != SamplePadding::Zeros) x = clip(x, last, slope);
+  return x;
+}
+
+// Numbers that no position can hold, NaN among them, lie outside.
+template <class C>
+inline C sane(C x) {
+  return x > C(-1e9) && x < C(1e9) ? x : C(-100);
+}
+template <class C>
+inline int32_t inside(C x, int64_t size) {
+  return x >= 0 && x < static_cast<C>(size) ? static_cast<int32_t>(x) : -1;
+}
+
+template <class C, SamplePadding padding>
+void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTaps<C>& t) {
+  const C scale = p.align_corners ? static_cast<C>(size - 1) / 2 : static_cast<C>(size) / 2;
+  const C shift = p.align_corners ? C(0) : C(-0.5);
+  C x[kBlock], slope[kBlock];
+  for (int i = 0; i < n; ++i) x[i] = (given[i] + 1) * scale + shift, slope[i] = scale;
+  if (p.mode == SampleMode::Bicubic) {
+    t.count = 4;
+    constexpr C a = C(-0.75);
+    for (int i = 0; i < n; ++i) {
+      const C base = std::floor(x[i]), u = x[i] - base;
+      const C far = u + 1, near = u, mirrored = 1 - u, last = 2 - u;
+      t.weight[0][i] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+      t.weight[1][i] = ((a + 2) * near - (a + 3)) * near * near + 1;
+      t.weight[2][i] = ((a + 2) * mirrored - (a + 3)) * mirrored * mirrored + 1;
+      t.weight[3][i] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
+      t.slope[0][i] = ((3 * a * far - 10 * a) * far + 8 * a) * slope[i];
+      t.slope[1][i] = (3 * (a + 2) * near - 2 * (a + 3)) * near * slope[i];
+      t.slope[2][i] = -(3 * (a + 2) * mirrored - 2 * (a + 3)) * mirrored * slope[i];
+      t.slope[3][i] = -((3 * a * last - 10 * a) * last + 8 * a) * slope[i];
+      for (int k = 0; k < 4; ++k) {
+        C unused = 0;
+        const C at = padded<C, padding>(base + static_cast<C>(k - 1), size, p.align_corners, unused);
+        t.at[k][i] = inside(std::nearbyint(sane(at)), size);
+      }
+    }
+    return;
+  }
+  for (int i = 0; i < n; ++i) x[i] = sane(padded<C, padding>(x[i], size, p.align_corners, slope[i]));
+  if (p.mode == SampleMode::Nearest) {
+    t.count = 1;
+    for (int i = 0; i < n; ++i) {
+      t.at[0][i] = inside(std::nearbyint(x[i]), size);
+      t.weight[0][i] = 1, t.slope[0][i] = 0;
+    }
+    return;
+  }
+  t.count = 2;
+  for (int i = 0; i < n; ++i) {
+    const C base = std::floor(x[i]), u = x[i] - base;
+    t.at[0][i] = inside(base, size), t.at[1][i] = inside(base + 1, size);
+    t.weight[0][i] = 1 - u, t.weight[1][i] = u;
+    t.slope[0][i] = -slope[i], t.slope[1][i] = slope[i];
+  }
+}
+
+// The taps of a block of points over all dimensions.
+template <class T>
+struct Taps {
+  using C = compute_type<T>;
+  AxisTaps<C> axis[3];
+  int count = 0;
+  bool all_inside = true;
+  int32_t offset[16][kBlock];  // -1: outside
+  C weight[16][kBlock];
+
+  [[gnu::noinline]] void fill(const SamplePlan& p, const T* grid, int n) {
+    C given[kBlock];
+    for (int d = 0; d < p.dims; ++d) {
+      for (int i = 0; i < n; ++i) given[i] = static_cast<C>(grid[i * p.dims + p.dims - 1 - d]);
+      const int64_t size = p.size[static_cast<size_t>(3 - p.dims + d)];
+      if (p.padding == SamplePadding::Zeros)
+        fill_axis<C, SamplePadding::Zeros>(p, size, given, n, axis[d]);
+      else if (p.padding == SamplePadding::Border)
+        fill_axis<C, SamplePadding::Border>(p, size, given, n, axis[d]);
+      else
+        fill_axis<C, SamplePadding::Reflection>(p, size, given, n, axis[d]);
+    }
+    const int each = axis[0].count;
+    count = p.dims == 2 ? each * each : each * each * each;
+    int32_t signs = 0;
+    for (int k = 0; k < count; ++k) {
+      place(p, k, n);
+      for (int i = 0; i < n; ++i) signs |= offset[k][i];
+      weigh(p, k, n, -1, weight[k]);
+    }
+    all_inside = signs >= 0;
+  }
+
+  int tap(const SamplePlan& p, int k, int d) const {
+    for (int e = p.dims - 1; e > d; --e) k /= axis[0].count;
+    return k % axis[0].count;
+  }
+  void place(const SamplePlan& p, int k, int n) {
+    const int32_t *a = axis[0].at[tap(p, k, 0)], *b = axis[1].at[tap(p, k, 1)];
+    int32_t* to = offset[k];
+    const auto width = static_cast<int32_t>(p.size[2]), height = static_cast<int32_t>(p.size[1]);
+    const int32_t step = p.dims == 2 ? width : height;
+    for (int i = 0; i < n; ++i) to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * step + b[i];
+    if (p.dims == 2) return;
+    const int32_t* c = axis[2].at[tap(p, k, 2)];
+    for (int i = 0; i < n; ++i) to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] * width + c[i];
+  }
+  // The weight of tap k as the product over the dimensions, with the slope in dimension `sloped`; 0 outside.
+  void weigh(const SamplePlan& p, int k, int n, int sloped, C* to) const {
+    const C* of[3];
+    for (int d = 0; d < p.dims; ++d) {
+      const int j = tap(p, k, d);
+      of[d] = d == sloped ? axis[d].slope[j] : axis[d].weight[j];
+    }
+    const int32_t* at = offset[k];
+    if (p.dims == 2)
+      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i];
+    else
+      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i] * of[2][i];
+  }
+};
+
+// Calls f(sample, first point, points) for blocks of points.
+template <class F>
+void for_blocks(const SamplePlan& p, int64_t cost, F&& f) {
+  const int64_t blocks = (p.points + kBlock - 1) / kBlock;
+  parallel_for(0, p.batch * blocks, std::max<int64_t>(1, kGrainSize / (kBlock * std::max<int64_t>(cost, 1))),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t first = i % blocks * kBlock;
+                   f(i / blocks, first, static_cast<int>(std::min<int64_t>(kBlock, p.points - first)));
+                 }
+               });
+}
+
+// The pixel of a tap, 0 outside: by masks, as no branch can foretell where points lie.
+template <bool all_inside, class T>
+inline compute_type<T> pixel(const T* plane, int32_t at) {
+  using C = compute_type<T>;
+  if constexpr (all_inside) {
+    return static_cast<C>(plane[at]);
+  } else {
+    using Bits = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+    const int32_t kept = ~(at >> 31);
+    return std::bit_cast<C>(std::bit_cast<Bits>(static_cast<C>(plane[at & kept])) & Bits{kept});
+  }
+}
+
+// f(number of taps, as a constant).
+template <class F>
+void visit_taps(const SamplePlan& p, F&& f) {
+  if (p.mode == SampleMode::Nearest)
+    f(std::integral_constant<int, 1>{});
+  else if (p.mode == SampleMode::Bicubic)
+    f(std::integral_constant<int, 16>{});
+  else if (p.dims == 2)
+    f(std::integral_constant<int, 4>{});
+  else
+    f(std::integral_constant<int, 8>{});
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RL_ISA
