@@ -1,4 +1,5 @@
-// Sums into rows that an index picks: what index_add, accumulating index_put and embeddings' gradients share.
+// Runs of elements that meet others: what scatter, index_add, accumulating index_put and embeddings'
+// gradients share.
 #pragma once
 #include "core/dtype.h"
 
@@ -7,5 +8,10 @@ namespace rushlight::cpu {
 // to[i] += from[i] * scale on adjacent elements, halves through float. Null for other than floating types.
 using AddRun = void (*)(void* to, const void* from, double scale, int64_t n);
 AddRun add_run_kernel(DType dtype);
+
+enum class RunOp : uint8_t { Multiply, Max, Min };
+// to[i] = op(to[i], from[i]), as in cpu/combine.h. Null for other than floating types.
+using CombineRun = void (*)(void* to, const void* from, int64_t n);
+CombineRun combine_run_kernel(RunOp op, DType dtype);
 
 }  // namespace rushlight::cpu

@@ -30,6 +30,16 @@ Tensor select_under_mask(const Tensor& self, const Tensor& mask);
 Tensor nonzero_on_device(const Tensor& self);
 Tensor select_on_device(const Tensor& self, const Tensor& mask);
 Tensor zeros_of(IntList sizes, const Tensor& like);
+// op(zeros like g, ...), for derivatives: written to the zeros themselves where nobody takes note of calls.
+template <class Op, class... Args>
+Tensor into_zeros(const Op& op, IntList sizes, const Tensor& g, const Args&... args) {
+  const Tensor zeros = zeros_of(sizes, g);
+  const bool noted = dispatch_state.always || dispatch_state.level || derivatives_wanted() ||
+                     ((detail::flags_of(g) | ... | detail::flags_of(args)) & dispatch_state.consider);
+  if (noted) return op(zeros, args...);
+  op.inplace(zeros, args...);
+  return zeros;
+}
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);
 // Plans dimensions that are taken whole: as runs of adjacent elements, and where the runs start.

@@ -73,7 +73,7 @@ void register_flat_position_operators(Table& t) {
       .family(Family::Index)
       .out()
       .data(&exact_out)
-      .derivative([](Grad g, Shape<0> x, In<1> at) { return put(zeros_of(x.sizes(), g), at, g, true); });
+      .derivative([](Grad g, Shape<0> x, In<1> at) { return into_zeros(put, x.sizes(), g, at, g, true); });
   t.op(put, "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put_kernel)
       .doc("Writes elements at positions counted in row-major order.")
       .family(Family::Index)

@@ -143,9 +143,12 @@ Scalar identity_of(ScatterOp op, DType dtype) {
   });
 }
 
-// How many elements met in each place, at least one.
-Tensor meeting_count(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
-                     bool include_self) {
+// How many elements met in each place, at least one: counted once where an expanded index repeats itself.
+Tensor meeting_count(Tensor self, int64_t dim, Tensor index, Tensor src, bool include_self) {
+  for (int64_t d = 0; d < index.dim() && !dispatch_state.level; ++d)
+    if (d != wrap_dim(dim, index.dim()) && index->strides[d] == 0 && index->sizes[d] == self->sizes[d]) {
+      for (Tensor* t : {&self, &index, &src}) *t = narrow(*t, d, 0, std::min<int64_t>(1, self->sizes[d]));
+    }
   const Tensor start = include_self ? ones_like(self) : zeros_like(self);
   const Tensor n = scatter_add(start, dim, index, ones_like(src));
   return rushlight::masked_fill(n, rushlight::eq(n, Scalar(int64_t{0})), Scalar(int64_t{1}));
@@ -159,8 +162,9 @@ Tensor scatter_reduce_kernel(const Call& call, const Tensor& self, int64_t dim, 
   const ScatterOp op = reduce_of(reduce);
   Tensor start = self;
   if (!include_self) start = scatter_value(self, dim, index, identity_of(op, self.dtype()));
-  const Call plain{scatter_reduce.op()};
-  const Tensor result = scatter_into(plain, op, start, dim, index, src, false, "scatter_reduce");
+  Call own{scatter_reduce.op()};
+  if (!include_self) own.out = &start, own.inplace = true;
+  const Tensor result = scatter_into(own, op, start, dim, index, src, false, "scatter_reduce");
   if (reduce != "mean") return result;
   const Tensor n = meeting_count(self, dim, index, src, include_self);
   return is_differentiable(self.dtype()) ? result / n : div_mode(result, n, "floor");
@@ -309,7 +313,7 @@ void register_scatter_operators(Table& t) {
       .out()
       .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
-        return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
+        return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
   t.op(scatter_src, "scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
        scatter_src_kernel)

@@ -206,7 +206,7 @@ void register_slice_operators(Table& t) {
       .out()
       .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
-        return index_add(zeros_of(x.sizes(), g), dim, at, g);
+        return into_zeros(index_add, x.sizes(), g, dim, at, g);
       });
   t.op(index_add, "index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
        index_add_kernel)

@@ -115,8 +115,7 @@ Tensor selected_backward(const Tensor& g, IntList sizes, const Tensor& at, int64
   const auto n = static_cast<int64_t>(sizes.size());
   if (n == 0) return g;
   const int64_t d = wrap_dim(dim, n);
-  const Tensor zero = zeros_of(sizes, g);
-  return keepdim ? scatter_src(zero, d, at, g) : scatter_src(zero, d, unsqueeze(at, d), unsqueeze(g, d));
+  return into_zeros(scatter_src, sizes, g, d, keepdim ? at : unsqueeze(at, d), keepdim ? g : unsqueeze(g, d));
 }
 
 void register_extreme_operators(Table& t) {

@@ -151,14 +151,14 @@ void register_scan_operators(Table& t) {
       .out()
       .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
-        return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
+        return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
   t.op(cummin, "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<false>)
       .doc("Running minimum along a dimension, and where it was found.")
       .out()
       .data(&exact_out)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
-        return scatter_add(zeros_of(x.sizes(), g), dim, at, g);
+        return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
   t.op(logcumsumexp, "logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp_kernel)
       .doc("Logarithm of the running sum of exponentials along a dimension.")

@@ -225,7 +225,7 @@ Tensor nanquantile_scalar_body(const Call&, const Tensor& self, double q, OptInt
 }
 
 Tensor sort_backward(const Tensor& g, const Tensor& at, IntList sizes, int64_t dim) {
-  return sizes.size() == 0 ? g : scatter_src(zeros_of(sizes, g), dim, at, g);
+  return sizes.size() == 0 ? g : into_zeros(scatter_src, sizes, g, dim, at, g);
 }
 
 }  // namespace

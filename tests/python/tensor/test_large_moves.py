@@ -121,3 +121,68 @@ def test_gradients_of_large_losses_are_those_of_their_parts(name, dtype, threads
     leaf.grad = None
     LOSSES[name](leaf, y[5:]).backward()
     torch.testing.assert_close(first.detach(), leaf.grad)
+
+
+SCATTERED = {  # sizes of self and of src, the dimension, whether the index is expanded from one column
+    "rows": ((300, 40), (3000, 40), 0, True),
+    "wide rows": ((30, 1100), (80, 1100), 0, True),
+    "each": ((300, 40), (3000, 40), 0, False),
+    "slices": ((6, 50, 40), (6, 400, 37), 1, True),
+    "lines": ((300, 400), (290, 300), 1, False),
+    "outermost": ((50, 3, 40), (700, 3, 40), 0, False),
+}
+
+
+@pytest.mark.parametrize("case", SCATTERED)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_scatter_of_many(case, dtype, threads):
+    pt = pytest.importorskip("torch")
+    sizes, src_sizes, dim, expanded = SCATTERED[case]
+    rng = np.random.default_rng(3)
+    # Whole numbers and signs: sums and products of these are exact in any order.
+    x, src = (rng.choice([-1, 1, 2, 1, -1, 1, -1], s).astype(np.float32) for s in (sizes, src_sizes))
+    index_sizes = tuple(1 if expanded and d != dim else n for d, n in enumerate(src_sizes))
+    index = rng.integers(0, sizes[dim], index_sizes)
+    if dtype != "int32":
+        src.flat[::997] = np.nan
+
+    def results(lib):
+        kind = getattr(lib, dtype)
+        self, values = lib.tensor(x).to(kind), lib.tensor(src).to(kind)
+        at = lib.tensor(index).expand(src_sizes)
+        if dtype in ("float16", "bfloat16"):  # their products would round
+            signs = values.sign()
+            yield self.scatter_reduce(dim, at, signs, "prod")
+        elif dtype != "int32":
+            yield self.scatter_reduce(dim, at, values.sign() * 2, "prod")
+        for reduce in ("amax", "amin", "mean", "sum"):
+            if reduce == "mean" and dtype in ("float16", "bfloat16", "int32"):
+                continue  # rounds at each step, or towards another side
+            for include_self in (True, False):
+                yield self.scatter_reduce(dim, at, values, reduce, include_self=include_self)
+        yield self.scatter(dim, at, 3)
+
+    for found, expected in zip(results(torch), results(pt)):
+        np.testing.assert_array_equal(found.double().numpy(), expected.double().numpy())
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        lambda x, i: x.topk(7).values,
+        lambda x, i: x.sort().values,
+        lambda x, i: x.max(1).values,
+        lambda x, i: x.cummax(0).values,
+        lambda x, i: x.gather(1, i),
+        lambda x, i: x.index_select(0, i[0]),
+        lambda x, i: x.take(i),
+    ],
+)
+def test_gradients_of_what_is_selected_are_the_same_for_further_derivatives(select):
+    torch.manual_seed(0)
+    x = torch.randn(50, 40).requires_grad_()
+    y = select(x, torch.randint(0, 40, (30, 20)))
+    g = torch.randn_like(y)
+    (plain,) = torch.autograd.grad(y, x, g, retain_graph=True)
+    (recorded,) = torch.autograd.grad(y, x, g, create_graph=True)
+    assert torch.equal(plain, recorded) and plain.count_nonzero() > 0
