@@ -18,7 +18,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).absolute().parent.parent
 DEVICES = ROOT / "tests" / "python" / "devices"
-PARTS = ("linalg", "runtime", "work", "layers", "libraries", "features", "profile", "training", "foreach")
+PARTS = (
+    "linalg",
+    "runtime",
+    "work",
+    "layers",
+    "libraries",
+    "features",
+    "profile",
+    "training",
+    "foreach",
+    "fused",
+)
 MODELS = ("ResNet-50", "GPT", "BERT", "LSTM", "MLP")
 ROUNDS = 5
 
@@ -79,7 +90,15 @@ def timings(torch, tiny):
     q = torch.randn(4, 8, size, 64, device="cuda", dtype=torch.bfloat16)
     attention = torch.nn.functional.scaled_dot_product_attention
     found[f"attention of {size}"] = seconds(torch, lambda: attention(q, q, q, is_causal=True), least)
+    rows = torch.randn(64 if tiny else 16384, 1024, device="cuda")
+    run = torch.compile(chain) if torch.__name__ == "rushlight" else chain
+    found["scaled norm of rows and GELU, ours compiled"] = seconds(torch, lambda: run(torch, rows), least)
     return found
+
+
+def chain(torch, x):
+    scale = (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+    return torch.nn.functional.gelu(x * scale * 1.5 + 0.1) * x
 
 
 def step_of_adam(torch):

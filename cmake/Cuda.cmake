@@ -19,6 +19,16 @@ if(NOT RUSHLIGHT_CUDA STREQUAL "off")
   endif()
 endif()
 
+# The headers of kernels made at run time, as text; the tests without a device have them too.
+set(rtc_source_dir "${CMAKE_CURRENT_SOURCE_DIR}/src")
+set(RUSHLIGHT_RTC_HEADERS "${CMAKE_CURRENT_BINARY_DIR}/rtc_headers.cpp")
+file(GLOB rtc_headers CONFIGURE_DEPENDS "${rtc_source_dir}/formulas/*.h" "${rtc_source_dir}/cuda/rtc/*.h")
+add_custom_command(OUTPUT "${RUSHLIGHT_RTC_HEADERS}"
+  COMMAND ${CMAKE_COMMAND} "-DOUTPUT=${RUSHLIGHT_RTC_HEADERS}" "-DSOURCE=${rtc_source_dir}"
+    -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/RtcHeaders.cmake"
+  DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cmake/RtcHeaders.cmake" "${rtc_source_dir}/cuda/fused_kernel.h" ${rtc_headers} VERBATIM)
+add_custom_target(rushlight_rtc_headers DEPENDS "${RUSHLIGHT_RTC_HEADERS}")
+
 if(CMAKE_CUDA_COMPILER)
   file(GLOB cuda_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/cuda/*.cpp"
     "${CMAKE_CURRENT_SOURCE_DIR}/src/cuda/*.cu")
@@ -26,7 +36,8 @@ if(CMAKE_CUDA_COMPILER)
   if(RUSHLIGHT_CUDA STREQUAL "on" OR SKBUILD)
     set(cuda_in_all)
   endif()
-  add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources})
+  add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources} "${RUSHLIGHT_RTC_HEADERS}")
+  add_dependencies(rushlight_cuda rushlight_rtc_headers)
   # 20208: long double, of which formulas hold constants, is double on the device. 20091: the host reads no table of
   # the device. 1675: pragmas of g++.
   target_compile_options(rushlight_cuda PRIVATE

@@ -137,13 +137,14 @@ class _Writer:
     def write(self, results, leaves):
         gradients = [self._gradient_of(result) for result in results]
         held = len(self.recorder.held), len(self.recorder.constants)
-        autocast = torch.is_autocast_enabled("cpu")
-        torch.set_autocast_enabled("cpu", False)
-        try:
-            with torch.compiler._capturing_program(), self.recorder.fakes, self.recorder:
-                found = torch.autograd.grad(results, leaves, gradients, allow_unused=True, retain_graph=True)
-        finally:
-            torch.set_autocast_enabled("cpu", autocast)
+        with (
+            torch.autocast("cpu", enabled=False),
+            torch.autocast("cuda", enabled=False),
+            torch.compiler._capturing_program(),
+            self.recorder.fakes,
+            self.recorder,
+        ):
+            found = torch.autograd.grad(results, leaves, gradients, allow_unused=True, retain_graph=True)
         if (len(self.recorder.held), len(self.recorder.constants)) != held:
             raise NoBackward("its backward pass makes tensors of numbers")
         edges = [i for i, gradient in enumerate(found) if gradient is not None]

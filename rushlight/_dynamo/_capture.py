@@ -67,6 +67,12 @@ class Capture:
     backward: object = None  # a Backward of _backward.py: traces the backward pass
 
     @property
+    def device(self):
+        """The type of device that it runs on: ``"cpu"``, or that of its tensors elsewhere."""
+        types = {tensor.device.type for tensor in self.example_inputs} - {"cpu"}
+        return next(iter(types), "cpu")
+
+    @property
     def example_inputs(self):
         return [leaf.tensor for leaf in self.leaves] + [tensor for tensor, _ in self.held] + self.constants
 
@@ -215,7 +221,8 @@ def _attention_in_tiles(
 ):
     """Attention as the operator that the core's composition calls, or None where it calls others."""
     dtype, dims = query.dtype, query.dim()
-    casts = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") != dtype
+    device = query.device.type
+    casts = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) != dtype
     if dropout_p or casts or not dtype.is_floating_point or dtype.itemsize == 1 or not query.numel():
         return None
     if attn_mask is not None and (is_causal or attn_mask.requires_grad):
@@ -277,8 +284,17 @@ def _find_leaves(args, kwargs):
 def _check_tensor(tensor, what):
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         raise Unsupported(f"{what} is a {type(tensor).__qualname__} of layout {tensor.layout}")
-    if tensor.device.type != "cpu":
+    if tensor.device.type not in _DEVICES:
         raise Unsupported(f"{what} is on the device {tensor.device}")
+
+
+def _check_devices(tensors):
+    """A graph runs on the CPU, or on one device besides."""
+    devices = {tensor.device for tensor in tensors} - {torch.device("cpu")}
+    if len(devices) > 1:
+        raise Unsupported(f"its tensors are on several devices: {', '.join(sorted(map(str, devices)))}")
+    if any(device.index != torch.cuda.current_device() for device in devices):
+        raise Unsupported(f"its tensors are on {devices.pop()}, which is not the current device")
 
 
 def capture(function, args, kwargs):
@@ -379,6 +395,7 @@ class _Run:
             _check_tensor(tensor, label)
         made.held = [(tensor, label) for tensor, label, _, _ in held]
         made.constants = [tensor for tensor, _, _ in recorder.constants.values()]
+        _check_devices(made.example_inputs)
         _order_inputs(recorder, [recorder.held[id(leaf.tensor)][3] for leaf in distinct], held)
         made.output = self._output(result)
         places: dict = {}

@@ -121,7 +121,7 @@ class Compiled:
                 f"backend={_name(self.backend)!r} raised:\n{type(error).__name__}: {error}"
             ) from error
         rest = [tensor for tensor, _ in captured.held] + captured.constants
-        trials = Trials(captured.records) if self._measures() else None
+        trials = Trials(captured.records, captured.device) if self._measures() else None
         if hasattr(program, "bind"):
             form = form_of(captured.output)
             graph = program.bind(rest, form, guards.set)

@@ -12,7 +12,7 @@ class Trials:
     """Times of the first calls, their backward passes included.
 
     Two clocks run: on a busy machine others take time from a call, so that its processor time tells more;
-    with several threads the time that passes does.
+    with several threads, or on a device, the time that passes does.
     """
 
     _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
@@ -20,14 +20,16 @@ class Trials:
     _NOISE = 1.03
     _MARGIN = 0.03  # a verdict this far from the limit will not turn over
 
-    def __init__(self, records=False):
+    def __init__(self, records=False, device="cpu"):
         self.records = records
+        self.on_device = device != "cpu"
         self.times = [], []  # of the program, of the graph: pairs of what the clocks said
         self.backward_times = [], []
 
-    @staticmethod
-    def now():
-        """(time that passes, time of the processors) in seconds."""
+    def now(self):
+        """(time that passes, time of the processors) in seconds, once a device has done its work."""
+        if self.on_device:
+            torch.cuda.synchronize()
         return time.perf_counter(), time.process_time()
 
     def next_is_compiled(self):
@@ -67,7 +69,7 @@ class Trials:
 
     def best(self, clock=None):
         """(the program itself, the graph) in seconds, by the clock that decides first."""
-        clock = int(torch.get_num_threads() == 1) if clock is None else clock
+        clock = int(self._by_processor()) if clock is None else clock
         plain, graph = (min(t[clock] for t in times) for times in self.times)
         if all(self.backward_times):
             plain += min(t[clock] for t in self.backward_times[0])
@@ -77,13 +79,17 @@ class Trials:
     def pays(self):
         """Whether one clock says that the graph is faster, and none that it is slower."""
         shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, (0, 1))]
-        if torch.get_num_threads() == 1:
-            return shares[1] <= self._WORTH
+        if self._by_processor() or self.on_device:
+            return shares[self._by_processor()] <= self._WORTH
         return min(shares) <= self._WORTH and max(shares) <= self._NOISE
+
+    def _by_processor(self):
+        return torch.get_num_threads() == 1 and not self.on_device
 
     def is_clear(self):
         """Whether other runs are likely to say the same."""
-        shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, (0, 1))]
+        clocks = (0,) if self.on_device else (0, 1)
+        shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, clocks)]
         return max(shares) <= self._WORTH - self._MARGIN or min(shares) >= self._WORTH + self._MARGIN
 
 

@@ -117,12 +117,14 @@ def _has_images(graph):
     return any("conv" in getattr(n.target, "_opname", "") for n in graph.nodes)
 
 
-def _accepted(node, images):
+def _accepted(node, images, device):
     """The step of a node that may be part of a chain."""
     value = _value(node)
     if not isinstance(value, torch.Tensor) or (images and value.dim() == 4):
         return None
-    found = row_step(node)
+    if value.device.type != device:  # such as a number on the CPU in a graph of another device
+        return None
+    found = row_step(node, device)
     if found is not None and _value(found.operands[0]).dtype in _DTYPES:
         return None if images and _value(found.operands[0]).dim() == 4 else found
     step = _step(node)
@@ -181,7 +183,7 @@ def _computes_in(node, step):
     return _value(operand).dtype
 
 
-def _find_chains(graph, position):
+def _find_chains(graph, position, device):
     chain_of: dict = {}
     chains: list = []
     epoch = 0  # writes separate chains: what reads before must not move behind
@@ -192,7 +194,7 @@ def _find_chains(graph, position):
         if node.op == "call_function" and has_effects(node):
             epoch += 1
             continue
-        step = _accepted(node, images)
+        step = _accepted(node, images, device)
         if step is None:
             continue
         whole = step.operands[0] if isinstance(step, RowStep) else node
@@ -300,10 +302,10 @@ def _distinct(numbers):
     return table
 
 
-def fuse_pointwise(graph):
-    """Fuse what can be fused; returns how many chains there were."""
+def fuse_pointwise(graph, device="cpu"):
+    """Fuse what can be fused on a type of device; returns how many chains there were."""
     position = {node: i for i, node in enumerate(graph.nodes)}
-    chains = _find_chains(graph, position)
+    chains = _find_chains(graph, position, device)
     replaced: dict = {}
     for chain in sorted(chains, key=lambda chain: max(position[member] for member in chain.nodes)):
         _emit(graph, chain, position, replaced)

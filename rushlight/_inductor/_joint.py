@@ -5,7 +5,7 @@ from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._codegen import generate
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
-from rushlight._inductor._passes import draws, remove_dead, storage_of, written_by
+from rushlight._inductor._passes import device_of, draws, remove_dead, storage_of, written_by
 
 __all__ = ["Joint"]
 
@@ -30,6 +30,8 @@ class Joint:
         self.eager = generate(module)
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.draws = any(map(draws, graph.nodes))
+        if self.draws and device_of(graph) != "cpu":
+            raise NoBackward("it draws random numbers of a device, which could not be drawn again")
         self.position = {n: i for i, n in enumerate([*placeholders, *self.keeps])}
         self.keep_positions = [outputs.index(n) for n in self.keeps]
         self.steps = [_Step(self, tracer, part, first) for part, first in traced]
@@ -51,7 +53,11 @@ class Joint:
         try:
             if drawn is not None:
                 torch.random.set_rng_state(random_state)
-            with torch.enable_grad(), torch.autocast("cpu", enabled=False):
+            with (
+                torch.enable_grad(),
+                torch.autocast("cpu", enabled=False),
+                torch.autocast("cuda", enabled=False),
+            ):
                 return inputs, self.eager(*inputs)
         finally:
             if drawn is not None:

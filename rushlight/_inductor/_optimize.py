@@ -1,8 +1,10 @@
 """What happens to a graph before it runs."""
 
+from rushlight import _C
 from rushlight._inductor import config
 from rushlight._inductor._batch import batch_products
 from rushlight._inductor._fuse import fuse_pointwise
+from rushlight._inductor._passes import device_of
 from rushlight._inductor._simplify import simplify
 
 __all__ = ["optimize"]
@@ -13,4 +15,6 @@ def optimize(graph):
     simplify(graph)
     if config.batch_products:
         batch_products(graph)
-    fuse_pointwise(graph)
+    device = device_of(graph)
+    if _C._can_fuse(device):
+        fuse_pointwise(graph, device)

@@ -6,7 +6,7 @@ import rushlight as torch
 from rushlight import _C
 from rushlight.fx import Node
 
-__all__ = ["draws", "has_effects", "remove_dead", "storage_of", "written_by"]
+__all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "written_by"]
 
 _DRAWS = ("rand", "randn", "randint", "randperm", "normal")
 
@@ -37,6 +37,13 @@ def draws(node):
         return True  # what a custom operator does in Python is not known
     family = _families()[node.target._entry.index]
     return family == "random" or (family == "factory" and node.target._opname.removesuffix("_like") in _DRAWS)
+
+
+def device_of(graph):
+    """The type of device that a graph runs on: ``"cpu"``, or that of its inputs elsewhere."""
+    values = (node.meta.get("val") for node in graph.nodes if node.op == "placeholder")
+    types = {value.device.type for value in values if isinstance(value, torch.Tensor)}
+    return next(iter(types - {"cpu"}), "cpu")
 
 
 def written_by(node):

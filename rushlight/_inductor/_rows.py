@@ -14,7 +14,7 @@ _SUM, _MAX, _MIN, _SOFTMAX, _LOG_SOFTMAX = -2, -3, -4, -5, -6
 _REDUCTIONS = {"sum.dim_IntList": _SUM, "mean.dim": _SUM, "amax.default": _MAX, "amin.default": _MIN}
 _SOFTMAXES = {"_softmax.default": _SOFTMAX, "_log_softmax.default": _LOG_SOFTMAX}
 _LONGEST = 1 << 12  # row
-_FEWEST = 1 << 20  # elements: what is smaller lies in cache anyway
+_FEWEST = {"cpu": 1 << 20}  # elements: what is smaller lies in cache anyway
 
 
 class RowStep:
@@ -30,8 +30,8 @@ def row_shape(shape):
     return (*shape[:-1], 1)
 
 
-def row_step(node):
-    """How a node is a step over rows, or None."""
+def row_step(node, device):
+    """How a node is a step over rows on a type of device, or None."""
     if node.op != "call_function" or getattr(node.target, "namespace", None) != "aten" or node.kwargs:
         return None
     name, args = f"{node.target._opname}.{node.target._overloadname}", node.args
@@ -40,7 +40,7 @@ def row_step(node):
     value, result = args[0].meta["val"], node.meta["val"]
     if not value.dim() or not 2 <= value.shape[-1] <= _LONGEST or result.dtype != value.dtype:
         return None
-    if value.numel() < _FEWEST:
+    if value.numel() < _FEWEST.get(device, 1):
         return None
     dims = args[1] if isinstance(args[1], (list, tuple)) else [args[1]]
     if [d % value.dim() for d in dims if isinstance(d, int)] != [value.dim() - 1]:

@@ -51,11 +51,18 @@ def _machine():
     )  # fmt: skip
 
 
+def _devices():
+    """The devices besides, once the process uses them."""
+    if not torch.cuda.is_initialized():
+        return ()
+    return tuple(torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count()))
+
+
 def key_of(name, texts):
     """The name of the file for a program and the graphs it came to; None where nothing is kept."""
     if not _enabled():
         return None
-    facts = (*_machine(), torch.get_num_threads(), name, len(texts), *texts)
+    facts = (*_machine(), *_devices(), torch.get_num_threads(), name, len(texts), *texts)
     return hashlib.sha256("\0".join(map(str, facts)).encode()).hexdigest()
 
 

@@ -13,7 +13,7 @@ from rushlight._inductor._functional import functionalize
 from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
-from rushlight._inductor._passes import remove_dead, storage_of
+from rushlight._inductor._passes import device_of, remove_dead, storage_of
 
 __all__ = ["compile_fx"]
 
@@ -45,8 +45,11 @@ def compile_fx(module, example_inputs, **options):
 def _without_gradients(graph, results, first_state):
     """The program of a graph that records nothing; its inputs from `first_state` on are state."""
     functionalize(graph)
-    fuse_convolutions(graph)
-    frozen = freeze(graph, first_state) if config.freezing and first_state is not None else None
+    on_cpu = device_of(graph) == "cpu"  # whose kernels take steps behind convolutions, and keep weights
+    if on_cpu:
+        fuse_convolutions(graph)
+    freezes = on_cpu and config.freezing and first_state is not None
+    frozen = freeze(graph, first_state) if freezes else None
     optimize(graph)
     if frozen is not None:
         optimize(frozen.graph)

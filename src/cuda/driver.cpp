@@ -12,6 +12,7 @@
 #include "cuda/gemm_plan.h"
 #include "cuda/kernels.h"
 #include "cuda/layers.h"
+#include "cuda/nvrtc.h"
 #include "cuda/operands.h"
 #include "cuda/solver.h"
 #include "dispatch/device_kernels.h"
@@ -324,6 +325,8 @@ const bool registered = [] {
   all.formulas = run_formulas;
   all.product = product;
   all.product_bias = product_bias;
+  all.fused = run_fused;
+  all.fuses = has_nvrtc;
   register_device_kernels(DeviceType::CUDA, &all);
   static DeviceLayers all_layers = layers();
   all_layers.convolve = convolve;

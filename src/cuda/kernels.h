@@ -11,6 +11,9 @@ struct FormulaCall;
 struct ReduceCall;
 class Scalar;
 class Tensor;  // nvcc does not read its header
+namespace cpu {
+struct FusedProgram;
+}
 }  // namespace rushlight
 
 namespace rushlight::cuda {
@@ -20,6 +23,8 @@ DeviceKernels kernels();
 bool run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters);
 bool run_formulas(std::span<const FormulaCall> calls);
+bool run_fused(const cpu::FusedProgram& program, std::span<const Tensor> inputs,
+               std::span<const Tensor> outputs);
 
 // Dtypes that kernels read and write one by one.
 inline bool loads(DType t) { return !is_complex(t) && t <= DType::Float64; }

@@ -16,6 +16,7 @@ namespace cpu {
 enum class ReduceOp : uint8_t;
 enum class ScatterOp : uint8_t;
 struct ReduceParams;
+struct FusedProgram;
 }  // namespace cpu
 
 // Calls of `formula` and `reduce` that are launched together (ops/device_together.h).
@@ -94,6 +95,11 @@ struct DeviceKernels {
   enum class Activation : uint8_t { None, Relu, Gelu };
   bool (*product_bias)(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
                        Activation activation) = nullptr;
+  // As cpu::run_fused; inputs of no dimensions may be on the CPU. False: not for these dtypes. Programs are
+  // made where `fuses` says so.
+  bool (*fused)(const cpu::FusedProgram& program, std::span<const Tensor> inputs,
+                std::span<const Tensor> outputs) = nullptr;
+  bool (*fuses)() = nullptr;
   // Contiguous `out`: start + i * step; and what lies outside a triangle of its matrices zero.
   bool (*range)(const Tensor& out, const Scalar& start, const Scalar& step) = nullptr;
   bool (*triangle)(const Tensor& out, int64_t diagonal, bool upper) = nullptr;

@@ -8,7 +8,7 @@
 namespace rushlight::formulas {
 
 // The bits of halves, on a device by its own instructions.
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && !defined(__CUDACC_RTC__)
 RL_HD [[gnu::always_inline]] inline uint16_t half_bits(float x) {
   return __half_as_ushort(__float2half_rn(x));
 }

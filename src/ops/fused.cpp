@@ -1,9 +1,12 @@
-// Chains of pointwise operators as one: what torch.compile makes of them.
+// Chains of pointwise operators as one: what torch.compile makes of them. On a device it is a kernel of their
+// own.
 #include "cpu/fused.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cpu/pointwise.h"
+#include "dispatch/device_kernels.h"
 #include "dispatch/table.h"
 #include "ops/factory.h"
 
@@ -152,14 +155,27 @@ FusedProgram begin_program(const Call& call, TensorList inputs, FloatList number
   return program;
 }
 
-std::vector<Tensor> run_program(const FusedProgram& program, TensorList inputs) {
+void run_on_device(const Call& call, const FusedProgram& program, std::span<const Tensor> inputs,
+                   std::span<const Tensor> outputs, Device device) {
+  const DeviceKernels& kernels = device_kernels(device.type());
+  const bool done = kernels.fused && kernels.fused(program, inputs, outputs);
+  if (!done) RL_NOT_IMPLEMENTED(call.op.name(), "(): there is no kernel for these inputs on ", device);
+}
+
+std::vector<Tensor> run_program(const Call& call, const FusedProgram& program, TensorList inputs) {
+  const auto away = std::ranges::find_if(inputs, [](const Tensor& t) { return !t.is_cpu(); });
+  const Device device = away == inputs.end() ? Device{} : away->device();
   Dims rows = program.shape;
   if (program.row) rows.back() = 1;
   std::vector<Tensor> outputs;
   for (const int r : program.outputs)
     outputs.push_back(empty_tensor(program.is_by_row(r) ? rows : program.shape,
-                                   program.is_bool(r) ? DType::Bool : program.type));
-  cpu::run_fused(program, {inputs.data(), inputs.size()}, outputs);
+                                   program.is_bool(r) ? DType::Bool : program.type, device));
+  const std::span<const Tensor> given(inputs.data(), inputs.size());
+  if (device.is_cpu())
+    cpu::run_fused(program, given, outputs);
+  else
+    run_on_device(call, program, given, outputs, device);
   return outputs;
 }
 
@@ -170,7 +186,7 @@ std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, 
   for (const Tensor& t : inputs)
     if (t.sizes() != IntList(program.shape)) program.shape = broadcast_shapes(program.shape, t.sizes());
   Reader(call, code, program).read();
-  return run_program(program, inputs);
+  return run_program(call, program, inputs);
 }
 
 std::vector<Tensor> fused_rows_kernel(const Call& call, TensorList inputs, IntList code, FloatList numbers,
@@ -193,7 +209,7 @@ std::vector<Tensor> fused_rows_kernel(const Call& call, TensorList inputs, IntLi
                    "(): an input of size ", inputs[i].sizes(), " does not broadcast to ", IntList(whole));
   }
   Reader(call, code, program).read();
-  return run_program(program, inputs);
+  return run_program(call, program, inputs);
 }
 
 }  // namespace
@@ -203,6 +219,7 @@ void register_fused_operators(Table& t) {
        "_fused_pointwise(Tensor[] inputs, int[] program, float[] numbers, ScalarType dtype) -> Tensor[]",
        fused_pointwise_kernel)
       .internal()
+      .on_devices()
       .doc(
           "Runs a chain of pointwise formulas tile by tile: what torch.compile makes of pointwise operators.")
       .no_meta("its program is made for the shapes of a graph")
@@ -212,6 +229,7 @@ void register_fused_operators(Table& t) {
        "row_inputs) -> Tensor[]",
        fused_rows_kernel)
       .internal()
+      .on_devices()
       .doc(
           "Runs pointwise formulas, reductions and softmax along rows, a few rows at a time: what "
           "torch.compile "

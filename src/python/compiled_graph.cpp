@@ -146,8 +146,8 @@ class CompiledNode final : public PlainNode {
 
 // Whether the executor may take a gradient: transforms and modes see single operators.
 bool is_plain(const Tensor& t) {
-  constexpr uint32_t kWatched = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor | kNotCpu;
-  return !t.defined() || !(t->flags & kWatched);
+  constexpr uint32_t kWatched = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor;
+  return !t.defined() || !((t->flags & kWatched) || t.device().is_meta());
 }
 
 Gradients CompiledNode::apply(Gradients grads) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "dispatch/device_kernels.h"
 #include "dispatch/extension.h"
 #include "ops/pointwise_family.h"
 #include "python/op_function.h"
@@ -198,12 +199,23 @@ PyObject* formula_names(PyObject*, PyObject*) {
   });
 }
 
+PyObject* can_fuse(PyObject*, PyObject* type) {
+  return guard([&] {
+    const DeviceType on = parse_device(type).type();
+    const bool able = on == DeviceType::CPU ||
+                      (on == DeviceType::CUDA && device_kernels(on).fuses && device_kernels(on).fuses());
+    return PyBool_FromLong(able);
+  });
+}
+
 PyMethodDef functions[] = {{"_extension_operators", extension_records, METH_NOARGS,
                             "The operators that libraries in C++ registered."},
                            {"_operator_records", operator_records, METH_NOARGS,
                             "One dict per operator record, in order of registration."},
                            {"_formula_names", formula_names, METH_NOARGS,
                             "Names of the formulas that pointwise operators compute, by number."},
+                           {"_can_fuse", can_fuse, METH_O,
+                            "Whether programs of several operators become kernels on a device's type."},
                            {nullptr, nullptr, 0, nullptr}};
 
 }  // namespace

@@ -133,6 +133,8 @@ const bool registered = [] {
   kernels.formulas = formulas;
   kernels.product = product;
   kernels.product_bias = product_bias;
+  kernels.fused = emulated::fused;
+  kernels.fuses = emulated::fuses;
   register_device_driver(DeviceType::CUDA, &emulated::driver());
   register_device_kernels(DeviceType::CUDA, &kernels);
   static DeviceLayers layers = cuda::layers();

@@ -4,9 +4,9 @@ import pytest
 from test_device import HERE, needs_device, on_device
 
 
-def run(file, **variables):
+def run(file, *options, **variables):
     """Runs a file of tests on the device; its failures are this test's."""
-    printed = on_device(str(HERE / file), **variables)
+    printed = on_device(str(HERE / file), *options, **variables)
     assert " passed" in printed and " failed" not in printed, printed[-3000:]
 
 
@@ -76,6 +76,23 @@ def test_libraries():
 @needs_device
 def test_training():
     run("device_training.py")
+
+
+def nvrtc():
+    """The path of NVIDIA's compiler as a library, of the wheel; None where that is not installed."""
+    folders = [Path(entry, "nvidia", "cu13", "lib") for entry in sys.path]
+    return next((path for folder in folders for path in folder.glob("libnvrtc.so.*")), None)
+
+
+@needs_device
+def test_fused_kernels():
+    run("device_fused.py")
+
+
+@needs_device
+@pytest.mark.skipif(nvrtc() is None, reason="nvidia-cuda-nvrtc is not installed")
+def test_nvrtc_takes_fused_kernels():
+    run("device_fused.py", "-k", "dtype1 or dtype3 or rows or vectors", EMULATED_NVRTC=str(nvrtc()))
 
 
 def test_lists_of_tensors():
