@@ -20,9 +20,8 @@ void enqueue(int device, std::string_view what, std::function<void()> work);
 // Puts work at the end of a stream that goes on only when `ready` says so. `ready` may not touch its memory.
 void enqueue_when(DeviceDriver::Stream stream, std::function<bool()> ready, std::function<void()> work);
 
-
-// Fused programs by the text that NVRTC gets, compiled for the host; and by NVRTC too where EMULATED_NVRTC names
-// it, to see that it takes the text.
+// Fused programs by the text that NVRTC gets, compiled for the host; and by NVRTC too where EMULATED_NVRTC
+// names it, to see that it takes the text.
 bool fused(const cpu::FusedProgram& program, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 bool fuses();
 

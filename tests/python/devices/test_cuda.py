@@ -1,5 +1,8 @@
 """torch.cuda on a device made of host memory (tests/cpp/emulated_driver.h), in processes of its own."""
 
+import sys
+from pathlib import Path
+
 import pytest
 from test_device import HERE, needs_device, on_device
 
