@@ -8,8 +8,10 @@
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
 #include "cpu/gemm_onednn.h"
+#include "cpu/half_vector.h"
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
+#include "cpu/small_products.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -149,10 +151,34 @@ class WideMatrix {
   Buffer data_;
 };
 
+// A vector as a factor: the matrix is read where it lies. False where it lies otherwise.
+template <class T>
+bool gemv_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const MatrixView& a,
+                  const MatrixView& b, const Scalar& beta, T* c, int64_t ldc) {
+  if (m != 1 && n != 1) return false;
+  const bool is_row = m == 1;
+  const int64_t outputs = is_row ? n : m, to_step = is_row ? 1 : ldc;
+  const MatrixView matrix = is_row ? MatrixView{b.data, b.column_stride, b.row_stride} : a;
+  const auto item = static_cast<int64_t>(sizeof(T)), wide = static_cast<int64_t>(sizeof(float));
+  const Buffer memory((k + outputs) * wide);
+  auto *x = memory.as<float>(), *y = x + k;
+  cast_loop(DType::Float32, dtype_of<T>)(reinterpret_cast<char*>(x), wide,
+                                         static_cast<const char*>(is_row ? a.data : b.data),
+                                         (is_row ? a.column_stride : b.row_stride) * item, k);
+  if (!half_matrix_vector(dtype_of<T>, outputs, k, matrix, x, y)) return false;
+  const auto scale = alpha.to<float>(), keep = beta.to<float>();
+  for (int64_t i = 0; i < outputs; ++i) {
+    T& to = c[i * to_step];
+    to = T(keep == 0 ? scale * y[i] : scale * y[i] + keep * static_cast<float>(to));
+  }
+  return true;
+}
+
 // Half types: operands widened to float, one product in float, the result narrowed.
 template <class T>
 void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                   const Scalar& beta, T* c, int64_t ldc) {
+  if (gemv_reduced<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   const WideMatrix wide_a(dtype_of<T>, a, m, k), wide_b(dtype_of<T>, b, k, n);
   const Buffer product(m * n * static_cast<int64_t>(sizeof(float)));
   auto* wide_c = product.as<float>();
@@ -242,6 +268,22 @@ void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, con
   if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
       onednn_multiplies(shape))
     return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
+  SmallProducts small{.dtype = dtype,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a,
+                      .b = b,
+                      .a_step = a_step,
+                      .b_step = b_step,
+                      .ldc = ldc,
+                      .c_step = c_step,
+                      .c = c};
+  if (small.are_small()) {
+    small.alpha = alpha.to<double>(), small.beta = beta.to<double>();
+    return parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / (m * n * k)),
+                        [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
+  }
   visit_dtype(GemmTypes{}, dtype, "baddbmm_cpu", [&](auto tag) {
     using T = decltype(tag);
     auto one = [&](int64_t i) {

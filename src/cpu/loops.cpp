@@ -1,5 +1,7 @@
 #include "cpu/loops.h"
 
+#include <cstring>
+
 #include "cpu/isa/tables.h"
 
 namespace rushlight::cpu {
@@ -76,6 +78,29 @@ void compute_halves(Formula formula, Formula of_halves) {
     rows[static_cast<int>(formula)].loop[static_cast<int>(t)] = row(of_halves).loop[static_cast<int>(t)];
 }
 
+// The sign of a half is a bit.
+template <uint16_t kKept, uint16_t kTurned>
+void sign_loop(char* const* data, unsigned, int64_t n, const void*) {
+  using Lanes [[gnu::vector_size(16)]] = uint16_t;
+  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint16_t);
+  auto* to = reinterpret_cast<uint16_t*>(data[0]);
+  const auto* from = reinterpret_cast<const uint16_t*>(data[1]);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    Lanes x;
+    std::memcpy(&x, from + i, sizeof(x));
+    x = (x & kKept) ^ kTurned;
+    std::memcpy(to + i, &x, sizeof(x));
+  }
+  for (; i < n; ++i) to[i] = static_cast<uint16_t>((from[i] & kKept) ^ kTurned);
+}
+void compute_signs_by_bits() {
+  for (DType t : {DType::Float16, DType::BFloat16}) {
+    rows[static_cast<int>(Formula::Abs)].loop[static_cast<int>(t)] = sign_loop<0x7fff, 0>;
+    rows[static_cast<int>(Formula::Neg)].loop[static_cast<int>(t)] = sign_loop<0xffff, 0x8000>;
+  }
+}
+
 template <Formula F, DType Complex>
 Loop complex_loops;  // as compiled for whole numbers
 
@@ -124,6 +149,7 @@ void choose_loops() {
   }
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
+  compute_signs_by_bits();
   LoopRow& negation = rows[static_cast<int>(Formula::LogicalNot)];
   negation.loop[static_cast<int>(DType::Bool)] = negation.loop[static_cast<int>(DType::UInt8)];
   compute_complex_by_parts<Formula::Add, Formula::Sub, Formula::Neg>();

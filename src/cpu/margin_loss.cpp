@@ -14,8 +14,7 @@ template <class T>
 struct Row {
   using C = compute_type<T>;
 
-  explicit Row(const MarginPlan& p)
-      : plan(p), classes(p.classes), squared(p.squared), margin(static_cast<C>(p.margin)) {
+  explicit Row(const MarginPlan& p) : plan(p), classes(p.classes), margin(static_cast<C>(p.margin)) {
     for (auto* numbers : {&values, &others, &slopes}) numbers->resize(static_cast<size_t>(classes));
   }
 
@@ -37,35 +36,60 @@ struct Row {
     return z > 0 ? z : C(0);
   }
 
-  C loss() const {
-    constexpr int kLanes = 8;  // sums side by side, in an order that depends on nothing
-    C sums[kLanes] = {};
-    for (const int64_t t : targets)
-      for (int64_t c = 0; c < classes; ++c) {
-        const C z = excess(values[static_cast<size_t>(t)], c);
-        sums[c % kLanes] += others[static_cast<size_t>(c)] * (squared ? z * z : z);
-      }
-    for (int n = kLanes / 2; n > 0; n /= 2)
-      for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
-    return sums[0] * scale;
+  // Sums side by side, in an order that depends on nothing.
+  static constexpr int64_t kLanes = 8;
+  struct Sums {
+    C at[kLanes] = {};
+    C total() {
+      for (int64_t n = kLanes / 2; n > 0; n /= 2)
+        for (int64_t i = 0; i < n; ++i) at[i] += at[i + n];
+      return at[0];
+    }
+  };
+  // Calls f(class, its sum) for all classes, in blocks of known size.
+  template <class F>
+  void for_classes(F&& f) const {
+    int64_t c = 0;
+    for (; c + kLanes <= classes; c += kLanes)
+#pragma GCC ivdep
+      for (int64_t l = 0; l < kLanes; ++l) f(c + l, l);
+    for (int64_t l = 0; c + l < classes; ++l) f(c + l, l);
   }
 
+  template <bool kSquared>
+  C loss() const {
+    Sums sums;
+    for (const int64_t t : targets) {
+      const C score = values[static_cast<size_t>(t)];
+      for_classes([&](int64_t c, int64_t l) {
+        const C z = excess(score, c);
+        sums.at[l] += others[static_cast<size_t>(c)] * (kSquared ? z * z : z);
+      });
+    }
+    return sums.total() * scale;
+  }
+
+  template <bool kSquared>
   void backward(C grad) {
     std::fill(slopes.begin(), slopes.end(), C(0));
     for (const int64_t t : targets) {
-      C back = 0;
-      for (int64_t c = 0; c < classes; ++c) {
-        const C z = excess(values[static_cast<size_t>(t)], c);
-        const C slope = others[static_cast<size_t>(c)] * (squared ? 2 * z : C(z > 0)) * scale * grad;
-        slopes[static_cast<size_t>(c)] += slope, back += slope;
-      }
-      slopes[static_cast<size_t>(t)] -= back;
+      const C score = values[static_cast<size_t>(t)];
+      Sums back;
+      for_classes([&](int64_t c, int64_t l) {
+        const C z = excess(score, c);
+        const C slope = others[static_cast<size_t>(c)] *
+                        (kSquared ? 2 * z
+                         : z > 0  ? C(1)
+                                  : C(0)) *
+                        scale * grad;
+        slopes[static_cast<size_t>(c)] += slope, back.at[l] += slope;
+      });
+      slopes[static_cast<size_t>(t)] -= back.total();
     }
   }
 
   const MarginPlan& plan;
   int64_t classes;
-  bool squared;
   C margin, scale = 0;
   std::span<const int64_t> targets;
   std::vector<C> values, others, slopes;  // others: 1 for classes that are no targets
@@ -97,7 +121,8 @@ void check_margin_targets(const MarginPlan& plan) {
 void margin_loss(const MarginPlan& plan, DType dtype, const void* scores, void* losses) {
   visit_dtype(FloatTypes{}, dtype, "margin_loss", [&]<class T>(T) {
     for_each_row<T>(plan, scores, [&](const Row<T>& loaded, int64_t row) {
-      static_cast<T*>(losses)[row] = static_cast<T>(loaded.loss());
+      static_cast<T*>(losses)[row] =
+          static_cast<T>(plan.squared ? loaded.template loss<true>() : loaded.template loss<false>());
     });
   });
 }
@@ -106,7 +131,8 @@ void margin_loss_backward(const MarginPlan& plan, DType dtype, const void* grad_
                           void* grad_scores) {
   visit_dtype(FloatTypes{}, dtype, "margin_loss", [&]<class T>(T) {
     for_each_row<T>(plan, scores, [&](Row<T>& loaded, int64_t row) {
-      loaded.backward(static_cast<compute_type<T>>(static_cast<const T*>(grad_losses)[row]));
+      const auto grad = static_cast<compute_type<T>>(static_cast<const T*>(grad_losses)[row]);
+      plan.squared ? loaded.template backward<true>(grad) : loaded.template backward<false>(grad);
       T* to = static_cast<T*>(grad_scores) + row * plan.classes;
       for (int64_t c = 0; c < plan.classes; ++c)
         to[c] = static_cast<T>(loaded.slopes[static_cast<size_t>(c)]);

@@ -365,12 +365,24 @@ void mean_pool_backward(const PoolPlan& p, const void* grad_data, void* result_d
   T* result = static_cast<T*>(result_data);
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
+    const auto& [da, ha, wa] = p.axis;
     for_planes(p, [&](int64_t plane) {
       T* x = result + plane * in_plane;
-      for_outputs(p, 0, out_plane, [&](int64_t d, int64_t h, int64_t w, int64_t i) {
-        const C share = static_cast<C>(grad[plane * out_plane + i]) / static_cast<C>(divisor_of(p, d, h, w));
-        for_window(p, d, h, w, [&](int64_t k) { x[k] = T(static_cast<C>(x[k]) + share); });
-      });
+      const T* g = grad + plane * out_plane;
+      const std::unique_ptr<C[]> shares(new C[static_cast<size_t>(wa.in)]);  // of one row of windows
+      for (int64_t d = 0; d < da.out; ++d)
+        for (int64_t h = 0; h < ha.out; ++h, g += wa.out) {
+          std::fill_n(shares.get(), wa.in, C(0));
+          for (int64_t w = 0; w < wa.out; ++w) {
+            const C share = static_cast<C>(g[w]) / static_cast<C>(divisor_of(p, d, h, w));
+            for (int64_t k = wa.start[w]; k < wa.end[w]; k += wa.step) shares[k] += share;
+          }
+          for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+            for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
+              T* row = x + (z * ha.in + y) * wa.in;
+              for (int64_t k = 0; k < wa.in; ++k) row[k] = T(static_cast<C>(row[k]) + shares[k]);
+            }
+        }
     });
     return;
   }

@@ -57,6 +57,9 @@ template <class T, class C>
 #if defined(__AVX512F__)
   } else if constexpr (std::is_same_v<T, Half>) {
     widen_block(from, to);
+#elif defined(__F16C__)
+  } else if constexpr (std::is_same_v<T, Half>) {
+    _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 #endif
   } else {
     read_some(from, Lanes<C>::count, to);
@@ -77,6 +80,10 @@ template <class T, class C>
 #if defined(__AVX512F__)
   } else if constexpr (std::is_same_v<T, Half>) {
     narrow_block(from, to);
+#elif defined(__F16C__)
+  } else if constexpr (std::is_same_v<T, Half>) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
 #endif
   } else {
     write_some(from, Lanes<C>::count, to);
