@@ -7,6 +7,7 @@
 #include "dispatch/exact_out.h"
 #include "dispatch/operands.h"
 #include "dispatch/profiler.h"
+#include "dispatch/shared_out.h"
 
 namespace rushlight {
 
@@ -76,6 +77,7 @@ void check_one_device(const Op& op, const Value* args) {
 // Operators that read and write in no fixed order refuse outputs that share memory with an operand or with
 // themselves.
 void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, size_t count) {
+  const bool from_output = starts_from_output(op);
   for (size_t i = 0; i < count; ++i) {
     RL_CHECK(!has_internal_overlap(out[i]),
              "unsupported operation: more than one element of the written-to tensor refers to a single "
@@ -85,7 +87,8 @@ void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, siz
     for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
       const Value& v = args[std::countr_zero(bits)];
       if (v.tag() != Tag::Tensor || v.is_none()) continue;
-      RL_CHECK(out[i].numel() == 0 || memory_overlap(out[i], v.tensor()) == Overlap::No,
+      const Overlap overlap = out[i].numel() == 0 ? Overlap::No : memory_overlap(out[i], v.tensor());
+      RL_CHECK(overlap == Overlap::No || (overlap == Overlap::Full && from_output && (bits & 1)),
                "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
                "a single memory "
                "location. Please clone() the tensor before performing the operation. (",
@@ -192,6 +195,8 @@ void run_kernel(Frame& frame) {
     }
     if (op.family_data == &exact_out && !frame.inplace)
       check_outputs_apart(op, frame.args, frame.out, outputs);
+    else if (!frame.inplace)
+      check_shared_outputs(op, frame.args, frame.out, outputs);
     if ((composite || !(op.intercepted & kAutograd)) && !frame.inplace)
       check_out_gradients(op, frame.args, frame.out, outputs);
   }

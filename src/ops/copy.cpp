@@ -31,6 +31,16 @@ bool needs_detour(const Tensor& self, const Tensor& source) {
   return memory_overlap(self, source) != Overlap::Full;
 }
 
+// Copies between parts of one piece of memory that overlap are refused; with gaps between the elements they
+// are made by way of memory apart.
+void check_not_shifted(const Tensor& self, const Tensor& source) {
+  if (!self->storage || self->storage.get() != source->storage.get()) return;
+  RL_CHECK(memory_overlap(self, source) != Overlap::Partial || !is_non_overlapping_and_dense(self) ||
+               !is_non_overlapping_and_dense(source),
+           "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+           "single memory location. Please clone() the tensor before performing the operation.");
+}
+
 void copy_elements(const Tensor& self, const Tensor& source, bool non_blocking = false) {
   if (self.is_same(source) || self.numel() == 0 || self.device().is_meta()) return;
   RL_CHECK_AS(NotImplemented, !source.device().is_meta(), "Cannot copy out of meta tensor; no data!");
@@ -46,6 +56,7 @@ void copy_elements(const Tensor& self, const Tensor& source, bool non_blocking =
 
 Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool non_blocking) {
   check_copy(self, source);
+  check_not_shifted(self, source);
   copy_elements(self, source, non_blocking);
   return self;
 }

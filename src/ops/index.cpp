@@ -193,6 +193,10 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
     ops::masked_fill.inplace(self, indices[0], values);
     return self;
   }
+  RL_CHECK(given->storage.get() != self->storage.get() || !is_non_overlapping_and_dense(self) ||
+               !is_non_overlapping_and_dense(given) || memory_overlap(self, given) == Overlap::No,
+           "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+           "single memory location. Please clone() the tensor before performing the operation.");
   const IndexPlan plan = plan_index(self, indices);
   bool fits = values.dim() <= static_cast<int64_t>(plan.result.size());
   for (int64_t i = 0; fits && i < values.dim(); ++i) {

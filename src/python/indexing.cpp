@@ -321,7 +321,10 @@ static Tensor drop_leading_ones(const Tensor& value, int64_t rank) {
 }
 
 static void assign(const Tensor& view, const Tensor& value) {
-  const Tensor source = drop_leading_ones(value, view.dim());
+  Tensor source = drop_leading_ones(value, view.dim());
+  // Repeated values may lie in the tensor itself: x[:2] = x[1].
+  if (source->storage && source->storage == view->storage && source.sizes() != view.sizes())
+    source = ops::expand(source, view.sizes(), false);
   if (source.dim() == 0 && view.is_cpu() && source.is_cpu())
     ops::fill_(view, source);
   else
