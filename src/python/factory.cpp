@@ -57,7 +57,8 @@ static DType leaf_dtype(PyObject* o) {
   if (PyFloat_Check(o)) return get_default_dtype();
   if (PyLong_Check(o)) return DType::Int64;
   if (PyComplex_Check(o)) return complex_dtype(get_default_dtype());
-  if (PyUnicode_Check(o) || PyBytes_Check(o)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  if (PyUnicode_Check(o) || PyBytes_Check(o))
+    throw_python(PyExc_TypeError, "new(): invalid data type '" + type_name(o) + "'");
   throw_python(PyExc_RuntimeError, "Could not infer dtype of " + type_name(o));
 }
 
@@ -86,26 +87,25 @@ static void infer_shape(PyObject* data, Dims& shape) {
 }
 
 static void check_length(PyObject* sequence, const Dims& shape, size_t dim) {
-  if (!is_list(sequence) && !is_other_sequence(sequence))
-    throw_python(PyExc_TypeError, str("expected sequence of length ", shape[dim], " at dim ",
-                                      static_cast<int64_t>(dim), " (got a ", type_name(sequence), ")"));
+  if (!is_list(sequence) && !is_other_sequence(sequence)) throw_python(PyExc_TypeError, "not a sequence");
   const Py_ssize_t n = sequence_length(sequence);
   if (n != shape[dim])
     throw_python(PyExc_ValueError, str("expected sequence of length ", shape[dim], " at dim ",
                                        static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")"));
 }
 
-static void infer_dtype(PyObject* data, Inferred& found, size_t dim) {
-  if (dim == found.shape.size()) {
-    if (is_tensor(data) && tensor_of(data).dim() > 0 && tensor_of(data).numel() != 1)
-      throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
-    if (is_list(data))
-      throw_python(PyExc_ValueError, str("expected a number at dim ", static_cast<int64_t>(dim), " (got a ",
-                                         type_name(data), ")"));
-    return found.add(leaf_dtype(data));
-  }
-  check_length(data, found.shape, dim);
-  for (Py_ssize_t i = 0; i < found.shape[dim]; ++i) infer_dtype(sequence_item(data, i).get(), found, dim + 1);
+// What holds all numbers at any depth; that they fit the shape is seen when they are written.
+static void infer_dtype(PyObject* data, Inferred& found) {
+  if (PyFloat_CheckExact(data) || PyLong_CheckExact(data)) return found.add(leaf_dtype(data));
+  if (is_tensor(data)) return found.add(tensor_of(data).dtype());
+  if (!is_list(data) && is_ndarray(data))
+    if (const OptDType type = dtype_of_array(data)) return found.add(*type);
+  if (!is_list(data) && !is_other_sequence(data)) return found.add(leaf_dtype(data));
+  const Py_ssize_t n = sequence_length(data);
+  if (n == 0) found.add(get_default_dtype());
+  if (Py_EnterRecursiveCall(" in the data of a tensor")) throw PythonError();
+  for (Py_ssize_t i = 0; i < n; ++i) infer_dtype(sequence_item(data, i).get(), found);
+  Py_LeaveRecursiveCall();
 }
 
 // --- writing
@@ -124,8 +124,14 @@ static T number_as(PyObject* o, DType dtype) {
       return convert<T>(d);
     }
   }
-  if (!is_number(o) && !(is_tensor(o) && tensor_of(o).numel() == 1)) {
-    if (PyUnicode_Check(o)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
+  if (is_tensor(o) && tensor_of(o).numel() != 1) {
+    if constexpr (std::is_integral_v<T>)
+      throw_python(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
+    throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+  }
+  if (!is_number(o) && !is_tensor(o)) {
+    if constexpr (std::is_integral_v<T>)
+      throw_python(PyExc_TypeError, "'" + type_name(o) + "' object cannot be interpreted as an integer");
     throw_python(PyExc_TypeError, "must be real number, not " + type_name(o));
   }
   const Scalar s = to_scalar(o);
@@ -141,6 +147,17 @@ static T number_as(PyObject* o, DType dtype) {
   return s.to<T>();
 }
 
+// Elements of an array that fills the rest of the shape and needs no check, number by number, of what fits.
+static int64_t take_array(PyObject* array, const Dims& shape, size_t dim, DType dtype, void* to) {
+  const OptDType type = dtype_of_array(array);
+  if (!type || (*type != dtype && (!is_floating(dtype) || is_complex(*type)))) return 0;
+  GradMode no_grad(false);
+  const Tensor t = ops::to_copy(tensor_from_buffer(array), dtype, std::nullopt, MemoryFormat::Contiguous);
+  if (t.sizes() != IntList(shape).slice(dim)) return 0;
+  std::memcpy(to, t.data_ptr(), static_cast<size_t>(t.numel()) * t.itemsize());
+  return t.numel();
+}
+
 template <class T>
 static T* write(PyObject* data, const Dims& shape, size_t dim, T* at, DType dtype) {
   if (dim == shape.size()) {
@@ -148,6 +165,8 @@ static T* write(PyObject* data, const Dims& shape, size_t dim, T* at, DType dtyp
     return at + 1;
   }
   check_length(data, shape, dim);
+  if (!is_list(data) && is_ndarray(data))
+    if (const auto n = take_array(data, shape, dim, dtype, at)) return at + n;
   for (Py_ssize_t i = 0; i < shape[dim]; ++i)
     at = write(sequence_item(data, i).get(), shape, dim + 1, at, dtype);
   return at;
@@ -205,9 +224,9 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
       return ops::to_copy(elements, dtype, device, std::nullopt);
   Inferred found;
   infer_shape(data, found.shape);
-  if (!dtype) infer_dtype(data, found, 0);
+  if (!dtype) infer_dtype(data, found);
   t = empty_tensor(found.shape, dtype ? *dtype : found.any ? found.dtype : get_default_dtype());
-  fill_from(t, data);
+  if (t.numel()) fill_from(t, data);
   return on_device(std::move(t), std::nullopt, device);
 }
 
@@ -337,7 +356,12 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
       return same ? Py_NewRef(a.data) : wrap(ops::to(t, a.dtype, a.device, false, false, std::nullopt));
     }
     const Device device = a.device.value_or(Device{});
-    if (is_ndarray(a.data)) return wrap(on_device(tensor_from_buffer(a.data), a.dtype, device));
+    if (is_ndarray(a.data)) {
+      const Tensor borrowed = tensor_from_buffer(a.data);
+      Tensor t = on_device(borrowed, a.dtype, device);
+      if (t.is_same(borrowed)) warn_if_read_only(t, "NumPy array");
+      return wrap(std::move(t));
+    }
     if (exports_dlpack(a.data)) return wrap(on_device(tensor_from_dlpack(a.data), a.dtype, device));
     return wrap(lifted(tensor_from_data(a.data, a.dtype, device)));
   });

@@ -8,7 +8,10 @@ namespace rushlight::python {
 Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device = {});
 // A tensor on the memory of an object that exports a buffer (a NumPy array); keeps the object alive.
 Tensor tensor_from_buffer(PyObject* object);  // numpy.cpp
-bool is_ndarray(PyObject* o);                 // by its type's name; NumPy is not imported
+OptDType dtype_of_array(PyObject* array);     // numpy.cpp; none for what no tensor holds
+// Once in a program, for memory that is not to be written to. numpy.cpp
+void warn_if_read_only(const Tensor& t, std::string_view what);
+bool is_ndarray(PyObject* o);  // by its type's name; NumPy is not imported
 // Writes a Python number into one element.
 void store_number(const Tensor& t, int64_t offset, PyObject* number);
 

@@ -1,6 +1,7 @@
 // NumPy and the buffer protocol, both ways, without copying. NumPy's C functions are looked up when an array
 // is first wanted; `import rushlight` does not import it.
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <memory>
 
@@ -309,10 +310,32 @@ Tensor tensor_from_buffer(PyObject* object) {
   return borrow_memory(object, *view.operator->(), *dtype);
 }
 
+OptDType dtype_of_array(PyObject* array) {
+  Py_buffer b;
+  if (PyObject_GetBuffer(array, &b, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    return {};
+  }
+  const OptDType dtype = dtype_of_format(b.format, b.itemsize);
+  PyBuffer_Release(&b);
+  return dtype;
+}
+
+void warn_if_read_only(const Tensor& t, std::string_view what) {
+  static std::atomic<bool> warned;
+  if (!t->storage || !t->storage->read_only() || warned.exchange(true)) return;
+  show_warning(str("The given ", what,
+                   " is not writable: writing to this tensor will be refused. You may want to copy it to "
+                   "protect its data, or make it writable, before converting it to a tensor. This type of "
+                   "warning will be suppressed for the rest of this program."));
+}
+
 static PyObject* f_from_numpy(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
     if (!is_ndarray(o)) throw_python(PyExc_TypeError, str("expected np.ndarray (got ", type_name(o), ")"));
-    return wrap(tensor_from_buffer(o));
+    Tensor t = tensor_from_buffer(o);
+    warn_if_read_only(t, "NumPy array");
+    return wrap(std::move(t));
   });
 }
 
@@ -360,6 +383,7 @@ static PyObject* f_frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
                                   owner.release(), read_only);
     Tensor t(make_ref<TensorImpl>(std::move(s), 0, dtype, Device{}));
     t->set_contiguous({static_cast<int64_t>(n)});
+    warn_if_read_only(t, "buffer");
     if (requires_grad) set_requires_grad(t, true);
     return wrap(std::move(t));
   });
