@@ -247,6 +247,8 @@ _nonzero = torch._C._VariableFunctions.nonzero
 
 def nonzero(input, *, out=None, as_tuple=False):
     """Indices of the elements that are not zero: one row each, or one tensor a dimension with `as_tuple`."""
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if as_tuple:
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
@@ -267,12 +269,15 @@ def _chosen(output, inverse, counts, return_inverse, return_counts):
     return (output, *extra) if extra else output
 
 
+_unique_dim = torch._C._VariableFunctions.unique_dim
+
+
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
     """The distinct elements, or slices along `dim`; with where each came from and how often, if asked for."""
     if dim is None:
         found = torch._unique2(input, sorted, return_inverse, return_counts)
     else:
-        found = torch.unique_dim(input, dim, sorted, return_inverse, return_counts)
+        found = _unique_dim(input, dim, sorted, return_inverse, return_counts)
     return _chosen(*found, return_inverse, return_counts)
 
 

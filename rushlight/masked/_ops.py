@@ -35,7 +35,7 @@ def _dims(dim, ndim):
     if dim is None:
         return tuple(range(ndim))
     dims = []
-    for d in dim if isinstance(dim, (tuple, list)) else (dim,):
+    for d in (dim,) if isinstance(dim, (int, str)) else dim:
         bound = max(ndim, 1)
         if not -bound <= d < bound:
             raise IndexError(
@@ -68,6 +68,12 @@ def _filled(input, mask, identity):
     if mask is None:
         return input
     return torch.where(mask, input, torch.tensor(identity, dtype=input.dtype, device=input.device))
+
+
+def _need_identity(name, input, mask):
+    """Masked-out truth values have no neutral value in `name`."""
+    if mask is not None and input.dtype == torch.bool:
+        raise NotImplementedError(f"identity of {name} on torch.bool input")
 
 
 def _lowest(dtype):
@@ -109,20 +115,21 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sum along `dim`; masked-out elements add nothing."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    dim = _dims(dim, input.dim())[0]
     return torch.cumsum(_filled(input, mask, 0), dim, dtype=dtype or input.dtype)
 
 
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running product along `dim`; masked-out elements are factors 1."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    dim = _dims(dim, input.dim())[0]
     return torch.cumprod(_filled(input, mask, 1), dim, dtype=dtype or input.dtype)
 
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Maximum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
+    _need_identity("amax", input, mask)
     filled = _filled(input, mask, _lowest(input.dtype))
     return torch.amax(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
@@ -130,6 +137,7 @@ def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Minimum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
+    _need_identity("amin", input, mask)
     filled = _filled(input, mask, _highest(input.dtype))
     return torch.amin(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
@@ -137,6 +145,7 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Position of the maximum along `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
+    _need_identity("argmax", input, mask)
     filled = _filled(input, mask, _lowest(input.dtype))
     return torch.argmax(filled, dim, bool(keepdim)).to(dtype or input.dtype)
 
@@ -144,6 +153,7 @@ def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Position of the minimum along `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
+    _need_identity("argmin", input, mask)
     filled = _filled(input, mask, _highest(input.dtype))
     return torch.argmin(filled, dim, bool(keepdim)).to(dtype or input.dtype)
 
@@ -169,7 +179,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """Median along `dim` of the elements that `mask` leaves; the lower of the two in the middle."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    dim = _dims(dim, input.dim())[0]
     floating = input.dtype.is_floating_point
     values = input if floating else input.to(torch.float64)
     result = torch.nanmedian(_filled(values, mask, torch.nan), dim, bool(keepdim)).values
@@ -181,6 +191,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Logarithm of the sum of exponentials over `dim`."""
     input, mask = _parts(input, mask)
+    _need_identity("logsumexp", input, mask)
     filled = _filled(input, mask, _lowest(input.dtype))
     return torch.logsumexp(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
@@ -189,7 +200,9 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     """Logarithm of the sum of the exponentials of `input` and `other`."""
     input, input_mask = _parts(input, input_mask)
     other, other_mask = _parts(other, other_mask)
-    a, b = _filled(input, input_mask, -torch.inf), _filled(other, other_mask, -torch.inf)
+    _need_identity("logaddexp", input, input_mask)
+    _need_identity("logaddexp", other, other_mask)
+    a, b = _filled(input, input_mask, _lowest(input.dtype)), _filled(other, other_mask, _lowest(other.dtype))
     return torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
@@ -210,21 +223,24 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
 def softmax(input, dim, *, dtype=None, mask=None):
     """Exponentials along `dim`, scaled to sum 1 over the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    _need_identity("amax", input, mask)
+    dim = _dims(dim, input.dim())[0]
     return torch.softmax(_filled(input, mask, _lowest(input.dtype)), dim, dtype=dtype)
 
 
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """Logarithm of ``softmax``."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    _need_identity("amax", input, mask)
+    dim = _dims(dim, input.dim())[0]
     return torch.log_softmax(_filled(input, mask, _lowest(input.dtype)), dim, dtype=dtype)
 
 
 def softmin(input, dim, *, dtype=None, mask=None):
     """``softmax`` of the negated input."""
     input, mask = _parts(input, mask)
-    (dim,) = _dims(dim, input.dim())
+    _need_identity("amin", input, mask)
+    dim = _dims(dim, input.dim())[0]
     return torch.softmax(-_filled(input, mask, _highest(input.dtype)), dim, dtype=dtype)
 
 

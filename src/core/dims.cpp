@@ -13,13 +13,9 @@ std::string to_string(IntList list) {
 }
 
 int64_t checked_numel(IntList sizes) {
-  int64_t numel = 1;
-  bool zero = false;
-  for (int64_t s : sizes) {
+  for (int64_t s : sizes)
     RL_CHECK(s >= 0, "Trying to create tensor with negative dimension ", s, ": ", sizes);
-    zero |= s == 0;
-  }
-  if (zero) return 0;
+  int64_t numel = 1;  // from the left: what follows a zero cannot overflow, what precedes it can
   for (int64_t s : sizes)
     RL_CHECK(!__builtin_mul_overflow(numel, s, &numel),
              "Storage size calculation overflowed with sizes=", sizes);

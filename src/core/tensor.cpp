@@ -1,5 +1,6 @@
 #include "core/tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/device_backend.h"
@@ -62,8 +63,13 @@ void TensorImpl::set_contiguous(IntList new_sizes) {
     wrong |= (size < 0) | __builtin_mul_overflow(step, size ? size : 1, &step);
   }
   numel = zero ? 0 : step;
-  if (wrong) [[unlikely]]
+  if (wrong) [[unlikely]] {
     numel = checked_numel(new_sizes);
+    step = 1;  // without elements: strides alone overflow
+    for (size_t i = n; i-- > 1;)
+      RL_CHECK(!__builtin_mul_overflow(step, std::max<int64_t>(new_sizes[i], 1), &step),
+               "Stride calculation overflowed");
+  }
   flags |= kContiguous;
 }
 

@@ -85,11 +85,10 @@ Tensor cdist_body(const Call&, const Tensor& x1, const Tensor& x2, double p, Opt
   RL_CHECK(x1.dtype() == x2.dtype() || x1.numel() == 0 || x2.numel() == 0, "expected scalar type ",
            legacy_name(x1.dtype()), " but found ", legacy_name(x2.dtype()), ": cdist got ", describe(x1),
            " and ", describe(x2));
-  const DType type = promote_types(x1.dtype(), x2.dtype());
+  const DType type = x1.dtype();
   const bool many = x1.size(-2) > 25 || x2.size(-2) > 25;
   const int64_t chosen = mode.value_or(0);
-  return cdist_forward(to_dtype(x1, type), to_dtype(x2, type), p,
-                       p == 2 && (chosen == 1 || (chosen == 0 && many)));
+  return cdist_forward(x1, to_dtype(x2, type), p, p == 2 && (chosen == 1 || (chosen == 0 && many)));
 }
 
 // --- all pairs of rows of one matrix

@@ -87,8 +87,10 @@ Four lstsq_kernel(const Call&, const Tensor& a, const Tensor& b, OptNumber rcond
   const Dims batch = common_batch(a, right);
   const int64_t m = a.size(-2), n = a.size(-1), k = right.size(-1);
   const Tensor work = by_columns(stretched(a, batch)), x = by_columns(batch, std::max(m, n), k, a),
-               info = new_info(batch, a), none = uninitialized({0}, real_dtype(a.dtype()), a);
-  Tensor rank = uninitialized({0}, DType::Int64, a), values = none, residuals = none;
+               info = new_info(batch, a);
+  const auto none = [&](DType dtype) { return uninitialized({0}, dtype, a); };
+  const DType real = real_dtype(a.dtype());
+  Tensor rank = none(DType::Int64), values = none(real), residuals = none(real);
   if (driver != cpu::Driver::Gels) rank = zeros(batch, DType::Int64, std::nullopt, a.device(), std::nullopt);
   if (by_values)
     values =
@@ -154,12 +156,14 @@ Tensor number(double value, const Tensor& like) {
 }
 Tensor number(OptNumber value, const Tensor& like) { return value ? number(*value, like) : Tensor(); }
 
-// The tolerance for each matrix of `a`, whose singular values are `s`.
-Tensor tolerance(std::string_view who, const Tensor& a, const Tensor& s, const Tensor& atol,
-                 const Tensor& rtol) {
+void check_tolerances(std::string_view who, const Tensor& atol, const Tensor& rtol) {
   for (const auto& [name, t] : {std::pair("atol", atol), std::pair("rtol", rtol)})
     RL_CHECK(!t.defined() || !is_complex(t.dtype()), who, ": ", name,
              " tensor of complex type is not supported. Got ", t.defined() ? legacy_name(t.dtype()) : "");
+}
+
+// The tolerance for each matrix of `a`, whose singular values are `s`.
+Tensor tolerance(const Tensor& a, const Tensor& s, const Tensor& atol, const Tensor& rtol) {
   const Tensor absolute = atol.defined() ? atol : number(0.0, a);
   const double usual = epsilon_of(a.dtype()) * static_cast<double>(std::max(a.size(-1), a.size(-2)));
   Tensor relative = rtol;
@@ -173,6 +177,7 @@ Tensor pinv_kernel(const Call&, const Tensor& a, const Tensor& atol, const Tenso
   RL_CHECK(a.dim() >= 2 && is_differentiable(a.dtype()) && element_size(real_dtype(a.dtype())) >= 4,
            "linalg.pinv(", legacy_name(a.dtype()), "{", a.sizes(),
            "}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types");
+  check_tolerances("torch.linalg.pinv", atol, rtol);
   if (a.numel() == 0) return uninitialized(with(batch_of(a), {a.size(-1), a.size(-2)}), a.dtype(), a);
   Tensor u, values, v;
   if (hermitian) {
@@ -183,7 +188,7 @@ Tensor pinv_kernel(const Call&, const Tensor& a, const Tensor& atol, const Tenso
     std::tie(u, values, vh) = linalg_svd(a, false, std::nullopt);
     v = adjoint_of(vh);
   }
-  const Tensor size = abs(values), keep = size > tolerance("torch.linalg.pinv", a, size, atol, rtol);
+  const Tensor size = abs(values), keep = size > tolerance(a, size, atol, rtol);
   const Tensor inverse = rushlight::where(keep, reciprocal(values), Scalar(int64_t{0}));
   return matmul(v * as_row(inverse), adjoint_of(u));
 }
@@ -204,9 +209,10 @@ Tensor matrix_rank(const Tensor& a, const Tensor& atol, const Tensor& rtol, bool
   check_matrix("torch.linalg.matrix_rank", a, "input");
   const std::string_view who = "torch.linalg.matrix_rank";
   check_floating(who, a);
+  check_tolerances(who, atol, rtol);
   if (a.numel() == 0) return zeros(batch_of(a), DType::Int64, std::nullopt, a.device(), std::nullopt);
   const Tensor s = hermitian ? abs(linalg_eigvalsh(a, "L")) : linalg_svdvals(a, std::nullopt);
-  return sum_dim(s > tolerance(who, a, s, atol, rtol), IntList{-1}, false, std::nullopt);
+  return sum_dim(s > tolerance(a, s, atol, rtol), IntList{-1}, false, std::nullopt);
 }
 Tensor rank_body(const Call&, const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
   return matrix_rank(a, atol, rtol, hermitian);

@@ -27,11 +27,12 @@ Tensor solve_left_triangle(const Tensor& a, const Tensor& b, bool upper, char op
   return x;
 }
 
-Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& b, bool upper, bool left,
+// Of A's dtype, whatever B's, as in PyTorch.
+Tensor solve_triangular_kernel(const Call&, const Tensor& a, const Tensor& given, bool upper, bool left,
                                bool unit) {
   check_lapack_type("linalg.solve_triangular", a, RefusedBy::Kernel);
-  check_same_type("linalg.solve_triangular", a, b);
-  check_solve_shapes("linalg.solve_triangular", a, b, left, RefusedBy::Kernel);
+  check_solve_shapes("linalg.solve_triangular", a, given, left, RefusedBy::Kernel);
+  const Tensor b = to_dtype(given, a.dtype());
   // X A = B is A^T X^T = B^T.
   return left ? solve_left_triangle(a, b, upper, 'N', unit)
               : transposed(solve_left_triangle(a, transposed(b), upper, 'T', unit));

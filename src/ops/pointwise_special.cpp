@@ -160,7 +160,17 @@ Tensor heaviside_kernel(const Call& call, const Tensor& self, const Tensor& valu
 }
 
 // Of complex numbers the one with the larger real part is taken out of the logarithm.
+void refuse_integers(const char* name, const Tensor& self, const Tensor& other) {
+  const DType type = promote_types(self.dtype(), other.dtype());
+  if (is_integral_or_bool(type))
+    RL_NOT_IMPLEMENTED("\"", name, "_cpu\" not implemented for '", legacy_name(type), "'");
+}
+Tensor logaddexp2_kernel(const Call& call, const Tensor& self, const Tensor& other) {
+  refuse_integers("logaddexp2", self, other);
+  return pointwise::binary(call, self, other);
+}
 Tensor logaddexp_kernel(const Call& call, const Tensor& self, const Tensor& other) {
+  refuse_integers("logaddexp", self, other);
   if (!is_complex(self.dtype()) && !is_complex(other.dtype())) return pointwise::binary(call, self, other);
   const Tensor less = ops::real(self) < ops::real(other);
   const Tensor high = where(less, other, self), low = where(less, self, other);
@@ -231,8 +241,12 @@ void register_pairs(Table& t) {
       .derivative([](Grad g, In<0> a, In<1> b) {
         return Grads{g / conj_of(ops::exp(b - a) + 1), g / conj_of(ops::exp(a - b) + 1)};
       });
-  add_binary(t, ops::logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor", Formula::Logaddexp2,
-             Promote::Float)
+  t.op(ops::logaddexp2, "logaddexp2(Tensor self, Tensor other) -> Tensor", logaddexp2_kernel)
+      .family(Family::Pointwise)
+      .data(pointwise::make_spec(Formula::Logaddexp2, Promote::Float))
+      .on_devices()
+      .inplace()
+      .out()
       .doc("log2(2^self + 2^other) without overflow.")
       .derivative([](Grad g, In<0> a, In<1> b) {
         return Grads{g / (ops::exp2(b - a) + 1), g / (ops::exp2(a - b) + 1)};

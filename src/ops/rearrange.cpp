@@ -93,6 +93,7 @@ Tensor pixel_unshuffle_body(const Call&, const Tensor& self, int64_t r) {
   RL_CHECK(w % r == 0,
            "pixel_unshuffle expects width to be divisible by downscale_factor, but input.size(-1)=", w,
            " is not divisible by ", r);
+  if (self.numel() == 0) return clone(self, std::nullopt);  // of its own shape, as in PyTorch
   const Tensor x =
       permute(reshape(self, leading(self, {c, h / r, r, w / r, r})), axes_after(lead, {0, 2, 4, 1, 3}));
   const Tensor result = view(in_order(x), leading(self, {c * r * r, h / r, w / r}));

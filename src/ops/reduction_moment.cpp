@@ -64,7 +64,7 @@ Moments moments_of(const Tensor& self, uint64_t dims, double correction, const c
   cpu::ReduceParams params;
   params.divisor = static_cast<double>(count);
   const Tensor mean = reduce_dims(ReduceOp::Sum, x, dims, true, "mean", params);
-  params.divisor = std::max(0.0, freedom);
+  params.divisor = count ? std::max(0.0, freedom) : 0;  // of nothing: 0 / 0
   params.centre = mean.has_data() ? mean.data_ptr() : nullptr;
   const Tensor variance = reduce_dims(ReduceOp::Deviation, x, dims, true, "std", params);
   return {to_dtype(variance, self.dtype()), to_dtype(mean, self.dtype())};

@@ -24,6 +24,8 @@ template <bool product>
 Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptDType dtype) {
   if (!dtype && call.out) dtype = call.out->dtype();  // out= and in-place decide what is computed
   const DType target = dtype.value_or(is_integral_or_bool(self.dtype()) ? DType::Int64 : self.dtype());
+  if (target == DType::Bool && self.is_cpu() && self.dim() > 0 && self.numel() > 0)
+    RL_NOT_IMPLEMENTED("\"", product ? "cumprod" : "cumsum", "_out_cpu\" not implemented for 'Bool'");
   // The bits of sums and products are those of int64, cut to size.
   const bool wide = target == DType::UInt16 || target == DType::UInt32 || target == DType::UInt64;
   const DType computed = wide || target == DType::Bool ? DType::Int64 : target;

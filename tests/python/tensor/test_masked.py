@@ -102,3 +102,39 @@ def test_mean_of_integers_is_refused(kwargs):
         words.append(str(refused.value).split("\n")[0])
     assert words[0].replace("rushlight", "torch") == words[1]
     assert masked.mean(torch.arange(3), dtype=torch.float32).item() == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["amax", "amin", "argmax", "argmin", "logsumexp", "softmax", "log_softmax", "softmin"]
+)
+def test_truth_values_have_no_identity(name):
+    """Masked-out truth values: there is nothing that they could count as."""
+    oracle = pytest.importorskip("torch")
+    for p in (oracle, torch):
+        x = p.tensor([[True, False], [True, True]])
+        with pytest.raises(
+            NotImplementedError, match="identity of a.* on torch.bool input|identity of logsumexp"
+        ):
+            getattr(p.masked, name)(x, 0, mask=x)
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "softmax", "log_softmax", "softmin", "median"])
+def test_the_first_of_several_dimensions(name):
+    oracle = pytest.importorskip("torch")
+    results = []
+    for p in (oracle, torch):
+        x = p.tensor([[1.0, 0.0, 2.0], [3.0, 0.0, 1.0]])
+        results.append([getattr(p.masked, name)(x, dim).tolist() for dim in (None, (0, 1), 1)])
+    for expected, got in zip(*results, strict=True):
+        oracle.testing.assert_close(oracle.tensor(got), oracle.tensor(expected))
+
+
+def test_integers_have_no_logarithm_of_sums():
+    oracle = pytest.importorskip("torch")
+    for p in (oracle, torch):
+        x = p.tensor([1, 2])
+        for options in ({}, {"input_mask": x > 1, "other_mask": x > 1}):
+            with pytest.raises(NotImplementedError, match="logaddexp_cpu"):
+                p.masked._ops.logaddexp(x, x, **options)
+    with pytest.raises(TypeError, match="not iterable"):
+        torch.masked.sum(torch.ones(2, 2), 2.5)
