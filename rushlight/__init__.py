@@ -23,6 +23,7 @@ def _c_name(name):
 _C.__getattr__ = _c_name
 
 globals().update({name: f for name, f in vars(_C._VariableFunctions).items() if not name.startswith("__")})
+del globals()["unique_dim"]  # as in PyTorch, whose public form is `unique`
 
 newaxis = None
 legacy_contiguous_format = _C.contiguous_format

@@ -894,7 +894,6 @@ from rushlight._C._VariableFunctions import bincount as bincount
 from rushlight._C._VariableFunctions import histc as histc
 from rushlight._C._VariableFunctions import _histogram_cells as _histogram_cells
 from rushlight._C._VariableFunctions import _unique2 as _unique2
-from rushlight._C._VariableFunctions import unique_dim as unique_dim
 from rushlight._C._VariableFunctions import _softmax as _softmax
 from rushlight._C._VariableFunctions import _log_softmax as _log_softmax
 from rushlight._C._VariableFunctions import _softmax_backward_data as _softmax_backward_data

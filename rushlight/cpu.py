@@ -46,6 +46,17 @@ class stream:
 StreamContext = stream
 
 
+def get_capabilities():
+    """An immutable mapping of what the processor can do, as Linux reports it.
+
+    A bool for each extension of its architecture (``avx2``, ``sve``), the number of cores and sockets, and
+    the sizes of the caches in bytes.
+    """
+    from rushlight._cpu_capabilities import capabilities
+
+    return capabilities()
+
+
 def empty_cache():
     """Give idle memory back to the system."""
     _C._cpu_empty_cache()

@@ -98,6 +98,8 @@ constexpr std::string_view kOneStep[] = {
     "diagonal_scatter",
     "dist",
     "fill",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
     "glu",
     "index_reduce",
     "ldexp",

@@ -66,6 +66,13 @@ void separate_from_inputs(const Frame& frame, Tensor& result) {
   if (same) result = make_view(result, result.sizes(), result.strides(), result.storage_offset());
 }
 
+// What PyTorch answers with its operand, history and all, when there is nothing to compute.
+bool is_itself(const Frame& frame) {
+  const std::string_view name = frame.op.schema.name;
+  return (name == "positive" || name == "conj_physical") && !frame.out &&
+         frame.results.tensors[0].is_same(frame.args[0].tensor());
+}
+
 void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Tensor& result, size_t i) {
   if (!result.defined()) return;
   if (is_differentiable(result.dtype()) && node.output_is_differentiable(i)) {
@@ -138,6 +145,7 @@ void record_call(Frame& frame) {
     frame.proceed();
   }
   if (written) return record_written(frame, owner, *node);
+  if (is_itself(frame)) return;
   Results& results = frame.results;
   if (!results.list.empty()) {
     node->set_output_count(results.list.size());

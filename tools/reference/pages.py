@@ -124,6 +124,8 @@ def calls(name, records):
     prefix = PUBLIC.get(space, f"torch.{space}.")
     schemas = {r["schema"] for r in records}
     found = []
+    if not space and not hasattr(rushlight, name) and name in vars(_C._VariableFunctions):
+        prefix = "torch._C._VariableFunctions."
     functions = vars(getattr(_C, f"_{space}" if space else "_VariableFunctions"))
     for public, owner in ((prefix, functions), ("Tensor.", {} if space else vars(rushlight._C.TensorBase))):
         for form in (name, name + "_"):

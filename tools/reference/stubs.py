@@ -241,7 +241,7 @@ def package():
     lines += [f"from rushlight.{home} import {name} as {name}" for name, home in homes.items()]
     for source, owner in (("_C", _C), ("_C._VariableFunctions", _C._VariableFunctions)):
         names = [n for n in vars(owner) if not n.startswith("_" if owner is _C else "__") and n not in homes]
-        lines += [f"from rushlight.{source} import {name} as {name}" for name in names]
+        lines += [f"from rushlight.{source} import {n} as {n}" for n in names if hasattr(rushlight, n)]
     lines += [
         "from rushlight import _C as _C, _tensor as _tensor",
         "from rushlight._ops import ops as ops",

@@ -39,6 +39,8 @@ WHOLE = {
         m.celu(x),
         m.nn.functional.glu(x),
         m.nn.functional.pixel_shuffle(x.view(4, 1, 1), 2),
+        m.nn.functional.fractional_max_pool2d(x[None, None], 1, output_size=2),
+        m.nn.functional.fractional_max_pool3d(x.view(1, 1, 1, 2, 2).expand(1, 1, 3, 2, 2), 1, output_size=1),
     ],
     "matrices": lambda m, x, y, v: [
         m.linalg.lu(x)[1],
@@ -83,6 +85,26 @@ def test_a_composite_names_only_what_it_recorded():
     # What hands its input back has recorded nothing.
     assert rushlight.unsafe_chunk(y, 1)[0].grad_fn.name() == "UnsafeSplitBackward0"
     assert y.conj().grad_fn.name() == "MulBackward0"
+
+
+def test_what_computes_nothing_is_its_operand():
+    for m in (rushlight, torch):
+        x = m.ones(2, requires_grad=True)
+        y = x * 2
+        for t in (x, y):
+            assert +t is t and m.positive(t) is t and m.conj_physical(t) is t and t.conj_physical() is t
+        z = m.conj_physical(m.complex(x, y))
+        assert z.grad_fn.name() == "ConjPhysicalBackward0"
+        (+y).sum().backward()
+        assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_outputs_of_least_squares_have_each_their_history():
+    for m in (rushlight, torch):
+        for rows, driver in ((4, None), (2, None), (4, "gelsd"), (4, "gels")):
+            a = (m.eye(rows, 2) + 1).requires_grad_()
+            found = m.linalg.lstsq(a, m.ones(rows, 1), driver=driver)
+            assert [t.grad_fn is not None for t in found] == [True, True, False, False]
 
 
 def test_gradients_flow_through_named_steps():
