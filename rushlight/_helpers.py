@@ -1,6 +1,7 @@
 """Small functions of the top namespace that need no kernel."""
 
 import functools
+import numbers
 
 import rushlight
 from rushlight import _C
@@ -273,7 +274,24 @@ class SymBool:
     """Never instantiated; see SymInt."""
 
 
-sym_max, sym_min = max, min
+def _extreme_number(choose, a, b):
+    for number in (a, b):
+        if not isinstance(number, numbers.Real):
+            raise AssertionError(f"expected int or float, got {type(number)}")
+    found = choose(a, b)
+    return found if all(isinstance(n, numbers.Integral) for n in (a, b)) else float(found)
+
+
+@overridable
+def sym_max(a, b):
+    """The larger of two numbers; a float if one of them is."""
+    return _extreme_number(max, a, b)
+
+
+@overridable
+def sym_min(a, b):
+    """The smaller of two numbers; a float if one of them is."""
+    return _extreme_number(min, a, b)
 
 
 @overridable

@@ -355,11 +355,11 @@ def _assert_async(input, message=""):
         raise RuntimeError(message or "Expected Tensor with single nonzero value, but got zero")
 
 
-def _check_tensor_all_with(error_type, condition, message=None):
-    """Raises `error_type` unless every element of the bool tensor `condition` is true."""
-    if not isinstance(condition, torch.Tensor) or condition.dtype != torch.bool:
-        raise TypeError(f"cond must be a bool tensor, but got {condition!r}")
-    if not bool(condition.all()):
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raises `error_type` unless every element of the bool tensor `cond` is true."""
+    if not isinstance(cond, torch.Tensor) or cond.dtype != torch.bool:
+        raise TypeError(f"cond must be a bool tensor, but got {cond!r}")
+    if not bool(cond.all()):
         raise error_type(message() if callable(message) else "Expected cond to be True")
 
 

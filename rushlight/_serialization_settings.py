@@ -1,5 +1,6 @@
 """What saving and loading do by default, and contexts that change it."""
 
+import enum
 import mmap
 import os
 import threading
@@ -18,8 +19,10 @@ __all__ = [
 ]
 
 
-class LoadEndianness:
-    NATIVE, LITTLE, BIG = 1, 2, 3
+class LoadEndianness(enum.Enum):
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
 
 
 _options = {"endianness": None, "crc32": True, "mmap": mmap.MAP_PRIVATE}
@@ -32,6 +35,8 @@ def get_default_load_endianness():
 
 def set_default_load_endianness(endianness):
     """The byte order of files that do not say theirs."""
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
     _options["endianness"] = endianness
 
 

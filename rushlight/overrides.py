@@ -38,9 +38,9 @@ def get_default_nowrap_functions():
     return {tensor._base.__get__, tensor.grad.__get__, tensor._grad.__get__}
 
 
-def is_tensor_like(obj):
+def is_tensor_like(inp):
     """Whether the object is a tensor or defines ``__torch_function__``."""
-    return type(obj) is rushlight.Tensor or hasattr(obj, "__torch_function__")
+    return type(inp) is rushlight.Tensor or hasattr(inp, "__torch_function__")
 
 
 _IGNORED = """

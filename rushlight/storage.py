@@ -430,7 +430,7 @@ class TypedStorage(_Conversions):
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self
 
-    def type(self, dtype=None):
+    def type(self, dtype=None, non_blocking=False):
         """The name of the class of this type, or a copy in another type."""
         if dtype is None:
             return f"torch.{self.pickle_storage_type()}"

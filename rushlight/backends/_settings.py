@@ -103,7 +103,11 @@ def _module(name, doc, **members):
 def _switch(default):
     """A setting with an `enable` function, as cuda's attention backends have."""
     state = {"on": default}
-    return _answer_state(state), lambda on: state.update(on=bool(on))
+
+    def enable(enabled):
+        state["on"] = bool(enabled)
+
+    return _answer_state(state), enable
 
 
 def _answer_state(state):

@@ -251,17 +251,17 @@ class Graph:
         """A call of a Python function."""
         return self.create_node("call_function", the_function, args, kwargs, name, type_expr=type_expr)
 
-    def create_size_node(self, tensor: Any, dim: int) -> Node:
+    def create_size_node(self, tensor_node: Any, dim: int) -> Node:
         """Reads one size of a tensor."""
-        return self.call_method("size", (tensor, dim))
+        return self.call_method("size", (tensor_node, dim))
 
-    def create_stride_node(self, tensor: Any, dim: int) -> Node:
+    def create_stride_node(self, tensor_node: Any, dim: int) -> Node:
         """Reads one stride of a tensor."""
-        return self.call_method("stride", (tensor, dim))
+        return self.call_method("stride", (tensor_node, dim))
 
-    def create_storage_offset_node(self, tensor: Any) -> Node:
+    def create_storage_offset_node(self, tensor_node: Any) -> Node:
         """Reads where in its storage a tensor begins."""
-        return self.call_method("storage_offset", (tensor,))
+        return self.call_method("storage_offset", (tensor_node,))
 
     def output(self, result: Argument, type_expr: Any = None) -> Node:
         """What the graph returns."""

@@ -100,15 +100,15 @@ def _profiled(name):
         rushlight._C._profiler_exit(range)
 
 
-def _use_grad_for_differentiable(step: _F) -> _F:
+def _use_grad_for_differentiable(func: _F) -> _F:
     """Run a step with gradients off, unless the optimizer was built with ``differentiable=True``."""
 
-    @wraps(step)
+    @wraps(func)
     def run(self, *args, **kwargs):
         before = rushlight.is_grad_enabled()
         rushlight._C._set_grad_enabled(bool(self.defaults.get("differentiable", False)))
         try:
-            return step(self, *args, **kwargs)
+            return func(self, *args, **kwargs)
         finally:
             rushlight._C._set_grad_enabled(before)
 

@@ -32,9 +32,21 @@ def dsmm(input, mat2):
 spmm = dsmm
 
 
-def saddmm(input, mat1, mat2, *, beta=1, alpha=1):
+def _stored(result, out):
+    """`result`, or the sparse tensor `out` with its contents."""
+    if out is None:
+        return result
+    if not out.is_sparse:
+        raise RuntimeError(f"expected out= to be a sparse COO tensor, got one of layout {out.layout}")
+    out.sparse_resize_and_clear_(result.shape, result.sparse_dim(), result.dense_dim())
+    return out.copy_(result)
+
+
+def saddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * (mat1 @ mat2)``, where `mat1` may be sparse."""
-    return rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    if input.is_sparse:
+        return sspaddmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
+    return rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
 def smm(input, mat):
@@ -42,17 +54,17 @@ def smm(input, mat):
     return rushlight.mm(input, mat).to_sparse()
 
 
-def hspmm(mat1, mat2):
+def hspmm(mat1, mat2, *, out=None):
     """A sparse matrix times a dense one: rows that are not zero, as a tensor with one sparse dimension."""
-    return rushlight.mm(mat1, mat2).to_sparse(1)
+    return _stored(rushlight.mm(mat1, mat2).to_sparse(1), out)
 
 
 hsmm = hspmm
 
 
-def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1):
+def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * (mat1 @ mat2)`` with sparse `input` and `mat1`, as a sparse tensor."""
-    return input * beta + (rushlight.mm(mat1, mat2) * alpha).to_sparse()
+    return _stored(input * beta + (rushlight.mm(mat1, mat2) * alpha).to_sparse(), out)
 
 
 def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):

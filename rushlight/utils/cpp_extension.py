@@ -40,9 +40,9 @@ def include_paths(device_type="cpu", torch_include_dirs=True):
     return [os.path.join(tree, folder) for folder in ("include", "src")]
 
 
-def library_paths(device_type="cpu"):
-    """Where the library is that extensions link with."""
-    return [os.path.join(_PACKAGE, "lib")]
+def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platform=None):
+    """Where the library is that extensions link with; nowhere without `torch_include_dirs`."""
+    return [os.path.join(_PACKAGE, "lib")] if torch_include_dirs else []
 
 
 def is_ninja_available():
@@ -228,6 +228,7 @@ def load_inline(
     verbose=False,
     with_cuda=None,
     with_sycl=None,
+    is_python_module=True,
     with_pytorch_error_handling=True,
     keep_intermediates=True,
     use_pch=False,
@@ -262,6 +263,7 @@ def load_inline(
         extra_include_paths=extra_include_paths,
         build_directory=folder,
         verbose=verbose,
+        is_python_module=is_python_module,
     )
 
 

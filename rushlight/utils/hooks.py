@@ -45,10 +45,10 @@ class RemovableHandle:
         self.remove()
 
 
-def unserializable_hook(fn):
+def unserializable_hook(f):
     """Mark a hook that pickling a tensor should warn about, since hooks are not saved."""
-    fn.__torch_unserializable__ = True
-    return fn
+    f.__torch_unserializable__ = True
+    return f
 
 
 def warn_if_has_hooks(tensor):

@@ -63,7 +63,7 @@ class FSDPParam:
         factor = 1
         for size, placement in zip(other.mesh.shape, other.placements):
             factor *= size if placement.is_shard(self.dim) else 1
-        shard = _StridedShard(self.dim, factor) if factor > 1 else shard
+        shard = _StridedShard(self.dim, split_factor=factor) if factor > 1 else shard
         placements = [Replicate()] * (self.mesh.ndim - 1) + [shard, *other.placements]
         return DTensorSpec(root[names], placements, other.tensor_meta)
 

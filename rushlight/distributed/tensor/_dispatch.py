@@ -276,7 +276,7 @@ def _follows(call, inputs, i):
 
 
 def _strided(placement, factor):
-    return _StridedShard(placement.dim, factor) if placement.is_shard() else placement
+    return _StridedShard(placement.dim, split_factor=factor) if placement.is_shard() else placement
 
 
 def _keeps_written(call, inputs, outputs, i):

@@ -146,6 +146,6 @@ def normalized(placements, ndim, mesh, what):
             if placement.dim < 0:
                 dim = placement.dim + ndim
                 strided = isinstance(placement, _StridedShard)
-                placement = _StridedShard(dim, placement.split_factor) if strided else Shard(dim)
+                placement = _StridedShard(dim, split_factor=placement.split_factor) if strided else Shard(dim)
         fixed.append(placement)
     return tuple(fixed)

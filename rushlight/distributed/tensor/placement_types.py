@@ -151,6 +151,12 @@ class _StridedShard(Shard):
 
     split_factor: int = 1
 
+    def __init__(self, dim, *, split_factor=1, sf=None):
+        if sf is not None and split_factor != 1:
+            raise TypeError("_StridedShard received both split_factor and sf")
+        object.__setattr__(self, "dim", dim)
+        object.__setattr__(self, "split_factor", split_factor if sf is None else sf)
+
     def _key(self):
         return (self.dim, self.split_factor)
 

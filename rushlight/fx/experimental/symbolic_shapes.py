@@ -293,12 +293,15 @@ class StatelessSymbolicContext(SymbolicContext):
     constraint_strides: Any = None
     specialize_on: Any = None
     view_base_context: Any = None
+    shape_ids: Any = None
+    unbacked_bounds: Any = None
 
 
 @dataclass(frozen=True)
 class StatefulSymbolicContext(StatelessSymbolicContext):
     tensor_source: Any = None
     shape_env_to_source_to_symbol_cache: dict = field(default_factory=dict)
+    excluded_sizes: Any = None
 
 
 class ShapeEnv:
