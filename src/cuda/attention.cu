@@ -1,20 +1,20 @@
 // Attention in tiles of 32 queries by 32 keys, whose scores never leave the chip (Dao et al.,
-// "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022). Halves are widened as
-// they are read; all sums are in float. Eight threads share a row of a tile.
+// "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022). Eight threads share a
+// row of a tile. Halves have tiles of their own, in attention_halves.cu.
 #include <cmath>
 
+#include "cuda/attention_plan.h"
 #include "cuda/channels.h"
 #include "cuda/layers.h"
 #include "cuda/team.h"
 #include "cuda/workspace.h"
-#include "dispatch/device_attention.h"
 
 namespace rushlight::cuda {
 namespace {
 
 using Operand = DeviceAttention::Operand;
 
-constexpr int kTile = 32, kSharers = 8, kOwn = kTile / kSharers;
+constexpr int kTile = 32, kSharers = 8;
 constexpr int kMostWidth = 128, kOwnColumns = kMostWidth / kSharers;
 constexpr int kScoreRow = kTile + 1;  // a column more, so that rows lie in different banks
 static_assert(kTile * kSharers == kTeamThreads);
@@ -36,24 +36,13 @@ struct Layout {
 
 // What all kernels here do with a plan. S: in memory, C: what is computed in.
 template <class S>
-struct Tiles {
+struct Tiles : AttentionPlan {
   using C = ComputeOf<S>;
-  DeviceAttention p;
 
   RL_BOTH Layout layout(bool backward) const { return Layout(p.width, p.value_width, backward); }
   RL_BOTH int64_t query_tiles() const { return (p.queries + kTile - 1) / kTile; }
   RL_BOTH int64_t key_tiles() const { return (p.keys + kTile - 1) / kTile; }
 
-  // The first element of matrix b of an operand; `group`: how many matrices of queries share one.
-  RL_BOTH int64_t start(const Operand& o, int64_t b, int64_t group) const {
-    int64_t at = 0;
-    for (int d = p.lead_rank - 1; d >= 0; --d) {
-      const int64_t size = d == p.lead_rank - 1 ? p.lead[d] / group : p.lead[d], rest = b / size;
-      at += (b - rest * size) * o.strides[d];
-      b = rest;
-    }
-    return at;
-  }
   // Rows [first, first + kTile) of a matrix into a tile, zero beyond its end.
   RL_BOTH void read(uint32_t thread, const Operand& o, int64_t begin, int64_t first, int64_t rows,
                     int64_t width, C* tile, int tile_row) const {
@@ -74,20 +63,10 @@ struct Tiles {
   }
   // The score of a query and a key, from their rows of tiles; minus infinity where the one may not look.
   RL_BOTH C score(int64_t mask_begin, int64_t query, int64_t key, const C* q, const C* k) const {
-    constexpr C kNever = -static_cast<C>(INFINITY);
-    if (query >= p.queries || key >= p.keys || (p.causal && key > query)) return kNever;
+    if (hidden(query, key)) return -static_cast<C>(INFINITY);
     C sum = 0;
     for (int64_t d = 0; d < p.width; ++d) sum += q[d] * k[d];
-    sum *= static_cast<C>(p.scale);
-    if (!p.mask.data) return sum;
-    const int64_t at = mask_begin + query * p.mask.row + key * p.mask_column;
-    const char* address = static_cast<const char*>(p.mask.data) + at * stored_size(p.mask_dtype);
-    if (p.mask_dtype == DType::Bool) return load<bool>(DType::Bool, address) ? sum : kNever;
-    return sum + load<C>(p.mask_dtype, address);
-  }
-  RL_BOTH int64_t last_key(int64_t first_query) const {
-    const int64_t seen = first_query + kTile;
-    return p.causal && seen < p.keys ? seen : p.keys;
+    return AttentionPlan::score(sum, mask_begin, query, key);
   }
 };
 
@@ -117,7 +96,7 @@ struct Forward {
     team.each([&](uint32_t t) {
       tiles.read(t, p.query, tiles.start(p.query, b, 1), first, p.queries, p.width, query, at.width_row);
     });
-    for (int64_t from = 0, end = tiles.last_key(first); from < end; from += kTile) {
+    for (int64_t from = 0, end = tiles.last_key(first, kTile); from < end; from += kTile) {
       team.each([&](uint32_t t) {
         tiles.read(t, p.key, key_begin, from, p.keys, p.width, key, at.width_row);
         tiles.read(t, p.value, value_begin, from, p.keys, p.value_width, value, at.value_row);
@@ -198,7 +177,7 @@ struct Backward {
   const typename Tiles<S>::C* along;
   using C = typename Tiles<S>::C;
 
-  // Probabilities and the scores' gradients, kOwn of them a thread.
+  // Probabilities and the scores' gradients, four of them a thread.
   RL_BOTH void flow(uint32_t t, const C* memory, const Layout& at, int64_t b, int64_t mask_begin,
                     int64_t first, int64_t from, C* weights, C* gradients) const {
     const DeviceAttention& p = tiles.p;
@@ -257,7 +236,7 @@ struct QueryGradient {
     const int64_t mask_begin = tiles.start(p.mask, b, 1);
     PerThread<Row<C>> rows;
     team.each([&](uint32_t t) { back.read_queries(t, b, first, memory, at); });
-    for (int64_t from = 0, end = tiles.last_key(first); from < end; from += kTile) {
+    for (int64_t from = 0, end = tiles.last_key(first, kTile); from < end; from += kTile) {
       team.each([&](uint32_t t) { back.read_keys(t, b / p.group, from, memory, at); });
       team.each(
           [&](uint32_t t) { back.flow(t, memory, at, b, mask_begin, first, from, nullptr, gradients); });
@@ -335,9 +314,14 @@ bool fits(const DeviceAttention& p) {
 bool attention(int device, const DeviceAttention& plan) {
   if (!fits(plan)) return false;
   visit_floating(plan.dtype, [&](auto tag) {
-    const Tiles<typename decltype(tag)::type> tiles{plan};
-    for_each_team({device, "attention"}, plan.batch() * tiles.query_tiles(), memory_of(plan, false),
-                  Forward<typename decltype(tag)::type>{tiles});
+    using S = typename decltype(tag)::type;
+    if constexpr (is_stored_half<S>) {
+      attention_of_halves(device, plan);
+    } else {
+      const Tiles<S> tiles{plan};
+      for_each_team({device, "attention"}, plan.batch() * tiles.query_tiles(), memory_of(plan, false),
+                    Forward<S>{tiles});
+    }
   });
   return true;
 }
@@ -353,10 +337,14 @@ bool attention_backward(int device, const DeviceAttention& plan, const DeviceAtt
     auto* along = static_cast<C*>(memory.data());
     const Launch at{device, "attention_backward"};
     for_each_index(at, lines, Along<S>{tiles, gradients.grad_out, along});
-    const Backward<S> back{tiles, gradients, along};
-    const size_t bytes = memory_of(plan, true);
-    for_each_team(at, plan.batch() * tiles.query_tiles(), bytes, QueryGradient<S>{back});
-    for_each_team(at, plan.batch() / plan.group * tiles.key_tiles(), bytes, KeyGradient<S>{back});
+    if constexpr (is_stored_half<S>) {
+      attention_backward_of_halves(device, plan, gradients, along);
+    } else {
+      const Backward<S> back{tiles, gradients, along};
+      const size_t bytes = memory_of(plan, true);
+      for_each_team(at, plan.batch() * tiles.query_tiles(), bytes, QueryGradient<S>{back});
+      for_each_team(at, plan.batch() / plan.group * tiles.key_tiles(), bytes, KeyGradient<S>{back});
+    }
   });
   return true;
 }

@@ -10,11 +10,18 @@
 namespace rushlight::cuda {
 
 constexpr uint32_t kTeamThreads = 256;
+constexpr int kTeamWarps = kTeamThreads / 32;
+constexpr size_t kTeamAlignment = 128;  // of its memory
 
 #ifdef __CUDACC__
 
 template <class S>
 struct PerThread {
+  S mine;
+};
+// What the threads of a warp hold together.
+template <class S>
+struct PerWarp {
   S mine;
 };
 
@@ -34,11 +41,22 @@ struct Team {
     f(threadIdx.x, state.mine);
     __syncthreads();
   }
+  // f(warp), or f(warp, its state), in all warps; their threads do it together.
+  template <class F>
+  __device__ void each_warp(F&& f) const {
+    f(threadIdx.x / 32);
+    __syncthreads();
+  }
+  template <class S, class F>
+  __device__ void each_warp(PerWarp<S>& state, F&& f) const {
+    f(threadIdx.x / 32, state.mine);
+    __syncthreads();
+  }
 };
 
 template <class F>
 __global__ void __launch_bounds__(kTeamThreads) team_kernel(F f) {
-  extern __shared__ __align__(16) unsigned char memory[];
+  extern __shared__ __align__(kTeamAlignment) unsigned char memory[];
   f(Team{blockIdx.x, memory});
 }
 
@@ -62,6 +80,10 @@ template <class S>
 struct PerThread {
   std::vector<S> all = std::vector<S>(kTeamThreads);
 };
+template <class S>
+struct PerWarp {
+  std::vector<S> all = std::vector<S>(kTeamWarps);
+};
 
 struct Team {
   int64_t index;
@@ -75,13 +97,22 @@ struct Team {
   void each(PerThread<S>& state, F&& f) const {
     for (uint32_t t = 0; t < kTeamThreads; ++t) f(t, state.all[t]);
   }
+  template <class F>
+  void each_warp(F&& f) const {
+    for (uint32_t w = 0; w < kTeamWarps; ++w) f(w);
+  }
+  template <class S, class F>
+  void each_warp(PerWarp<S>& state, F&& f) const {
+    for (uint32_t w = 0; w < kTeamWarps; ++w) f(w, state.all[w]);
+  }
 };
 
 template <class F>
 void for_each_team(const Launch& at, int64_t n, size_t bytes, const F& f) {
   enqueue_on_host(at, [=] {
-    std::vector<unsigned char> memory(bytes + 16);
-    auto* aligned = memory.data() + (16 - reinterpret_cast<uintptr_t>(memory.data()) % 16) % 16;
+    std::vector<unsigned char> memory(bytes + kTeamAlignment);
+    const size_t off = reinterpret_cast<uintptr_t>(memory.data()) % kTeamAlignment;
+    auto* aligned = memory.data() + (kTeamAlignment - off) % kTeamAlignment;
     for (int64_t i = 0; i < n; ++i) f(Team{i, aligned});
   });
 }

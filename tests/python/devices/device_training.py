@@ -145,14 +145,18 @@ def test_dropout_draws_as_the_fused_kernel():
             assert (kept[i].item() != 0) == (uniform < 0.75), (size, i)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_over_many_tiles(dtype, causal):
-    """Sizes that are no multiples of a tile, several heads to one of keys, heads next to each other."""
+@pytest.mark.parametrize("width, value_width", [(40, 24), (64, 64), (33, 120)])
+def test_attention_over_many_tiles(dtype, causal, width, value_width):
+    """Sizes that are no multiples of a tile, several heads to one of keys, heads next to each other.
+
+    Halves have other tiles than the rest.
+    """
     tolerance = HALVES.get(dtype, 2e-5)
-    q = torch.randn(2, 70, 4, 40).to(dtype).transpose(1, 2)
-    k = torch.randn(2, 100, 2, 40).to(dtype).transpose(1, 2)
-    v = torch.randn(2, 2, 100, 24).to(dtype)
+    q = torch.randn(2, 70, 4, width).to(dtype).transpose(1, 2)
+    k = torch.randn(2, 100, 2, width).to(dtype).transpose(1, 2)
+    v = torch.randn(2, 2, 100, value_width).to(dtype)
     compare(
         lambda *t: F.scaled_dot_product_attention(*t, is_causal=causal, enable_gqa=True),
         q, k, v, atol=tolerance, rtol=tolerance,
@@ -166,8 +170,9 @@ def test_attention_over_many_tiles(dtype, causal):
         )  # fmt: skip
 
 
-def test_attention_in_tiles_is_one_launch(tmp_path):
-    q, k, v = (torch.randn(2, 3, 50, 16, device="cuda") for _ in range(3))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_in_tiles_is_one_launch(tmp_path, dtype):
+    q, k, v = (torch.randn(2, 3, 50, 16, device="cuda", dtype=dtype) for _ in range(3))
     torch.cuda.synchronize()
     with profile() as p:
         F.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -177,8 +182,9 @@ def test_attention_in_tiles_is_one_launch(tmp_path):
     assert [e["name"] for e in events if e.get("cat") == "kernel"] == ["attention"]
 
 
-def test_attention_sees_nan():
-    q, k = torch.randn(1, 1, 40, 8), torch.randn(1, 1, 40, 8)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_attention_sees_nan(dtype):
+    q, k = torch.randn(1, 1, 40, 8, dtype=dtype), torch.randn(1, 1, 40, 8, dtype=dtype)
     q[0, 0, 3, 2] = float("nan")
     there = F.scaled_dot_product_attention(q.cuda(), k.cuda(), k.cuda(), is_causal=True).cpu()
     assert there.isnan().any(-1).nonzero().tolist() == [[0, 0, 3]] and there[0, 0, 3].isnan().all()
