@@ -79,6 +79,25 @@ struct Where {
   }
 };
 
+// Of elements that are moved as they are.
+template <class Word>
+struct WhereWords {
+  Geometry g;
+  char* out;
+  Source<bool> condition;
+  const char *a, *b;
+  Word a_value, b_value;  // where there is no memory
+  RL_BOTH void operator()(int64_t i) const {
+    int32_t at[kMaxOperands];
+    g.locate(static_cast<uint32_t>(i), at);
+    const bool first = condition(at[1]);
+    const char* from = first ? a : b;
+    *reinterpret_cast<Word*>(out + at[0]) = from    ? *reinterpret_cast<const Word*>(from + at[first ? 2 : 3])
+                                            : first ? a_value
+                                                    : b_value;
+  }
+};
+
 template <class Word>
 void move(const Piece& piece, const Launch& launch) {
   if (piece.operands[1].is_value) {
@@ -127,6 +146,17 @@ void select(const Piece& piece, const Launch& launch) {
                           source_of<T>(o[3])});
 }
 
+void select_words(const Piece& piece, const Launch& launch) {
+  const Operand* o = piece.operands;
+  visit_word(element_size(o[0].dtype), [&](auto tag) {
+    using Word = typename decltype(tag)::type;
+    WhereWords<Word> where{piece.geometry, o[0].data, source_of<bool>(o[1]), o[2].data, o[3].data, {}, {}};
+    std::memcpy(&where.a_value, o[2].value, sizeof(Word));
+    std::memcpy(&where.b_value, o[3].value, sizeof(Word));
+    for_each_index(launch, piece.geometry.numel, where);
+  });
+}
+
 void move_words(const Piece& piece, const Launch& launch) {
   visit_word(element_size(piece.operands[0].dtype),
              [&](auto tag) { move<typename decltype(tag)::type>(piece, launch); });
@@ -145,6 +175,7 @@ void run_copy(const Piece& piece, int device) {
 
 void run_where(const Piece& piece, int device) {
   const Launch launch{device, "where"};
+  if (is_complex(piece.operands[0].dtype)) return select_words(piece, launch);
   is_integral_or_bool(piece.operands[0].dtype) ? select<int64_t>(piece, launch)
                                                : select<double>(piece, launch);
 }

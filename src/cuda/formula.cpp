@@ -27,6 +27,10 @@ int column_of(DType compute) {
       return 3;
     case DType::Bool:
       return 4;
+    case DType::Complex64:
+      return 5;
+    case DType::Complex128:
+      return 6;
     default:
       return -1;
   }
@@ -44,12 +48,19 @@ void visit_column(int column, F&& f) {
       return f(Tag<float>{});
     case 3:
       return f(Tag<double>{});
-    default:
+    case 4:
       return f(Tag<bool>{});
+    case 5:
+      return f(Tag<complex64>{});
+    default:
+      return f(Tag<complex128>{});
   }
 }
 
+constexpr int kFirstComplex = 5;
+
 FormulaKernel find(Formula f, int column) {
+  if (column >= kFirstComplex) return complex_kernel_of(f, column > kFirstComplex);
   int rest = static_cast<int>(f);
 #define RL_ONE(...) +1
 #define RL_FAMILY(table, list)                    \
@@ -70,7 +81,7 @@ FormulaKernel find(Formula f, int column) {
 
 // The parameters of a formula as its kernel takes them.
 struct PackedParameters {
-  alignas(16) unsigned char bytes[4 * 8] = {};
+  alignas(16) unsigned char bytes[4 * 16] = {};
   PackedParameters(int column, std::span<const Scalar> parameters) {
     visit_column(column, [&](auto tag) {
       using T = typename decltype(tag)::type;
@@ -84,12 +95,13 @@ struct PackedParameters {
 
 using Inputs = std::span<const Tensor* const>;
 
-bool loads_all(const Tensor& out, Inputs inputs) {
-  return loads(out.dtype()) &&
-         std::all_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return loads(t->dtype()); });
+bool loads_all(int column, const Tensor& out, Inputs inputs) {
+  auto fits = [&](DType t) { return loads(t) || (column >= kFirstComplex && is_complex(t)); };
+  return fits(out.dtype()) &&
+         std::all_of(inputs.begin(), inputs.end(), [&](const Tensor* t) { return fits(t->dtype()); });
 }
-bool loads_all(const FormulaCall& call) {
-  return call.with_inputs([&](Inputs inputs) { return loads_all(call.out, inputs); });
+bool loads_all(int column, const FormulaCall& call) {
+  return call.with_inputs([&](Inputs inputs) { return loads_all(column, call.out, inputs); });
 }
 
 }  // namespace
@@ -98,7 +110,7 @@ bool run_formula(Formula f, DType compute, const Tensor& out, Inputs inputs,
                  std::span<const Scalar> parameters) {
   const int column = column_of(compute);
   const FormulaKernel kernel = column < 0 ? FormulaKernel{} : find(f, column);
-  if (!kernel.one || !loads_all(out, inputs)) return false;
+  if (!kernel.one || !loads_all(column, out, inputs)) return false;
   const PackedParameters packed(column, parameters);
   const int device = out.device().index();
   for_each_piece(out, inputs, [&](const Piece& piece) { kernel.one(piece, packed.bytes, device); });
@@ -108,8 +120,9 @@ bool run_formula(Formula f, DType compute, const Tensor& out, Inputs inputs,
 bool run_formulas(std::span<const FormulaCall> calls) {
   const int column = column_of(calls[0].compute), device = calls[0].out.device().index();
   const FormulaKernel kernel = column < 0 ? FormulaKernel{} : find(calls[0].formula, column);
-  if (!kernel.one) return false;
-  if (!std::all_of(calls.begin(), calls.end(), [](const FormulaCall& call) { return loads_all(call); }))
+  if (!kernel.one || column >= kFirstComplex) return false;
+  if (!std::all_of(calls.begin(), calls.end(),
+                   [&](const FormulaCall& call) { return loads_all(column, call); }))
     return false;
   FormulaMany many;
   auto launch = [&] {
@@ -121,8 +134,10 @@ bool run_formulas(std::span<const FormulaCall> calls) {
     auto run = [&](const Piece& piece) {
       if (!kernel.many || !FormulaMany::fits(piece)) return kernel.one(piece, packed.bytes, device);
       if (!many.goes_with(piece)) launch();
-      visit_column(column,
-                   [&](auto tag) { many.add<typename decltype(tag)::type>(piece, call.parameters()); });
+      visit_column(column, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (!is_complex_v<T>) many.add<T>(piece, call.parameters());
+      });
     };
     call.with_inputs([&](Inputs inputs) { for_each_piece(call.out, inputs, run); });
   }

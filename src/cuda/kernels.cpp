@@ -14,8 +14,9 @@ namespace rushlight::cuda {
 namespace {
 
 bool where(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const bool moves = a.dtype() == out.dtype() && b.dtype() == out.dtype();
   for (const Tensor* t : {&out, &a, &b})
-    if (!loads(t->dtype())) return false;
+    if (!loads(t->dtype()) && !(moves && is_complex(out.dtype()))) return false;
   const Tensor* inputs[] = {&condition, &a, &b};
   for_each_piece(out, inputs, [&](const Piece& piece) { run_where(piece, out.device().index()); });
   return true;
@@ -38,8 +39,25 @@ bool walks(const Tensor& t) {
   return loads(t.dtype()) && t.dtype() != DType::UInt64 && t.dim() <= kMaxRank && t.numel() < kMost;
 }
 
+// Complex numbers as pairs of real ones: what sums are taken of.
+bool has_parts(const Tensor& in, const Tensor& out) {
+  return in.dtype() == out.dtype() && (in.dtype() == DType::Complex64 || in.dtype() == DType::Complex128) &&
+         in.dim() < kMaxRank;
+}
+View parts_of(const Tensor& t) {
+  View view = view_of(t);
+  view.dtype = real_dtype(view.dtype), view.numel *= 2;
+  view.sizes[view.rank] = 2;
+  view.strides[view.rank++] = static_cast<int64_t>(element_size(view.dtype));
+  return view;
+}
+
 bool reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
             const cpu::ReduceParams& params) {
+  if (op == cpu::ReduceOp::Sum && has_parts(in, out) && out.numel() < INT32_MAX / 2) {
+    run_reduce(Reduction::Sum, parts_of(in), dims, parts_of(out), {params.divisor, nullptr});
+    return true;
+  }
   if (!walks(in) || !loads(out.dtype()) || out.numel() >= INT32_MAX) return false;
   run_reduce(static_cast<Reduction>(op), view_of(in), dims, view_of(out), {params.divisor, params.centre});
   return true;
@@ -65,6 +83,10 @@ bool arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& valu
 }
 
 bool cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
+  if (!product && has_parts(in, out)) {
+    run_cumulate(product, parts_of(in), dim, parts_of(out));
+    return true;
+  }
   if (!walks(in)) return false;
   run_cumulate(product, view_of(in), dim, view_of(out));
   return true;

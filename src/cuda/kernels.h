@@ -41,6 +41,9 @@ using FormulaKernels = FormulaKernel[5];
 extern const FormulaKernels arithmetic_kernels[], comparison_kernels[], transcendental_kernels[],
     special_kernels[], activation_kernels[];
 
+// In complex64, or complex128 where it is wide.
+FormulaKernel complex_kernel_of(Formula f, bool wide);
+
 void run_copy(const Piece& piece, int device);
 void run_where(const Piece& piece, int device);
 

@@ -46,6 +46,11 @@ RL_VECTOR_MATH2(hypot)
 #undef RL_VECTOR_MATH2
 #endif
 
+// Where functions of complex numbers come from; cuda/complex.h has those of a device.
+#ifndef RL_COMPLEX_STD
+#define RL_COMPLEX_STD std
+#endif
+
 namespace rushlight::formulas {
 
 template <class T>
@@ -59,10 +64,10 @@ concept Complex = is_complex_v<T>;
 #define RL_MATH2(name)                                                  \
   RL_HD inline float name(float x, float y) { return ::name##f(x, y); } \
   RL_HD inline double name(double x, double y) { return ::name(x, y); }
-#define RL_COMPLEX_MATH(name) \
-  template <Complex T>        \
-  T name(T z) {               \
-    return std::name(z);      \
+#define RL_COMPLEX_MATH(name)       \
+  template <Complex T>              \
+  RL_HD T name(T z) {               \
+    return RL_COMPLEX_STD::name(z); \
   }
 RL_MATH(exp2)
 RL_MATH(expm1)
@@ -422,7 +427,7 @@ RL_HD inline T expm1(T z)
 template <class T>
 RL_HD inline T power(T x, T y) {
   if constexpr (is_complex_v<T>)
-    return y == T(0) ? T(1) : std::pow(x, y);
+    return y == T(0) ? T(1) : RL_COMPLEX_STD::pow(x, y);
   else {  // by the magnitude, as the vector versions take a call for each negative base
     const T value = pow(std::abs(x), y), half = y * T(0.5);
     const bool whole = std::floor(y) == y, odd = whole && std::floor(half) != half;

@@ -57,6 +57,20 @@ def test_reductions_see_nan_and_ties():
     same(lambda t: t.sum(0), torch.empty(0, 3))
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_sums_and_choices(dtype):
+    x, y = torch.randn(4, 5, 60, dtype=dtype), torch.randn(5, 1, dtype=dtype)
+    tolerance = {"atol": 1e-4, "rtol": 1e-5} if dtype == torch.complex64 else {}
+    for dims in (0, 1, 2, (0, 2), None):
+        same(lambda t, d=dims: t.sum(d), x, **tolerance)
+        same(lambda t, d=dims: t.transpose(0, 2).mean(d, keepdim=True), x, **tolerance)
+    for dim in range(3):
+        same(lambda t, d=dim: t.cumsum(d), x, **tolerance)
+    same(lambda a, b: torch.where(a.real > 0, a, b), x, y)
+    same(lambda a: torch.where(a.imag > 0, a.mT, 2 - 1j), torch.randn(3, 3, dtype=dtype))
+    same(lambda a: a.masked_fill(a.real > 0, 1j), x)
+
+
 def test_positions():
     x, rows = torch.randn(6, 5), torch.tensor([4, 0, -1, 2])
     same(lambda t, i: t[i], x, rows)
