@@ -7,14 +7,14 @@ __all__ = ["compile_fx", "config", "list_mode_options", "list_options", "utils"]
 
 _MODES: dict = {
     "default": {},
-    "reduce-overhead": {},
-    "max-autotune": {},
+    "reduce-overhead": {"triton.cudagraphs": True},
+    "max-autotune": {"triton.cudagraphs": True},
     "max-autotune-no-cudagraphs": {},
 }
 
 
 def list_mode_options(mode=None, dynamic=None):
-    """What the modes of `torch.compile` set: nothing, for all do the same here."""
+    """What the modes of `torch.compile` set: whether CUDA graphs are recorded; on the CPU all do the same."""
     return dict(_MODES) if mode is None else _MODES[mode]
 
 

@@ -14,6 +14,7 @@ from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, remove_dead, storage_of
+from rushlight._inductor._recorded import Recorded, recordable
 
 __all__ = ["compile_fx"]
 
@@ -39,11 +40,18 @@ def compile_fx(module, example_inputs, **options):
     except NotLowered:
         optimize(graph)
         return generate(module)
-    return _without_gradients(graph, len(results), module.meta.get("state"))
+    return _without_gradients(graph, len(results), module.meta.get("state"), _wants_recording(options))
 
 
-def _without_gradients(graph, results, first_state):
-    """The program of a graph that records nothing; its inputs from `first_state` on are state."""
+def _wants_recording(options):
+    """Whether the mode or the options of `torch.compile` ask for CUDA graphs."""
+    return options.get("mode") in ("reduce-overhead", "max-autotune") or bool(
+        options.get("options", {}).get("triton.cudagraphs")
+    )
+
+
+def _without_gradients(graph, results, first_state, record):
+    """The program of a graph without gradients; its inputs from `first_state` on are state."""
     functionalize(graph)
     on_cpu = device_of(graph) == "cpu"  # whose kernels take steps behind convolutions, and keep weights
     if on_cpu:
@@ -53,7 +61,14 @@ def _without_gradients(graph, results, first_state):
     optimize(graph)
     if frozen is not None:
         optimize(frozen.graph)
-    return Program(graph_text(graph), results, frozen, first_state)
+    program = Program(graph_text(graph), results, frozen, first_state)
+    if on_cpu or not record or first_state is None:
+        return program
+    reason = recordable(graph, first_state)
+    if reason is not None:
+        _decisions.info("a graph is not recorded: %s", reason)
+        return program
+    return Recorded(program)
 
 
 class Program:
