@@ -94,7 +94,7 @@ class Descriptors {
              c.create_conv(&conv) == 0 &&
              c.set_tensor(input, p.data_type, p.rank, p.input.data(), p.input_strides.data()) == 0 &&
              c.set_tensor(output, p.data_type, p.rank, p.output.data(), p.output_strides.data()) == 0 &&
-             c.set_filter(weight, p.data_type, cudnn::kNchw, p.rank, p.weight.data()) == 0 &&
+             c.set_filter(weight, p.data_type, p.format, p.rank, p.weight.data()) == 0 &&
              c.set_conv(conv, spatial, p.padding.data(), p.stride.data(), p.dilation.data(),
                         cudnn::kCrossCorrelation, p.compute_type) == 0 &&
              c.set_groups(conv, p.groups) == 0;

@@ -5,12 +5,14 @@
 namespace rushlight::cuda {
 namespace {
 
-// Contiguous strides of the first `rank` sizes; false when they do not fit.
-bool lay_out(const std::array<int64_t, 5>& sizes, int rank, std::array<int, 5>& dims,
+// Strides of the first `rank` sizes in a format; false when they do not fit.
+bool lay_out(const std::array<int64_t, 5>& sizes, int rank, int format, std::array<int, 5>& dims,
              std::array<int, 5>* strides) {
   int64_t step = 1;
   for (int i = rank - 1; i >= 0; --i) {
-    const auto at = static_cast<size_t>(i);
+    // The channels last: 1, then from the end to 2, then 0.
+    const int d = format == cudnn::kNchw || i == 0 ? i : i == rank - 1 ? 1 : i + 1;
+    const auto at = static_cast<size_t>(d);
     if (sizes[at] <= 0 || sizes[at] > INT_MAX || step > INT_MAX) return false;
     dims[at] = static_cast<int>(sizes[at]);
     if (strides) (*strides)[at] = static_cast<int>(step);
@@ -40,6 +42,7 @@ std::optional<ConvPlan> conv_plan(const cpu::ConvShape& s) {
   }
   // cuDNN has no convolution of one dimension: those have a height of 1.
   const int spatial = s.spatial == 3 ? 3 : 2;
+  p.format = s.channels_last && s.spatial == 2 ? cudnn::kNhwc : cudnn::kNchw;
   p.rank = spatial + 2;
   std::array<int64_t, 5> input{s.batch, s.in_channels}, output{s.batch, s.out_channels},
       weight{s.out_channels, s.groups ? s.in_channels / s.groups : 0};
@@ -52,9 +55,9 @@ std::optional<ConvPlan> conv_plan(const cpu::ConvShape& s) {
     p.stride[to] = static_cast<int>(s.stride[from]);
     p.dilation[to] = static_cast<int>(s.dilation[from]);
   }
-  if (!lay_out(input, p.rank, p.input, &p.input_strides) ||
-      !lay_out(output, p.rank, p.output, &p.output_strides) || !lay_out(weight, p.rank, p.weight, nullptr) ||
-      s.groups > INT_MAX)
+  if (!lay_out(input, p.rank, p.format, p.input, &p.input_strides) ||
+      !lay_out(output, p.rank, p.format, p.output, &p.output_strides) ||
+      !lay_out(weight, p.rank, p.format, p.weight, nullptr) || s.groups > INT_MAX)
     return std::nullopt;
   p.groups = static_cast<int>(s.groups);
   return p;
@@ -76,7 +79,7 @@ std::string conv_key(const ConvPlan& p, ConvPass pass, int device, bool tf32, bo
   for (const auto* list : {&p.padding, &p.stride, &p.dilation})
     for (int number : *list) put(number);
   for (int number : {p.groups, p.data_type, static_cast<int>(pass), device}) put(number);
-  put(tf32 | deterministic << 1 | benchmark << 2);
+  put(tf32 | deterministic << 1 | benchmark << 2 | p.format << 3);
   return key;
 }
 

@@ -16,7 +16,7 @@ namespace rushlight::cuda {
 // cuDNN's numbers, under its names without the prefix (cudnn_graph.h, cudnn_cnn.h of version 9).
 namespace cudnn {
 constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBFloat16 = 9;
-constexpr int kNchw = 0, kCrossCorrelation = 1;
+constexpr int kNchw = 0, kNhwc = 1, kCrossCorrelation = 1;
 constexpr int kDefaultMath = 0, kFmaMath = 3;
 
 // All three cudnnConvolution...AlgoPerf_t have this layout.
@@ -29,9 +29,10 @@ struct Performance {
 };
 }  // namespace cudnn
 
-// Tensors of 4 or 5 dimensions, contiguous.
+// Tensors of 4 or 5 dimensions, contiguous; or of 4, all with their channels last.
 struct ConvPlan {
   int rank = 4;
+  int format = cudnn::kNchw;
   std::array<int, 5> input{}, input_strides{}, weight{}, output{}, output_strides{};
   std::array<int, 3> padding{}, stride{}, dilation{};
   int groups = 1;

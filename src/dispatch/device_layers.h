@@ -118,7 +118,8 @@ struct DeviceLayers {
   void (*columns_to_image)(int device, DType dtype, const DeviceColumns& shape, const void* columns,
                            void* image) = nullptr;
 
-  // False, or null: not here; there are columns and products. All operands contiguous.
+  // False, or null: not here; there are columns and products. All operands contiguous, the weight's and the
+  // images' channels last where the shape says so.
   bool (*convolve)(int device, ConvPass pass, const cpu::ConvShape& shape, void* input, void* weight,
                    void* output) = nullptr;
   int64_t (*cudnn_version)() = nullptr;  // 0: not found

@@ -53,14 +53,6 @@ Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
                                           : MemoryFormat::ChannelsLast);
 }
 
-// What f(plain result) computes on a device, in the layout that is wanted.
-template <class F>
-Tensor on_device(IntList sizes, const Tensor& like, bool channels_last, F&& f) {
-  if (like.device().is_meta()) return empty_image(sizes, like, channels_last);
-  const Tensor result = empty_tensor(sizes, like.dtype(), like.device());
-  f(result);
-  return channels_last ? contiguous(result, format_of(result)) : result;
-}
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t, MemoryFormat::Contiguous) : t; }
 
 // Hyperparameters for `n` spatial dimensions; one number stands for all.
@@ -183,10 +175,8 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
         input_gradient(widened(grad), widened(weight), input_sizes, stride, padding, dilation, groups));
   cpu::ConvShape s = make_shape(grad.dtype(), input_sizes, weight.sizes(), grad.sizes(), stride, padding,
                                 dilation, groups, wants_channels_last(grad, weight));
-  if (!grad.is_cpu())
-    return on_device(input_sizes, grad, s.channels_last, [&](const Tensor& result) {
-      device_conv_input_gradient(s, plain(grad), plain(weight), result);
-    });
+  if (grad.device().is_meta()) return empty_image(input_sizes, grad, s.channels_last);
+  if (!grad.is_cpu()) return device_conv_input_gradient(s, grad, weight, input_sizes);
   const bool hidden = hide_layout_of(s, grad);
   const Tensor result = empty_image(input_sizes, grad, s.channels_last);
   const Tensor g = laid_out(grad, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
@@ -226,10 +216,8 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
                                        dilation, transposed, output_padding, groups));
   cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
                                 g.dilation, groups, wants_channels_last(input, weight));
-  if (!input.is_cpu())
-    return on_device(sizes, input, s.channels_last, [&](const Tensor& result) {
-      device_conv(s, plain(input), plain(weight), plain(bias), result);
-    });
+  if (input.device().is_meta()) return empty_image(sizes, input, s.channels_last);
+  if (!input.is_cpu()) return device_conv(s, input, weight, bias, sizes);
   const bool hidden = hide_layout_of(s, input);
   const Tensor result = empty_image(sizes, input, s.channels_last);
   const Tensor x = input_for(s, input), w = contiguous(weight, MemoryFormat::Contiguous);
@@ -322,14 +310,12 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
   if (is_narrow(grad))
     return narrowed(conv_weight_gradient_kernel(call, widened(grad), widened(input), weight_sizes, stride,
                                                 padding, dilation, groups));
-  Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
-  if (result.device().is_meta()) return result;
   cpu::ConvShape s = make_shape(grad.dtype(), input.sizes(), weight_sizes, grad.sizes(), stride, padding,
                                 dilation, groups, wants_channels_last(input, grad));
-  if (!result.is_cpu()) {
-    device_conv_weight_gradient(s, plain(grad), plain(input), result);
-    return result;
-  }
+  if (!grad.is_cpu() && !grad.device().is_meta())
+    return device_conv_weight_gradient(s, grad, input, weight_sizes);
+  const Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
+  if (result.device().is_meta()) return result;
   hide_layout_of(s, has_hidden_layout(input) ? input : grad);
   const Tensor g = laid_out(grad, s.channels_last), x = input_for(s, input);
   cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());

@@ -3,6 +3,7 @@
 #include "ops/conv_device.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dispatch/device_layers.h"
 #include "ops/copy.h"
@@ -97,24 +98,38 @@ void add_bias(const Tensor& result, const Tensor& bias) {
   add.inplace(result, view(bias, column), Scalar(1));
 }
 
-}  // namespace
+Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t, MemoryFormat::Contiguous) : t; }
+Tensor last(const Tensor& t) { return contiguous(t, MemoryFormat::ChannelsLast); }
 
-void device_conv(const cpu::ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias,
-                 const Tensor& result) {
-  if (result.numel() == 0) return;
-  if (by_library(s, ConvPass::Forward, input, weight, result)) return add_bias(result, bias);
+// A result with its channels last, of f(result) if that did it: by the library, which alone computes such.
+template <class F>
+Tensor with_channels_last(const cpu::ConvShape& s, const Tensor& like, IntList sizes, F&& f) {
+  if (!s.channels_last || s.spatial != 2 || !device_layers(like)->convolve) return {};
+  const Tensor result = empty_tensor(sizes, like.dtype(), like.device(), MemoryFormat::ChannelsLast);
+  return f(result) ? result : Tensor();
+}
+// The same by way of a plain result, which f(shape, result) writes.
+template <class F>
+Tensor by_plain(cpu::ConvShape s, const Tensor& like, IntList sizes, F&& f) {
+  const bool wants_last = std::exchange(s.channels_last, false);
+  const Tensor result = empty_tensor(sizes, like.dtype(), like.device());
+  if (result.numel()) f(s, result);
+  if (!wants_last) return result;
+  return contiguous(result, sizes.size() == 5 ? MemoryFormat::ChannelsLast3d : MemoryFormat::ChannelsLast);
+}
+
+void convolve(const cpu::ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& result) {
+  if (by_library(s, ConvPass::Forward, input, weight, result)) return;
   const Sizes z(s);
   for_images(s, z, [&](int64_t first, int64_t count) {
     const Tensor columns = columns_of(s, z, narrow(input, 0, first, count));
     const Tensor product = bmm(matrices_of(s, z, weight), grouped(columns, s.groups));
     by_image(narrow(result, 0, first, count), product, count, s.out_channels, z.outputs);
   });
-  add_bias(result, bias);
 }
 
-void device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& weight,
-                                const Tensor& result) {
-  if (result.numel() == 0 || by_library(s, ConvPass::InputGradient, result, weight, grad)) return;
+void input_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& weight, const Tensor& result) {
+  if (by_library(s, ConvPass::InputGradient, result, weight, grad)) return;
   const Sizes z(s);
   const Tensor turned = transpose(matrices_of(s, z, weight), 1, 2);
   for_images(s, z, [&](int64_t first, int64_t count) {
@@ -127,9 +142,8 @@ void device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, con
   });
 }
 
-void device_conv_weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& input,
-                                 const Tensor& result) {
-  if (result.numel() == 0 || by_library(s, ConvPass::WeightGradient, input, result, grad)) return;
+void weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& input, const Tensor& result) {
+  if (by_library(s, ConvPass::WeightGradient, input, result, grad)) return;
   const Sizes z(s);
   loops::copy(result, scalar_tensor_of(0, s.dtype));
   const Tensor total = matrices_of(s, z, result);
@@ -137,6 +151,43 @@ void device_conv_weight_gradient(const cpu::ConvShape& s, const Tensor& grad, co
     const Tensor flow = by_channel(narrow(grad, 0, first, count), count, s.out_channels, z.outputs);
     const Tensor columns = columns_of(s, z, narrow(input, 0, first, count));
     add.inplace(total, bmm(grouped(flow, s.groups), transpose(grouped(columns, s.groups), 1, 2)), Scalar(1));
+  });
+}
+
+}  // namespace
+
+Tensor device_conv(const cpu::ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                   IntList sizes) {
+  Tensor result = with_channels_last(s, input, sizes, [&](const Tensor& to) {
+    return by_library(s, ConvPass::Forward, last(input), last(weight), to);
+  });
+  if (!result.defined())
+    result = by_plain(s, input, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+      convolve(shape, plain(input), plain(weight), to);
+    });
+  if (result.numel()) add_bias(result, plain(bias));
+  return result;
+}
+
+Tensor device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& weight,
+                                  IntList sizes) {
+  const Tensor result = with_channels_last(s, grad, sizes, [&](const Tensor& to) {
+    return by_library(s, ConvPass::InputGradient, to, last(weight), last(grad));
+  });
+  if (result.defined()) return result;
+  return by_plain(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+    input_gradient(shape, plain(grad), plain(weight), to);
+  });
+}
+
+Tensor device_conv_weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& input,
+                                   IntList sizes) {
+  const Tensor result = with_channels_last(s, grad, sizes, [&](const Tensor& to) {
+    return by_library(s, ConvPass::WeightGradient, last(input), to, last(grad));
+  });
+  if (result.defined()) return result;
+  return by_plain(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+    weight_gradient(shape, plain(grad), plain(input), to);
   });
 }
 

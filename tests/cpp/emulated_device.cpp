@@ -139,6 +139,7 @@ const bool registered = [] {
   register_device_kernels(DeviceType::CUDA, &kernels);
   static DeviceLayers layers = cuda::layers();
   layers.fft = fft;
+  layers.convolve = emulated::convolve;
   register_device_layers(DeviceType::CUDA, &layers);
   static const DeviceLinalg linalg = cuda::linalg();
   register_device_linalg(DeviceType::CUDA, &linalg);

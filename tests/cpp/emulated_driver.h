@@ -9,6 +9,7 @@
 
 #include "core/device_driver.h"
 #include "cpu/fused.h"
+#include "dispatch/device_layers.h"
 
 namespace rushlight::emulated {
 
@@ -24,5 +25,9 @@ void enqueue_when(DeviceDriver::Stream stream, std::function<bool()> ready, std:
 // names it, to see that it takes the text.
 bool fused(const cpu::FusedProgram& program, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
 bool fuses();
+
+// Of images whose channels come last (emulated_conv.cpp).
+bool convolve(int device, ConvPass pass, const cpu::ConvShape& shape, void* input, void* weight,
+              void* output);
 
 }  // namespace rushlight::emulated

@@ -29,6 +29,20 @@ TEST(CudaConv, DescribesTwoDimensions) {
   EXPECT_EQ(p->groups, 2);
 }
 
+TEST(CudaConv, PutsChannelsLast) {
+  cpu::ConvShape s = some_shape();
+  s.channels_last = true;
+  const auto p = conv_plan(s);
+  ASSERT_TRUE(p);
+  EXPECT_EQ(p->format, cudnn::kNhwc);
+  EXPECT_EQ(p->input, (std::array<int, 5>{2, 6, 9, 10, 0}));
+  EXPECT_EQ(p->input_strides, (std::array<int, 5>{540, 1, 60, 6, 0}));
+  EXPECT_EQ(p->output_strides, (std::array<int, 5>{160, 1, 40, 8, 0}));
+  EXPECT_EQ(p->weight, (std::array<int, 5>{8, 3, 3, 2, 0}));
+  EXPECT_NE(conv_key(*p, ConvPass::Forward, 0, false, false, false),
+            conv_key(*conv_plan(some_shape()), ConvPass::Forward, 0, false, false, false));
+}
+
 TEST(CudaConv, GivesOneDimensionAHeightOfOne) {
   cpu::ConvShape s;
   s.spatial = 1, s.batch = 1, s.in_channels = 1, s.out_channels = 1;

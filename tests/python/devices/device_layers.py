@@ -184,6 +184,14 @@ def test_convolutions(image, weight, options):
         last = x.float().contiguous(memory_format=torch.channels_last)
         compare(lambda *t: conv(*t, **options), last, w.float(), atol=1e-4, rtol=1e-4)
         compare(lambda t: F.fold(F.unfold(t, 3, padding=1), t.shape[2:], 3, padding=1), x)
+        for dtype, tolerance in ((torch.float32, 1e-4), (torch.float64, 1e-9), (torch.bfloat16, 0.2)):
+            x, w, b = (torch.randn(s, dtype=dtype) for s in (image, weight, weight[:1]))
+            last = x.contiguous(memory_format=torch.channels_last)
+            compare(lambda *t: conv(*t, **options), last, w, b, atol=tolerance, rtol=tolerance)
+            y, bias = conv(last, w, **options), torch.randn(image[1], dtype=dtype)
+            compare(lambda *t: turned(*t, **options), y, w, bias, atol=tolerance, rtol=tolerance)
+            there = conv(last.cuda(), w.cuda(), **options)
+            assert there.stride() == y.stride()
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (37,), (5, 300), (300, 5), (3, 40, 7)])
