@@ -90,9 +90,13 @@ struct RunKernels {
   }
 };
 
+// Of one type; everything else about scatter is compiled once.
 template <class T, class Combine>
-bool scatter_row(const LineStrides& line, bool check, int64_t size, const int64_t* where, const T* from,
-                 T* to, const RunKernels& run, Combine&& combine) {
+bool scatter_row(const LineStrides& line, bool check, int64_t size, const int64_t* where, const void* source,
+                 void* target, const RunKernels& run) {
+  const Combine combine;
+  const T* from = static_cast<const T*>(source);
+  T* to = static_cast<T*>(target);
   if (line.index == 0) {  // one position for all
     if (check && !within(where, 1, size)) return false;
     to += *where * line.indexed;
@@ -122,6 +126,9 @@ bool scatter_row(const LineStrides& line, bool check, int64_t size, const int64_
                         });
 }
 
+using ScatterRow = bool (*)(const LineStrides& line, bool check, int64_t size, const int64_t* where,
+                            const void* source, void* target, const RunKernels& run);
+
 // The dimension whose parts threads take: rows meet in one element along `indexed` alone. The last one in
 // parts of whole cache lines; -1 for none.
 struct SharedDim {
@@ -142,29 +149,33 @@ SharedDim shared_dim(IntList sizes, int64_t indexed) {
   return found;
 }
 
-template <class T, class Combine>
 struct Scatter {
   const Tensor &self, &index, &src;
   int64_t dim;
   bool check;
   RunKernels run;
-  Combine combine;
+  ScatterRow scatter_row;
   Dims outer = strides_without(self, dim);
   LineStrides line = line_strides(self, dim, index, src);
   int64_t size = self.dim() ? self->sizes[dim] : 1;
-  T* target = static_cast<T*>(self.data_ptr());
+  int64_t item = static_cast<int64_t>(self.itemsize());
+  char* target = static_cast<char*>(self.data_ptr());
   const int64_t* positions = index.data<int64_t>();
-  const T* source = static_cast<const T*>(src.data_ptr());
+  const char* source = static_cast<const char*>(src.data_ptr());
   std::atomic<bool> outside = false;
 
   template <class F>
   void visit_rows(IntList sizes, int64_t begin, int64_t end, F&& f) {
     for_each_row<3>(sizes, {IntList(outer), index.strides(), src.strides()}, begin, end, f);
   }
+  // The row whose first elements lie at these offsets in self, index and src.
+  bool row(const LineStrides& of, bool checked, const std::array<int64_t, 3>& at) const {
+    return scatter_row(of, checked, size, positions + at[1], source + at[2] * item, target + at[0] * item,
+                       run);
+  }
   void rows(int64_t begin, int64_t end) {
     visit_rows(index.sizes(), begin, end, [&](const auto& at) {
-      if (!scatter_row(line, check, size, positions + at[1], source + at[2], target + at[0], run, combine))
-        outside = true;
+      if (!row(line, check, at)) outside = true;
     });
   }
   // All rows, elements [begin, end) of another dimension.
@@ -175,9 +186,7 @@ struct Scatter {
     if (d == index.dim() - 1) part.length = end - begin;
     const int64_t to = begin * outer[d], where = begin * index->strides[d], from = begin * src->strides[d];
     visit_rows(sizes, 0, row_count(sizes), [&](const auto& at) {
-      if (!scatter_row(part, check, size, positions + where + at[1], source + from + at[2],
-                       target + to + at[0], run, combine))
-        outside = true;
+      if (!row(part, check, {at[0] + to, at[1] + where, at[2] + from})) outside = true;
     });
   }
   // Rows that go as a whole to one of [first, first + extent). Lists first: a branch that nobody can foretell
@@ -187,16 +196,15 @@ struct Scatter {
     std::array<int64_t, 3> mine[kList + 1];
     int64_t count = 0;
     bool missed = false;
+    const auto bytes = static_cast<size_t>(line.length * item);
     const auto work = [&] {
       for (int64_t i = 0; i < count; ++i) {
         if (line.along == 1 && i + kRunsAhead < count) {
           const auto& next = mine[i + kRunsAhead];
-          if (extent < size) expect_run(source + next[2], static_cast<size_t>(line.length) * sizeof(T));
-          expect_run(target + next[0] + positions[next[1]] * line.indexed,
-                     static_cast<size_t>(line.length) * sizeof(T));
+          if (extent < size) expect_run(source + next[2] * item, bytes);
+          expect_run(target + (next[0] + positions[next[1]] * line.indexed) * item, bytes);
         }
-        scatter_row(line, false, size, positions + mine[i][1], source + mine[i][2], target + mine[i][0], run,
-                    combine);
+        row(line, false, mine[i]);
       }
       count = 0;
     };
@@ -294,28 +302,24 @@ bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
 bool scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
              bool check) {
   if (index.numel() == 0 || self.device().is_meta()) return true;
-  bool inside = true;
-  const RunKernels kernels(op, self.dtype());
-  const auto run = [&]<class T>(T, auto&& combine) {
-    inside =
-        Scatter<T, std::decay_t<decltype(combine)>>{self, index, src, dim, check, kernels, combine}.all();
-  };
+  ScatterRow row = nullptr;
+  const auto choose = [&]<class T, class Combine>(T, Combine) { row = &scatter_row<T, Combine>; };
   using Ordered = Concat<TypeList<bool>, RealTypes>;
   if (op == ScatterOp::Assign)
-    visit_width(self.itemsize(), [&]<class T>(T t) { run(t, [](T, T b) { return b; }); });
+    visit_width(self.itemsize(), [&]<class T>(T t) { choose(t, [](T, T b) { return b; }); });
   else if (op == ScatterOp::Add)
     visit_dtype(AllTypes{}, self.dtype(), "scatter_add",
-                [&]<class T>(T t) { run(t, [](T a, T b) { return plus(a, b); }); });
+                [&]<class T>(T t) { choose(t, [](T a, T b) { return plus(a, b); }); });
   else if (op == ScatterOp::Multiply)
     visit_dtype(AllTypes{}, self.dtype(), "scatter_reduce",
-                [&]<class T>(T t) { run(t, [](T a, T b) { return times(a, b); }); });
+                [&]<class T>(T t) { choose(t, [](T a, T b) { return times(a, b); }); });
   else if (op == ScatterOp::Max)
     visit_dtype(Ordered{}, self.dtype(), "scatter_reduce",
-                [&]<class T>(T t) { run(t, [](T a, T b) { return larger(a, b); }); });
+                [&]<class T>(T t) { choose(t, [](T a, T b) { return larger(a, b); }); });
   else
     visit_dtype(Ordered{}, self.dtype(), "scatter_reduce",
-                [&]<class T>(T t) { run(t, [](T a, T b) { return smaller(a, b); }); });
-  return inside;
+                [&]<class T>(T t) { choose(t, [](T a, T b) { return smaller(a, b); }); });
+  return Scatter{self, index, src, dim, check, RunKernels(op, self.dtype()), row}.all();
 }
 
 }  // namespace rushlight::cpu

@@ -26,7 +26,7 @@ void pack(const SmallProducts& p, const T* b, T* panels) {
 }
 
 template <int R, class T>
-void multiply_rows(const SmallProducts& p, const T* a, const T* panels, T* c) {
+[[gnu::noinline]] void multiply_rows(const SmallProducts& p, const T* a, const T* panels, T* c) {
   constexpr int64_t kLanes = Lanes<T>::count;
   const T alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
   for (int64_t first = 0; first < p.n; first += kLanes, panels += p.k * kLanes) {
@@ -58,9 +58,9 @@ void multiply(const SmallProducts& p, int64_t begin, int64_t end) {
     pack(p, static_cast<const T*>(p.b.data) + i * p.b_step, panels);
     const T* a = static_cast<const T*>(p.a.data) + i * p.a_step;
     T* c = static_cast<T*>(p.c) + i * p.c_step;
-    for_row_groups<1>(0, p.m, [&]<int R>(int64_t row) {
-      multiply_rows<R>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
-    });
+    int64_t row = 0;
+    for (; row + 4 <= p.m; row += 4) multiply_rows<4>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
+    for (; row < p.m; ++row) multiply_rows<1>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
   }
 }
 
