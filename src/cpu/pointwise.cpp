@@ -16,7 +16,12 @@ using Buffer = std::byte[kChunk * 16];
 
 // Arithmetic and comparisons come first in the list of formulas; the others cost several times as much an
 // element.
-int64_t grain_of(Formula f) { return f < Formula::Exp ? kGrainSize : kGrainSize / 8; }
+bool is_cheap(Formula f) { return f < Formula::Exp; }
+int64_t grain_of(Formula f) { return is_cheap(f) ? kGrainSize : kGrainSize / 8; }
+// Rows from this length on are computed where they lie, shorter ones gathered first. The loops of expensive
+// formulas compute blocks, of which a short row would leave much empty.
+constexpr int64_t kShortestRow = 64;
+int64_t shortest_row(Formula f) { return is_cheap(f) ? kShortestRow / 8 : kShortestRow; }
 
 // One operand of the work on a chunk: elements where they lie, or gathered into a buffer in the compute type.
 struct Operand {
@@ -25,7 +30,7 @@ struct Operand {
   CastLoop cast = nullptr;
 
   Operand() = default;
-  Operand(const Iteration& it, int index, DType stored, DType compute)
+  Operand(const Iteration& it, int index, DType stored, DType compute, int64_t shortest = kShortestRow)
       : stored_size(static_cast<int64_t>(element_size(stored))),
         compute_size(static_cast<int64_t>(element_size(compute))),
         cast(index > 0 ? cast_loop(compute, stored) : cast_loop(stored, compute)) {
@@ -34,9 +39,9 @@ struct Operand {
       kind = Kind::Scalar;
     else if (direct && it.is_linear(index, stored_size))
       kind = Kind::Linear;
-    else if (direct && it.row() >= 64 && it.strides(index)[0] == stored_size)
+    else if (direct && it.row() >= shortest && it.strides(index)[0] == stored_size)
       kind = Kind::Rows;
-    else if (direct && index > 0 && it.row() >= 64 && it.strides(index)[0] == 0)
+    else if (direct && index > 0 && it.row() >= shortest && it.strides(index)[0] == 0)
       kind = Kind::RowScalar;
   }
 };
@@ -55,51 +60,117 @@ void scatter(const Iteration& it, const Operand& operand, int64_t begin, int64_t
   });
 }
 
+// How each operand takes part in a call, once it is known what the others do.
+struct Roles {
+  Operand::Kind kind[Iteration::kMaxOperands];
+  unsigned scalars = 0;  // those that the loop takes as one value
+  bool rows = false, gathers = false;
+
+  Roles(const Iteration& it, const Operand* operands, bool takes_scalars) {
+    using enum Operand::Kind;
+    for (int i = 0; i < it.count(); ++i) {
+      kind[i] = operands[i].kind;
+      if (kind[i] == RowScalar && takes_scalars && scalars == 0)
+        scalars |= 1u << (i - 1);
+      else if (kind[i] == RowScalar)
+        kind[i] = Gather;
+      rows |= kind[i] == Rows || kind[i] == RowScalar;
+      gathers |= kind[i] == Gather;
+    }
+    if (!rows || !gathers || it.row() >= kShortestRow) return;
+    for (int i = 0; i < it.count(); ++i)  // one that is gathered makes chunks, which short rows would cut
+      if (kind[i] == Rows || kind[i] == RowScalar) kind[i] = Gather;
+    rows = false, scalars = 0;
+  }
+};
+
+// Elements [begin, end) row by row: `data` holds the addresses of the first ones, or of scalars.
+template <class Apply>
+void run_rows(const Iteration& it, const Roles& roles, int64_t begin, int64_t end, char** data,
+              Apply&& apply) {
+  const IntList sizes = it.sizes();
+  const int64_t row = sizes[0];
+  const int count = it.count();
+  Dims at(sizes.size());
+  int64_t rest = begin;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    at[d] = rest % sizes[d];
+    rest /= sizes[d];
+  }
+  const auto move = [&](size_t d, int64_t n) {
+    for (int i = 0; i < count; ++i)
+      if (roles.kind[i] != Operand::Kind::Scalar) data[i] += n * it.strides(i)[d];
+  };
+  const auto carry = [&](size_t d) {
+    for (; d < sizes.size() && at[d] == sizes[d]; ++d) {
+      move(d, -sizes[d]);
+      at[d] = 0;
+      if (d + 1 == sizes.size()) return;
+      move(d + 1, 1);
+      ++at[d + 1];
+    }
+  };
+  int64_t left = end - begin;
+  const auto part = [&](int64_t n) {
+    apply(data, roles.scalars, n);
+    move(0, n);
+    at[0] += n, left -= n;
+    carry(0);
+  };
+  if (at[0] != 0) part(std::min(left, row - at[0]));
+  int64_t steps[Iteration::kMaxOperands] = {};
+  for (int i = 0; i < count && sizes.size() > 1; ++i)
+    if (roles.kind[i] != Operand::Kind::Scalar) steps[i] = it.strides(i)[1];
+  while (left >= row && sizes.size() > 1) {
+    const int64_t rows = std::min(sizes[1] - at[1], left / row);
+    for (int64_t k = 0; k < rows; ++k) {
+      apply(data, roles.scalars, row);
+      for (int i = 0; i < count; ++i) data[i] += steps[i];
+    }
+    at[1] += rows, left -= rows * row;
+    carry(1);
+  }
+  if (left > 0) part(left);
+}
+
 // Elements [begin, end) of the iteration, chunk by chunk. `apply(data, scalars, n)` computes one.
 template <class Apply>
 void run_range(const Iteration& it, const Operand* operands, bool takes_scalars, int64_t begin, int64_t end,
                Apply&& apply) {
+  using enum Operand::Kind;
   alignas(64) Buffer buffers[Iteration::kMaxOperands];
   char* data[Iteration::kMaxOperands];
-  Operand::Kind kinds[Iteration::kMaxOperands];
-  unsigned scalars = 0;
-  bool whole_rows = false, chunked = false;
+  Roles roles(it, operands, takes_scalars);
+  bool chunked = roles.gathers;
   for (int i = 0; i < it.count(); ++i) {
     const Operand& operand = operands[i];
-    kinds[i] = operand.kind;
-    if (kinds[i] == Operand::Kind::RowScalar) {
-      if (takes_scalars && scalars == 0)
-        scalars |= 1u << (i - 1);
-      else
-        kinds[i] = Operand::Kind::Gather;
-    }
-    whole_rows |= kinds[i] == Operand::Kind::Rows || kinds[i] == Operand::Kind::RowScalar;
-    chunked |= kinds[i] == Operand::Kind::Gather;
-    data[i] = reinterpret_cast<char*>(buffers[i]);
-    if (kinds[i] != Operand::Kind::Scalar) continue;
+    data[i] = roles.kind[i] == Gather || roles.kind[i] == Scalar ? reinterpret_cast<char*>(buffers[i])
+                                                                 : it.address(i, begin);
+    if (roles.kind[i] != Scalar) continue;
     // One value: converted once, and spread over the buffer where the loop wants a value for each element.
-    const bool spread = !takes_scalars || scalars != 0;
+    const bool spread = !takes_scalars || roles.scalars != 0;
     operand.cast(data[i], operand.compute_size, it.data(i), 0, spread ? std::min(kChunk, end - begin) : 1);
     if (spread)
       chunked = true;
     else
-      scalars |= 1u << (i - 1);
+      roles.scalars |= 1u << (i - 1);
   }
+  if (roles.rows && !roles.gathers && (!chunked || it.row() <= kChunk))
+    return run_rows(it, roles, begin, end, data, apply);
   const int64_t limit = chunked ? kChunk : end - begin;
   for (int64_t at = begin; at < end;) {
     int64_t n = std::min(limit, end - at);
-    if (whole_rows) n = std::min(n, it.row() - at % it.row());
+    if (roles.rows) n = std::min(n, it.row() - at % it.row());
     for (int i = 0; i < it.count(); ++i) {
-      const Operand& operand = operands[i];
-      if (kinds[i] == Operand::Kind::Linear)
-        data[i] = it.data(i) + at * operand.stored_size;
-      else if (kinds[i] == Operand::Kind::Rows || kinds[i] == Operand::Kind::RowScalar)
+      if (roles.kind[i] == Linear)
+        data[i] = it.data(i) + at * operands[i].stored_size;
+      else if (roles.kind[i] == Rows || roles.kind[i] == RowScalar)
         data[i] = it.address(i, at);
-      else if (kinds[i] == Operand::Kind::Gather && i > 0)
-        gather(it, i, operand, at, n, data[i]);
+      else if (roles.kind[i] == Gather && i > 0)
+        gather(it, i, operands[i], at, n, data[i]);
     }
-    apply(data, scalars, n);
-    if (operands[0].kind == Operand::Kind::Gather) scatter(it, operands[0], at, n, data[0]);
+    apply(data, roles.scalars, n);
+    if (roles.kind[0] == Gather) scatter(it, operands[0], at, n, data[0]);
     at += n;
   }
 }
@@ -206,8 +277,10 @@ void run_formula(Formula f, DType wanted, const Tensor& out, std::span<const Ten
   it.finish();
   if (it.numel() == 0) return;
   Operand operands[Iteration::kMaxOperands];
-  operands[0] = Operand(it, 0, out.dtype(), result_type_of(f, compute));
-  for (int i = 1; i < it.count(); ++i) operands[i] = Operand(it, i, inputs[i - 1]->dtype(), compute);
+  const int64_t shortest = shortest_row(f);
+  operands[0] = Operand(it, 0, out.dtype(), result_type_of(f, compute), shortest);
+  for (int i = 1; i < it.count(); ++i)
+    operands[i] = Operand(it, i, inputs[i - 1]->dtype(), compute, shortest);
   const PackedParameters packed(parameters, compute);
   parallel_for(0, it.numel(), grain_of(f), [&](int64_t b, int64_t e) {
     run_range(it, operands, inputs.size() == 2, b, e,

@@ -290,3 +290,25 @@ def test_casts_agree():
                 got.to(torch.complex64 if b == "complex64" else torch.float64).tolist()
                 == want.to(oracle.complex64 if b == "complex64" else oracle.float64).tolist()
             )
+
+
+@pytest.mark.parametrize("row", [3, 15, 16, 17, 40, 63, 64, 100, 700])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int16", "complex64"])
+def test_rows_of_any_length_are_computed_where_they_lie(row, dtype):
+    rng, kind = np.random.default_rng(row), getattr(torch, dtype)
+
+    def operand(*sizes):
+        return torch.tensor(rng.integers(-9, 9, sizes)).to(kind)
+
+    x, y = operand(3, 5, 7, row + 3)[:, :, :, 2:-1], operand(3, 5, 7, row + 1)[:, 1:, :, :-1]
+    column, plane, few = operand(3, 4, 7, 1), operand(4, 1, row), operand(3, 1, 7, row)
+    x = x[:, 1:]
+    for a, b in ((x, y), (x, column), (column, y), (plane, x), (few, column), (column, few), (plane, column)):
+        a, b = torch.broadcast_tensors(a, b)
+        apart = a.contiguous(), b.contiguous()
+        assert torch.equal(a * b, apart[0] * apart[1]) and torch.equal(a + b, apart[0] + apart[1])
+        assert torch.equal(a.eq(b), apart[0].eq(apart[1])) and torch.equal(-a, -apart[0])
+        assert torch.equal(torch.where(a.eq(b), a, b), torch.where(apart[0].eq(apart[1]), *apart))
+        assert torch.equal(torch.addcmul(a, a, b), torch.addcmul(apart[0], *apart))
+        room = torch.zeros(3, 4, 7, row + 5, dtype=kind)[:, :, :, 5:]
+        assert torch.equal(torch.sub(a, b, out=room), apart[0] - apart[1])
