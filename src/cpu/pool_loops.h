@@ -112,9 +112,16 @@ inline Regular regular_part(const PoolAxis& a) {
 // The greatest of the regular part's windows in one row of outputs, and where it is if `at` is given:
 // position by position of the windows, for all of them at once. Distance 0 stands for any.
 template <int64_t Distance, bool kPlaces, class T, class C>
-void compare_windows(const T* x, int64_t position, int64_t distance, int64_t count, C* best, int32_t* at) {
+void compare_windows(const T* x, int64_t position, int64_t distance, int64_t count, bool first, C* best,
+                     int32_t* at) {
   const int64_t step = Distance ? Distance : distance;
   const T* from = x + position;
+  if (first) {
+    for (int64_t i = 0; i < count; ++i) best[i] = static_cast<C>(from[i * step]);
+    if constexpr (kPlaces)
+      for (int64_t i = 0; i < count; ++i) at[i] = static_cast<int32_t>(position + i * step);
+    return;
+  }
   for (int64_t i = 0; i < count; ++i) {
     const C value = static_cast<C>(from[i * step]);
     const bool better = (value > best[i]) | (value != value);
@@ -127,21 +134,24 @@ void max_windows(const PoolPlan& p, const Regular& regular, const T* x, int64_t 
                  int32_t* at) {
   const auto& [da, ha, wa] = p.axis;
   const int64_t count = regular.last - regular.first;
-  std::fill_n(best, count, static_cast<C>(lowest<T>()));
-  if constexpr (kPlaces)
-    for (int64_t i = 0; i < count; ++i)
-      at[i] = static_cast<int32_t>(first_position(p, d, h, regular.first + i));
+  bool first = true;
   for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
     for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step)
       for (int64_t k = 0; k < regular.size; k += wa.step) {
         const int64_t position = (z * ha.in + y) * wa.in + wa.start[regular.first] + k;
         if (regular.distance == 1)
-          compare_windows<1, kPlaces>(x, position, 1, count, best, at);
+          compare_windows<1, kPlaces>(x, position, 1, count, first, best, at);
         else if (regular.distance == 2)
-          compare_windows<2, kPlaces>(x, position, 2, count, best, at);
+          compare_windows<2, kPlaces>(x, position, 2, count, first, best, at);
         else
-          compare_windows<0, kPlaces>(x, position, regular.distance, count, best, at);
+          compare_windows<0, kPlaces>(x, position, regular.distance, count, first, best, at);
+        first = false;
       }
+  if (!first) return;
+  std::fill_n(best, count, static_cast<C>(lowest<T>()));  // of windows without a pixel
+  if constexpr (kPlaces)
+    for (int64_t i = 0; i < count; ++i)
+      at[i] = static_cast<int32_t>(first_position(p, d, h, regular.first + i));
 }
 
 // One output in channels-last, by blocks of channels. Places are as narrow as the values, so that both fit

@@ -43,7 +43,27 @@ void scan_lines(const T* in, T* out, int64_t n, RunningType<T> start, Step step)
           static_cast<T>(running[l] = step(running[l], static_cast<RunningType<T>>(in[l * n + i])));
 }
 
+// One of few lines, whose running type is wider than its elements: four steps are combined before they meet
+// what came before, so that a sum waits for the one four elements back. `step` is associative but for
+// rounding, which the wider type takes.
 template <class T, class Step>
+void scan_ahead(const T* in, T* out, int64_t n, RunningType<T> start, Step step) {
+  using A = RunningType<T>;
+  A running = start;
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const A a = in[i], b = step(a, static_cast<A>(in[i + 1])), c = static_cast<A>(in[i + 2]),
+            d = step(c, static_cast<A>(in[i + 3]));
+    out[i] = static_cast<T>(step(running, a));
+    out[i + 1] = static_cast<T>(step(running, b));
+    out[i + 2] = static_cast<T>(step(running, step(b, c)));
+    running = step(running, step(b, d));
+    out[i + 3] = static_cast<T>(running);
+  }
+  for (; i < n; ++i) out[i] = static_cast<T>(running = step(running, static_cast<A>(in[i])));
+}
+
+template <bool kAssociative, class T, class Step>
 void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start, Step step) {
   const int64_t n = line_length(in, dim);
   if (in.device().is_meta()) return;
@@ -65,6 +85,9 @@ void scan(const Tensor& in, int64_t dim, const Tensor& out, RunningType<T> start
                           const T* from = in.data<T>();
                           T* to = out.data<T>();
                           int64_t l = begin;
+                          if constexpr (kAssociative && std::is_same_v<T, float>)
+                            for (; in.numel() < kTogether * n && l < end; ++l)
+                              scan_ahead(from + l * n, to + l * n, n, start, step);
                           for (; l + kTogether <= end; l += kTogether)
                             scan_lines<kTogether>(from + l * n, to + l * n, n, start, step);
                           for (; l < end; ++l) scan_lines<1>(from + l * n, to + l * n, n, start, step);
@@ -115,13 +138,15 @@ std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
 
 void cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
   visit_dtype(ScanTypes{}, in.dtype(), "cumsum_out_cpu", [&]<class T>(T) {
-    scan<T>(in, dim, out, RunningType<T>(0), [](auto a, auto x) { return static_cast<decltype(a)>(a + x); });
+    scan<true, T>(in, dim, out, RunningType<T>(0),
+                  [](auto a, auto x) { return static_cast<decltype(a)>(a + x); });
   });
 }
 
 void cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
   visit_dtype(ScanTypes{}, in.dtype(), "cumprod_out_cpu", [&]<class T>(T) {
-    scan<T>(in, dim, out, RunningType<T>(1), [](auto a, auto x) { return static_cast<decltype(a)>(a * x); });
+    scan<true, T>(in, dim, out, RunningType<T>(1),
+                  [](auto a, auto x) { return static_cast<decltype(a)>(a * x); });
   });
 }
 
@@ -129,7 +154,8 @@ void logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
   visit_dtype(Concat<FloatTypes, ComplexTypes>{}, in.dtype(), "logcumsumexp_out_cpu", [&]<class T>(T) {
     using A = RunningType<T>;
     using R = decltype(std::real(A()));
-    scan<T>(in, dim, out, A(-std::numeric_limits<R>::infinity()), [](A a, A x) { return log_add_exp(a, x); });
+    scan<false, T>(in, dim, out, A(-std::numeric_limits<R>::infinity()),
+                   [](A a, A x) { return log_add_exp(a, x); });
   });
 }
 

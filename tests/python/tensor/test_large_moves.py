@@ -186,3 +186,23 @@ def test_gradients_of_what_is_selected_are_the_same_for_further_derivatives(sele
     (plain,) = torch.autograd.grad(y, x, g, retain_graph=True)
     (recorded,) = torch.autograd.grad(y, x, g, create_graph=True)
     assert torch.equal(plain, recorded) and plain.count_nonzero() > 0
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4, 70])
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 8, 9, 1000, 100001])
+def test_running_sums_and_products_of_lines(length, lines, threads):
+    rng = np.random.default_rng(length)
+    x = rng.standard_normal((lines, length)).astype(np.float32)
+    for special, at in ((np.inf, 0.3), (-np.inf, 0.6), (np.nan, 0.9)):
+        x[-1, int(at * length)] = special
+    factors = np.exp(x / 100).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        sums, products = x.astype(np.float64).cumsum(1), factors.astype(np.float64).cumprod(1)
+    np.testing.assert_allclose(torch.from_numpy(x).cumsum(1).numpy(), sums, rtol=2e-7, atol=1e-9)
+    np.testing.assert_allclose(torch.from_numpy(factors).cumprod(1).numpy(), products, rtol=2e-7)
+    whole = rng.integers(-9, 9, (lines, length))
+    for dtype in ("float32", "float64", "int32"):
+        y = torch.from_numpy(whole).to(getattr(torch, dtype))
+        np.testing.assert_array_equal(y.cumsum(1).numpy(), whole.cumsum(1))
+        np.testing.assert_array_equal(y.t().contiguous().cumsum(0).t().numpy(), whole.cumsum(1))
+        np.testing.assert_array_equal(y.cumsum_(1).numpy(), whole.cumsum(1))
