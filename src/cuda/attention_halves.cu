@@ -15,7 +15,7 @@ using Operand = DeviceAttention::Operand;
 constexpr int kQueries = 64, kSharers = 4;
 static_assert(kQueries * kSharers == kTeamThreads);
 
-// Part of a team's memory: `count` elements from `begin` on, in bytes.
+// Part of a team's memory, in bytes; the next one may begin at its end.
 struct Region {
   size_t begin, end;
   constexpr Region(size_t from, size_t bytes)

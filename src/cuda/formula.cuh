@@ -4,6 +4,7 @@
 
 #include "cuda/check.h"
 #include "cuda/formula_many.h"
+#include "cuda/formula_struct.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
@@ -204,20 +205,9 @@ constexpr FormulaKernel kernel_if(TypeList<List...>) {
 
 }  // namespace
 
-#define RL_FORMULA(name, inputs, parameters, types, result, ...)                                   \
-  namespace {                                                                                      \
-  struct name {                                                                                    \
-    static constexpr int kInputs = inputs, kParameters = parameters;                               \
-    static constexpr FormulaResult kResult = FormulaResult::result;                                \
-    static constexpr const char* kName = #name;                                                    \
-    using Types = types;                                                                           \
-    template <class T>                                                                             \
-    __device__ static auto apply([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z, \
-                                 [[maybe_unused]] const T* p) {                                    \
-      using namespace formulas;                                                                    \
-      return __VA_ARGS__;                                                                          \
-    }                                                                                              \
-  };                                                                                               \
+#define RL_FORMULA(...)              \
+  namespace {                        \
+  RL_FORMULA_AS_STRUCT(__VA_ARGS__); \
   }
 #define RL_FORMULA_ROW(name, ...)                                                    \
   {kernel_if<name, int32_t>(name::Types{}), kernel_if<name, int64_t>(name::Types{}), \

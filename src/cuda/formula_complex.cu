@@ -1,7 +1,8 @@
 // Kernels of the formulas that compute in complex numbers, all of them by strides.
 #include "cuda/complex.h"
-// after it:
+// Then what uses complex numbers.
 #include "cuda/check.h"
+#include "cuda/formula_struct.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
@@ -136,26 +137,17 @@ constexpr FormulaKernel kernel_if() {
 
 }  // namespace
 
-#define RL_FORMULA(name, inputs, parameters, types, result, ...)                                   \
-  namespace complex_formulas {                                                                     \
-  struct name {                                                                                    \
-    static constexpr int kInputs = inputs, kParameters = parameters;                               \
-    static constexpr const char* kName = #name;                                                    \
-    using Types = types;                                                                           \
-    template <class T>                                                                             \
-    __device__ static auto apply([[maybe_unused]] T x, [[maybe_unused]] T y, [[maybe_unused]] T z, \
-                                 [[maybe_unused]] const T* p) {                                    \
-      using namespace formulas;                                                                    \
-      return __VA_ARGS__;                                                                          \
-    }                                                                                              \
-  };                                                                                               \
-  }
+// Not without a name: most of them have no kernel here, of which compilers would tell.
+namespace complex_formulas {
+#define RL_FORMULA(...) RL_FORMULA_AS_STRUCT(__VA_ARGS__);
 RL_ARITHMETIC_FORMULAS(RL_FORMULA)
 RL_COMPARISON_FORMULAS(RL_FORMULA)
 RL_TRANSCENDENTAL_FORMULAS(RL_FORMULA)
 RL_FORMULA(Angle, 1, 0, Fields, Part, angle(x))
 RL_FORMULA(Conj, 1, 0, ComplexV, Same, conj(x))
 RL_ACTIVATION_FORMULAS(RL_FORMULA)
+#undef RL_FORMULA
+}  // namespace complex_formulas
 
 FormulaKernel complex_kernel_of(Formula f, bool wide) {
   switch (f) {
