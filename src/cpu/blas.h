@@ -18,21 +18,12 @@ namespace rushlight::cpu {
 
 inline int blas_int(int64_t n) { return static_cast<int>(n); }
 
-#define RL_REAL_GEMM(T, letter)                                                                              \
-  inline void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k, T alpha,    \
-                        const T* a, int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {       \
-    RL_CBLAS(letter##gemm)                                                                                   \
-    (CblasRowMajor, ta, tb, blas_int(m), blas_int(n), blas_int(k), alpha, a, blas_int(lda), b,               \
-     blas_int(ldb), beta, c, blas_int(ldc));                                                                 \
-  }                                                                                                          \
-  inline void blas_gemv(CBLAS_TRANSPOSE ta, int64_t rows, int64_t columns, T alpha, const T* a, int64_t lda, \
-                        const T* x, int64_t incx, T beta, T* y) {                                            \
-    RL_CBLAS(letter##gemv)                                                                                   \
-    (CblasRowMajor, ta, blas_int(rows), blas_int(columns), alpha, a, blas_int(lda), x, blas_int(incx), beta, \
-     y, 1);                                                                                                  \
-  }                                                                                                          \
-  inline T blas_dot(int64_t n, const T* x, int64_t incx, const T* y, int64_t incy) {                         \
-    return RL_CBLAS(letter##dot)(blas_int(n), x, blas_int(incx), y, blas_int(incy));                         \
+#define RL_REAL_GEMM(T, letter)                                                                           \
+  inline void blas_gemm(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int64_t m, int64_t n, int64_t k, T alpha, \
+                        const T* a, int64_t lda, const T* b, int64_t ldb, T beta, T* c, int64_t ldc) {    \
+    RL_CBLAS(letter##gemm)                                                                                \
+    (CblasRowMajor, ta, tb, blas_int(m), blas_int(n), blas_int(k), alpha, a, blas_int(lda), b,            \
+     blas_int(ldb), beta, c, blas_int(ldc));                                                              \
   }
 RL_REAL_GEMM(float, s)
 RL_REAL_GEMM(double, d)

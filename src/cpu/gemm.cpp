@@ -8,9 +8,9 @@
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
 #include "cpu/gemm_onednn.h"
-#include "cpu/half_vector.h"
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
+#include "cpu/matrix_vector.h"
 #include "cpu/small_products.h"
 
 namespace rushlight::cpu {
@@ -70,7 +70,18 @@ BlasOperand operand(const MatrixView& m, int64_t rows, int64_t columns) {
   return {CblasTrans, std::max({m.column_stride, rows, int64_t{1}})};
 }
 
-// y = alpha * A x + beta * y for A [rows, columns], on the caller's thread or MKL's.
+// A product that only one thread should see gets an arena of one slot, since MKL on some processors starts a
+// thread for every product it is handed outside of one; a large one enters the pool for the library's
+// threads.
+template <class F>
+void with_threads(int64_t work, F&& f) {
+  if (work <= kSerialWork || in_parallel_region())
+    run_alone(f);
+  else
+    run_in_pool(f);
+}
+
+// y = alpha * A x + beta * y for complex A [rows, columns]; matrix_vector.h has the others.
 template <class T>
 void gemv_blas(int64_t rows, int64_t columns, const Scalar& alpha, MatrixView a, const T* x, int64_t step,
                const Scalar& beta, T* y) {
@@ -83,10 +94,12 @@ void gemv_blas(int64_t rows, int64_t columns, const Scalar& alpha, MatrixView a,
 template <class T>
 void gemm_blas(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                const Scalar& beta, T* c, int64_t ldc) {
-  if (n == 1 && ldc == 1) return gemv_blas<T>(m, k, alpha, a, at<T>(b, 0, 0), b.row_stride, beta, c);
-  if (m == 1)
-    return gemv_blas<T>(n, k, alpha, {b.data, b.column_stride, b.row_stride}, at<T>(a, 0, 0), a.column_stride,
-                        beta, c);
+  if constexpr (is_complex_v<T>) {
+    if (n == 1 && ldc == 1) return gemv_blas<T>(m, k, alpha, a, at<T>(b, 0, 0), b.row_stride, beta, c);
+    if (m == 1)
+      return gemv_blas<T>(n, k, alpha, {b.data, b.column_stride, b.row_stride}, at<T>(a, 0, 0),
+                          a.column_stride, beta, c);
+  }
   const auto [ta, lda] = operand(a, m, k);
   const auto [tb, ldb] = operand(b, k, n);
   auto rectangle = [&, ta = ta, lda = lda, tb = tb, ldb = ldb](int64_t row, int64_t rows, int64_t column,
@@ -153,23 +166,29 @@ class WideMatrix {
 
 // A vector as a factor: the matrix is read where it lies. False where it lies otherwise.
 template <class T>
-bool gemv_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const MatrixView& a,
-                  const MatrixView& b, const Scalar& beta, T* c, int64_t ldc) {
+bool vector_product(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const MatrixView& a,
+                    const MatrixView& b, const Scalar& beta, T* c, int64_t ldc) {
   if (m != 1 && n != 1) return false;
+  using C = compute_type<T>;
   const bool is_row = m == 1;
   const int64_t outputs = is_row ? n : m, to_step = is_row ? 1 : ldc;
   const MatrixView matrix = is_row ? MatrixView{b.data, b.column_stride, b.row_stride} : a;
-  const auto item = static_cast<int64_t>(sizeof(T)), wide = static_cast<int64_t>(sizeof(float));
-  const Buffer memory((k + outputs) * wide);
-  auto *x = memory.as<float>(), *y = x + k;
-  cast_loop(DType::Float32, dtype_of<T>)(reinterpret_cast<char*>(x), wide,
-                                         static_cast<const char*>(is_row ? a.data : b.data),
-                                         (is_row ? a.column_stride : b.row_stride) * item, k);
-  if (!half_matrix_vector(dtype_of<T>, outputs, k, matrix, x, y)) return false;
-  const auto scale = alpha.to<float>(), keep = beta.to<float>();
-  for (int64_t i = 0; i < outputs; ++i) {
+  const int64_t x_step = is_row ? a.column_stride : b.row_stride;
+  const void* x = is_row ? a.data : b.data;
+  const auto scale = alpha.to<C>(), keep = beta.to<C>();
+  const auto item = static_cast<int64_t>(sizeof(T)), wide = static_cast<int64_t>(sizeof(C));
+  const bool direct_x = std::is_same_v<T, C> && (x_step == 1 || k == 1),
+             direct_y = std::is_same_v<T, C> && to_step == 1 && scale == 1 && keep == 0;
+  const Buffer memory(((direct_x ? 0 : k) + (direct_y ? 0 : outputs)) * wide);
+  auto* widened = memory.as<C>();
+  if (!direct_x)
+    cast_loop(dtype_of<C>, dtype_of<T>)(reinterpret_cast<char*>(widened), wide, static_cast<const char*>(x),
+                                        x_step * item, k);
+  C* y = direct_y ? reinterpret_cast<C*>(c) : widened + (direct_x ? 0 : k);
+  if (!matrix_vector(dtype_of<T>, outputs, k, matrix, direct_x ? x : widened, y)) return false;
+  for (int64_t i = 0; !direct_y && i < outputs; ++i) {
     T& to = c[i * to_step];
-    to = T(keep == 0 ? scale * y[i] : scale * y[i] + keep * static_cast<float>(to));
+    to = T(keep == 0 ? scale * y[i] : scale * y[i] + keep * static_cast<C>(to));
   }
   return true;
 }
@@ -178,7 +197,6 @@ bool gemv_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const Ma
 template <class T>
 void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                   const Scalar& beta, T* c, int64_t ldc) {
-  if (gemv_reduced<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   const WideMatrix wide_a(dtype_of<T>, a, m, k), wide_b(dtype_of<T>, b, k, n);
   const Buffer product(m * n * static_cast<int64_t>(sizeof(float)));
   auto* wide_c = product.as<float>();
@@ -190,11 +208,14 @@ void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixVi
 template <class T>
 void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                 const Scalar& beta, T* c, int64_t ldc) {
+  if constexpr (is_floating_v<T>)
+    if (k > 0 && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,
                                 b.column_stride}) <= std::numeric_limits<int>::max();
-    if (k > 0 && fits) return gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc);
+    if (k > 0 && fits)
+      return with_threads(m * n * k, [&] { gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc); });
   }
 #endif
   if constexpr (std::is_integral_v<T>) {
@@ -210,16 +231,48 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
 
 using GemmTypes = NumberTypes;
 
-// A product that only one thread should see runs on the caller; a large one enters the pool for the library's
-// threads.
-template <class F>
-void with_threads(int64_t work, F&& f) {
-  if (work <= kSerialWork)
-    f();
-  else if (in_parallel_region())
-    run_alone(f);
-  else
-    run_in_pool(f);
+// gemm_batch, in the name of `caller`.
+void products(const char* caller, DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
+              const Scalar& alpha, MatrixView a, int64_t a_step, MatrixView b, int64_t b_step,
+              const Scalar& beta, void* c, int64_t ldc, int64_t c_step) {
+  if (batch == 0 || m == 0 || n == 0) return;
+  if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
+      onednn_multiplies(shape))
+    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
+  SmallProducts small{.dtype = dtype,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .a = a,
+                      .b = b,
+                      .a_step = a_step,
+                      .b_step = b_step,
+                      .ldc = ldc,
+                      .c_step = c_step,
+                      .c = c};
+  const bool is_vector_product = batch == 1 && std::min(m, n) == 1;
+  if (small.are_small() && !is_vector_product) {
+    small.alpha = alpha.to<double>(), small.beta = beta.to<double>();
+    return parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / (m * n * k)),
+                        [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
+  }
+  visit_dtype(GemmTypes{}, dtype, caller, [&](auto tag) {
+    using T = decltype(tag);
+    auto one = [&](int64_t i) {
+      gemm_typed<T>(m, n, k, alpha,
+                    {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
+                    {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta,
+                    static_cast<T*>(c) + i * c_step, ldc);
+    };
+    const int64_t work = std::max<int64_t>(m * n * k, 1);
+    if (batch >= get_num_threads() || work <= kSerialWork) {  // one thread a product
+      parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / work), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) one(i);
+      });
+    } else {
+      for (int64_t i = 0; i < batch; ++i) one(i);
+    }
+  });
 }
 
 }  // namespace
@@ -234,17 +287,13 @@ bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
 
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
           const Scalar& beta, void* c, int64_t ldc) {
-  if (m == 0 || n == 0) return;
-  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0}; onednn_multiplies(shape))
-    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
-  visit_dtype(GemmTypes{}, dtype, "addmm_impl_cpu_", [&](auto tag) {
-    using T = decltype(tag);
-    auto run = [&] { gemm_typed<T>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc); };
-    if constexpr (has_blas<T>)
-      with_threads(m * n * k, run);
-    else
-      run();
-  });
+  products("addmm_impl_cpu_", dtype, 1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0);
+}
+
+void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
+                MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
+                int64_t ldc, int64_t c_step) {
+  products("baddbmm_cpu", dtype, batch, m, n, k, alpha, a, a_step, b, b_step, beta, c, ldc, c_step);
 }
 
 void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, const void* bias,
@@ -261,65 +310,16 @@ void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, Matri
   gemm(dtype, m, n, k, 1, a, b, 1, c, ldc);
 }
 
-void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
-                MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
-                int64_t ldc, int64_t c_step) {
-  if (batch == 0 || m == 0 || n == 0) return;
-  if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
-      onednn_multiplies(shape))
-    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
-  SmallProducts small{.dtype = dtype,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .b = b,
-                      .a_step = a_step,
-                      .b_step = b_step,
-                      .ldc = ldc,
-                      .c_step = c_step,
-                      .c = c};
-  if (small.are_small()) {
-    small.alpha = alpha.to<double>(), small.beta = beta.to<double>();
-    return parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / (m * n * k)),
-                        [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
-  }
-  visit_dtype(GemmTypes{}, dtype, "baddbmm_cpu", [&](auto tag) {
-    using T = decltype(tag);
-    auto one = [&](int64_t i) {
-      gemm_typed<T>(m, n, k, alpha,
-                    {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
-                    {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta,
-                    static_cast<T*>(c) + i * c_step, ldc);
-    };
-    const int64_t work = m * n * k;
-    if (batch >= get_num_threads() || work <= kSerialWork) {  // one thread a product
-      parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(work, 1)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) one(i);
-                   });
-    } else {
-      with_threads(work, [&] {
-        for (int64_t i = 0; i < batch; ++i) one(i);
-      });
-    }
-  });
-}
-
 void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y, int64_t y_stride,
          bool conjugate, void* result) {
   visit_dtype(NumberTypes{}, dtype, "dot", [&](auto tag) {
     using T = decltype(tag);
     using C = std::conditional_t<is_reduced_v<T>, float, T>;
     const auto *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
-#ifdef RL_WITH_BLAS
-    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
-      if (n < (int64_t{1} << 31) && x_stride >= 0 && y_stride >= 0) {
-        *static_cast<T*>(result) = blas_dot(n, p, x_stride, q, y_stride);
+    if constexpr (is_floating_v<T>)
+      if (n > 0 &&
+          vector_product<T>(1, 1, n, 1, {p, 0, x_stride}, {q, y_stride, 0}, 0, static_cast<T*>(result), 1))
         return;
-      }
-    }
-#endif
     if constexpr (std::is_integral_v<T>) {
       if (x_stride == 1 && y_stride == 1) {
         *static_cast<T*>(result) = static_cast<T>(integer_dot(sizeof(T))(p, q, n));

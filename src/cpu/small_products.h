@@ -1,11 +1,11 @@
-// Batches of products of matrices so small that calling a library costs more than multiplying.
+// Products of matrices so small, alone or in batches, that calling a library costs more than multiplying.
 #pragma once
 #include "cpu/gemm.h"
 
 namespace rushlight::cpu {
 
 struct SmallProducts {
-  static constexpr int64_t kMost = 16;  // rows, columns and inner size
+  static constexpr int64_t kMost = 64;  // rows, columns and inner size
   DType dtype = DType::Float32;
   int64_t m = 0, n = 0, k = 0;
   MatrixView a, b;

@@ -10,58 +10,70 @@ namespace {
 
 constexpr int64_t kMost = SmallProducts::kMost;
 
-// The second factor, in panels as wide as a vector, with zeros behind the last column.
-template <class T>
+// The second factor, in panels of V vectors, with zeros behind the last column.
+template <int V, class T>
 void pack(const SmallProducts& p, const T* b, T* panels) {
-  constexpr int64_t kLanes = Lanes<T>::count;
-  for (int64_t first = 0; first < p.n; first += kLanes)
-    for (int64_t i = 0; i < p.k; ++i, panels += kLanes) {
-      const T* from = b + i * p.b.row_stride + first * p.b.column_stride;
-      const int64_t columns = std::min(kLanes, p.n - first);
-      if (columns == kLanes && p.b.column_stride == 1)
-        std::memcpy(panels, from, kRegisterBytes);
-      else
-        for (int64_t j = 0; j < kLanes; ++j) panels[j] = j < columns ? from[j * p.b.column_stride] : T(0);
-    }
+  constexpr int64_t kWidth = V * Lanes<T>::count;
+  for (int64_t first = 0; first < p.n; first += kWidth, panels += p.k * kWidth) {
+    const T* from = b + first * p.b.column_stride;
+    const int64_t columns = std::min(kWidth, p.n - first);
+    if (columns < kWidth) std::fill(panels, panels + p.k * kWidth, T(0));
+    if (p.b.column_stride == 1 && columns == kWidth)
+      for (int64_t i = 0; i < p.k; ++i)
+        std::memcpy(panels + i * kWidth, from + i * p.b.row_stride, V * kRegisterBytes);
+    else if (p.b.column_stride == 1)
+      for (int64_t i = 0; i < p.k; ++i) std::copy_n(from + i * p.b.row_stride, columns, panels + i * kWidth);
+    else
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = 0; i < p.k; ++i)
+          panels[i * kWidth + j] = from[i * p.b.row_stride + j * p.b.column_stride];
+  }
 }
 
-template <int R, class T>
+template <int R, int V, class T>
 [[gnu::noinline]] void multiply_rows(const SmallProducts& p, const T* a, const T* panels, T* c) {
   constexpr int64_t kLanes = Lanes<T>::count;
   const T alpha = static_cast<T>(p.alpha), beta = static_cast<T>(p.beta);
-  for (int64_t first = 0; first < p.n; first += kLanes, panels += p.k * kLanes) {
-    typename Lanes<T>::type sums[R][1] = {};
-    accumulate_tile<R, 1, T>(a, p.a.row_stride, p.a.column_stride, panels, p.k, sums);
-    const int64_t columns = std::min(kLanes, p.n - first);
-    for (int r = 0; r < R; ++r) {
-      T* to = c + r * p.ldc + first;
-      T before[kLanes];
-      typename Lanes<T>::type kept;
-      if (beta != 0) {
-        read_lanes(to, columns, before);
-        load(kept, before);
-        sums[r][0] = alpha * sums[r][0] + beta * kept;
-      } else if (alpha != 1) {
-        sums[r][0] *= alpha;
+  for (int64_t first = 0; first < p.n; first += V * kLanes, panels += p.k * V * kLanes) {
+    typename Lanes<T>::type sums[R][V] = {};
+    accumulate_tile<R, V, T>(a, p.a.row_stride, p.a.column_stride, panels, p.k, sums);
+    for (int r = 0; r < R; ++r)
+      for (int v = 0; v < V && first + v * kLanes < p.n; ++v) {
+        T* to = c + r * p.ldc + first + v * kLanes;
+        const int64_t columns = std::min(kLanes, p.n - first - v * kLanes);
+        T lanes[kLanes];
+        if (beta != 0) {
+          typename Lanes<T>::type kept;
+          read_lanes(to, columns, lanes);
+          load(kept, lanes);
+          sums[r][v] = alpha * sums[r][v] + beta * kept;
+        } else if (alpha != 1) {
+          sums[r][v] *= alpha;
+        }
+        std::memcpy(lanes, &sums[r][v], kRegisterBytes);
+        write_lanes(lanes, columns, to);
       }
-      T result[kLanes];
-      std::memcpy(result, &sums[r][0], kRegisterBytes);
-      write_lanes(result, columns, to);
-    }
   }
 }
 
-template <class T>
+template <int V, class T>
 void multiply(const SmallProducts& p, int64_t begin, int64_t end) {
-  alignas(64) T panels[kMost * kMost + kMost * kRegisterBytes / sizeof(T)];
+  alignas(64) T panels[kMost * (kMost + V * kRegisterBytes / sizeof(T))];
   for (int64_t i = begin; i < end; ++i) {
-    pack(p, static_cast<const T*>(p.b.data) + i * p.b_step, panels);
+    pack<V>(p, static_cast<const T*>(p.b.data) + i * p.b_step, panels);
     const T* a = static_cast<const T*>(p.a.data) + i * p.a_step;
     T* c = static_cast<T*>(p.c) + i * p.c_step;
-    int64_t row = 0;
-    for (; row + 4 <= p.m; row += 4) multiply_rows<4>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
-    for (; row < p.m; ++row) multiply_rows<1>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
+    for_row_groups<V>(0, p.m, [&]<int R>(int64_t row) {
+      multiply_rows<R, V>(p, a + row * p.a.row_stride, panels, c + row * p.ldc);
+    });
   }
+}
+template <class T>
+void multiply(const SmallProducts& p, int64_t begin, int64_t end) {
+  if (p.n <= Lanes<T>::count)
+    multiply<1, T>(p, begin, end);
+  else
+    multiply<2, T>(p, begin, end);
 }
 
 }  // namespace

@@ -1,0 +1,71 @@
+#include "cpu/matrix_vector.h"
+
+#include <algorithm>
+
+#include "core/parallel.h"
+#include "cpu/buffer.h"
+#include "cpu/isa_variant.h"
+
+namespace rushlight::cpu {
+
+// Of `count` rows, or columns, that start `step` elements apart.
+RL_DECLARE_VARIANTS(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner,
+                                  const void* x, void* y);
+                    void column_sums(DType dtype, const void* columns, int64_t step, int64_t count,
+                                     int64_t inner, const void* x, void* y);)
+
+namespace {
+
+constexpr int64_t kColumns = 256;  // whole cache lines, and enough that each row of them is worth a visit
+// Few outputs of long sums are cut along the sums too: by size alone, so that threads do not change results.
+constexpr int64_t kManyUnits = 8, kPieceWork = 1 << 18;
+
+template <class C>
+void add_pieces(const char* partial, int64_t pieces, int64_t outputs, void* y) {
+  const auto* from = reinterpret_cast<const C*>(partial);
+  auto* to = static_cast<C*>(y);
+  for (int64_t i = 0; i < outputs; ++i) {
+    C sum = from[i];
+    for (int64_t p = 1; p < pieces; ++p) sum += from[p * outputs + i];
+    to[i] = sum;
+  }
+}
+
+}  // namespace
+
+bool matrix_vector(DType dtype, int64_t outputs, int64_t inner, const MatrixView& matrix, const void* x,
+                   void* y) {
+  const bool by_rows = matrix.column_stride == 1 || inner == 1;
+  if (!by_rows && matrix.row_stride != 1 && outputs != 1) return false;
+  const int64_t unit = by_rows ? 1 : kColumns, units = (outputs + unit - 1) / unit;
+  const int64_t piece = units >= kManyUnits ? inner : std::min(inner, kPieceWork / outputs + 1);
+  const int64_t pieces = (inner + piece - 1) / piece;
+  const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, piece * unit));
+  const auto item = static_cast<int64_t>(element_size(dtype)), wide = std::max<int64_t>(item, sizeof(float));
+  const Buffer partial(pieces > 1 ? pieces * outputs * wide : 0);
+  char* to = pieces > 1 ? partial.as<char>() : static_cast<char*>(y);
+  parallel_for(0, units * pieces, grain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {  // the units of one piece
+      const int64_t p = begin / units, last = std::min(end, (p + 1) * units) - p * units;
+      const int64_t first = (begin - p * units) * unit, count = std::min(outputs, last * unit) - first;
+      const int64_t from = p * piece, length = std::min(piece, inner - from);
+      const char* block = static_cast<const char*>(matrix.data) +
+                          (first * matrix.row_stride + from * matrix.column_stride) * item;
+      const char* factors = static_cast<const char*>(x) + from * wide;
+      char* results = to + (p * outputs + first) * wide;
+      if (by_rows)
+        RL_ISA_VARIANT(row_dots(dtype, block, matrix.row_stride, count, length, factors, results));
+      else
+        RL_ISA_VARIANT(column_sums(dtype, block, matrix.column_stride, count, length, factors, results));
+      begin = p * units + last;
+    }
+  });
+  if (pieces == 1) return true;
+  if (dtype == DType::Float64)
+    add_pieces<double>(to, pieces, outputs, y);
+  else
+    add_pieces<float>(to, pieces, outputs, y);
+  return true;
+}
+
+}  // namespace rushlight::cpu
