@@ -25,6 +25,7 @@ PARTS = (
     "layers",
     "libraries",
     "features",
+    "attention",
     "profile",
     "training",
     "foreach",

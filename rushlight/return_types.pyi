@@ -188,6 +188,12 @@ class linalg_lstsq(NamedTuple):
     rank: Tensor
     singular_values: Tensor
 
+class _scaled_dot_product_efficient_attention(NamedTuple):
+    output: Tensor
+    log_sumexp: Tensor
+    philox_seed: Tensor
+    philox_offset: Tensor
+
 class histogram(NamedTuple):
     hist: Tensor
     bin_edges: Tensor

@@ -110,14 +110,26 @@ struct Forward {
       team.each(rows, [&](uint32_t t, Row<C>& mine) { raise(mine, scores + t / kSharers * kScoreRow); });
       team.each(rows, [&](uint32_t t, Row<C>& mine) {
         C* row = scores + t / kSharers * kScoreRow;
-        for (int j = static_cast<int>(t) % kSharers; j < kTile; j += kSharers)
-          row[j] = row[j] == -static_cast<C>(INFINITY) ? C(0) : std::exp(row[j] - mine.largest);
+        mine.sum *= mine.shrink;
+        tiles.template for_own<kTile, kSharers>(
+            static_cast<int>(t) % kSharers, b, first + t / kSharers, from, [&](int j, bool kept) {
+              const C weight = row[j] == -static_cast<C>(INFINITY) ? C(0) : std::exp(row[j] - mine.largest);
+              mine.sum += weight;
+              row[j] = kept ? weight : C(0);
+            });
       });
       team.each(rows, [&](uint32_t t, Row<C>& mine) {
         add(mine, scores + t / kSharers * kScoreRow, value + t % kSharers, at.value_row);
       });
     }
-    team.each(rows, [&](uint32_t t, Row<C>& mine) { finish(mine, b, first + t / kSharers, t % kSharers); });
+    team.each(rows, [&](uint32_t t, Row<C>& mine) {
+      scores[t / kSharers * kScoreRow + t % kSharers] = mine.sum;  // of this sharer's keys
+    });
+    team.each(rows, [&](uint32_t t, Row<C>& mine) {
+      mine.sum = 0;
+      for (int i = 0; i < kSharers; ++i) mine.sum += scores[t / kSharers * kScoreRow + i];
+      finish(mine, b, first + t / kSharers, t % kSharers);
+    });
   }
 
   // The largest score so far, and by what earlier sums shrink. NaN stays.
@@ -129,9 +141,6 @@ struct Forward {
     mine.largest = largest;
   }
   RL_BOTH void add(Row<C>& mine, const C* weights, const C* value, int value_row) const {
-    C sum = 0;
-    for (int j = 0; j < kTile; ++j) sum += weights[j];
-    mine.sum = mine.sum * mine.shrink + sum;
     for (int k = 0; k < kOwnColumns; ++k) {
       if (k * kSharers >= tiles.p.value_width) break;
       C total = mine.own[k] * mine.shrink;
@@ -142,10 +151,11 @@ struct Forward {
   RL_BOTH void finish(Row<C>& mine, int64_t b, int64_t row, uint32_t sharer) const {
     const DeviceAttention& p = tiles.p;
     if (row >= p.queries) return;
-    const C by = mine.sum == 0 ? C(0) : C(1) / mine.sum;  // who looks at nothing gets zeros
+    const C by =
+        mine.sum == 0 ? C(0) : tiles.template growth<C>() / mine.sum;  // who looks at nothing gets zeros
     for (C& x : mine.own) x *= by;
     tiles.write(p.out, tiles.start(p.out, b, 1), row, sharer, p.value_width, mine.own);
-    if (sharer == 0)
+    if (sharer == 0 && p.logsumexp)
       static_cast<C*>(p.logsumexp)[b * p.queries + row] =
           mine.sum == 0 ? -static_cast<C>(INFINITY) : mine.largest + std::log(mine.sum);
   }
@@ -177,26 +187,31 @@ struct Backward {
   const typename Tiles<S>::C* along;
   using C = typename Tiles<S>::C;
 
-  // Probabilities and the scores' gradients, four of them a thread.
+  // Weights and the scores' gradients, four of them a thread.
   RL_BOTH void flow(uint32_t t, const C* memory, const Layout& at, int64_t b, int64_t mask_begin,
                     int64_t first, int64_t from, C* weights, C* gradients) const {
     const DeviceAttention& p = tiles.p;
     const auto row = static_cast<int>(t) / kSharers;
     const int64_t query = first + row, line = b * p.queries + query;
-    for (int j = static_cast<int>(t) % kSharers; j < kTile; j += kSharers) {
-      C weight = 0, gradient = 0;
-      const C score = tiles.score(mask_begin, query, from + j, memory + at.query + row * at.width_row,
-                                  memory + at.key + j * at.width_row);
-      if (score != -static_cast<C>(INFINITY)) {
-        weight = std::exp(score - static_cast<const C*>(p.logsumexp)[line]);
-        const C *grad = memory + at.grad + row * at.value_row, *value = memory + at.value + j * at.value_row;
-        C sum = 0;
-        for (int64_t d = 0; d < p.value_width; ++d) sum += grad[d] * value[d];
-        gradient = weight * (sum - along[line]) * static_cast<C>(p.scale);
-      }
-      if (weights) weights[row * kScoreRow + j] = weight;
-      gradients[row * kScoreRow + j] = gradient;
-    }
+    const C growth = tiles.template growth<C>();
+    tiles.template for_own<kTile, kSharers>(
+        static_cast<int>(t) % kSharers, b, query, from, [&](int j, bool kept) {
+          C weight = 0, gradient = 0;
+          const C score = tiles.score(mask_begin, query, from + j, memory + at.query + row * at.width_row,
+                                      memory + at.key + j * at.width_row);
+          if (score != -static_cast<C>(INFINITY)) {
+            weight = std::exp(score - static_cast<const C*>(p.logsumexp)[line]);
+            C sum = 0;
+            if (kept) {
+              const C *grad = memory + at.grad + row * at.value_row,
+                      *value = memory + at.value + j * at.value_row;
+              for (int64_t d = 0; d < p.value_width; ++d) sum += grad[d] * value[d];
+            }
+            gradient = weight * (sum * growth - along[line]);
+          }
+          if (weights) weights[row * kScoreRow + j] = kept ? weight * growth : C(0);
+          gradients[row * kScoreRow + j] = gradient;
+        });
   }
   RL_BOTH void read_queries(uint32_t t, int64_t b, int64_t first, C* memory, const Layout& at) const {
     const DeviceAttention& p = tiles.p;
@@ -230,16 +245,21 @@ struct QueryGradient {
   RL_BOTH void operator()(const Team& team) const {
     const Tiles<S>& tiles = back.tiles;
     const DeviceAttention& p = tiles.p;
+    const DeviceAttentionGradients& g = back.g;
     const int64_t per = tiles.query_tiles(), b = team.index / per, first = (team.index - b * per) * kTile;
     const Layout at = tiles.layout(true);
     C *memory = reinterpret_cast<C*>(team.memory), *gradients = memory + at.second;
-    const int64_t mask_begin = tiles.start(p.mask, b, 1);
+    const int64_t mask_begin = tiles.start(p.mask, b, 1), mask_gradient_begin = tiles.start(g.mask, b, 1);
     PerThread<Row<C>> rows;
     team.each([&](uint32_t t) { back.read_queries(t, b, first, memory, at); });
     for (int64_t from = 0, end = tiles.last_key(first, kTile); from < end; from += kTile) {
       team.each([&](uint32_t t) { back.read_keys(t, b / p.group, from, memory, at); });
       team.each(
           [&](uint32_t t) { back.flow(t, memory, at, b, mask_begin, first, from, nullptr, gradients); });
+      if (g.mask.data)
+        team.each([&](uint32_t t) {
+          put_mask_gradient<kTile, kTile>(t, p, g, mask_gradient_begin, first, from, gradients, kScoreRow);
+        });
       team.each(rows, [&](uint32_t t, Row<C>& mine) {
         back.accumulate(mine.own, gradients + t / kSharers * kScoreRow, 1, memory + at.key + t % kSharers,
                         at.width_row, p.width);
@@ -247,8 +267,9 @@ struct QueryGradient {
     }
     team.each(rows, [&](uint32_t t, Row<C>& mine) {
       const int64_t row = first + t / kSharers;
+      for (C& x : mine.own) x *= static_cast<C>(p.scale);
       if (row < p.queries)
-        tiles.write(back.g.query, tiles.start(back.g.query, b, 1), row, t % kSharers, p.width, mine.own);
+        tiles.write(g.query, tiles.start(g.query, b, 1), row, t % kSharers, p.width, mine.own);
     });
   }
 };
@@ -289,6 +310,7 @@ struct KeyGradient {
     team.each(rows, [&](uint32_t t, KeyRow<C>& mine) {
       const int64_t row = from + t / kSharers;
       if (row >= p.keys) return;
+      for (C& x : mine.key) x *= static_cast<C>(p.scale);
       const DeviceAttentionGradients& g = back.g;
       tiles.write(g.key, tiles.start(g.key, kb, p.group), row, t % kSharers, p.width, mine.key);
       tiles.write(g.value, tiles.start(g.value, kb, p.group), row, t % kSharers, p.value_width, mine.value);

@@ -155,7 +155,7 @@ struct ForwardOfHalves {
       team.each(
           [&](uint32_t t) { of_sharers[t] = look(scores, mask_begin, first, from, static_cast<int>(t)); });
       team.each(rows, [&](uint32_t t, HalfRow& mine) {
-        weigh(mine, static_cast<int>(t), scores, of_sharers, weights, factors);
+        weigh(mine, static_cast<int>(t), b, first, from, scores, of_sharers, weights, factors);
       });
       team.each_warp(warps, [&](uint32_t warp, Warp& mine) {
         Parts::each(warp, [&](int i, int row, int column) {
@@ -183,8 +183,8 @@ struct ForwardOfHalves {
     }
     return largest;
   }
-  RL_DEVICE static void weigh(HalfRow& mine, int t, const float* scores, const float* of_sharers, S* weights,
-                              float* factors) {
+  RL_DEVICE void weigh(HalfRow& mine, int t, int64_t b, int64_t first, int64_t from, const float* scores,
+                       const float* of_sharers, S* weights, float* factors) const {
     const int row = t / kSharers;
     float largest = mine.largest;
     for (int i = 0; i < kSharers; ++i) {
@@ -194,13 +194,12 @@ struct ForwardOfHalves {
     const float shrink = largest == mine.largest ? 1.0f : exp_of(mine.largest - largest);
     mine.largest = largest, mine.sum *= shrink;
     if (t % kSharers == 0) factors[row] = shrink;
-    for (int i = 0; i < Tiles::kOwn; ++i) {
-      const int j = t % kSharers + i * kSharers;
+    tiles.template for_own<Tiles::kKeys, kSharers>(t % kSharers, b, first + row, from, [&](int j, bool kept) {
       const float x = scores[row * Tiles::kScoreRow + j],
                   weight = x == -INFINITY ? 0.0f : exp_of(x - largest);
       mine.sum += weight;
-      weights[row * Tiles::kWeightRow + j] = number<S>(weight);
-    }
+      weights[row * Tiles::kWeightRow + j] = number<S>(kept ? weight : 0.0f);
+    });
   }
   RL_DEVICE void finish(const Team& team, int64_t b, int64_t first, PerThread<HalfRow>& rows,
                         PerWarp<Warp>& warps) const {
@@ -212,9 +211,10 @@ struct ForwardOfHalves {
       if (t % kSharers) return;
       float sum = 0;
       for (uint32_t i = 0; i < kSharers; ++i) sum += of_sharers[t + i];
-      factors[t / kSharers] = sum == 0 ? 0.0f : 1.0f / sum;  // who looks at nothing gets zeros
+      factors[t / kSharers] =
+          sum == 0 ? 0.0f : tiles.template growth<float>() / sum;  // who looks at nothing gets zeros
       const int64_t query = first + t / kSharers;
-      if (query < p.queries)
+      if (query < p.queries && p.logsumexp)
         static_cast<float*>(p.logsumexp)[b * p.queries + query] =
             sum == 0 ? -INFINITY : mine.largest + std::log(sum);
     });
@@ -273,18 +273,22 @@ struct BackwardOfHalves {
     team.each([&](uint32_t t) {
       const auto row = static_cast<int>(t) / kSharers;
       const int64_t query = first + row, line = b * p.queries + query;
-      for (int i = 0; i < Tiles::kOwn; ++i) {
-        const int j = static_cast<int>(t) % kSharers + i * kSharers, at = row * Tiles::kScoreRow + j;
-        float weight = 0, gradient = 0;
-        const float score =
-            tiles.hidden(query, from + j) ? -INFINITY : tiles.score(scores[at], mask_begin, query, from + j);
-        if (score != -INFINITY) {
-          weight = exp_of(score - static_cast<const float*>(p.logsumexp)[line]);
-          gradient = weight * (flows[at] - along[line]) * static_cast<float>(p.scale);
-        }
-        if (weights) weights[row * Tiles::kWeightRow + j] = number<S>(weight);
-        gradients[row * Tiles::kWeightRow + j] = number<S>(gradient);
-      }
+      const float growth = tiles.template growth<float>();
+      tiles.template for_own<Tiles::kKeys, kSharers>(
+          static_cast<int>(t) % kSharers, b, query, from, [&](int j, bool kept) {
+            const int at = row * Tiles::kScoreRow + j;
+            float weight = 0, gradient = 0;
+            const float score = tiles.hidden(query, from + j)
+                                    ? -INFINITY
+                                    : tiles.score(scores[at], mask_begin, query, from + j);
+            if (score != -INFINITY) {
+              weight = exp_of(score - static_cast<const float*>(p.logsumexp)[line]);
+              gradient = weight * ((kept ? flows[at] * growth : 0.0f) - along[line]);
+            }
+            if (weights) weights[row * Tiles::kWeightRow + j] = number<S>(kept ? weight * growth : 0.0f);
+            gradients[row * Tiles::kWeightRow + j] = number<S>(gradient * static_cast<float>(p.scale));
+            if (g.mask.data) flows[at] = gradient;
+          });
     });
   }
 };
@@ -311,6 +315,11 @@ struct QueryGradientOfHalves {
     for (int64_t from = 0, end = tiles.last_key(first, kQueries); from < end; from += Tiles::kKeys) {
       team.each([&](uint32_t t) { back.read_keys(team, t, b / p.group, from); });
       back.flow(team, b, first, from, nullptr);
+      if (back.g.mask.data)
+        team.each([&](uint32_t t) {
+          put_mask_gradient<kQueries, Tiles::kKeys>(t, p, back.g, tiles.start(back.g.mask, b, 1), first, from,
+                                                    in<float>(team, Back::kFlows.begin), Tiles::kScoreRow);
+        });
       team.each_warp(warps, [&](uint32_t warp, auto& mine) {
         Parts::each(warp, [&](int i, int row, int column) {
           for (int k = 0; k < Tiles::kKeys; k += kMatrix)

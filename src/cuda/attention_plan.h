@@ -2,10 +2,36 @@
 #pragma once
 #include <cmath>
 
+#include "core/philox.h"
 #include "cuda/memory.h"
+#include "cuda/team.h"
+#include "cuda/uniform.h"
+#include "cuda/update.h"
 #include "dispatch/device_attention.h"
 
 namespace rushlight::cuda {
+
+// The numbers of a stream that say which weights dropout keeps.
+struct DropoutNumbers {
+  uint64_t seed, next;
+  float p;
+
+  RL_BOTH DropoutNumbers(const DeviceAttention::Dropout& d, uint64_t weight)
+      : seed(d.seed_at ? static_cast<uint64_t>(*d.seed_at) : d.seed),
+        next((d.offset_at ? static_cast<uint64_t>(*d.offset_at) : d.offset) + weight),
+        p(static_cast<float>(d.p)) {}
+  // Four numbers come of one draw: f(i, whether weight i from the first one on stays) for those of draw
+  // `quad` which are among `count` weights.
+  template <class F>
+  RL_BOTH void draw(int quad, int count, F&& f) const {
+    uint32_t x[4];
+    Philox(seed, 0, next / 4 + static_cast<uint64_t>(quad)).draw(x);
+    const int first = quad * 4 - static_cast<int>(next % 4);
+    for (int k = 0; k < 4; ++k)
+      if (first + k >= 0 && first + k < count) f(first + k, uniform(x[k]) > p);
+  }
+  RL_BOTH int quads(int count) const { return (static_cast<int>(next % 4) + count + 3) / 4; }
+};
 
 struct AttentionPlan {
   using Operand = DeviceAttention::Operand;
@@ -35,12 +61,49 @@ struct AttentionPlan {
       return load<bool>(DType::Bool, address) ? score : -static_cast<C>(INFINITY);
     return score + load<C>(p.mask_dtype, address);
   }
+  // f(j, whether dropout keeps it) for those of `count` keys from `from` on that are a sharer's: neighbours
+  // are different sharers', unless four of them are drawn at once.
+  template <int count, int sharers, class F>
+  RL_BOTH void for_own(int sharer, int64_t b, int64_t query, int64_t from, F&& f) const {
+    if (p.dropout.p == 0) {
+      for (int i = 0; i < count / sharers; ++i) f(sharer + i * sharers, true);
+      return;
+    }
+    const DropoutNumbers numbers(p.dropout, static_cast<uint64_t>((b * p.queries + query) * p.keys + from));
+    for (int quad = sharer; quad < numbers.quads(count); quad += sharers) numbers.draw(quad, count, f);
+  }
+  // By what the weights that stay grow.
+  template <class C>
+  RL_BOTH C growth() const {
+    return p.dropout.p < 1 ? static_cast<C>(1 / (1 - p.dropout.p)) : C(0);
+  }
   // Behind the last key that a tile of queries looks at.
   RL_BOTH int64_t last_key(int64_t first_query, int64_t tile) const {
     const int64_t seen = first_query + tile;
     return p.causal && seen < p.keys ? seen : p.keys;
   }
 };
+
+// A tile of the scores' gradients as the mask's, in a thread of a team. What lies beyond the ends is zero.
+template <int rows, int columns, class C>
+RL_BOTH void put_mask_gradient(uint32_t thread, const DeviceAttention& p, const DeviceAttentionGradients& g,
+                               int64_t begin, int64_t first, int64_t from, const C* tile, int tile_row) {
+  const int down = g.mask.row ? 1 : rows, across = g.mask_column ? 1 : columns;  // scores to an element
+  const int high = rows / down, wide = columns / across;
+  for (int i = static_cast<int>(thread); i < high * wide; i += kTeamThreads) {
+    const int row = i / wide, column = i % wide;
+    if (first + row >= p.queries || from + column >= p.keys) continue;
+    C sum = 0;
+    for (int r = row; r < row + down; ++r)
+      for (int c = column; c < column + across; ++c) sum += tile[r * tile_row + c];
+    C* to =
+        static_cast<C*>(g.mask.data) + begin + (first + row) * g.mask.row + (from + column) * g.mask_column;
+    if (g.mask_adds)
+      add_to(to, sum);
+    else
+      *to = sum;
+  }
+}
 
 // Of halves of at most 128 columns, on tensor cores. `along`: of each query, what softmax's gradient
 // subtracts.

@@ -32,6 +32,8 @@ DeviceLayers layers() {
   all.unscale = unscale;
   all.attention = attention;
   all.attention_backward = attention_backward;
+  all.dropout_factors = dropout_factors;
+  all.random_place = random_place;
   all.sort = sort;
   return all;
 }

@@ -14,6 +14,7 @@ struct BatchNormConstants;
 struct DeviceAttention;
 struct DeviceAttentionGradients;
 struct DeviceColumns;
+struct DeviceDropoutFactors;
 struct DeviceFft;
 struct DeviceLayers;
 struct DeviceOptimizer;
@@ -78,6 +79,8 @@ void unscale(int device, DType dtype, std::span<const DeviceStep> grads, const f
 
 bool attention(int device, const DeviceAttention& plan);
 bool attention_backward(int device, const DeviceAttention& plan, const DeviceAttentionGradients& gradients);
+void dropout_factors(int device, DType dtype, const DeviceDropoutFactors& which, void* factors);
+void random_place(int device, const uint64_t* base, uint64_t draws, int64_t* seed, int64_t* offset);
 
 void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
 

@@ -6,16 +6,12 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
+#include "cuda/uniform.h"
 
 namespace rushlight::cuda {
 namespace {
 
-// cuRAND's conversions: (0, 1], and Box and Muller's pairs.
-RL_BOTH inline float uniform(uint32_t x) { return static_cast<float>(x) * 0x1p-32f + 0x1p-33f; }
-RL_BOTH inline double uniform(uint32_t low, uint32_t high) {
-  const uint64_t z = low ^ static_cast<uint64_t>(high) << 21;
-  return static_cast<double>(z) * 0x1p-53 + 0x1p-54;
-}
+// Box and Muller's pairs, as cuRAND makes them.
 RL_BOTH inline void normal_pair(uint32_t x, uint32_t y, float* out) {
   const float u = uniform(x), v = static_cast<float>(y) * 1.46291807e-09f + 7.31459036e-10f;
   const float s = sqrtf(-2.0f * logf(u));

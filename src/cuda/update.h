@@ -46,4 +46,14 @@ RL_BOTH void update(S* address, F&& f) {
 #endif
 }
 
+// *address += value, of floats or doubles.
+template <class C>
+RL_BOTH void add_to(C* address, C value) {
+#ifdef __CUDA_ARCH__
+  atomicAdd(address, value);
+#else
+  *address += value;
+#endif
+}
+
 }  // namespace rushlight::cuda

@@ -1,4 +1,4 @@
-// Attention in tiles on a device. Distances are in elements; elements of a row are adjacent.
+// Attention in tiles on a device. Distances are in elements; elements of a row are adjacent, but for masks.
 #pragma once
 #include <cstdint>
 
@@ -26,7 +26,16 @@ struct DeviceAttention {
   Operand mask;  // data null: none; as queries, of rows of keys
   int64_t mask_column = 0;
   DType mask_dtype = DType::Bool;  // true: look here; floats are added to the scores
-  void* logsumexp = nullptr;       // [lead, queries], contiguous, in the compute type
+  void* logsumexp = nullptr;       // [lead, queries], contiguous, in the compute type; or null
+
+  // Weight i of [lead, queries, keys] stays where number offset + i of a generator's stream is above p, and
+  // grows by what the others leave.
+  struct Dropout {
+    double p = 0;
+    uint64_t seed = 0, offset = 0;
+    const int64_t *seed_at = nullptr, *offset_at = nullptr;  // on the device instead, or null
+    double growth() const { return p < 1 ? 1 / (1 - p) : 0; }
+  } dropout;
 
   int64_t batch() const {
     int64_t n = 1;
@@ -37,6 +46,15 @@ struct DeviceAttention {
 
 struct DeviceAttentionGradients {
   DeviceAttention::Operand grad_out, query, key, value;
+  DeviceAttention::Operand mask;  // data null: not wanted; in the compute type
+  int64_t mask_column = 0;
+  bool mask_adds = false;  // elements serve several scores: gradients are added to what is there
+};
+
+// What dropout makes of the weights of `count` queries from `first` on, [batch, count, keys].
+struct DeviceDropoutFactors {
+  DeviceAttention::Dropout dropout;
+  int64_t batch = 0, queries = 0, keys = 0, first = 0, count = 0;
 };
 
 }  // namespace rushlight

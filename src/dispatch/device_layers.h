@@ -18,6 +18,7 @@ namespace rushlight {
 class Tensor;
 struct DeviceAttention;
 struct DeviceAttentionGradients;
+struct DeviceDropoutFactors;
 struct DeviceOptimizer;
 struct DeviceStep;
 
@@ -146,6 +147,11 @@ struct DeviceLayers {
   bool (*attention)(int device, const DeviceAttention& plan) = nullptr;
   bool (*attention_backward)(int device, const DeviceAttention& plan,
                              const DeviceAttentionGradients& gradients) = nullptr;
+  void (*dropout_factors)(int device, DType dtype, const DeviceDropoutFactors& which,
+                          void* factors) = nullptr;
+  // Of a graph that is recorded: where in the generator's stream it is when it runs.
+  void (*random_place)(int device, const uint64_t* base, uint64_t draws, int64_t* seed,
+                       int64_t* offset) = nullptr;
 
   // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
   void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,

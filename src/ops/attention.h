@@ -20,4 +20,17 @@ inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& grad_out, const Tenso
                                              std::optional<double> scale)>
     flash_attention_backward;
 
+// On devices, with dropout and gradients of masks. The last results tell where in the generator's stream the
+// numbers of the weights begin, for the gradients to drop the same.
+inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(
+    const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_bias,
+    bool compute_log_sumexp, double dropout_p, bool is_causal, std::optional<double> scale)>
+    efficient_attention;
+inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(
+    const Tensor& grad_out, const Tensor& query, const Tensor& key, const Tensor& value,
+    const Tensor& attn_bias, const Tensor& out, const Tensor& logsumexp, const Tensor& philox_seed,
+    const Tensor& philox_offset, double dropout_p, std::span<const bool> grad_input_mask, bool is_causal,
+    std::optional<double> scale)>
+    efficient_attention_backward;
+
 }  // namespace rushlight::ops

@@ -11,6 +11,7 @@
 namespace rushlight {
 
 void register_older_forms(Table& t);
+void register_device_attention_operators(Table& t);
 void register_device_operators(Table& t);
 void register_quantized_product_operators(Table& t);
 
@@ -33,6 +34,7 @@ Table& mutable_operator_table() {
     register_random_gradient_operators(*t);
     register_grid_sample_backward_operators(*t);
     register_quantized_product_operators(*t);
+    register_device_attention_operators(*t);
     register_sparse_operators(*t);
     register_sparse_math_operators(*t);
     register_sparse_product_operators(*t);

@@ -14,6 +14,7 @@ _LIBRARIES = {
     "CUB": "sort argsort topk",
     "our own tiles; cuBLAS above a width of 128": (
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
+        " _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward"
     ),
 }
 _BY_OPERATOR = {name: library for library, names in _LIBRARIES.items() for name in names.split()}

@@ -81,6 +81,11 @@ def test_training():
     run("device_training.py")
 
 
+@needs_device
+def test_attention():
+    run("device_attention.py")
+
+
 def nvrtc():
     """The path of NVIDIA's compiler as a library, of the wheel; None where that is not installed."""
     folders = [Path(entry, "nvidia", "cu13", "lib") for entry in sys.path]
