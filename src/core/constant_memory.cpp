@@ -22,15 +22,14 @@ ConstantSet& holder_of(const void* data) {
   return own_set && own_set->contains(data) ? *own_set : registered_for_all();
 }
 
-// The pages that hold nothing else. They are clean, and come back from the file when somebody reads them.
+}  // namespace
+
 void leave_memory(const void* data, size_t nbytes) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
   const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + nbytes) / page * page;
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
-
-}  // namespace
 
 UseConstants::UseConstants(ConstantSet* set) : before_(std::exchange(own_set, set)) {}
 UseConstants::~UseConstants() { own_set = before_; }

@@ -14,6 +14,10 @@ namespace rushlight {
 
 class ConstantSet;
 
+// Lets go of the pages that hold nothing but a part of a mapped file; the system reads them again when
+// somebody wants them.
+void leave_memory(const void* data, size_t nbytes);
+
 // What this thread may take for constant: what is registered for all, and before that the set of a scope.
 class ConstantMemory {
  public:

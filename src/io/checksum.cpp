@@ -1,5 +1,6 @@
 #include "io/checksum.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -21,19 +22,24 @@ uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ round(0, lane)) * 
 
 }  // namespace
 
-uint64_t xxh64(const void* data, size_t nbytes) {
-  const auto* p = static_cast<const std::byte*>(data);
+void Xxh64::add(const void* part, size_t nbytes) {
+  const auto* p = static_cast<const std::byte*>(part);
   const std::byte* end = p + nbytes;
+  for (; end - p >= 32; p += 32)
+    for (int i = 0; i < 4; ++i) lanes_[i] = round(lanes_[i], read<uint64_t>(p + 8 * i));
+  std::copy(p, end, rest_);
+  nbytes_ += nbytes;
+}
+
+uint64_t Xxh64::finish() const {
   uint64_t hash = kPrime5;
-  if (nbytes >= 32) {
-    uint64_t lanes[4] = {kPrime1 + kPrime2, kPrime2, 0, uint64_t{0} - kPrime1};
-    for (; end - p >= 32; p += 32)
-      for (int i = 0; i < 4; ++i) lanes[i] = round(lanes[i], read<uint64_t>(p + 8 * i));
-    hash =
-        std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) + std::rotl(lanes[2], 12) + std::rotl(lanes[3], 18);
-    for (const uint64_t lane : lanes) hash = merge(hash, lane);
+  if (nbytes_ >= 32) {
+    hash = std::rotl(lanes_[0], 1) + std::rotl(lanes_[1], 7) + std::rotl(lanes_[2], 12) +
+           std::rotl(lanes_[3], 18);
+    for (const uint64_t lane : lanes_) hash = merge(hash, lane);
   }
-  hash += nbytes;
+  hash += nbytes_;
+  const std::byte *p = rest_, *end = rest_ + nbytes_ % 32;
   for (; end - p >= 8; p += 8) hash = std::rotl(hash ^ round(0, read<uint64_t>(p)), 27) * kPrime1 + kPrime4;
   if (end - p >= 4) {
     hash = std::rotl(hash ^ read<uint32_t>(p) * kPrime1, 23) * kPrime2 + kPrime3;
@@ -43,6 +49,12 @@ uint64_t xxh64(const void* data, size_t nbytes) {
   hash = (hash ^ hash >> 33) * kPrime2;
   hash = (hash ^ hash >> 29) * kPrime3;
   return hash ^ hash >> 32;
+}
+
+uint64_t xxh64(const void* data, size_t nbytes) {
+  Xxh64 sum;
+  sum.add(data, nbytes);
+  return sum.finish();
 }
 
 }  // namespace rushlight::io

@@ -17,12 +17,22 @@ Ref<MappedFile> MappedFile::open(const std::string& path) {
   void* mapped = nullptr;
   const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const auto size = regular ? static_cast<size_t>(info.st_size) : 0;
-  // All pages at once: the checksum is about to read them, and faults one by one cost more than the sum.
-  if (size > 0) mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+  if (size > 0) mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
   ::close(fd);
   RL_CHECK(regular, "'", path, "' is not a file");
   RL_CHECK(mapped != MAP_FAILED, "cannot map '", path, "': ", std::strerror(errno));
   return Ref<MappedFile>::adopt(new MappedFile(static_cast<const std::byte*>(mapped), size));
+}
+
+void MappedFile::fetch(std::span<const std::byte> part) {
+#ifdef MADV_POPULATE_READ
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(part.data()), first = begin / page * page;
+  // Older kernels know no such advice: pages come as they are read then.
+  ::madvise(reinterpret_cast<void*>(first), begin + part.size() - first, MADV_POPULATE_READ);
+#else
+  (void)part;
+#endif
 }
 
 MappedFile::~MappedFile() {

@@ -1,8 +1,11 @@
 // A file in memory, read-only, for as long as somebody looks into it.
 #pragma once
+#include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "core/constant_memory.h"
 #include "core/storage.h"
 
 namespace rushlight::io {
@@ -13,10 +16,24 @@ class MappedFile final : public RefCounted {
   static void destroy(MappedFile* file) { delete file; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  // Calls f(bytes) for parts of a range, one after another, each a multiple of 32 bytes long but for the
+  // last. Where there are many they leave memory again: a range that is only looked through needs no room as
+  // a whole.
+  template <class F>
+  void read_through(size_t offset, size_t nbytes, F&& f) const {
+    for (size_t done = 0; done < nbytes; done += kPart) {
+      const std::span<const std::byte> part(data_ + offset + done, std::min(kPart, nbytes - done));
+      fetch(part);
+      f(part);
+      if (nbytes > kPart) leave_memory(part.data(), part.size());
+    }
+  }
   // A read-only storage of a part of the file, which keeps the file.
   Storage storage(size_t offset, size_t nbytes);
 
  private:
+  static constexpr size_t kPart = size_t{4} << 20;
+  static void fetch(std::span<const std::byte> part);  // all pages at once
   MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
   ~MappedFile();
   const std::byte* data_;

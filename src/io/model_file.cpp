@@ -93,7 +93,9 @@ class Reader {
   void check_section(const Section& s) const {
     if (s.offset > file_->size() || s.size > file_->size() - s.offset || s.offset % kAlignment)
       fail("its table of contents is damaged");
-    if (xxh64(file_->data() + s.offset, s.size) != s.checksum)
+    Xxh64 sum;
+    file_->read_through(s.offset, s.size, [&](auto part) { sum.add(part.data(), part.size()); });
+    if (sum.finish() != s.checksum)
       fail(str("its section '", s.text(), "' is damaged: the checksum differs"));
   }
 
@@ -163,6 +165,8 @@ Tensor plain(const std::string& name, const Tensor& t) {
   return ops::contiguous(t);
 }
 
+constexpr size_t kSmallConstant = size_t{1} << 16;
+
 struct Contents {
   std::string graph, index;
   std::vector<Tensor> weights;
@@ -171,11 +175,16 @@ struct Contents {
 Contents collect(const jit::Graph& graph, const jit::Constants& constants) {
   Contents c;
   c.graph = jit::print_graph(graph);
-  size_t offset = 0;
+  std::vector<std::pair<std::string, Tensor>> named;
   for (const std::string& name : graph.constants()) {
     const auto found = constants.find(name);
     RL_CHECK_VALUE(found != constants.end(), "there is no constant '", name, "', which the graph reads");
-    const Tensor t = plain(name, found->second);
+    named.emplace_back(name, plain(name, found->second));
+  }
+  // Small ones together: one between two large ones would keep pages of theirs in memory, megabytes of them.
+  std::ranges::stable_partition(named, [](const auto& n) { return n.second.nbytes() < kSmallConstant; });
+  size_t offset = 0;
+  for (const auto& [name, t] : named) {
     c.index += str(jit::quoted(name), " ", t.dtype(), " ", t.sizes(), " ", offset, "\n");
     offset = aligned(offset + t.nbytes());
     c.weights.push_back(t);

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 from one_file_models import GPT, ResNet, Translator, with_statistics
@@ -278,3 +279,21 @@ def test_the_runner_describes_models_and_refuses_with_one_line(small, tmp_path):
     ]:
         done = rushlight_run(*arguments)
         assert done.returncode == 1 and message in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the system does not tell")
+def test_reading_keeps_no_page_of_the_weights(tmp_path):
+    """Checking their sum looks through all of them; until a run wants them they need no memory."""
+    save_file(nn.Linear(2048, 4096), tmp_path / "wide.rl", (torch.randn(1, 2048),))  # 32 MB
+    program = (
+        "import re, sys\n"
+        "from rushlight.export import load_file\n"
+        "def resident():\n"
+        "    return int(re.search(r'RssFile:\\s+(\\d+)', open('/proc/self/status').read())[1]) >> 10\n"
+        "before = resident()\n"
+        "model = load_file(sys.argv[1])\n"
+        "print(resident() - before)\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "wide.rl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert int(done.stdout) < 12
