@@ -37,6 +37,7 @@ __all__ = [
 # Rules for operators that are not there yet, or never will be because their library did not load.
 _fakes_to_come: dict = {}
 _keep: list = []  # libraries made on the user's behalf live on
+_told_of_replacing = False
 
 
 def fallthrough_kernel():
@@ -113,8 +114,12 @@ class Library:
             _C._set_operator_kernel(index, "meta", fake)
         return name + (f".{overload}" if overload else "")
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
-        """Give a kernel for a dispatch key: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd", ..."""
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
+        """Give a kernel for a dispatch key: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd", ...
+
+        One that is there already is replaced, with a warning the first time, or with `allow_override=False`
+        refused by a RuntimeError.
+        """
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
@@ -130,14 +135,29 @@ class Library:
         elif key in _AUTOGRAD_KEYS:
             _C._set_operator_autograd(index, fn)
         elif key in _KEYS:
-            if not allow_override and _C._get_operator_kernel(index, _KEYS[key]) is not None:
-                raise RuntimeError(
-                    f"This is not allowed since there's already a kernel registered from python overriding "
-                    f"{op_name}'s behavior for {key or 'default'} dispatch key and {self.ns} namespace."
-                )
+            if _C._get_operator_kernel(index, _KEYS[key]) is not None:
+                self._replace(op_name, key, allow_override)
             _C._set_operator_kernel(index, _KEYS[key], fn)
         elif key not in _ELSEWHERE:
             raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
+
+    def _replace(self, op_name, key, allowed):
+        global _told_of_replacing
+        if not allowed:
+            raise RuntimeError(
+                f"This is not allowed since there's already a kernel registered from python overriding "
+                f"{op_name}'s behavior for {key} dispatch key and {self.ns} namespace."
+            )
+        if not _told_of_replacing:
+            _told_of_replacing = True
+            warnings.warn(
+                "Warning only once for all operators, other operators may also be overridden.\n"
+                "  Overriding a previously registered kernel for the same operator and the same dispatch "
+                "key\n"
+                f"  operator: {op_name} of {self.ns}\n  dispatch key: {key}",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         raise NotImplementedError(
@@ -454,7 +474,7 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
     return impl(_qualified(op), types, func, lib=lib)
 
 
-def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
     """The function that gives shapes and dtypes for meta and fake tensors; also a decorator."""
     name = _qualified(op)
 

@@ -346,7 +346,7 @@ def _snapshot(device=None, augment_with_fx_traces=False):
     return found
 
 
-def memory_snapshot(mempool_id=None, include_traces=False):
+def memory_snapshot(mempool_id=None, include_traces=True):
     """The segments of all devices and the blocks in them; with a pool's id, its segments alone."""
     segments = _snapshot()["segments"]
     if mempool_id is None:
@@ -408,7 +408,7 @@ class MemPool:
         """By how many regions it was used, this object counted."""
         return 1 + self._held
 
-    def snapshot(self, include_traces=False):
+    def snapshot(self, include_traces=True):
         return memory_snapshot(self.id)
 
     def _begin(self, device):

@@ -122,14 +122,14 @@ class Wishart(MatrixParameters, ExponentialFamily):
         chol = self._unbroadcasted_scale_tril @ noise
         return chol @ chol.mT
 
-    def rsample(self, sample_shape: Sequence[int] = torch.Size(), max_try_correction=10):
+    def rsample(self, sample_shape: Sequence[int] = torch.Size(), max_try_correction=None):
         """As in the base class. Samples that are singular in floating point are drawn again up to
-        `max_try_correction` times."""
+        `max_try_correction` times, ten by default."""
         sample_shape = torch.Size(sample_shape)
         sample = self._bartlett_sampling(sample_shape)
         # PyTorch draws the good ones again here; so do we, for equal seeds to give equal numbers.
         redo = self._over_batch(self.support.check(sample))
-        for _ in range(max_try_correction):
+        for _ in range(10 if max_try_correction is None else max_try_correction):
             if not redo.any():
                 break
             again = self._bartlett_sampling(redo[redo].shape)

@@ -242,7 +242,17 @@ def test_a_library_defines_and_implements(lib):
     with pytest.raises(RuntimeError, match="multiple times"):
         lib.define("plus(Tensor x) -> Tensor")
     with pytest.raises(RuntimeError, match="already a kernel"):
-        lib.impl("plus", lambda x: x, "CPU")
+        lib.impl("plus", lambda x: x, "CPU", allow_override=False)
+
+
+def test_a_kernel_is_replaced_with_one_warning(lib, monkeypatch):
+    monkeypatch.setattr(torch.library, "_told_of_replacing", False)
+    lib.define("twice(Tensor x) -> Tensor")
+    lib.impl("twice", lambda x: x, "CPU")
+    with pytest.warns(UserWarning, match="Overriding a previously registered kernel"):
+        lib.impl("twice", lambda x: x + x, "CPU")
+    lib.impl("twice", lambda x: 2 * x, "CPU")
+    assert torch.ops.tests.twice(torch.ones(1)).tolist() == [2]
 
 
 def test_composite_kernels_are_differentiated_through(lib):
