@@ -65,8 +65,11 @@ void Iteration::finish() {
 void Iteration::lengthen_rows() {
   constexpr int64_t kShort = 8;  // below that, finding a row costs more than walking it
   if (sizes_.size() < 2 || sizes_[0] >= kShort) return;
-  const auto longest = static_cast<size_t>(std::max_element(sizes_.begin(), sizes_.end()) - sizes_.begin());
-  if (sizes_[longest] < 2 * sizes_[0]) return;
+  // The nearest one of some length, if there is one: neighbours in memory stay neighbours in time.
+  auto longer = std::find_if(sizes_.begin(), sizes_.end(), [](int64_t n) { return n >= 4 * kShort; });
+  if (longer == sizes_.end()) longer = std::max_element(sizes_.begin(), sizes_.end());
+  if (*longer < 2 * sizes_[0]) return;
+  const auto longest = static_cast<size_t>(longer - sizes_.begin());
   std::swap(sizes_[0], sizes_[longest]);
   for (int i = 0; i < count_; ++i) std::swap(strides_[i][0], strides_[i][longest]);
 }

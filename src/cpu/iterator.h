@@ -15,7 +15,7 @@ class Iteration {
   void add(const Tensor& t);  // results first
   // Orders dimensions by stride and merges those that can be walked as one.
   void finish();
-  // Makes the longest dimension the innermost when that one is short: for loops that may go in any order.
+  // Makes a long dimension the innermost when that one is short: for loops that may go in any order.
   void lengthen_rows();
   // Turns the outer dimensions that the operand runs through backwards: memory is read fastest forwards.
   void turn_forwards(int operand);

@@ -46,17 +46,43 @@ struct Operand {
   }
 };
 
+// Rows below this length are walked side by side: f(address, stride, count, offset in the buffer, its
+// stride).
+constexpr int64_t kShortRow = 16;
+template <class F>
+void for_each_line(const Iteration& it, int index, int64_t begin, int64_t n, F&& f) {
+  const int64_t row = it.row();
+  int64_t at = 0;
+  const auto row_by_row = [&](int64_t count) {
+    for_each_row(it, index, begin + at, count, [&](char* from, int64_t stride, int64_t length) {
+      f(from, stride, length, at, 1);
+      at += length;
+    });
+  };
+  if (row >= kShortRow || it.sizes().size() < 2 || it.sizes()[1] < kShortRow) return row_by_row(n);
+  row_by_row(std::min(n, (row - begin % row) % row));
+  const IntList strides = it.strides(index);
+  while (n - at >= row) {
+    const int64_t rows = std::min(it.sizes()[1] - (begin + at) / row % it.sizes()[1], (n - at) / row);
+    char* from = it.address(index, begin + at);
+    for (int64_t k = 0; k < row; ++k) f(from + k * strides[0], strides[1], rows, at + k, row);
+    at += rows * row;
+  }
+  row_by_row(n - at);
+}
+
 void gather(const Iteration& it, int index, const Operand& operand, int64_t begin, int64_t n, char* buffer) {
-  for_each_row(it, index, begin, n, [&](char* from, int64_t stride, int64_t count) {
-    operand.cast(buffer, operand.compute_size, from, stride, count);
-    buffer += count * operand.compute_size;
-  });
+  const int64_t size = operand.compute_size;
+  for_each_line(it, index, begin, n,
+                [&](char* from, int64_t stride, int64_t count, int64_t at, int64_t step) {
+                  operand.cast(buffer + at * size, step * size, from, stride, count);
+                });
 }
 
 void scatter(const Iteration& it, const Operand& operand, int64_t begin, int64_t n, const char* buffer) {
-  for_each_row(it, 0, begin, n, [&](char* to, int64_t stride, int64_t count) {
-    operand.cast(to, stride, buffer, operand.compute_size, count);
-    buffer += count * operand.compute_size;
+  const int64_t size = operand.compute_size;
+  for_each_line(it, 0, begin, n, [&](char* to, int64_t stride, int64_t count, int64_t at, int64_t step) {
+    operand.cast(to, stride, buffer + at * size, step * size, count);
   });
 }
 
