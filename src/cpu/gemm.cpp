@@ -320,6 +320,8 @@ void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y,
       if (n > 0 &&
           vector_product<T>(1, 1, n, 1, {p, 0, x_stride}, {q, y_stride, 0}, 0, static_cast<T*>(result), 1))
         return;
+    if constexpr (is_complex_v<T> && !is_reduced_v<T>)
+      if (x_stride == 1 && y_stride == 1) return complex_dot(dtype, n, x, y, conjugate, result);
     if constexpr (std::is_integral_v<T>) {
       if (x_stride == 1 && y_stride == 1) {
         *static_cast<T*>(result) = static_cast<T>(integer_dot(sizeof(T))(p, q, n));

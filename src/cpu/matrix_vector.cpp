@@ -1,6 +1,9 @@
 #include "cpu/matrix_vector.h"
 
 #include <algorithm>
+#include <array>
+#include <complex>
+#include <vector>
 
 #include "core/parallel.h"
 #include "cpu/buffer.h"
@@ -12,7 +15,9 @@ namespace rushlight::cpu {
 RL_DECLARE_VARIANTS(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner,
                                   const void* x, void* y);
                     void column_sums(DType dtype, const void* columns, int64_t step, int64_t count,
-                                     int64_t inner, const void* x, void* y);)
+                                     int64_t inner, const void* x, void* y);
+                    void complex_products(DType dtype, int64_t n, const void* x, const void* y,
+                                          double* sums);)
 
 namespace {
 
@@ -66,6 +71,31 @@ bool matrix_vector(DType dtype, int64_t outputs, int64_t inner, const MatrixView
   else
     add_pieces<float>(to, pieces, outputs, y);
   return true;
+}
+
+void complex_dot(DType dtype, int64_t n, const void* x, const void* y, bool conjugate, void* result) {
+  using Sums = std::array<double, 4>;  // of the products of parts: real, imaginary, and two mixed ones
+  constexpr int64_t kPiece = 1 << 14;
+  const auto item = static_cast<int64_t>(element_size(dtype));
+  const int64_t pieces = (n + kPiece - 1) / kPiece;
+  std::vector<Sums> partial(static_cast<size_t>(pieces));
+  parallel_for(0, pieces, 2, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t from = i * kPiece * item;
+      RL_ISA_VARIANT(complex_products(dtype, std::min(kPiece, n - i * kPiece),
+                                      static_cast<const char*>(x) + from, static_cast<const char*>(y) + from,
+                                      partial[i].data()));
+    }
+  });
+  Sums sums{};
+  for (const Sums& piece : partial)
+    for (size_t k = 0; k < sums.size(); ++k) sums[k] += piece[k];
+  const double sign = conjugate ? -1 : 1;
+  const std::complex<double> sum(sums[0] - sign * sums[1], sums[2] + sign * sums[3]);
+  if (dtype == DType::Complex64)
+    *static_cast<std::complex<float>*>(result) = std::complex<float>(sum);
+  else
+    *static_cast<std::complex<double>*>(result) = sum;
 }
 
 }  // namespace rushlight::cpu

@@ -11,4 +11,7 @@ namespace rushlight::cpu {
 bool matrix_vector(DType dtype, int64_t outputs, int64_t inner, const MatrixView& matrix, const void* x,
                    void* y);
 
+// The sum of x[i] * y[i], or of conj(x[i]) * y[i], of complex numbers that lie without gaps.
+void complex_dot(DType dtype, int64_t n, const void* x, const void* y, bool conjugate, void* result);
+
 }  // namespace rushlight::cpu

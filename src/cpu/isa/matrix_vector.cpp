@@ -178,7 +178,43 @@ void with_types(DType dtype, F&& f) {
   }
 }
 
+// Sums of the products of the parts of pairs (a, b) and (c, d): ac, bd, ad, bc.
+template <class C, size_t... I>
+void pair_products(const C* x, const C* y, int64_t n, double* sums, std::index_sequence<I...>) {
+  constexpr int64_t kLanes = Lanes<C>::count, kSums = 2;
+  using V = typename Lanes<C>::type;
+  V straight[kSums] = {}, crossed[kSums] = {};
+  int64_t i = 0;
+  for (; i + kSums * kLanes <= 2 * n; i += kSums * kLanes)
+#pragma GCC unroll 2
+    for (int64_t s = 0; s < kSums; ++s) {
+      V a, b;
+      load(a, x + i + s * kLanes);
+      load(b, y + i + s * kLanes);
+      straight[s] += a * b;
+      crossed[s] += a * __builtin_shufflevector(b, b, static_cast<int>(I ^ 1)...);
+    }
+  const V same = straight[0] + straight[1], other = crossed[0] + crossed[1];
+  for (int64_t l = 0; l < kLanes; ++l) {
+    sums[l % 2] += same[l];
+    sums[2 + l % 2] += other[l];
+  }
+  for (; i < 2 * n; i += 2) {
+    const double a = x[i], b = x[i + 1], c = y[i], d = y[i + 1];
+    sums[0] += a * c, sums[1] += b * d, sums[2] += a * d, sums[3] += b * c;
+  }
+}
+
 }  // namespace
+
+void complex_products(DType dtype, int64_t n, const void* x, const void* y, double* sums) {
+  if (dtype == DType::Complex64)
+    pair_products(static_cast<const float*>(x), static_cast<const float*>(y), n, sums,
+                  std::make_index_sequence<Lanes<float>::count>());
+  else
+    pair_products(static_cast<const double*>(x), static_cast<const double*>(y), n, sums,
+                  std::make_index_sequence<Lanes<double>::count>());
+}
 
 void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
               void* y) {
