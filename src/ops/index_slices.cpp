@@ -1,5 +1,7 @@
 // Operators that read and write whole slices along one dimension: index_select, index_add, index_copy,
 // index_fill.
+#include <algorithm>
+
 #include "cpu/index.h"
 #include "dispatch/exact_out.h"
 #include "ops/copy.h"
@@ -107,12 +109,11 @@ void check_added_positions(const Tensor& self, int64_t dim, const Tensor& index)
   if (!index.is_cpu()) return;
   const int64_t size = self.dim() == 0 ? 1 : self->sizes[dim];
   const Tensor positions = dense(index);
-  const int64_t* p = positions.data<int64_t>();
-  for (int64_t i = 0; i < index.numel(); ++i) {
-    if (p[i] >= 0 && p[i] < size) continue;
-    RL_CHECK_INDEX(self.dim() > 1, "index out of range in self");
-    RL_FAIL("index ", p[i], " is out of bounds for dimension ", dim, " with size ", size);
-  }
+  const auto* p = positions.data<int64_t>();
+  if (cpu::all_within(p, index.numel(), size)) return;
+  RL_CHECK_INDEX(self.dim() > 1, "index out of range in self");
+  const auto outside = std::find_if(p, p + index.numel(), [&](int64_t i) { return i < 0 || i >= size; });
+  RL_FAIL("index ", *outside, " is out of bounds for dimension ", dim, " with size ", size);
 }
 
 Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim, const Tensor& given,
@@ -127,6 +128,10 @@ Tensor index_add_kernel(const Call& call, const Tensor& self, int64_t given_dim,
   if (!(alpha == Scalar(int64_t{1}))) values = to_dtype(values * alpha, self.dtype());
   check_added_positions(self, dim, index);
   const Tensor result = working_copy(call, self);
+  if (result.is_cpu() && self.dim() == 1 && self.dtype() != DType::Complex32) {
+    cpu::scatter(cpu::ScatterOp::Add, result, 0, at_least_vector(index), apart_from(result, values), false);
+    return result;
+  }
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, false);
   values = apart_from(result, dense(values));
   if (result.device().is_cuda()) return put_slices(cpu::ScatterOp::Add, result, dim, index, values);
