@@ -178,7 +178,7 @@ def compile(  # type: ignore[no-redef]
         return model
     from rushlight._dynamo.eval_frame import compile_callable
 
-    return compile_callable(model, fullgraph, backend, mode, options)
+    return compile_callable(model, fullgraph, backend, mode, options, dynamic)
 
 
 def compiled_with_cxx11_abi():
@@ -259,11 +259,11 @@ def _is_all_true(tensor):
     return tensor.all()
 
 
-# --- symbolic numbers: sizes are always plain numbers here --------------------------------------
+# --- symbolic numbers: sizes are plain numbers but where `torch.compile` traces for many sizes ----
 
 
 class SymInt:
-    """Never instantiated: every size is an int. Present for ``isinstance`` tests."""
+    """A size of a program that is traced for many sizes at once."""
 
 
 class SymFloat:

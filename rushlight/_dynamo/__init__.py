@@ -83,17 +83,27 @@ def mark_static_address(t, guard=True):
     """Accepted; addresses of tensors do not matter here."""
 
 
+def _mark(tensor, index, dynamic):
+    from rushlight._dynamo._dynamic import mark
+
+    mark(tensor, [index] if isinstance(index, int) else index, dynamic)
+
+
 def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
-    """Accepted; a graph is for one size of each dimension, and others get graphs of their own."""
+    """Have the graph of a call with this tensor leave a dimension's size open, if the program lets it."""
+    _mark(t, index, True)
 
 
 def mark_unbacked(t, index, hint_override=None, strict=False, specialize_on=None):
-    """Accepted; see mark_dynamic."""
+    """The same as mark_dynamic."""
+    _mark(t, index, True)
 
 
 def maybe_mark_dynamic(t, index):
-    """Accepted; see mark_dynamic."""
+    """The same as mark_dynamic."""
+    _mark(t, index, True)
 
 
 def mark_static(t, index=None):
-    """Accepted; see mark_dynamic."""
+    """Have graphs be for one size of a dimension, or of all."""
+    _mark(t, range(t.dim()) if index is None else index, False)

@@ -2,10 +2,13 @@
 operators it calls become a graph. Python around them is observed; see `_observer` and `_reachable`.
 """
 
+import contextlib
 import gc
 import operator
+import re
 import sys
 import threading
+import weakref
 from dataclasses import dataclass, field
 
 import rushlight as torch
@@ -28,7 +31,7 @@ from ._reachable import Reachable, is_constant
 from ._results import collect, is_record, map_record
 from .exc import Unsupported
 
-__all__ = ["Capture", "Leaf", "capture", "capturing"]
+__all__ = ["Capture", "Leaf", "capture", "capturing", "distinct_leaves"]
 
 _lock = threading.RLock()
 _thread = threading.local()
@@ -50,6 +53,11 @@ class Leaf:
     root: int | str  # position, or name of a keyword
     steps: tuple = ()  # positions and keys
     tensor: object = None
+
+    @property
+    def kind(self):
+        """What graphs for several sizes have in common."""
+        return self.root, self.steps, self.tensor.dtype, self.tensor.dim(), self.tensor.requires_grad
 
 
 @dataclass
@@ -80,9 +88,10 @@ class Capture:
 class _Recorder(TorchDispatchMode):
     """Runs operators on fake tensors, and writes them down."""
 
-    def __init__(self, reachable, observer):
+    def __init__(self, reachable, observer, shapes):
         super().__init__()
         self.reachable, self.observer = reachable, observer
+        self.shapes = shapes  # id of a real tensor -> the shape that it is traced at, if it is another
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
         self.graph = Graph()
         self.nodes = {}  # id of a fake tensor -> (it, its node)
@@ -98,10 +107,22 @@ class _Recorder(TorchDispatchMode):
         """A placeholder before all nodes that compute."""
         with self.graph.inserting_before(self.anchor):
             node = self.graph.placeholder(name)
-        fake = self.fakes.from_tensor(tensor)
+        fake = self._resized(tensor) if id(tensor) in self.shapes else self.fakes.from_tensor(tensor)
         node.meta["val"] = fake
         self.nodes[id(fake)] = fake, node
         return fake, node
+
+    def _resized(self, tensor):
+        """A fake tensor of another shape than that of the one it stands for."""
+        shape = self.shapes[id(tensor)]
+        with torch.no_grad():
+            if tensor.is_contiguous():
+                like = torch.empty(shape, dtype=tensor.dtype, device="meta")
+            else:
+                like = torch.empty_strided(shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+        fake = self.fakes.from_meta(like, tensor.device).requires_grad_(tensor.requires_grad)
+        self.fakes.fake_tensor_converter.tensor_memo[id(tensor)] = weakref.ref(tensor), fake
+        return fake
 
     def fake_of(self, tensor):
         """The fake tensor that stands for a tensor the program uses."""
@@ -257,7 +278,7 @@ def _map(function, value):
 
 
 def _identifier(label):
-    return "".join(c if c.isalnum() else "_" for c in label).strip("_") or "tensor"
+    return re.sub(r"\W", "_", label).strip("_") or "tensor"
 
 
 def _find_leaves(args, kwargs):
@@ -281,6 +302,15 @@ def _find_leaves(args, kwargs):
     return leaves
 
 
+def _distinct(leaves):
+    return [leaf for i, leaf in enumerate(leaves) if all(leaf.tensor is not o.tensor for o in leaves[:i])]
+
+
+def distinct_leaves(args, kwargs):
+    """The tensors among the arguments of a call, each once: the inputs that its graph begins with."""
+    return _distinct(_find_leaves(args, kwargs))
+
+
 def _check_tensor(tensor, what):
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         raise Unsupported(f"{what} is a {type(tensor).__qualname__} of layout {tensor.layout}")
@@ -297,8 +327,12 @@ def _check_devices(tensors):
         raise Unsupported(f"its tensors are on {devices.pop()}, which is not the current device")
 
 
-def capture(function, args, kwargs):
-    """Run a function without effect, and return its graph; `Unsupported` tells why there is none."""
+def capture(function, args, kwargs, shapes=None, watch=None):
+    """Run a function without effect, and return its graph; `Unsupported` tells why there is none.
+
+    ``shapes`` are those of arguments (by their ids) that are traced at others, ``watch`` a `Watch` that sees
+    what the program does with sizes.
+    """
     if not _C._GuardSet.is_plain():
         raise Unsupported("a mode or a function transform watches the program")
     with _lock:
@@ -312,7 +346,7 @@ def capture(function, args, kwargs):
         for name, value in vars(_module).items():
             if name.startswith("_global_") and isinstance(value, dict):
                 reachable.visit(value, f"the hooks of all modules ({name})")
-        made = _Run(reachable, leaves).run(function, args, kwargs)
+        made = _Run(reachable, leaves, shapes or {}, watch).run(function, args, kwargs)
         if made.backward is not None:
             made.backward.recorder.forget()
         return made
@@ -321,10 +355,13 @@ def capture(function, args, kwargs):
 class _Run:
     """One run of a program for capture: nothing it does to Python's state remains."""
 
-    def __init__(self, reachable, leaves):
+    def __init__(self, reachable, leaves, shapes, watch):
         self.reachable, self.leaves = reachable, leaves
         self.observer = Observer(reachable)
-        self.recorder = _Recorder(reachable, self.observer)
+        self.recorder = _Recorder(reachable, self.observer, shapes)
+        self.watch = watch
+        if watch is not None:
+            watch.connect(self.recorder)
 
     def run(self, function, args, kwargs):
         fakes = {}
@@ -361,7 +398,15 @@ class _Run:
         before, _thread.capture = capturing(), self
         try:
             whole = _Whole(self.recorder)
-            with compiler._capturing_program(), whole, self.recorder.fakes, self.recorder, self.observer:
+            watched = self.watch or contextlib.nullcontext()
+            with (
+                compiler._capturing_program(),
+                whole,
+                self.recorder.fakes,
+                self.recorder,
+                self.observer,
+                watched,
+            ):
                 return function(*args, **kwargs)
         except Interruption as stop:
             raise Unsupported(stop.reason) from None
@@ -382,12 +427,10 @@ class _Run:
         if self.observer.interruption:
             raise Unsupported(self.observer.interruption)
         for tensor, label, fake, _ in recorder.held.values():
-            if fake.requires_grad != tensor.requires_grad or fake.shape != tensor.shape:
+            shape = recorder.shapes.get(id(tensor), tensor.shape)
+            if fake.requires_grad != tensor.requires_grad or fake.shape != shape:
                 raise Unsupported(f"the program changes what {label} is")
-        distinct = []
-        for leaf in self.leaves:
-            if all(leaf.tensor is not other.tensor for other in distinct):
-                distinct.append(leaf)
+        distinct = _distinct(self.leaves)
         leaf_ids = {id(leaf.tensor) for leaf in distinct}
         made = Capture(self.reachable, recorder.graph, distinct)
         held = [entry for key, entry in recorder.held.items() if key not in leaf_ids]

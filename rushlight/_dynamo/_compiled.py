@@ -6,10 +6,12 @@ import rushlight as torch
 from rushlight import _C
 
 from . import config
-from ._capture import capture, capturing
+from ._capture import capture, capturing, distinct_leaves
+from ._dynamic import capture_sizes, symbols_of
 from ._guards import Guards
 from ._results import filler, form_of, runner
-from ._trials import Trials
+from ._sizes import Specialized
+from ._trials import SizedTrials, Trials
 from .exc import BackendCompilerFailed, TorchDynamoException, Unsupported
 
 __all__ = ["Compiled", "all_compiled"]
@@ -32,8 +34,11 @@ _WAY_OUT = (
 class Entry:
     """A graph, the calls it is for, and how it fares against the program itself."""
 
-    def __init__(self, guards, run, trials):
+    def __init__(self, captured, guards, run, trials):
         self.match, self.guards = guards.match, guards
+        self.leaves = [leaf.kind for leaf in captured.leaves]
+        self.shapes = [tuple(leaf.tensor.shape) for leaf in captured.leaves]
+        self.captured = captured if config._keep_captures else None
         self.run = run
         self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
@@ -48,8 +53,10 @@ class Entry:
 class Compiled:
     """What `torch.compile` makes of a function."""
 
-    def __init__(self, function, backend, fullgraph=False, measure=None, name=None):
+    def __init__(self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None):
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
+        self.dynamic = dynamic  # whether sizes stay open: None once they changed, True at once, False never
+        self.one_size = set()  # places (input, dimension) of sizes that could not stay open
         self.name = name or getattr(function, "__qualname__", type(function).__qualname__)
         self.measured = measure
         self.entries: list[Entry] = []
@@ -93,7 +100,7 @@ class Compiled:
             if len(self.entries) >= min(config.cache_size_limit, config.recompile_limit):
                 return self._over_limit(args, kwargs)
         try:
-            entry = self.compile(args, kwargs)
+            entry = self._compile_sizes(args, kwargs) or self.compile(args, kwargs)
         except Unsupported as error:
             return self._fall_back(error, args, kwargs)
         inputs = entry.match(args, kwargs)
@@ -108,30 +115,69 @@ class Compiled:
         return entry.run(inputs)
 
     def compile(self, args, kwargs):
-        """The entry for a call."""
+        """The entry for a call, and for others of its sizes."""
         captured = capture(self.function, args, kwargs)
-        guards = Guards(self.function, captured, args, kwargs)
-        examples = captured.example_inputs
+        guards = Guards(captured, args, kwargs)
+        return self._entry(captured, guards, self._program(captured))
+
+    def _compile_sizes(self, args, kwargs):
+        """The entry for a call and for others of many sizes; None where its graph is for one size."""
+        opens = getattr(self.backend, "opts_out", False) and config.dynamic_shapes
+        if not opens or self.dynamic is False:
+            return None
+        leaves = distinct_leaves(args, kwargs)
+        kinds = [leaf.kind for leaf in leaves]
+        known = next((entry for entry in reversed(self.entries) if entry.leaves == kinds), None)
+        if known is not None and not config.automatic_dynamic_shapes:
+            return None
+        places = symbols_of(leaves, known, everywhere=self.dynamic is True and known is None)
+        if not places or self.one_size.intersection(places):
+            return None
+        from rushlight._inductor._join import joined
+
         try:
-            program = self.backend(captured.module, examples)
+            captures, points, symbols = capture_sizes(self.function, args, kwargs, leaves, places)
+            for captured in captures:
+                captured.module.meta["sizes change"] = True
+            sources = {name: place for place, name in reversed(places.items())}  # the first of each
+            program = joined([self._program(captured) for captured in captures], points, sources)
+        except Specialized as error:
+            _recompiles.info("%s is compiled for one size of each input: %s", self.name, error)
+            if known is not None:
+                self.one_size.update(places)
+            return None
+        entry = self._entry(captures[0], Guards(captures[0], args, kwargs, symbols), program)
+        _recompiles.info("%s is compiled for sizes of %s", self.name, symbols)
+        return entry
+
+    def _program(self, captured):
+        """What the back end makes of a capture."""
+        try:
+            return self.backend(captured.module, captured.example_inputs)
         except TorchDynamoException:
             raise
         except Exception as error:
             raise BackendCompilerFailed(
                 f"backend={_name(self.backend)!r} raised:\n{type(error).__name__}: {error}"
             ) from error
+
+    def _entry(self, captured, guards, program):
         rest = [tensor for tensor, _ in captured.held] + captured.constants
-        trials = Trials(captured.records, captured.device) if self._measures() else None
+        trials = None
+        if self._measures():
+            kind = Trials if guards.symbols is None else SizedTrials
+            trials = kind(captured.records, captured.device)
         if hasattr(program, "bind"):
             form = form_of(captured.output)
             graph = program.bind(rest, form, guards.set)
-            entry = Entry(guards, graph.run if form != "l" else filler(graph.run, captured.output), trials)
+            entry = Entry(
+                captured, guards, graph.run if form != "l" else filler(graph.run, captured.output), trials
+            )
             entry.call = graph.call if form != "l" else None
         else:
-            entry = Entry(guards, runner(program, rest, captured.output), trials)
+            entry = Entry(captured, guards, runner(program, rest, captured.output), trials)
         if trials is not None and hasattr(program, "texts"):
             self._recall(entry, program.texts())
-        entry.captured = captured if config._keep_captures else None
         return entry
 
     def _measures(self):
@@ -153,6 +199,7 @@ class Compiled:
 
     def _try(self, entry, inputs, args, kwargs):
         trials = entry.trials
+        trials.select(inputs)
         compiled = trials.next_is_compiled()
         start = trials.now()
         if compiled:
@@ -212,6 +259,7 @@ class Compiled:
 
     def reset(self):
         self.entries, self.failures, self.reason, self.fast = [], 0, None, None
+        self.one_size = set()
 
 
 def _name(backend):

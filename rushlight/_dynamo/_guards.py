@@ -1,5 +1,7 @@
 """From a capture to the checks that each later call must pass."""
 
+import sys
+
 import rushlight as torch
 from rushlight import _C
 
@@ -11,13 +13,18 @@ __all__ = ["Guards"]
 class Guards:
     """What a graph takes for granted: checked in C, explained here."""
 
-    def __init__(self, function, captured, args, kwargs):
+    def __init__(self, captured, args, kwargs, symbols=None):
         self.set = _C._GuardSet()
+        self.symbols = symbols  # sizes that may change, or None
         self.reasons = []
         self._sources = {}
         self._tensors = []  # sources of all tensors among the arguments
+        self._checked = []  # (check, tensor) of these
         self._check_arguments(args, kwargs)
         self._check_state(captured.reachable)
+        if symbols is not None:
+            self._open_sizes(captured.leaves, symbols)
+        self._checked.clear()
         inputs = [self._sources[leaf.root, leaf.steps] for leaf in captured.leaves]
         self.set.complete(self._tensors, inputs, args, kwargs)
         self.match = self.set.match
@@ -43,6 +50,19 @@ class Guards:
         for name, value in kwargs.items():
             self._check_value(self.set.keyword(name), value, name, ())
 
+    def _open_sizes(self, leaves, symbols):
+        """Let sizes of arguments be any that the graph is for."""
+        numbers = {
+            name: self.set.symbol(low, min(high, sys.maxsize)) for name, (low, high) in symbols.bounds.items()
+        }
+        for check, tensor in self._checked:
+            i = next(i for i, leaf in enumerate(leaves) if leaf.tensor is tensor)
+            sizes = tuple(numbers.get(symbols.places.get((i, d)), -1) for d in range(tensor.dim()))
+            if any(number >= 0 for number in sizes):
+                in_order = tensor.stride() == torch.empty(tensor.shape, device="meta").stride()
+                self.set.sizes_of(check, sizes, in_order)
+                self.reasons[check] += f", with {symbols}"
+
     def _check_value(self, source, value, root, steps):
         self._sources[root, steps] = source
         where = f"argument {root!r}" + "".join(f"[{s!r}]" for s in steps)
@@ -50,7 +70,8 @@ class Guards:
             told = f"{where} was {str(value.dtype)[6:]}{list(value.shape)}, strides {list(value.stride())}"
             told += ", requires_grad" if value.requires_grad else ""
             self._tensors.append(source)
-            self._add(self.set.tensor(source, value), told)
+            self._checked.append((self.set.tensor(source, value), value))
+            self._add(self._checked[-1][0], told)
         elif is_constant(value):
             self._add(self.set.equal(source, value), f"{where} was {value!r}")
         else:

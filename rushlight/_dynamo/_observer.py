@@ -31,7 +31,8 @@ _CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"
 _DISTRUSTED = ("nn/parallel/",)
 _MACHINERY = tuple(
-    f"_dynamo/{name}.py" for name in ("__init__", "_capture", "_compiled", "eval_frame", "_observer")
+    f"_dynamo/{name}.py"
+    for name in ("__init__", "_capture", "_compiled", "eval_frame", "_observer", "_sizes", "_watch")
 )
 
 # Attributes of tensors that a graph does not hold.
@@ -94,16 +95,29 @@ class Observer:
         self.interruption = None
         self.codes = set()
         self.switches_grad_mode = False
-        self.paused = False
         self.importing = None
+        self._watches = self._paused = False
 
     def __enter__(self):
         self.before = sys.getprofile()
+        self._watches = True
         sys.setprofile(self._see)
         return self
 
     def __exit__(self, *exc):
+        self._watches = False
         sys.setprofile(self.before)
+
+    @property
+    def paused(self):
+        """Whether what runs is no part of the program: Python then runs at its usual speed."""
+        return self._paused
+
+    @paused.setter
+    def paused(self, value):
+        self._paused = value
+        if self._watches:
+            sys.setprofile(None if value else self._see)
 
     def interrupt(self, reason, frame=None):
         frame = frame or self.user_frame(sys._getframe(1))
@@ -117,7 +131,7 @@ class Observer:
         return frame
 
     def _see(self, frame, event, function):
-        if self.paused:
+        if self._paused:
             return
         if self.importing is not None:  # what modules do while they are imported happens once
             if event == "return" and frame is self.importing:

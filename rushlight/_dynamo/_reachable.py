@@ -192,7 +192,8 @@ class Reachable:
                 self.visit(item, f"{label}[{i}]")
 
     def _visit_function(self, function, label):
-        if _is_library(function.__module__) and function.__closure__ is None:
+        front = type(function) is not types.FunctionType  # of a library function: a type that looks like one
+        if _is_library(function.__module__) and (front or function.__closure__ is None):
             return
         self.functions.append(function)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -5,7 +5,7 @@ import time
 import rushlight as torch
 from rushlight import _C
 
-__all__ = ["Trials"]
+__all__ = ["SizedTrials", "Trials"]
 
 
 class Trials:
@@ -25,6 +25,9 @@ class Trials:
         self.on_device = device != "cpu"
         self.times = [], []  # of the program, of the graph: pairs of what the clocks said
         self.backward_times = [], []
+
+    def select(self, inputs):
+        """A call with these inputs comes next."""
 
     def now(self):
         """(time that passes, time of the processors) in seconds, once a device has done its work."""
@@ -91,6 +94,43 @@ class Trials:
         clocks = (0,) if self.on_device else (0, 1)
         shares = [graph / max(plain, 1e-9) for plain, graph in map(self.best, clocks)]
         return max(shares) <= self._WORTH - self._MARGIN or min(shares) >= self._WORTH + self._MARGIN
+
+
+class SizedTrials(Trials):
+    """The same for a graph of many sizes: times are compared at each of them, and their sums decide."""
+
+    _MOST = 400  # calls that end the trials, if sizes hardly ever come again: the graph stays
+
+    def __init__(self, records=False, device="cpu"):
+        super().__init__(records, device)
+        self.of_sizes = {}
+        self.calls = 0
+
+    def select(self, inputs):
+        sizes = tuple(tensor.shape for tensor in inputs)
+        if sizes not in self.of_sizes:
+            self.of_sizes[sizes] = Trials(self.records, "cuda" if self.on_device else "cpu")
+        self.now_tried = self.of_sizes[sizes]
+        self.times, self.backward_times = self.now_tried.times, self.now_tried.backward_times
+        self.calls += 1
+
+    def _of_both(self):
+        """Trials of the sizes at which the program and the graph ran."""
+        tried = [t for t in self.of_sizes.values() if all(t.times)]
+        return [t for t in tried if any(t.backward_times) == all(t.backward_times)]
+
+    def complete(self):
+        tried = self._of_both()
+        if any(t.complete() for t in tried) or self.calls >= self._MOST:
+            return True
+        fastest = min((passed for t in tried for times in t.times for passed, _ in times), default=0)
+        rounds = next(n for seconds, n in self._ROUNDS if fastest >= seconds)
+        return sum(min(map(len, t.times)) for t in tried) >= rounds + len(tried)
+
+    def best(self, clock=None):
+        clock = int(self._by_processor()) if clock is None else clock
+        pairs = [t.best(clock) for t in self._of_both()] or [(0.0, 0.0)]
+        return tuple(map(sum, zip(*pairs)))
 
 
 def _tensors(value):

@@ -115,7 +115,7 @@ def _backend_with(backend, mode, options):
     return bound
 
 
-def compile_callable(model, fullgraph, backend, mode, options):
+def compile_callable(model, fullgraph, backend, mode, options, dynamic=None):
     """What `torch.compile` returns."""
     if mode is not None and options:
         raise RuntimeError(
@@ -129,7 +129,7 @@ def compile_callable(model, fullgraph, backend, mode, options):
     if isinstance(model, OptimizedModule):
         model = model._orig_mod
     if isinstance(model, Module):
-        return OptimizedModule(model, (made, fullgraph))
+        return OptimizedModule(model, (made, fullgraph, dynamic))
     if inspect.isclass(model):
         raise RuntimeError(
             f"torch.compile expects a function or a module, but got the class {model.__qualname__}"
@@ -137,11 +137,11 @@ def compile_callable(model, fullgraph, backend, mode, options):
     if not callable(model):
         text = f"A callable function is expected, but {type(model)} is provided."
         raise advised(AssertionError(text))
-    return _wrap(getattr(model, "_torchdynamo_orig_callable", model), made, fullgraph)
+    return _wrap(getattr(model, "_torchdynamo_orig_callable", model), made, fullgraph, dynamic)
 
 
-def _wrap(function, backend, fullgraph):
-    compiled = Compiled(function, backend, fullgraph)
+def _wrap(function, backend, fullgraph, dynamic):
+    compiled = Compiled(function, backend, fullgraph, dynamic)
     _remember(compiled)
 
     @functools.wraps(function)
@@ -165,7 +165,7 @@ def optimize(
     """A decorator that compiles; `torch.compile` is its public form."""
     if disable or backend is None:
         return lambda fn: fn
-    return lambda fn: compile_callable(fn, nopython, backend, None, None)
+    return lambda fn: compile_callable(fn, nopython, backend, None, None, dynamic)
 
 
 def is_dynamo_supported():

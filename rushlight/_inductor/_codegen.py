@@ -4,16 +4,21 @@ import operator
 
 from rushlight.fx import Node
 
-__all__ = ["generate"]
+__all__ = ["compiled", "generate", "written"]
 
 
 def generate(module):
     """The function of a module's graph: takes the inputs, returns the tuple of results."""
+    return compiled(*written(module.graph))
+
+
+def written(graph):
+    """(source, constants by name) of a graph's function; its inputs are `v0`, `v1` and so on."""
     names: dict = {}
     constants: dict = {}
     lines, inputs = [], []
-    last = _last_uses(module.graph)
-    for i, node in enumerate(module.graph.nodes):
+    last = _last_uses(graph)
+    for i, node in enumerate(graph.nodes):
         names[node] = f"v{i}"
         if node.op == "placeholder":
             inputs.append(names[node])
@@ -25,7 +30,11 @@ def generate(module):
             if dead:
                 lines.append(" = ".join(dead) + " = None")
     body = "\n    ".join(lines)
-    source = f"def run({', '.join(inputs)}):\n    {body}\n"
+    return f"def run({', '.join(inputs)}):\n    {body}\n", constants
+
+
+def compiled(source, constants):
+    """The function that a source defines."""
     space = dict(constants)
     exec(compile(source, "<compiled graph>", "exec"), space)
     return space["run"]

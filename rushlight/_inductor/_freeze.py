@@ -19,17 +19,20 @@ class Frozen:
         self.graph, self.sources = graph, sources
 
 
-def freeze(graph, first):
+def freeze(graph, first, sizes_change=False):
     """Split off what depends on the inputs from position `first` on alone, or on none; None if nothing does.
 
-    The graph then takes the inputs that are left, and behind them the frozen values.
+    The graph then takes the inputs that are left, and behind them the frozen values. Where sizes of inputs
+    may change, what depends on none stays, for its sizes may.
     """
     placeholders = [n for n in graph.nodes if n.op == "placeholder"]
     touched = {storage_of(target) for node in graph.nodes for target in written_by(node)}
     touched |= {storage_of(n) for n in graph.output_node().all_input_nodes}
     constant = {n: None for n in placeholders[first:] if storage_of(n) not in touched}
     for node in graph.nodes:
-        if node.op == "call_function" and _is_constant(node, constant, touched):
+        if node.op != "call_function" or (sizes_change and not node.all_input_nodes):
+            continue
+        if _is_constant(node, constant, touched):
             constant[node] = None
     kept = [n for n in constant if any(user not in constant for user in n.users)]
     if not kept:

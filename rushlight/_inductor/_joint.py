@@ -1,8 +1,10 @@
 """Forward and backward pass of one program as two graphs, with what the second takes of the first."""
 
+import functools
+
 import rushlight as torch
 from rushlight._dynamo._backward import NoBackward
-from rushlight._inductor._codegen import generate
+from rushlight._inductor._codegen import compiled, written
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, draws, remove_dead, storage_of, written_by
@@ -27,7 +29,7 @@ class Joint:
         outputs = [*self.results, *(n for n in self.keeps if n not in self.results)]
         graph.output_node().args = (tuple(outputs),)
         remove_dead(graph)
-        self.eager = generate(module)
+        self.source = written(graph)
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.draws = any(map(draws, graph.nodes))
         if self.draws and device_of(graph) != "cpu":
@@ -45,6 +47,10 @@ class Joint:
         for step in self.steps:
             step.connect(compiled)
 
+    @functools.cached_property
+    def _eager(self):
+        return compiled(*self.source)
+
     def results_again(self, inputs, random_state):
         """(inputs, results) of the program's operators run once more, recorded one by one."""
         with torch.no_grad():
@@ -58,7 +64,7 @@ class Joint:
                 torch.autocast("cpu", enabled=False),
                 torch.autocast("cuda", enabled=False),
             ):
-                return inputs, self.eager(*inputs)
+                return inputs, self._eager(*inputs)
         finally:
             if drawn is not None:
                 torch.random.set_rng_state(drawn)
@@ -71,7 +77,11 @@ class _Step:
         self.joint, self.tracer, self.part = joint, tracer, part
         self.edges = [part.sources[i] for i in first.edges]
         self.edge_of = {i: at for at, i in enumerate(first.edges)}
-        self.first = self._lowered(first)
+        count = len(part.results)
+        self.backwards = {(True,) * count: self._lowered(first)}  # by the results that gradients come for
+        if count > 1:  # such as the output of a recurrent layer without its state
+            alone = (True,) + (False,) * (count - 1)
+            self.backwards[alone] = self.trace(alone)
 
     def _lowered(self, backward):
         """(text, positions of what it takes, edges) of a backward graph."""
@@ -83,15 +93,14 @@ class _Step:
         return graph_text(backward.graph), takes, edges
 
     def connect(self, compiled):
-        count = len(self.part.results)
         at = compiled.record(self.edges, self.part.results, self.again, self.trace)
-        compiled.add_backward(at, (True,) * count, self.first)
-        if count > 1:  # such as the output of a recurrent layer without its state
-            alone = (True,) + (False,) * (count - 1)
-            compiled.add_backward(at, alone, self.trace(alone))
+        for given, backward in self.backwards.items():
+            compiled.add_backward(at, given, backward)
 
     def trace(self, given):
         """A backward graph for other gradients than the first one's, or None."""
+        if self.tracer is None:
+            return None
         try:
             return self._lowered(self.tracer.trace(self.part, given))
         except (NoBackward, NotLowered, KeyError):

@@ -40,7 +40,7 @@ def compile_fx(module, example_inputs, **options):
     except NotLowered:
         optimize(graph)
         return generate(module)
-    return _without_gradients(graph, len(results), module.meta.get("state"), _wants_recording(options))
+    return _without_gradients(graph, len(results), module.meta, _wants_recording(options))
 
 
 def _wants_recording(options):
@@ -50,14 +50,15 @@ def _wants_recording(options):
     )
 
 
-def _without_gradients(graph, results, first_state, record):
-    """The program of a graph without gradients; its inputs from `first_state` on are state."""
+def _without_gradients(graph, results, told, record):
+    """The program of a graph without gradients, and what its capture told of it."""
+    first_state = told.get("state")
     functionalize(graph)
     on_cpu = device_of(graph) == "cpu"  # whose kernels take steps behind convolutions, and keep weights
     if on_cpu:
         fuse_convolutions(graph)
     freezes = on_cpu and config.freezing and first_state is not None
-    frozen = freeze(graph, first_state) if freezes else None
+    frozen = freeze(graph, first_state, told.get("sizes change", False)) if freezes else None
     optimize(graph)
     if frozen is not None:
         optimize(frozen.graph)
@@ -80,27 +81,30 @@ class Program:
         self.joint = source if isinstance(source, Joint) else None
         self.text = source.text if self.joint else source
         self.results = len(source.results) if self.joint else results
-        self.frozen, self.first_state = frozen, first_state
+        self.frozen_text = graph_text(frozen.graph) if frozen else None
+        self.sources = frozen.sources if frozen else []  # inputs that the frozen values are made of
+        self.first_state = first_state
 
     def texts(self):
         """All that runs, as text: what this is tells whether it pays."""
-        backward = [step.first[0] for step in self.joint.steps] if self.joint else []
-        return [self.text, *backward, *([graph_text(self.frozen.graph)] if self.frozen else [])]
+        steps = self.joint.steps if self.joint else []
+        backward = [next(iter(step.backwards.values()))[0] for step in steps]
+        return [self.text, *backward, *([self.frozen_text] if self.frozen_text else [])]
 
     def bind(self, rest, form="l", guards=None):
         """The graph that takes `rest` besides arguments, and gives a tensor, a tuple or a list."""
         more = () if guards is None else (guards,)
-        sources = [i - self.first_state for i in self.frozen.sources] if self.frozen else []
+        sources = [i - self.first_state for i in self.sources] if self.frozen_text else []
         left = [tensor for i, tensor in enumerate(rest) if i not in sources]
         made = _C._CompiledGraph(self.text, self.results, left, form, *more)
-        if self.frozen:
-            made.freeze(graph_text(self.frozen.graph), [rest[i] for i in sources])
+        if self.frozen_text:
+            made.freeze(self.frozen_text, [rest[i] for i in sources])
         if self.joint is not None:
             self.joint.connect(made)
         return made
 
     def __call__(self, inputs):
-        first = self.first_state if self.frozen else len(inputs)
+        first = self.first_state if self.frozen_text else len(inputs)
         return self.bind(list(inputs[first:])).run(inputs[:first])
 
 

@@ -85,14 +85,38 @@ bool has_arguments(const Check& c, const Incoming& in) {
   return PyTuple_GET_SIZE(in.args) == c.number && has_keys(in.kwargs, c.expected.get());
 }
 
-bool holds(const Check& c, const Incoming& in) {
+// Whether sizes fit those of a tensor, some of which may be others, and strides follow.
+bool has_layout(const Guards& g, const Check& c, const TensorImpl& t, Incoming& in) {
+  const TensorFacts& facts = *c.facts;
+  if (t.sizes.size() != facts.sizes.size()) return false;
+  in.symbols.resize(g.symbols.size(), -1);
+  for (size_t d = 0; d < t.sizes.size(); ++d) {
+    if (c.symbols[d] < 0) {
+      if (t.sizes[d] != facts.sizes[d]) return false;
+      continue;
+    }
+    const Symbol& symbol = g.symbols[static_cast<size_t>(c.symbols[d])];
+    int64_t& known = in.symbols[static_cast<size_t>(c.symbols[d])];
+    if (t.sizes[d] < symbol.low || t.sizes[d] > symbol.high || (known >= 0 && known != t.sizes[d]))
+      return false;
+    known = t.sizes[d];
+  }
+  if (c.by_value) return IntList(t.strides) == IntList(facts.strides);
+  int64_t stride = 1;
+  for (size_t d = t.sizes.size(); d-- > 0; stride *= t.sizes[d])
+    if (t.strides[d] != stride) return false;
+  return true;
+}
+
+bool holds(const Guards& g, const Check& c, Incoming& in) {
   PyObject* value = c.source >= 0 ? in.values[static_cast<size_t>(c.source)] : nullptr;
   PyObject* object = c.object.get();
   switch (c.kind) {
     case Check::kArgumentCount:
       return has_arguments(c, in);
     case Check::kTensor:
-      return value && c.facts->hold(value);
+      if (c.symbols.empty()) return value && c.facts->hold(value);
+      return value && c.facts->hold_but_for_layout(value) && has_layout(g, c, *impl_of(value), in);
     case Check::kEqual:
       return matches(c, value);
     case Check::kForm:
@@ -153,12 +177,12 @@ std::optional<int> first_failure(Guards& g, Incoming& in) {
   if (Surroundings() != g.surroundings) return kSurroundings;
   resolve(g, in);
   for (const size_t i : g.single)
-    if (!holds(g.checks[i], in)) return static_cast<int>(i);
+    if (!holds(g, g.checks[i], in)) return static_cast<int>(i);
   for (DictChecks& d : g.dicts) {
     const uint64_t version = version_of_dict(d.dict);
     if (version && version == d.version) continue;
     for (const size_t i : d.checks)
-      if (!holds(g.checks[i], in)) return static_cast<int>(i);
+      if (!holds(g, g.checks[i], in)) return static_cast<int>(i);
     if (version_of_dict(d.dict) == version) d.version = version;  // comparing may run Python
   }
   bool same = true;

@@ -35,10 +35,14 @@ struct TensorFacts {
   }
 
   bool hold(PyObject* o) const {
+    const TensorImpl& t = *impl_of(o);
+    return hold_but_for_layout(o) && IntList(t.sizes) == IntList(sizes) &&
+           IntList(t.strides) == IntList(strides);
+  }
+  bool hold_but_for_layout(PyObject* o) const {
     if (Py_TYPE(o) != type || attributes(o) != has_attributes) return false;
     const TensorImpl& t = *impl_of(o);
     return t.dtype == dtype && t.device == device && (t.flags & kKinds) == kinds &&
-           IntList(t.sizes) == IntList(sizes) && IntList(t.strides) == IntList(strides) &&
            records(o) == requires_grad;
   }
 
@@ -77,6 +81,11 @@ struct Source {
   PyRef key;                // of a keyword, or of an item in a dict
 };
 
+// A size that may be any within a range, the same wherever a call has it.
+struct Symbol {
+  int64_t low, high;  // inclusive
+};
+
 struct Check {
   enum Kind : uint8_t {
     kArgumentCount,  // number positional, `other` (a tuple) names of keywords
@@ -100,6 +109,7 @@ struct Check {
   int64_t number = 0;
   PyRef object, key, expected;
   std::optional<TensorFacts> facts;
+  std::vector<int> symbols;  // of a tensor's sizes, -1 where they are as they were; empty: all are
 };
 
 // A number that every change of a dict renews; 0 where this Python does not keep it.
@@ -123,6 +133,7 @@ struct Guards {
   std::vector<Check> checks;
   std::vector<size_t> single;  // the checks that are not of a dict
   std::vector<DictChecks> dicts;
+  std::vector<Symbol> symbols;
   std::vector<int> tensors;     // sources of the tensors that a call is given
   std::vector<int> inputs;      // those of them that the graph takes
   std::vector<int> alias;       // per tensor: the first one that was the same
@@ -134,6 +145,7 @@ struct Guards {
 struct Incoming {
   PyObject *args, *kwargs;  // a tuple; a dict or null
   std::vector<PyObject*> values;
+  std::vector<int64_t> symbols{};  // what their sizes are in this call, -1 before one was met
 };
 
 // Looks the values of all sources up.

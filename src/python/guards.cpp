@@ -74,6 +74,36 @@ PyObject* source_check(PyObject* self, PyObject* args, Check::Kind kind) {
 }
 PyObject* tensor(PyObject* self, PyObject* args) { return source_check(self, args, Check::kTensor); }
 PyObject* equal(PyObject* self, PyObject* args) { return source_check(self, args, Check::kEqual); }
+
+PyObject* symbol(PyObject* self, PyObject* args) {
+  Symbol range{};
+  if (!PyArg_ParseTuple(args, "LL", &range.low, &range.high)) return nullptr;
+  guards_of(self).symbols.push_back(range);
+  return PyLong_FromSize_t(guards_of(self).symbols.size() - 1);
+}
+// sizes_of(check, symbols, contiguous)
+PyObject* sizes_of(PyObject* self, PyObject* args) {
+  Py_ssize_t at;
+  PyObject* symbols;
+  int contiguous;
+  if (!PyArg_ParseTuple(args, "nO!p", &at, &PyTuple_Type, &symbols, &contiguous)) return nullptr;
+  Guards& g = guards_of(self);
+  if (at < 0 || static_cast<size_t>(at) >= g.checks.size() || !g.checks[static_cast<size_t>(at)].facts)
+    return PyErr_Format(PyExc_IndexError, "there is no check %zd of a tensor", at);
+  Check& check = g.checks[static_cast<size_t>(at)];
+  std::vector<int> numbers;
+  for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(symbols); ++d) {
+    const long number = PyLong_AsLong(PyTuple_GET_ITEM(symbols, d));
+    if (number < -1 || number >= static_cast<long>(g.symbols.size()))
+      return PyErr_Format(PyExc_IndexError, "there is no symbol %ld", number);
+    numbers.push_back(static_cast<int>(number));
+  }
+  if (numbers.size() != check.facts->sizes.size())
+    return PyErr_Format(PyExc_ValueError, "a tensor has %zu sizes", check.facts->sizes.size());
+  check.symbols = std::move(numbers);
+  check.by_value = !contiguous;
+  Py_RETURN_NONE;
+}
 PyObject* form(PyObject* self, PyObject* args) { return source_check(self, args, Check::kForm); }
 
 PyObject* entry(PyObject* self, PyObject* args) {
@@ -221,6 +251,9 @@ PyMethodDef methods[] = {
     {"item", item, METH_VARARGS, "item(source, key or None, position): the source of an item."},
     {"arguments", arguments, METH_VARARGS, "arguments(count, names): as many arguments, with these names."},
     {"tensor", tensor, METH_VARARGS, "tensor(source, example): a tensor like this one."},
+    {"symbol", symbol, METH_VARARGS, "symbol(low, high): a size that may be any of these."},
+    {"sizes_of", sizes_of, METH_VARARGS,
+     "sizes_of(check, symbols, contiguous): sizes of a checked tensor are symbols, but for those of -1."},
     {"equal", equal, METH_VARARGS, "equal(source, value): this value."},
     {"form", form, METH_VARARGS, "form(source, example): a container of this type and length."},
     {"entry", entry, METH_VARARGS, "entry(dict, key, value, by_value): the dict has this value."},

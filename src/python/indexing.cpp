@@ -11,6 +11,14 @@ constexpr const char* kScalarIndex =
     "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert "
     "a 0-dim tensor to a number";
 
+// A slice with plain ints in place of sizes of a traced program.
+static PyRef of_ints(PyObject* slice) {
+  auto* s = reinterpret_cast<PySliceObject*>(slice);
+  if (!is_traced_size(s->start) && !is_traced_size(s->stop)) return PyRef::borrow(slice);
+  auto plain = [](PyObject* o) { return is_traced_size(o) ? traced_size_value(o) : PyRef::borrow(o); };
+  return PyRef(check(PySlice_New(plain(s->start).get(), plain(s->stop).get(), s->step)));
+}
+
 // --- a view under construction
 // ------------------------------------------------------------------------------------------
 
@@ -46,7 +54,7 @@ class ViewBuilder {
   void slice(int64_t d, PyObject* object) {
     RL_CHECK_INDEX(dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
     Py_ssize_t start, stop, step;
-    check(PySlice_Unpack(object, &start, &stop, &step));
+    check(PySlice_Unpack(of_ints(object).get(), &start, &stop, &step));
     const Py_ssize_t length = PySlice_AdjustIndices(size(d), &start, &stop, step);
     if (step == 1 && length == size(d)) return;
     if (recorded_) {

@@ -126,6 +126,9 @@ bool is_numpy_scalar(PyObject* o);
 bool is_numpy_bool(PyObject* o);
 Scalar to_scalar(PyObject* o);  // of what is_number accepts
 int64_t to_int(PyObject* o);
+// A size that torch.compile traces: no int, so that all but operators must ask it by its methods.
+bool is_traced_size(PyObject* o);
+PyRef traced_size_value(PyObject* o);  // an int
 double to_double(PyObject* o);
 bool to_bool(PyObject* o);
 const char* parameter_type_name(const ParameterSpec& p);

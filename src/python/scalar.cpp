@@ -22,12 +22,12 @@ static bool is_python_number(PyObject* o) {
   return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);
 }
 
-bool is_number(PyObject* o) { return is_python_number(o) || is_numpy_scalar(o); }
+bool is_number(PyObject* o) { return is_python_number(o) || is_numpy_scalar(o) || is_traced_size(o); }
 
 bool is_int(PyObject* o) {
   if (PyLong_CheckExact(o)) return true;
   if (PyBool_Check(o)) return false;
-  return PyLong_Check(o) || (is_numpy_scalar(o) && !is_numpy_bool(o) && has_index(o));
+  return PyLong_Check(o) || (is_numpy_scalar(o) && !is_numpy_bool(o) && has_index(o)) || is_traced_size(o);
 }
 
 static bool is_integral_scalar_tensor(PyObject* o) {
@@ -64,6 +64,7 @@ Scalar to_scalar(PyObject* o) {
   if (PyLong_Check(o)) return scalar_of_long(o);
   if (PyComplex_Check(o)) return Scalar(complex128(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   if (is_tensor(o)) return read_scalar(tensor_of(o));
+  if (is_traced_size(o)) return scalar_of_long(traced_size_value(o).get());
   if (is_numpy_bool(o)) return Scalar(PyObject_IsTrue(o) == 1);
   if (has_index(o)) {
     PyRef i(check(PyNumber_Index(o)));
@@ -82,7 +83,7 @@ Scalar to_scalar(PyObject* o) {
 int64_t to_int(PyObject* o) {
   if (!PyLong_Check(o)) {
     if (is_tensor(o)) return read_scalar(tensor_of(o)).to_int();
-    PyRef i(check(PyNumber_Index(o)));
+    const PyRef i = is_traced_size(o) ? traced_size_value(o) : PyRef(check(PyNumber_Index(o)));
     return to_int(i.get());
   }
   int overflow = 0;

@@ -56,7 +56,7 @@ static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item)) continue;
+    if (PyLong_Check(item) || is_traced_size(item)) continue;
     if (!is_index(item)) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                    type_name(item).c_str());
@@ -145,6 +145,26 @@ PyTypeObject SizeType = {
     .tp_new = size_new,
 };
 
-void init_size(PyObject* module) { add_type(module, "Size", &SizeType); }
+// --- sizes of a traced program ---------------------------------------------------------------------------
+
+static PyTypeObject* traced_size_type = nullptr;
+
+bool is_traced_size(PyObject* o) { return traced_size_type && Py_TYPE(o) == traced_size_type; }
+
+PyRef traced_size_value(PyObject* o) { return PyRef(check(PyObject_GetAttrString(o, "value"))); }
+
+// _set_traced_size(class): its instances are numbers to operators, which read their `value`.
+static PyObject* set_traced_size(PyObject*, PyObject* type) {
+  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "_set_traced_size() expects a class");
+  Py_XSETREF(traced_size_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(type)));
+  Py_RETURN_NONE;
+}
+
+void init_size(PyObject* module) {
+  static PyMethodDef functions[] = {
+      {"_set_traced_size", set_traced_size, METH_O, "The class of sizes of a traced program."}, {}};
+  add_functions(module, functions);
+  add_type(module, "Size", &SizeType);
+}
 
 }  // namespace rushlight::python
