@@ -31,11 +31,13 @@ Library::Library(const char* title, std::initializer_list<const char*> folders,
 void Library::require(const char* wish) const { RL_CHECK(found(), wish, " on CUDA need ", failure_); }
 
 void* Library::address(const char* name) {
-  void* found = handle_ ? dlsym(handle_, name) : nullptr;
+  void* found = address_if_there(name);
   if (handle_ && !found)
     failure_ =
         str(title_, ", which has no ", name, " here: a newer one is needed, pip install -U ", package_);
   return found;
 }
+
+void* Library::address_if_there(const char* name) { return handle_ ? dlsym(handle_, name) : nullptr; }
 
 }  // namespace rushlight::cuda

@@ -22,9 +22,15 @@ class Library {
   void entry(const char* name, F** out) {
     *out = reinterpret_cast<F*>(address(name));
   }
+  // As entry, for what only newer versions have: null there, and the library is no worse for it.
+  template <class F>
+  void newer_entry(const char* name, F** out) {
+    *out = reinterpret_cast<F*>(address_if_there(name));
+  }
 
  private:
   void* address(const char* name);
+  void* address_if_there(const char* name);
 
   std::string title_, package_, failure_;
   void* handle_ = nullptr;
@@ -41,6 +47,16 @@ template <class F>
 class Entry {
  public:
   Entry(Library& library, const char* name) { library.entry(name, &function_); }
+  operator F*() const { return function_; }
+
+ private:
+  F* function_ = nullptr;
+};
+
+template <class F>
+class NewerEntry {
+ public:
+  NewerEntry(Library& library, const char* name) { library.newer_entry(name, &function_); }
   operator F*() const { return function_; }
 
  private:

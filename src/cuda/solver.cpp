@@ -1,90 +1,18 @@
 // Factorisations and solvers by cuSOLVER, one matrix after the other; many small ones in one call where
-// cuSOLVER or cuBLAS have one for batches. Workspaces are of the current stream's pool.
+// cuSOLVER or cuBLAS have one for batches. Workspaces are of the current stream's pool. solver_spectra.cpp
+// has eigenvalues and singular values.
 #include "cuda/solver.h"
 
-#include <algorithm>
-#include <limits>
-#include <vector>
-
-#include "core/device_backend.h"
-#include "cuda/solver_api.h"
-#include "cuda/workspace.h"
+#include "cuda/solver_session.h"
 #include "dispatch/device_linalg.h"
 
 namespace rushlight::cuda {
 namespace {
 
-using cpu::Batch;
-using solver::check_status;
-
-// Above this size a matrix keeps the device busy, and calls for batches are made for smaller ones.
-constexpr int64_t kMostInBatch = 512;
-
-int as_int(int64_t n) {
-  RL_CHECK(n <= std::numeric_limits<int>::max(), "linear algebra on CUDA: a dimension of ", n,
-           " is more than cuSOLVER can count");
-  return static_cast<int>(n);
-}
-
 int operation(char op) {
   return op == 'N' ? solver::kPlain : op == 'T' ? solver::kTranspose : solver::kAdjoint;
 }
 int triangle(bool upper) { return upper ? solver::kUpper : solver::kLower; }
-
-// What the calls for one operator share.
-class Session {
- public:
-  Session(int device, Batch batch)
-      : device(device),
-        dtype(batch.dtype),
-        element(static_cast<int64_t>(element_size(batch.dtype))),
-        count(batch.count),
-        scope_(device_backend(DeviceType::CUDA).driver(), device),
-        routines_(solver::routines(batch.dtype)),
-        handle(solver::solver_on(device)) {}
-
-  const int device;
-  const DType dtype;
-  const int64_t element, count;
-
- private:
-  const DeviceScope scope_;
-  const solver::Routines& routines_;
-
- public:
-  const solver::Handle handle;
-
-  const solver::Routines* operator->() const { return &routines_; }
-  solver::Handle blas() const { return solver::blas_on(device); }
-  void* at(const void* data, int64_t i, int64_t elements) const {
-    return data ? static_cast<char*>(const_cast<void*>(data)) + i * elements * element : nullptr;
-  }
-  // Singular values and eigenvalues of Hermitian matrices.
-  void* real_at(void* data, int64_t i, int64_t elements) const {
-    return static_cast<char*>(data) + i * elements * (is_complex(dtype) ? element / 2 : element);
-  }
-  Workspace elements(int64_t n) const {
-    return {static_cast<size_t>(std::max<int64_t>(n, 1) * element), device};
-  }
-  Workspace integer() const { return {sizeof(int), device}; }
-  // `what` was given to the stream: pass an error on, and name it in reports.
-  void done(int status, const char* what) const {
-    check_status(status, what);
-    device_backend(DeviceType::CUDA).launched(device, what);
-  }
-};
-
-// Pointers to the matrices of a batch, on the device.
-struct Pointers : Workspace {
-  Pointers(const Session& s, const void* data, int64_t elements)
-      : Workspace(static_cast<size_t>(s.count) * sizeof(void*), s.device) {
-    point_at(s.device, s.count, const_cast<void*>(data), elements * s.element, list());
-  }
-  void** list() const { return static_cast<void**>(data()); }
-};
-
-bool in_one_call(const Batch& batch, int64_t n) { return batch.count > 1 && n <= kMostInBatch; }
-int* info_at(const Workspace& w) { return static_cast<int*>(w.data()); }
 
 void lu_factor(int device, Batch batch, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info) {
   const Session s(device, batch);
@@ -163,6 +91,69 @@ void triangular_solve(int device, Batch batch, int64_t n, int64_t columns, bool 
            "trsm");
 }
 
+// Complex Hermitian matrices, whose routine counts in 64 bits.
+bool hermitian_ldl_factor(const Session& s, int64_t n, void* a, int32_t* pivots, int32_t* info) {
+  const solver::Libraries& all = solver::libraries();
+  if (!all.hetrf_size || !all.hetrf) return false;
+  const int type = solver::data_type(s.dtype);
+  const Workspace wide(static_cast<size_t>(s.count * n) * sizeof(int64_t), s.device);
+  auto* rows = static_cast<int64_t*>(wide.data());
+  size_t bytes = 0, host_bytes = 0;
+  check_status(all.hetrf_size(s.handle, solver::params(), solver::kLower, n, type, a, n, rows, type, &bytes,
+                              &host_bytes),
+               "Xhetrf_bufferSize");
+  Scratch work(s, bytes, host_bytes);
+  for (int64_t i = 0; i < s.count; ++i)
+    s.done(all.hetrf(s.handle, solver::params(), solver::kLower, n, type, s.at(a, i, n * n), n, rows + i * n,
+                     type, work.data(), bytes, work.host(), host_bytes, info + i),
+           "Xhetrf");
+  narrow_pivots(s.device, s.count * n, rows, pivots);
+  return true;
+}
+
+bool ldl_factor(int device, Batch batch, int64_t n, bool hermitian, void* a, int32_t* pivots, int32_t* info) {
+  const Session s(device, batch);
+  if (hermitian && is_complex(s.dtype)) return hermitian_ldl_factor(s, n, a, pivots, info);
+  const int order = as_int(n);
+  int size = 0;
+  check_status(s->sytrf_size(s.handle, order, a, order, &size), "sytrf_bufferSize");
+  const Workspace work = s.elements(size);
+  for (int64_t i = 0; i < s.count; ++i)
+    s.done(s->sytrf(s.handle, solver::kLower, order, s.at(a, i, n * n), order, pivots + i * n, work.data(),
+                    size, info + i),
+           "sytrf");
+  return true;
+}
+
+bool ldl_solve(int device, Batch batch, int64_t n, int64_t columns, bool hermitian, const void* ld,
+               const int32_t* pivots, void* b) {
+  const Session s(device, batch);
+  const solver::Libraries& all = solver::libraries();
+  const bool conjugate = hermitian && is_complex(s.dtype);
+  if (conjugate ? !all.hetrs_size || !all.hetrs : !all.sytrs_size || !all.sytrs) return false;
+  const int type = solver::data_type(s.dtype), lower = solver::kLower;
+  const Workspace wide(static_cast<size_t>(s.count * n) * sizeof(int64_t), device), info = s.integer();
+  auto* rows = static_cast<int64_t*>(wide.data());
+  widen_pivots(device, s.count * n, n, pivots, rows);
+  size_t bytes = 0, host_bytes = 0;
+  check_status(conjugate ? all.hetrs_size(s.handle, solver::params(), lower, n, columns, type, ld, n, rows,
+                                          type, b, n, &bytes, &host_bytes)
+                         : all.sytrs_size(s.handle, lower, n, columns, type, ld, n, rows, type, b, n, &bytes,
+                                          &host_bytes),
+               conjugate ? "Xhetrs_bufferSize" : "Xsytrs_bufferSize");
+  Scratch work(s, bytes, host_bytes);
+  for (int64_t i = 0; i < s.count; ++i) {
+    void *matrix = s.at(ld, i, n * n), *mine = s.at(b, i, n * columns);
+    const int64_t* row = rows + i * n;
+    s.done(conjugate ? all.hetrs(s.handle, solver::params(), lower, n, columns, type, matrix, n, row, type,
+                                 mine, n, work.data(), bytes, work.host(), host_bytes, info_at(info))
+                     : all.sytrs(s.handle, lower, n, columns, type, matrix, n, row, type, mine, n,
+                                 work.data(), bytes, work.host(), host_bytes, info_at(info)),
+           conjugate ? "Xhetrs" : "Xsytrs");
+  }
+  return true;
+}
+
 void geqrf(int device, Batch batch, int64_t m, int64_t n, void* a, void* tau) {
   const Session s(device, batch);
   const int rows = as_int(m), columns = as_int(n);
@@ -212,97 +203,6 @@ void ormqr(int device, Batch batch, bool left, bool adjoint, int64_t m, int64_t 
            "ormqr");
 }
 
-// All matrices in one call. Its memory on the host, if it wants some, must live until the work is done.
-void eigh_in_one_call(const Session& s, int mode, int64_t n, void* a, void* values, int32_t* info) {
-  const solver::Libraries& all = solver::libraries();
-  const int type = solver::data_type(s.dtype), real = solver::data_type(real_dtype(s.dtype));
-  size_t bytes = 0, host_bytes = 0;
-  check_status(all.syev_batched_size(s.handle, solver::params(), mode, solver::kLower, n, type, a, n, real,
-                                     values, type, &bytes, &host_bytes, s.count),
-               "XsyevBatched_bufferSize");
-  const Workspace work(bytes, s.device);
-  std::vector<char> host(host_bytes);
-  s.done(all.syev_batched(s.handle, solver::params(), mode, solver::kLower, n, type, a, n, real, values, type,
-                          work.data(), bytes, host.data(), host_bytes, info, s.count),
-         "XsyevBatched");
-  if (host_bytes) {
-    DeviceBackend& backend = device_backend(DeviceType::CUDA);
-    backend.synchronize_stream(backend.current_stream(s.device));
-  }
-}
-
-void eigh(int device, Batch batch, int64_t n, bool vectors, void* a, void* values, int32_t* info) {
-  const Session s(device, batch);
-  const int order = as_int(n), mode = vectors ? solver::kVectors : solver::kValues;
-  // It counts elements in 32 bits.
-  if (in_one_call(batch, n) && n * n * batch.count < std::numeric_limits<int>::max())
-    return eigh_in_one_call(s, mode, n, a, values, info);
-  int size = 0;
-  check_status(s->syevd_size(s.handle, mode, solver::kLower, order, a, order, values, &size),
-               "syevd_bufferSize");
-  const Workspace work = s.elements(size);
-  for (int64_t i = 0; i < s.count; ++i)
-    s.done(s->syevd(s.handle, mode, solver::kLower, order, s.at(a, i, n * n), order, s.real_at(values, i, n),
-                    work.data(), size, info + i),
-           "syevd");
-}
-
-// The QR algorithm, which cuSOLVER has for matrices that are not wider than high: of others it takes the
-// adjoint.
-void svd_by_qr(const Session& s, bool full, int64_t m, int64_t n, void* a, void* values, void* u, void* vh,
-               int32_t* info) {
-  const bool wide = m < n;
-  const int64_t high = std::max(m, n), k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
-  const int64_t left = wide ? kv : ku;  // columns of the factor of `high` rows
-  const int rows = as_int(high), columns = as_int(k);
-  int size = 0;
-  check_status(s->gesvd_size(s.handle, rows, columns, &size), "gesvd_bufferSize");
-  const signed char job = !u ? 'N' : full ? 'A' : 'S';
-  const Workspace work = s.elements(size), real_work = s.elements(k), turned = s.elements(wide ? m * n : 0),
-                  first = s.elements(wide ? high * left : 0), second = s.elements(wide ? k * k : 0);
-  for (int64_t i = 0; i < s.count; ++i) {
-    void *matrix = s.at(a, i, m * n), *mine_u = s.at(u, i, m * ku), *mine_vh = s.at(vh, i, kv * n);
-    if (wide) adjoint(s.device, s.dtype, m, n, matrix, turned.data());
-    s.done(s->gesvd(s.handle, job, job, rows, columns, wide ? turned.data() : matrix, rows,
-                    s.real_at(values, i, k), wide ? first.data() : mine_u, rows,
-                    wide ? second.data() : mine_vh, columns, work.data(), size, real_work.data(), info + i),
-           "gesvd");
-    if (!wide || !u) continue;
-    adjoint(s.device, s.dtype, high, left, first.data(), mine_vh);
-    adjoint(s.device, s.dtype, k, k, second.data(), mine_u);
-  }
-}
-
-// The parameters of Jacobi's method, for the time of a call.
-struct Jacobi {
-  solver::Handle handle = nullptr;
-  Jacobi() { check_status(solver::libraries().create_jacobi(&handle), "cusolverDnCreateGesvdjInfo"); }
-  ~Jacobi() { solver::libraries().destroy_jacobi(handle); }
-  Jacobi(const Jacobi&) = delete;
-};
-
-void svd(int device, Batch batch, bool by_qr, bool full, int64_t m, int64_t n, void* a, void* values, void* u,
-         void* vh, int32_t* info) {
-  const Session s(device, batch);
-  if (by_qr) return svd_by_qr(s, full, m, n, a, values, u, vh, info);
-  const int64_t k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
-  const int rows = as_int(m), columns = as_int(n), mode = u ? solver::kVectors : solver::kValues;
-  const Jacobi jacobi;
-  const Workspace v = s.elements(n * kv), unused = s.elements(u ? 0 : m * ku);
-  int size = 0;
-  check_status(s->gesvdj_size(s.handle, mode, !full, rows, columns, a, rows, values, u ? u : unused.data(),
-                              rows, v.data(), columns, &size, jacobi.handle),
-               "gesvdj_bufferSize");
-  const Workspace work = s.elements(size);
-  for (int64_t i = 0; i < s.count; ++i) {
-    s.done(s->gesvdj(s.handle, mode, !full, rows, columns, s.at(a, i, m * n), rows, s.real_at(values, i, k),
-                     u ? s.at(u, i, m * ku) : unused.data(), rows, v.data(), columns, work.data(), size,
-                     info + i, jacobi.handle),
-           "gesvdj");
-    if (u) adjoint(s.device, s.dtype, n, kv, v.data(), s.at(vh, i, kv * n));
-  }
-}
-
 }  // namespace
 
 DeviceLinalg linalg() {
@@ -311,11 +211,15 @@ DeviceLinalg linalg() {
   all.lu_solve = lu_solve;
   all.cholesky = cholesky;
   all.triangular_solve = triangular_solve;
+  all.ldl_factor = ldl_factor;
+  all.ldl_solve = ldl_solve;
   all.geqrf = geqrf;
   all.orgqr = orgqr;
   all.ormqr = ormqr;
   all.eigh = eigh;
+  all.eig = eig;
   all.svd = svd;
+  all.svd_of_high = svd_of_high;
   all.permutation = permutation;
   return all;
 }

@@ -56,6 +56,44 @@ struct Permutation {
   }
 };
 
+// A value with a positive imaginary part leads a pair: its column holds the real parts, the next one the
+// imaginary parts of its vector.
+template <class R>
+struct ComplexVectors {
+  int64_t n;
+  const Pair<R>* values;
+  const R* vectors;
+  Pair<R>* out;
+  RL_BOTH void operator()(int64_t i) const {
+    const R turn = values[i / n].imaginary;
+    if (turn == 0)
+      out[i] = {vectors[i], R(0)};
+    else if (turn > 0)
+      out[i] = {vectors[i], vectors[i + n]};
+    else
+      out[i] = {vectors[i - n], -vectors[i]};
+  }
+};
+
+// An exchange of two rows together is named twice, by the same negative number.
+struct WidenPivots {
+  int64_t n;
+  const int32_t* in;
+  int64_t* out;
+  RL_BOTH void operator()(int64_t i) const {
+    const int64_t pivot = in[i], row = i % n;
+    const bool twice = (row + 1 < n && in[i + 1] == pivot) || (row > 0 && in[i - 1] == pivot);
+    const bool known = pivot < 0 ? pivot >= -n && twice : pivot >= 1 && pivot <= n;
+    device_assert(known, "pivots are those of ldl_factor");
+    out[i] = known ? pivot : row + 1;
+  }
+};
+struct NarrowPivots {
+  const int64_t* in;
+  int32_t* out;
+  RL_BOTH void operator()(int64_t i) const { out[i] = static_cast<int32_t>(in[i]); }
+};
+
 template <class T>
 void adjoint_of(const Launch& at, int64_t rows, int64_t columns, const void* in, void* out) {
   for_each_index(at, rows * columns,
@@ -74,6 +112,23 @@ void adjoint(int device, DType dtype, int64_t rows, int64_t columns, const void*
   if (dtype == DType::Float64) return adjoint_of<double>(at, rows, columns, in, out);
   if (dtype == DType::Complex64) return adjoint_of<Pair<float>>(at, rows, columns, in, out);
   adjoint_of<Pair<double>>(at, rows, columns, in, out);
+}
+
+void complex_vectors(int device, DType dtype, int64_t n, const void* values, const void* vectors, void* out) {
+  auto run = [&](auto zero) {
+    using R = decltype(zero);
+    for_each_index({device, "complex_vectors"}, n * n,
+                   ComplexVectors<R>{n, static_cast<const Pair<R>*>(values), static_cast<const R*>(vectors),
+                                     static_cast<Pair<R>*>(out)});
+  };
+  dtype == DType::Float32 ? run(0.0f) : run(0.0);
+}
+
+void widen_pivots(int device, int64_t count, int64_t n, const int32_t* pivots, int64_t* out) {
+  for_each_index({device, "pivots"}, count, WidenPivots{n, pivots, out});
+}
+void narrow_pivots(int device, int64_t count, const int64_t* pivots, int32_t* out) {
+  for_each_index({device, "pivots"}, count, NarrowPivots{pivots, out});
 }
 
 void permutation(int device, int64_t count, int64_t k, int64_t size, const int32_t* pivots, int64_t* rows) {

@@ -26,7 +26,7 @@ char letter_of(DType dtype) {
 std::string name_of(const char* prefix, DType dtype, std::string routine) {
   if (is_complex(dtype)) {
     if (routine.starts_with("or")) routine.replace(0, 2, "un");
-    if (routine.starts_with("sy")) routine.replace(0, 2, "he");
+    if (routine.starts_with("syevd")) routine.replace(0, 2, "he");
   }
   return prefix + (letter_of(dtype) + routine);
 }
@@ -48,6 +48,9 @@ Routines load(Libraries& from, DType dtype) {
   solver("syevd_bufferSize", &r.syevd_size), solver("syevd", &r.syevd);
   solver("gesvd_bufferSize", &r.gesvd_size), solver("gesvd", &r.gesvd);
   solver("gesvdj_bufferSize", &r.gesvdj_size), solver("gesvdj", &r.gesvdj);
+  solver("gesvdaStridedBatched_bufferSize", &r.gesvda_size);
+  solver("gesvdaStridedBatched", &r.gesvda);
+  solver("sytrf_bufferSize", &r.sytrf_size), solver("sytrf", &r.sytrf);
   blas("getrfBatched", &r.getrf_batched), blas("getrsBatched", &r.getrs_batched);
   blas("geqrfBatched", &r.geqrf_batched);
   blas("trsm_v2", &r.trsm), blas("trsmBatched", &r.trsm_batched);

@@ -35,6 +35,43 @@ struct Libraries {
             int value_type, void* values, int compute, void* work, size_t bytes, void* host_work,
             size_t host_bytes, int* infos, int64_t count)>
       syev_batched{solver, "cusolverDnXsyevBatched"};
+
+  // Of any matrix: the left vectors are never asked for. Values are complex, vectors of a's type.
+  NewerEntry<int(Handle, Handle params, int left, int right, int64_t n, int type, const void* a, int64_t lda,
+                 int value_type, const void* values, int left_type, const void* vl, int64_t ldvl,
+                 int right_type, const void* vr, int64_t ldvr, int compute, size_t* bytes,
+                 size_t* host_bytes)>
+      geev_size{solver, "cusolverDnXgeev_bufferSize"};
+  NewerEntry<int(Handle, Handle params, int left, int right, int64_t n, int type, void* a, int64_t lda,
+                 int value_type, void* values, int left_type, void* vl, int64_t ldvl, int right_type,
+                 void* vr, int64_t ldvr, int compute, void* work, size_t bytes, void* host_work,
+                 size_t host_bytes, int* info)>
+      geev{solver, "cusolverDnXgeev"};
+
+  // L D L^T, and L D L^H of complex matrices.
+  NewerEntry<int(Handle, Handle params, int triangle, int64_t n, int type, const void* a, int64_t lda,
+                 const int64_t* pivots, int compute, size_t* bytes, size_t* host_bytes)>
+      hetrf_size{solver, "cusolverDnXhetrf_bufferSize"};
+  NewerEntry<int(Handle, Handle params, int triangle, int64_t n, int type, void* a, int64_t lda,
+                 int64_t* pivots, int compute, void* work, size_t bytes, void* host_work, size_t host_bytes,
+                 int* info)>
+      hetrf{solver, "cusolverDnXhetrf"};
+  NewerEntry<int(Handle, int triangle, int64_t n, int64_t columns, int type, const void* a, int64_t lda,
+                 const int64_t* pivots, int b_type, void* b, int64_t ldb, size_t* bytes, size_t* host_bytes)>
+      sytrs_size{solver, "cusolverDnXsytrs_bufferSize"};
+  NewerEntry<int(Handle, int triangle, int64_t n, int64_t columns, int type, const void* a, int64_t lda,
+                 const int64_t* pivots, int b_type, void* b, int64_t ldb, void* work, size_t bytes,
+                 void* host_work, size_t host_bytes, int* info)>
+      sytrs{solver, "cusolverDnXsytrs"};
+  // These take parameters too.
+  NewerEntry<int(Handle, Handle params, int triangle, int64_t n, int64_t columns, int type, const void* a,
+                 int64_t lda, const int64_t* pivots, int b_type, void* b, int64_t ldb, size_t* bytes,
+                 size_t* host_bytes)>
+      hetrs_size{solver, "cusolverDnXhetrs_bufferSize"};
+  NewerEntry<int(Handle, Handle params, int triangle, int64_t n, int64_t columns, int type, const void* a,
+                 int64_t lda, const int64_t* pivots, int b_type, void* b, int64_t ldb, void* work,
+                 size_t bytes, void* host_work, size_t host_bytes, int* info)>
+      hetrs{solver, "cusolverDnXhetrs"};
 };
 // Fails where one of them is missing.
 Libraries& libraries();
@@ -68,6 +105,14 @@ struct Routines {
                      const void* u, int ldu, const void* v, int ldv, int* size, Handle jacobi);
   int (*gesvdj)(Handle, int mode, int econ, int m, int n, void* a, int lda, void* s, void* u, int ldu,
                 void* v, int ldv, void* work, int size, int* info, Handle jacobi);
+  int (*gesvda_size)(Handle, int mode, int rank, int m, int n, const void* a, int lda, long long a_step,
+                     const void* s, long long s_step, const void* u, int ldu, long long u_step, const void* v,
+                     int ldv, long long v_step, int* size, int count);
+  int (*gesvda)(Handle, int mode, int rank, int m, int n, const void* a, int lda, long long a_step, void* s,
+                long long s_step, void* u, int ldu, long long u_step, void* v, int ldv, long long v_step,
+                void* work, int size, int* infos, double* host_norms, int count);
+  int (*sytrf_size)(Handle, int n, void* a, int lda, int* size);
+  int (*sytrf)(Handle, int triangle, int n, void* a, int lda, int* pivots, void* work, int size, int* info);
   // Of cuBLAS: arrays of pointers lie on the device, the infos of the last two are single numbers here.
   int (*getrf_batched)(Handle, int n, void* const* a, int lda, int* pivots, int* infos, int count);
   int (*getrs_batched)(Handle, int op, int n, int columns, const void* const* lu, int lda, const int* pivots,

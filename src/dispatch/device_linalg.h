@@ -14,10 +14,14 @@ struct OnDevice;
 template <class... Parameters>
 struct OnDevice<void(Parameters...)> {
   using type = void (*)(int device, Parameters...);
+  using perhaps = bool (*)(int device, Parameters...);
 };
 }  // namespace detail
 template <auto& loop>
 using OnDevice = typename detail::OnDevice<std::remove_reference_t<decltype(loop)>>::type;
+// False: the library that is installed has no such routine, and nothing was done.
+template <auto& loop>
+using PerhapsOnDevice = typename detail::OnDevice<std::remove_reference_t<decltype(loop)>>::perhaps;
 
 struct DeviceLinalg {
   // Pivots may be null: no rows are exchanged.
@@ -29,8 +33,14 @@ struct DeviceLinalg {
   OnDevice<cpu::orgqr> orgqr = nullptr;
   OnDevice<cpu::ormqr> ormqr = nullptr;
   OnDevice<cpu::eigh> eigh = nullptr;
+  PerhapsOnDevice<cpu::ldl_factor> ldl_factor = nullptr;
+  PerhapsOnDevice<cpu::ldl_solve> ldl_solve = nullptr;
+  PerhapsOnDevice<cpu::eig> eig = nullptr;
   // By Jacobi's method unless `by_qr`.
   OnDevice<cpu::svd> svd = nullptr;
+  // An approximation for matrices of m >= n; the thin factors. u and vh may be null.
+  void (*svd_of_high)(int device, cpu::Batch, int64_t m, int64_t n, const void* a, void* s, void* u, void* vh,
+                      int32_t* info) = nullptr;
   // rows[count, size]: the order that k exchanges of rows lead to. Pivots out of range stop the kernel.
   void (*permutation)(int device, int64_t count, int64_t k, int64_t size, const int32_t* pivots,
                       int64_t* rows) = nullptr;

@@ -151,6 +151,11 @@ constexpr std::string_view kShared[] = {
     "_linalg_svd",
     "lstsq",
     "pinv",
+    "ldl_factor_ex",
+    "ldl_solve",
+    "eig",
+    "_linalg_eigvals",
+    "matrix_exp",
     // Fourier transforms
     "_fft_c2c",
     "_fft_r2c",

@@ -1,5 +1,7 @@
 #include "ops/linalg_common.h"
 
+#include "dispatch/device_kernels.h"
+
 namespace rushlight::linalg {
 
 using namespace ops;
@@ -109,6 +111,12 @@ Tensor by_columns(const Tensor& a) {
 Tensor readable_by_columns(const Tensor& t) { return transposed(t).is_contiguous() ? t : by_columns(t); }
 Tensor new_info(IntList batch, const Tensor& like) {
   return zeros(batch, DType::Int32, std::nullopt, like.device(), std::nullopt);
+}
+
+Results computed_on_cpu(const Call& call, std::initializer_list<Value> arguments, Device device) {
+  Results results;
+  run_on_cpu(call.op, arguments.begin(), results, device);
+  return results;
 }
 
 Dims common_batch(const Tensor& a, const Tensor& b) { return broadcast_shapes(batch_of(a), batch_of(b)); }

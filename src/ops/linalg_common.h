@@ -52,6 +52,18 @@ void compute(const Tensor& t, void (*here)(P...), void (*DeviceLinalg::*there)(i
   (device_linalg(t.device().type()).*there)(t.device().index(), arguments...);
 }
 #define RL_LINALG(t, loop, ...) ::rushlight::linalg::compute(t, cpu::loop, &DeviceLinalg::loop, __VA_ARGS__)
+// As above, for what the library of a device may lack: false, and nothing was done.
+template <class... P>
+bool compute_perhaps(const Tensor& t, void (*here)(P...), bool (*DeviceLinalg::*there)(int, P...),
+                     std::type_identity_t<P>... arguments) {
+  if (!t.is_cpu()) return (device_linalg(t.device().type()).*there)(t.device().index(), arguments...);
+  here(arguments...);
+  return true;
+}
+#define RL_PERHAPS_LINALG(t, loop, ...) \
+  ::rushlight::linalg::compute_perhaps(t, cpu::loop, &DeviceLinalg::loop, __VA_ARGS__)
+// Then: Note [Operators that a device lacks].
+Results computed_on_cpu(const Call& call, std::initializer_list<Value> arguments, Device device);
 
 Dims common_batch(const Tensor& a, const Tensor& b);
 Tensor stretched(const Tensor& t, IntList batch);

@@ -63,7 +63,8 @@ Tensor eigvalsh_body(const Call&, const Tensor& a, std::string_view uplo) {
 
 // --- matrices without symmetry
 
-Two eig_with(std::string_view who, const Tensor& a, bool vectors) {
+// Nothing where the device's library has no such routine.
+std::optional<Two> eig_with(std::string_view who, const Tensor& a, bool vectors) {
   check_square(who, a, RefusedBy::KernelIfHalf);
   RL_CHECK(!has_work(a) || read_scalar(all(isfinite(a))).to<bool>(), "torch.", who,
            ": input tensor should not contain infs or NaNs.");
@@ -73,15 +74,20 @@ Two eig_with(std::string_view who, const Tensor& a, bool vectors) {
                values = uninitialized(with(batch_of(a), {n}), type, a);
   Tensor v = uninitialized({0}, type, a);
   if (vectors) v = by_columns(batch_of(a), n, n, values);
-  if (has_work(a))
-    cpu::eig(batch_for(a), n, work.data_ptr(), values.data_ptr(), vectors ? v.data_ptr() : nullptr,
-             info.data<int32_t>());
+  if (has_work(a) && !RL_PERHAPS_LINALG(a, eig, batch_for(a), n, work.data_ptr(), values.data_ptr(),
+                                        vectors ? v.data_ptr() : nullptr, info.data<int32_t>()))
+    return std::nullopt;
   check_info(who, info);
-  return {values, v};
+  return Two{values, v};
 }
-Two eig_kernel(const Call&, const Tensor& a) { return eig_with("linalg.eig", a, true); }
-Tensor eigvals_only_kernel(const Call&, const Tensor& a) {
-  return std::get<0>(eig_with("linalg.eigvals", a, false));
+Two eig_kernel(const Call& call, const Tensor& a) {
+  if (auto found = eig_with("linalg.eig", a, true)) return *found;
+  const Results results = computed_on_cpu(call, {Value(a)}, a.device());
+  return {results.tensors[0], results.tensors[1]};
+}
+Tensor eigvals_only_kernel(const Call& call, const Tensor& a) {
+  if (auto found = eig_with("linalg.eigvals", a, false)) return std::get<0>(*found);
+  return computed_on_cpu(call, {Value(a)}, a.device()).tensors[0];
 }
 Tensor eigvals_body(const Call&, const Tensor& a) {
   return is_differentiated(a) ? std::get<0>(linalg_eig(a)) : linalg_eigvals_only(a);
@@ -109,17 +115,35 @@ bool svd_by_qr(const Tensor& a, OptText driver) {
   RL_CHECK(*driver == "gesvd" || *driver == "gesvdj" || *driver == "gesvda",
            "torch.linalg.svd: unknown svd driver ", *driver,
            " in svd_cusolver computation. Please use one of gesvd, gesvdj, gesvda");
-  if (*driver == "gesvda")
-    RL_NOT_IMPLEMENTED(
-        "torch.linalg.svd: the driver gesvda, which gives approximations of high matrices, is not here; use "
-        "gesvd or gesvdj");
   return *driver == "gesvd";
+}
+
+// By the driver gesvda, which knows the thin factors of matrices that are not wider than high.
+Three approximate_svd(const Tensor& a, bool full, bool vectors) {
+  const int64_t m = a.size(-2), n = a.size(-1);
+  if (m < n) {
+    const auto [u, s, vh] = approximate_svd(adjoint_of(a), full, vectors);
+    return vectors ? Three{by_columns(adjoint_of(vh)), s, by_columns(adjoint_of(u))} : Three{u, s, vh};
+  }
+  const Tensor work = by_columns(a), info = new_info(batch_of(a), a),
+               s = uninitialized(with(batch_of(a), {n}), real_dtype(a.dtype()), a);
+  Tensor u = uninitialized({0}, a.dtype(), a), vh = u;
+  if (vectors) u = by_columns(batch_of(a), m, n, a), vh = by_columns(batch_of(a), n, n, a);
+  device_linalg(a.device().type())
+      .svd_of_high(a.device().index(), batch_for(a), m, n, work.data_ptr(), s.data_ptr(),
+                   vectors ? u.data_ptr() : nullptr, vectors ? vh.data_ptr() : nullptr, info.data<int32_t>());
+  check_info("linalg.svd", info);
+  if (!vectors || !full || m == n) return {u, s, vh};
+  // Reflectors that turn the first unit vectors into u turn the others into what is orthogonal to it.
+  const Tensor basis = std::get<0>(linalg_qr(u, "complete"));
+  return {by_columns(cat({u, narrow(basis, -1, n, m - n)}, -1)), s, vh};
 }
 
 Three svd_kernel(const Call&, const Tensor& a, bool full, bool vectors, OptText driver) {
   check_matrix("linalg.svd", a);
   check_lapack_type("linalg.svd", a, RefusedBy::KernelIfHalf);
   const bool by_qr = svd_by_qr(a, driver);
+  if (driver && *driver == "gesvda" && has_work(a)) return approximate_svd(a, full, vectors);
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n), ku = full ? m : k, kv = full ? n : k;
   const Tensor info = new_info(batch_of(a), a),
                s = uninitialized(with(batch_of(a), {k}), real_dtype(a.dtype()), a);

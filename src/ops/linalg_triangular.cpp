@@ -113,13 +113,17 @@ Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
 
 // --- L D L^H
 
-Three ldl_factor_ex_kernel(const Call&, const Tensor& a, bool hermitian, bool check_errors) {
+Three ldl_factor_ex_kernel(const Call& call, const Tensor& a, bool hermitian, bool check_errors) {
   check_square("torch.linalg.ldl_factor_ex", a, RefusedBy::KernelIfHalf);
   const Tensor ld = by_columns(a), info = new_info(batch_of(a), a),
                pivots = uninitialized(with(batch_of(a), {a.size(-1)}), DType::Int32, a);
   if (has_work(a)) {
-    cpu::ldl_factor(batch_for(a), a.size(-1), hermitian, ld.data_ptr(), pivots.data<int32_t>(),
-                    info.data<int32_t>());
+    if (!RL_PERHAPS_LINALG(a, ldl_factor, batch_for(a), a.size(-1), hermitian, ld.data_ptr(),
+                           pivots.data<int32_t>(), info.data<int32_t>())) {
+      const Results results =
+          computed_on_cpu(call, {Value(a), Value(hermitian), Value(check_errors)}, a.device());
+      return {results.tensors[0], results.tensors[1], results.tensors[2]};
+    }
     copy_result(ld, tril(ld, 0), false);
   }
   if (check_errors) check_info("torch.linalg.ldl_factor_ex", info);
@@ -130,7 +134,18 @@ Two ldl_factor_body(const Call&, const Tensor& a, bool hermitian) {
   check_info("torch.linalg.ldl_factor", info);
   return {ld, pivots};
 }
-Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, const Tensor& b,
+// A pair of rows names its exchange twice, by the same negative number.
+void check_ldl_pivots(const int32_t* row, int64_t count, int64_t n) {
+  for (int64_t i = 0; i < count; ++i) {
+    const bool inside = std::abs(row[i]) >= 1 && std::abs(row[i]) <= n;
+    const bool pair = row[i] < 0;
+    RL_CHECK(inside && (!pair || (i % n + 1 < n && row[i + 1] == row[i])),
+             "torch.linalg.ldl_solve: pivots are not those of ldl_factor");
+    i += pair;
+  }
+}
+
+Tensor ldl_solve_kernel(const Call& call, const Tensor& ld, const Tensor& pivots, const Tensor& b,
                         bool hermitian) {
   check_floating("torch.linalg.ldl_solve", ld, true);
   check_same_type("torch.linalg.ldl_solve", ld, b);
@@ -153,16 +168,11 @@ Tensor ldl_solve_kernel(const Call&, const Tensor& ld, const Tensor& pivots, con
   if (!has_work(x)) return x;
   const Tensor factors = readable_by_columns(stretched(ld, batch)),
                rows = contiguous(expand(to_dtype(pivots, DType::Int32), with(batch, {n}), false));
-  // A pair of rows names its exchange twice, by the same negative number.
-  const int32_t* row = rows.data<int32_t>();
-  for (int64_t i = 0; i < rows.numel(); ++i) {
-    const bool inside = std::abs(row[i]) >= 1 && std::abs(row[i]) <= n;
-    const bool pair = row[i] < 0;
-    RL_CHECK(inside && (!pair || (i % n + 1 < n && row[i + 1] == row[i])),
-             "torch.linalg.ldl_solve: pivots are not those of ldl_factor");
-    i += pair;
-  }
-  cpu::ldl_solve(batch_for(x), n, x.size(-1), hermitian, factors.data_ptr(), row, x.data_ptr());
+  if (x.is_cpu()) check_ldl_pivots(rows.data<int32_t>(), rows.numel(), n);
+  if (!RL_PERHAPS_LINALG(x, ldl_solve, batch_for(x), n, x.size(-1), hermitian, factors.data_ptr(),
+                         rows.data<int32_t>(), x.data_ptr()))
+    return computed_on_cpu(call, {Value(ld), Value(pivots), Value(b), Value(hermitian)}, x.device())
+        .tensors[0];
   return x;
 }
 

@@ -39,6 +39,11 @@ void* Library::address(const char* name) {
   return found;
 }
 
+void* Library::address_if_there(const char* name) {
+  const char* old = std::getenv("EMULATED_OLD_LIBRARY");
+  return handle_ && !(old && title_ == old) ? dlsym(handle_, name) : nullptr;
+}
+
 }  // namespace rushlight::cuda
 
 namespace {
@@ -230,6 +235,36 @@ int gesvdj(DType type, void* h, int mode, int econ, int m, int n, T* a, int lda,
   });
 }
 
+// High matrices, which stay as they are. Gives V too.
+template <class T>
+int gesvda(DType type, void* h, int mode, int rank, int m, int n, const T* a, int lda, long long a_step,
+           cpu::Real<T>* s, long long s_step, T* u, int ldu, long long u_step, T* v, int ldv,
+           long long v_step, T* work, int size, int* infos, double* norms, int count) {
+  if (m < n || rank != n || lda != m || ldu != m || ldv != n || s_step != n || norms) return kInvalidValue;
+  return on_stream(h, [=] {
+    use(work, size);
+    for (int b = 0; b < count; ++b) {
+      std::vector<T> copy(a + b * a_step, a + b * a_step + m * n), vh(static_cast<size_t>(n * n));
+      const bool wanted = mode == kVectors;
+      cpu::svd(one(type), false, false, m, n, copy.data(), s + b * s_step, wanted ? u + b * u_step : nullptr,
+               wanted ? vh.data() : nullptr, infos + b);
+      for (int i = 0; wanted && i < n; ++i)
+        for (int j = 0; j < n; ++j)
+          v[b * v_step + j + i * n] = cpu::conj_of(vh[static_cast<size_t>(i + j * n)]);
+    }
+  });
+}
+
+template <class T>
+int sytrf(DType type, void* h, int triangle, int n, T* a, int lda, int* pivots, T* work, int size,
+          int* info) {
+  if (lda != n || triangle == kUpper) return kInvalidValue;
+  return on_stream(h, [=] {
+    use(work, size);
+    cpu::ldl_factor(one(type), n, false, a, pivots, info);
+  });
+}
+
 template <class T>
 int trsm(DType type, void* h, int side, int triangle, int op, int diagonal, int m, int n, const T* alpha,
          const T* a, int lda, T* b, int ldb) {
@@ -261,9 +296,98 @@ int tell(int* size) {
   return kSuccess;
 }
 
+// cudaDataType_t
+constexpr DType kTypes[] = {DType::Float32, DType::Float64,   DType::Float32,
+                            DType::Float32, DType::Complex64, DType::Complex128};
+int tell(size_t* bytes, size_t* host_bytes) {
+  *bytes = kWork, *host_bytes = 3;
+  return kSuccess;
+}
+
+int solve_ldl(void* h, bool hermitian, int triangle, int64_t n, int64_t columns, int type, const void* a,
+              int64_t lda, const int64_t* pivots, int b_type, void* b, int64_t ldb, void* work, size_t bytes,
+              int* info) {
+  if (lda != n || ldb != n || triangle == kUpper || type != b_type) return kInvalidValue;
+  return on_stream(h, [=] {
+    use(static_cast<char*>(work), static_cast<int>(bytes));
+    const std::vector<int32_t> rows(pivots, pivots + n);
+    cpu::ldl_solve(one(kTypes[type]), n, columns, hermitian, a, rows.data(), b);
+    *info = 0;
+  });
+}
+
+// Complex vectors of a real matrix as real columns, as LAPACK has them.
+template <class R>
+void split_pairs(int64_t n, const std::complex<R>* values, const std::complex<R>* v, R* columns) {
+  for (int64_t j = 0; j < n; ++j)
+    for (int64_t i = 0; i < n; ++i)
+      columns[j * n + i] = values[j].imag() < 0 ? v[(j - 1) * n + i].imag() : v[j * n + i].real();
+}
+
 }  // namespace
 
 extern "C" {
+
+int cusolverDnXgeev_bufferSize(void*, void* params, int left, int, int64_t, int, const void*, int64_t, int,
+                               const void*, int, const void*, int64_t, int, const void*, int64_t, int,
+                               size_t* bytes, size_t* host_bytes) {
+  return params && !left ? tell(bytes, host_bytes) : kInvalidValue;
+}
+int cusolverDnXgeev(void* h, void* params, int left, int right, int64_t n, int type, void* a, int64_t lda,
+                    int value_type, void* values, int, void*, int64_t, int right_type, void* vr, int64_t ldvr,
+                    int compute, void* work, size_t bytes, void* host_work, size_t host_bytes, int* info) {
+  if (!params || left || lda != n || ldvr != n || value_type != (type | 4) || right_type != type ||
+      compute != type)
+    return kInvalidValue;
+  return on_stream(h, [=] {
+    use(static_cast<char*>(work), static_cast<int>(bytes));
+    std::memset(host_work, 1, host_bytes);
+    const DType dtype = kTypes[type];
+    if (is_complex(dtype) || right != kVectors)
+      return cpu::eig(one(dtype), n, a, values, right == kVectors ? vr : nullptr, info);
+    auto run = [&](auto zero) {
+      using C = std::complex<decltype(zero)>;
+      std::vector<C> v(static_cast<size_t>(n * n));
+      cpu::eig(one(dtype), n, a, values, v.data(), info);
+      split_pairs(n, static_cast<const C*>(values), v.data(), static_cast<decltype(zero)*>(vr));
+    };
+    dtype == DType::Float32 ? run(0.0f) : run(0.0);
+  });
+}
+
+int cusolverDnXhetrf_bufferSize(void*, void* params, int, int64_t, int, const void*, int64_t, const int64_t*,
+                                int, size_t* bytes, size_t* host_bytes) {
+  return params ? tell(bytes, host_bytes) : kInvalidValue;
+}
+int cusolverDnXhetrf(void* h, void* params, int triangle, int64_t n, int type, void* a, int64_t lda,
+                     int64_t* pivots, int compute, void* work, size_t bytes, void*, size_t, int* info) {
+  if (!params || lda != n || triangle == kUpper || compute != type) return kInvalidValue;
+  return on_stream(h, [=] {
+    use(static_cast<char*>(work), static_cast<int>(bytes));
+    std::vector<int32_t> rows(static_cast<size_t>(n));
+    cpu::ldl_factor(one(kTypes[type]), n, true, a, rows.data(), info);
+    std::copy(rows.begin(), rows.end(), pivots);
+  });
+}
+int cusolverDnXsytrs_bufferSize(void*, int, int64_t, int64_t, int, const void*, int64_t, const int64_t*, int,
+                                void*, int64_t, size_t* bytes, size_t* host_bytes) {
+  return tell(bytes, host_bytes);
+}
+int cusolverDnXsytrs(void* h, int up, int64_t n, int64_t k, int type, const void* a, int64_t lda,
+                     const int64_t* p, int b_type, void* b, int64_t ldb, void* w, size_t bytes, void*, size_t,
+                     int* i) {
+  return solve_ldl(h, false, up, n, k, type, a, lda, p, b_type, b, ldb, w, bytes, i);
+}
+int cusolverDnXhetrs_bufferSize(void*, void* params, int, int64_t, int64_t, int type, const void*, int64_t,
+                                const int64_t*, int, void*, int64_t, size_t* bytes, size_t* host_bytes) {
+  return params && is_complex(kTypes[type]) ? tell(bytes, host_bytes) : kInvalidValue;
+}
+int cusolverDnXhetrs(void* h, void* params, int up, int64_t n, int64_t k, int type, const void* a,
+                     int64_t lda, const int64_t* p, int b_type, void* b, int64_t ldb, void* w, size_t bytes,
+                     void*, size_t, int* i) {
+  if (!params || !is_complex(kTypes[type])) return kInvalidValue;
+  return solve_ldl(h, true, up, n, k, type, a, lda, p, b_type, b, ldb, w, bytes, i);
+}
 
 int cusolverDnCreate(void** handle) { return create(handle); }
 int cusolverDnCreateParams(void** handle) { return create(handle); }
@@ -284,8 +408,6 @@ int cusolverDnXsyevBatched_bufferSize(void*, void* params, int, int, int64_t, in
 int cusolverDnXsyevBatched(void* h, void* params, int mode, int triangle, int64_t n, int type, void* a,
                            int64_t lda, int value_type, void* values, int compute, void* work, size_t bytes,
                            void*, size_t, int* infos, int64_t count) {
-  constexpr DType kTypes[] = {DType::Float32, DType::Float64,   DType::Float32,
-                              DType::Float32, DType::Complex64, DType::Complex128};
   if (!params || lda != n || triangle == kUpper || compute != type || value_type != type % 4)
     return kInvalidValue;
   return on_stream(h, [=] {
@@ -349,6 +471,22 @@ int cusolverDnXsyevBatched(void* h, void* params, int mode, int triangle, int64_
   int cusolverDn##L##gesvdj(void* h, int mode, int econ, int m, int n, T* a, int lda, R* s, T* u, int ldu,   \
                             T* v, int ldv, T* w, int size, int* i, void* j) {                                \
     return gesvdj(type, h, mode, econ, m, n, a, lda, s, u, ldu, v, ldv, w, size, i, j);                      \
+  }                                                                                                          \
+  int cusolverDn##L##gesvdaStridedBatched_bufferSize(void*, int, int, int m, int n, const T*, int,           \
+                                                     long long, const R*, long long, const T*, int,          \
+                                                     long long, const T*, int, long long, int* size, int) {  \
+    return m < n ? kInvalidValue : tell(size);                                                               \
+  }                                                                                                          \
+  int cusolverDn##L##gesvdaStridedBatched(void* h, int mode, int rank, int m, int n, const T* a, int lda,    \
+                                          long long as, R* s, long long ss, T* u, int ldu, long long us,     \
+                                          T* v, int ldv, long long vs, T* w, int size, int* i,               \
+                                          double* norms, int count) {                                        \
+    return gesvda(type, h, mode, rank, m, n, a, lda, as, s, ss, u, ldu, us, v, ldv, vs, w, size, i, norms,   \
+                  count);                                                                                    \
+  }                                                                                                          \
+  int cusolverDn##L##sytrf_bufferSize(void*, int, T*, int, int* n) { return tell(n); }                       \
+  int cusolverDn##L##sytrf(void* h, int up, int n, T* a, int lda, int* p, T* w, int size, int* i) {          \
+    return sytrf(type, h, up, n, a, lda, p, w, size, i);                                                     \
   }                                                                                                          \
   int cublas##L##getrfBatched(void* h, int n, T* const* a, int lda, int* p, int* i, int count) {             \
     return getrf_batched(type, h, n, a, lda, p, i, count);                                                   \

@@ -10,7 +10,7 @@ _LIBRARIES = {
     "cuFFT": "_fft_c2c _fft_r2c _fft_c2r",
     "cuSOLVER, cuBLAS": "lu_factor_ex lu_solve _linalg_solve_ex inv_ex _linalg_det _linalg_slogdet"
     " solve_triangular triangular_solve cholesky_ex cholesky_solve cholesky_inverse geqrf householder_product"
-    " ormqr _linalg_eigh _linalg_svd",
+    " ormqr _linalg_eigh _linalg_svd eig _linalg_eigvals ldl_factor_ex ldl_solve",
     "CUB": "sort argsort topk",
     "our own tiles; cuBLAS above a width of 128": (
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"

@@ -2,6 +2,7 @@
 compute with the CPU's loops."""
 
 import os
+import subprocess
 import sys
 
 import pytest
@@ -34,6 +35,7 @@ def test_where_it_is_computed():
     names = "lu_factor_ex lu_solve _linalg_solve_ex inv_ex _linalg_det _linalg_slogdet solve_triangular"
     names += " cholesky_ex cholesky_solve cholesky_inverse geqrf qr householder_product ormqr"
     names += " _linalg_eigh _linalg_svd lstsq pinv _permutation_of_pivots"
+    names += " eig _linalg_eigvals ldl_factor_ex ldl_solve matrix_exp"
     computed_there(*names.split())
 
 
@@ -118,7 +120,7 @@ def test_solvers(dtype, batch):
 @pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6)])
 def test_decompositions(dtype, batch, shape):
     a = matrices(*batch, *shape, dtype=dtype)
-    for driver in (None, "gesvd", "gesvdj"):
+    for driver in (None, "gesvd", "gesvdj", "gesvda"):
         for full in (True, False):
             u, s, vh = torch.linalg.svd(a.cuda(), full_matrices=full, driver=driver)
             wanted = torch.linalg.svd(a, full_matrices=full)
@@ -126,7 +128,8 @@ def test_decompositions(dtype, batch, shape):
             assert u.shape == wanted[0].shape and vh.shape == wanted[2].shape
             k = min(shape)
             close(u[..., :k] * s[..., None, :] @ vh[..., :k, :], a)
-            close(vh @ vh.mH, torch.eye(vh.shape[-2], dtype=dtype).expand(*batch, -1, -1))
+            for rows in (u.mH, vh):
+                close(rows @ rows.mH, torch.eye(rows.shape[-2], dtype=dtype).expand(*batch, -1, -1))
         close(torch.linalg.svdvals(a.cuda(), driver=driver), torch.linalg.svdvals(a))
     close(torch.linalg.pinv(a.cuda()), torch.linalg.pinv(a))
     close(torch.linalg.matrix_rank(a.cuda()), torch.linalg.matrix_rank(a))
@@ -137,6 +140,87 @@ def test_decompositions(dtype, batch, shape):
             close(values, torch.linalg.eigvalsh(h, uplo))
             close(torch.linalg.eigvalsh(h.cuda(), uplo), torch.linalg.eigvalsh(h, uplo))
             close(vectors * values[..., None, :] @ vectors.mH, h)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("n", [1, 5])
+def test_eigenvalues_of_any_matrix(dtype, batch, n):
+    """In the order that LAPACK finds them in, which cuSOLVER's may not be."""
+    a = matrices(*batch, n, n, dtype=dtype)
+    values, vectors = torch.linalg.eig(a.cuda())
+    wide = a.to(values.dtype)
+    assert values.shape == a.shape[:-1] and values.dtype == vectors.dtype == torch.linalg.eigvals(a).dtype
+    close(vectors * values[..., None, :], wide @ vectors.cpu())
+    close(vectors.abs().square().sum(-2), torch.ones(values.shape, dtype=values.dtype.to_real()))
+    only = torch.linalg.eigvals(a.cuda())
+    for found in (values.cpu(), only.cpu()):
+        close(found.sum(-1).cuda(), wide.diagonal(dim1=-2, dim2=-1).sum(-1))
+        close(found.square().sum(-1).cuda(), (wide @ wide).diagonal(dim1=-2, dim2=-1).sum(-1))
+
+
+def test_eigenvalues_that_are_not_finite():
+    with pytest.raises(RuntimeError, match="infs or NaNs"):
+        torch.linalg.eig(torch.full((2, 2), float("nan"), device="cuda"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("batch", BATCHES)
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_symmetric_factors(dtype, batch, hermitian):
+    a, b = matrices(*batch, 6, 6, dtype=dtype), matrices(*batch, 6, 2, dtype=dtype, seed=1)
+    a = a + (a.mH if hermitian else a.mT)
+    here, there = (torch.linalg.ldl_factor_ex(t, hermitian=hermitian) for t in (a, a.cuda()))
+    for got, wanted in zip(there, here, strict=True):
+        close(got, wanted)
+    x = torch.linalg.ldl_solve(there.LD, there.pivots, b.cuda(), hermitian=hermitian)
+    close(
+        a.cuda() @ x,
+        b,
+        **({"atol": 1e-2, "rtol": 1e-2} if dtype.itemsize / (1 + dtype.is_complex) == 4 else {}),
+    )
+    factors, pivots = torch.linalg.ldl_factor(a.cuda(), hermitian=hermitian)
+    close(factors, here.LD)
+    close(pivots, here.pivots)
+    one = (
+        torch.linalg.ldl_solve(there.LD[:1], there.pivots[:1], b.cuda(), hermitian=hermitian) if batch else x
+    )
+    assert one.shape == x.shape
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float16])
+@pytest.mark.parametrize("batch", BATCHES)
+def test_exponentials(dtype, batch):
+    for size in (1e-4, 0.1, 1.0, 3.0):
+        a = matrices(*batch, 4, 4).to(dtype) * size
+        tolerance = {"atol": 1e-2, "rtol": 1e-2} if dtype == torch.float16 else {}
+        close(torch.linalg.matrix_exp(a.cuda()), torch.linalg.matrix_exp(a), **tolerance)
+
+
+def test_a_library_without_newer_routines():
+    """Says so once for each operator, and computes on the CPU."""
+    program = """
+import warnings
+import rushlight as t
+warnings.simplefilter("always")
+a = t.tensor([[2.0, 1], [1, -3]], device="cuda").to(t.complex64)
+with warnings.catch_warnings(record=True) as seen:
+    for _ in range(2):
+        values, vectors = t.linalg.eig(a)
+        ld, pivots = t.linalg.ldl_factor(a, hermitian=True)
+        x = t.linalg.ldl_solve(ld, pivots, a, hermitian=True)
+    only = t.linalg.eigvals(a)
+    t.linalg.ldl_factor(a)
+assert (a @ vectors).allclose(vectors * values, atol=1e-5)
+assert x.allclose(t.eye(2, device="cuda") + 0j, atol=1e-5)
+assert only.is_cuda and values.is_cuda and pivots.is_cuda
+print(*sorted(str(w.message).split(":")[0] for w in seen))
+"""
+    if "RUSHLIGHT_CUDA_LIBRARY" not in os.environ:
+        pytest.skip("an emulated library")
+    env = {**os.environ, "EMULATED_OLD_LIBRARY": "cuSOLVER", "RUSHLIGHT_CUDA_FALLBACK": "warn"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.stdout == "_linalg_eigvals eig ldl_factor_ex ldl_solve\n", done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -207,8 +291,6 @@ def test_a_failure_of_jacobis_method():
     close(torch.linalg.svdvals(a.cuda()), torch.linalg.svdvals(a), atol=1e-6, rtol=1e-9)
     with pytest.raises(torch.linalg.LinAlgError, match="Batch element 1"):
         torch.linalg.svdvals(a.cuda(), driver="gesvdj")
-    with pytest.raises(NotImplementedError, match="gesvda"):
-        torch.linalg.svdvals(a.cuda(), driver="gesvda")
     with pytest.raises(RuntimeError, match="unknown svd driver"):
         torch.linalg.svdvals(a.cuda(), driver="none")
 
@@ -236,6 +318,9 @@ def test_gradients():
     both(lambda x, y: torch.linalg.lstsq(y, x).solution.sin())
     both(lambda x, y: torch.linalg.lu(x)[2].sin())
     both(lambda x, y: torch.linalg.pinv(y).sin())
+    both(lambda x, y: torch.linalg.matrix_exp(x / 8))
+    both(lambda x, y: torch.linalg.eigvals(x).abs())
+    both(lambda x, y: torch.linalg.svdvals(y, driver="gesvda" if y.is_cuda else None).sin())
 
 
 def test_another_device_and_stream():
