@@ -58,6 +58,10 @@ bool reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out
     run_reduce(Reduction::Sum, parts_of(in), dims, parts_of(out), {params.divisor, nullptr});
     return true;
   }
+  if (op == cpu::ReduceOp::Prod && has_parts(in, out) && out.numel() < INT32_MAX) {
+    run_complex_product(view_of(in), dims, view_of(out));
+    return true;
+  }
   if (!walks(in) || !loads(out.dtype()) || out.numel() >= INT32_MAX) return false;
   run_reduce(static_cast<Reduction>(op), view_of(in), dims, view_of(out), {params.divisor, params.centre});
   return true;
@@ -83,8 +87,9 @@ bool arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& valu
 }
 
 bool cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
-  if (!product && has_parts(in, out)) {
-    run_cumulate(product, parts_of(in), dim, parts_of(out));
+  if (has_parts(in, out)) {
+    product ? run_cumulate(true, view_of(in), dim, view_of(out))
+            : run_cumulate(false, parts_of(in), dim, parts_of(out));
     return true;
   }
   if (!walks(in)) return false;

@@ -65,6 +65,7 @@ struct ReduceOptions {
 };
 // The dimensions of `in` whose bit is set, into contiguous `out`.
 void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, const ReduceOptions& params);
+void run_complex_product(const View& in, uint64_t dims, const View& out);
 // All of each tensor, which has no gaps, to one element. The outputs are of one dtype, the inputs too.
 struct WholeReduction {
   const void* in;
@@ -74,6 +75,7 @@ struct WholeReduction {
 void run_reductions(Reduction op, int device, DType in, DType out, std::span<const WholeReduction> tensors,
                     double divisor);
 void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& values, const View& indices);
+// Of complex numbers products alone.
 void run_cumulate(bool product, const View& in, int64_t dim, const View& out);
 
 // offsets += index * stride, in elements. Operands: offsets, index.

@@ -1,5 +1,6 @@
 // Reductions: sums, products, extremes, logic, norms, positions of extremes, running sums. All dtypes are
-// read as int64 or double, so that a formula is compiled twice and sums of float lose nothing.
+// read as int64 or double, so that a formula is compiled twice and sums of float lose nothing; products of
+// complex numbers as pairs of double.
 #include <cmath>
 #include <limits>
 
@@ -32,6 +33,46 @@ RL_BOTH inline A highest() {
 template <class A>
 RL_BOTH inline A magnitude(A x) {
   return x < A(0) ? -x : x;
+}
+
+struct Complex {
+  double real, imaginary;
+  Complex() = default;
+  RL_BOTH explicit Complex(double r, double i = 0) : real(r), imaginary(i) {}
+};
+RL_BOTH inline Complex operator*(Complex a, Complex b) {
+  return Complex(a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real);
+}
+
+template <class A>
+RL_BOTH inline A read(DType dtype, const void* address) {
+  if constexpr (std::is_same_v<A, Complex>) {
+    const auto* single = static_cast<const float*>(address);
+    const auto* wide = static_cast<const double*>(address);
+    return dtype == DType::Complex64 ? Complex(single[0], single[1]) : Complex(wide[0], wide[1]);
+  } else {
+    return load<A>(dtype, address);
+  }
+}
+template <class A>
+RL_BOTH inline void write(DType dtype, void* address, A value) {
+  if constexpr (!std::is_same_v<A, Complex>) {
+    store(dtype, address, value);
+  } else if (dtype == DType::Complex64) {
+    auto* to = static_cast<float*>(address);
+    to[0] = static_cast<float>(value.real), to[1] = static_cast<float>(value.imaginary);
+  } else {
+    auto* to = static_cast<double*>(address);
+    to[0] = value.real, to[1] = value.imaginary;
+  }
+}
+// That of what parts of a reduction are kept in.
+template <class A>
+constexpr DType kept_in() {
+  if constexpr (std::is_same_v<A, Complex>)
+    return DType::Complex128;
+  else
+    return dtype_of<A>;
 }
 
 struct Added {
@@ -109,7 +150,7 @@ struct Reduce {
     const int64_t output = block.index / parts, part = block.index % parts;
     int64_t at[2];
     kept.locate(output, at);
-    const A c = centre ? load<A>(in_dtype, centre + output * stored_size(in_dtype)) : A(0);
+    const A c = centre ? read<A>(in_dtype, centre + output * stored_size(in_dtype)) : A(0);
     const int64_t length = (count + parts - 1) / parts, begin = part * length;
     const int64_t end = begin + length < count ? begin + length : count;
     typename F::Combine combine;
@@ -117,12 +158,12 @@ struct Reduce {
     for (int64_t i = begin + block.thread; i < end; i += block.threads) {
       int64_t offset;
       reduced.locate(i, &offset);
-      const A x = load<A>(in_dtype, in + at[0] + offset);
+      const A x = read<A>(in_dtype, in + at[0] + offset);
       total = combine(total, first ? F::template step<A>(x, c) : x);
     }
     total = block_reduce(block, total, combine);
     if (block.thread != 0) return;
-    store(out_dtype, out + at[1] + (last ? 0 : part * static_cast<int64_t>(sizeof(A))),
+    write(out_dtype, out + at[1] + (last ? 0 : part * static_cast<int64_t>(sizeof(A))),
           last ? F::template finish<A>(total, divisor) : total);
   }
 };
@@ -180,12 +221,12 @@ void reduce_as(const View& in, uint64_t dims, const View& out, const ReduceOptio
   const auto bytes = static_cast<size_t>(outputs * parts) * sizeof(A);
   auto* partial = static_cast<char*>(backend.allocate(bytes, device));
   Reduce<F, A> split = r, rest;
-  split.parts = parts, split.last = false, split.out = partial, split.out_dtype = dtype_of<A>;
+  split.parts = parts, split.last = false, split.out = partial, split.out_dtype = kept_in<A>();
   const double widen = static_cast<double>(parts) * sizeof(A) / static_cast<double>(element_size(out.dtype));
   for (int d = 0; d < split.kept.rank; ++d)
     split.kept.strides[d][1] = static_cast<int64_t>(static_cast<double>(split.kept.strides[d][1]) * widen);
   run(launch, split, outputs);
-  rest.in = partial, rest.in_dtype = dtype_of<A>, rest.out = r.out, rest.out_dtype = r.out_dtype;
+  rest.in = partial, rest.in_dtype = kept_in<A>(), rest.out = r.out, rest.out_dtype = r.out_dtype;
   rest.divisor = r.divisor, rest.first = false, rest.count = parts;
   rest.reduced.rank = 1, rest.reduced.sizes[0] = parts, rest.reduced.strides[0][0] = sizeof(A);
   rest.kept.rank = 1, rest.kept.sizes[0] = outputs;
@@ -350,11 +391,11 @@ struct Cumulate {
     Combine combine;
     A total = start;
     if (block.threads > 1)
-      for (int64_t i = begin; i < end; ++i) total = combine(total, load<A>(dtype, in + at[0] + i * in_step));
+      for (int64_t i = begin; i < end; ++i) total = combine(total, read<A>(dtype, in + at[0] + i * in_step));
     total = block_scan(block, total, start, combine);
     for (int64_t i = begin; i < end; ++i) {
-      total = combine(total, load<A>(dtype, in + at[0] + i * in_step));
-      store(dtype, out + at[1] + i * out_step, total);
+      total = combine(total, read<A>(dtype, in + at[0] + i * in_step));
+      write(dtype, out + at[1] + i * out_step, total);
     }
   }
 };
@@ -393,6 +434,10 @@ void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, co
   }
 }
 
+void run_complex_product(const View& in, uint64_t dims, const View& out) {
+  reduce_as<Prod, Complex>(in, dims, out, {});
+}
+
 void run_reductions(Reduction op, int device, DType in, DType out, std::span<const WholeReduction> tensors,
                     double divisor) {
   const bool whole = is_integral_or_bool(in);
@@ -412,6 +457,7 @@ void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& valu
 }
 
 void run_cumulate(bool product, const View& in, int64_t dim, const View& out) {
+  if (is_complex(in.dtype)) return cumulate_as<Complex, Multiplied>(in, dim, out, Complex(1));
   if (is_integral_or_bool(in.dtype))
     product ? cumulate_as<int64_t, Multiplied>(in, dim, out, 1)
             : cumulate_as<int64_t, Added>(in, dim, out, 0);

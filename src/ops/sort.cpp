@@ -47,7 +47,9 @@ std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descendi
   const Tensor values = empty_like_tensor(self, self.dtype()),
                indices = empty_like_tensor(self, DType::Int64);
   const int64_t d = wrap_dim(dim, self.dim());
-  RL_CHECK(!is_complex(self.dtype()), " Sort does not support complex dtypes on CPU");
+  RL_CHECK(!is_complex(self.dtype()), self.device().is_cuda()
+                                          ? "Sort currently does not support complex dtypes on CUDA."
+                                          : " Sort does not support complex dtypes on CPU");
   if (self.numel() == 0) return {values, indices};
   if (const DeviceLayers* layers = device_layers(self))
     device_pick(self, d, device_order(*layers, self, d, descending), values, indices);

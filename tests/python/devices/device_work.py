@@ -1,11 +1,13 @@
 """Operators, random numbers and graphs on a device; test_cuda.py runs them on the emulated one."""
 
+import json
 import os
 import sys
 
 import pytest
 
 import rushlight as torch
+from rushlight.profiler import profile
 
 emulated = "emulated" in os.environ.get("RUSHLIGHT_CUDA_LIBRARY", "")
 
@@ -66,9 +68,37 @@ def test_complex_sums_and_choices(dtype):
         same(lambda t, d=dims: t.transpose(0, 2).mean(d, keepdim=True), x, **tolerance)
     for dim in range(3):
         same(lambda t, d=dim: t.cumsum(d), x, **tolerance)
+    near_one = torch.polar(1 + torch.randn(4, 5, 60).double() / 50, torch.randn(4, 5, 60).double()).to(dtype)
+    for dim in range(3):
+        same(lambda t, d=dim: t.prod(d), near_one, **tolerance)
+        same(lambda t, d=dim: t.transpose(0, 2).cumprod(d), near_one, **tolerance)
+    same(torch.prod, near_one, **tolerance)
+    long = near_one.flatten().repeat(20)
+    same(lambda t: (t / t.abs()).prod(), long, **tolerance)  # by many blocks
+    same(lambda t: t.prod(0), long[:160].reshape(40, 1, 4).expand(40, 5, 4), **tolerance)
     same(lambda a, b: torch.where(a.real > 0, a, b), x, y)
     same(lambda a: torch.where(a.imag > 0, a.mT, 2 - 1j), torch.randn(3, 3, dtype=dtype))
     same(lambda a: a.masked_fill(a.real > 0, 1j), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_numbers_stay_on_the_device(dtype, tmp_path):
+    x = torch.randn(3, 40, dtype=dtype, device="cuda")
+    torch.cuda.synchronize()
+    with profile() as p:
+        torch.randn(3, 40, dtype=dtype, device="cuda").prod(1).cumprod(0)
+        torch.rand_like(x.normal_(2, 3))
+    path = tmp_path / "trace.json"
+    p.export_chrome_trace(str(path))
+    done = [e for e in json.loads(path.read_text())["traceEvents"] if e.get("cat", "").startswith("gpu_")]
+    assert not done, done  # copies and fills
+    torch.cuda.manual_seed(3)
+    drawn = torch.randn(2000, dtype=dtype, device="cuda")
+    torch.cuda.manual_seed(3)
+    reals = torch.randn(2000, 2, dtype=dtype.to_real(), device="cuda")
+    assert torch.view_as_real(drawn).allclose(reals / 2**0.5)
+    with pytest.raises(RuntimeError, match="Sort currently does not support complex dtypes on CUDA"):
+        drawn.sort()
 
 
 def test_positions():
