@@ -41,7 +41,13 @@ ROUNDS = 5
 def random_numbers(torch, tiny):
     """First, last and sum of what each generator gives for seed 0, by size."""
     found = {}
-    drop = torch.nn.functional.dropout
+    drop, attention = torch.nn.functional.dropout, torch.nn.functional.scaled_dot_product_attention
+
+    def kept_by_attention(n):
+        """Of as many queries of 64 keys as there is room for, and one more."""
+        q, k = (torch.zeros(1, 1, rows, 64, device="cuda") for rows in (n // 64 + 1, 64))
+        return attention(q, k, torch.eye(64, device="cuda")[None, None], dropout_p=0.3).flatten() != 0
+
     draws = {
         "rand": lambda n: torch.rand(n, device="cuda"),
         "randn": lambda n: torch.randn(n, device="cuda"),
@@ -49,6 +55,7 @@ def random_numbers(torch, tiny):
         "exponential": lambda n: torch.empty(n, device="cuda").exponential_(),
         "dropout": lambda n: drop(torch.ones(n, device="cuda"), 0.3),
         "dropout half": lambda n: drop(torch.ones(n, device="cuda", dtype=torch.half), 0.3),
+        "dropout of attention": kept_by_attention,
     }
     for name, draw in draws.items():
         for size in (10, 1001, 70_000) + (() if tiny else (10_000_000,)):

@@ -9,6 +9,8 @@ from rushlight.fx import Node
 __all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "written_by"]
 
 _DRAWS = ("rand", "randn", "randint", "randperm", "normal")
+# Where the share that dropout drops stands among the arguments.
+_DROPS = {"scaled_dot_product_attention": 4, "_scaled_dot_product_efficient_attention": 5}
 
 
 @functools.cache
@@ -31,8 +33,8 @@ def draws(node):
     """Whether a node draws random numbers."""
     if not _is_operator(node):
         return False
-    if node.target._opname == "scaled_dot_product_attention":
-        return bool(node.kwargs.get("dropout_p", node.args[4] if len(node.args) > 4 else 0))
+    if drops := _DROPS.get(node.target._opname):
+        return bool(node.kwargs.get("dropout_p", node.args[drops] if len(node.args) > drops else 0))
     if node.target.namespace != "aten":
         return True  # what a custom operator does in Python is not known
     family = _families()[node.target._entry.index]

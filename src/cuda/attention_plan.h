@@ -75,7 +75,8 @@ struct AttentionPlan {
   // By what the weights that stay grow.
   template <class C>
   RL_BOTH C growth() const {
-    return p.dropout.p < 1 ? static_cast<C>(1 / (1 - p.dropout.p)) : C(0);
+    const C stays = C(1) - static_cast<C>(p.dropout.p);
+    return stays > 0 ? C(1) / stays : C(0);
   }
   // Behind the last key that a tile of queries looks at.
   RL_BOTH int64_t last_key(int64_t first_query, int64_t tile) const {

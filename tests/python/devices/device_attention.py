@@ -7,7 +7,9 @@ import pytest
 from device_layers import HALVES, computed_there
 
 import rushlight as torch
+import rushlight.fx
 import rushlight.nn.functional as F
+from rushlight._inductor._passes import remove_dead
 from rushlight.profiler import profile
 
 np = pytest.importorskip("numpy")
@@ -228,6 +230,17 @@ def test_the_operator_itself():
     torch.testing.assert_close(out.cpu().double(), wanted, atol=1e-5, rtol=1e-5)
     shapes = efficient(*(t.to("meta") for t in (q, q, q)), None, True, 0.5)
     assert [t.shape for t in shapes] == [(2, 3, 9, 8), (2, 3, 9), (), ()]
+
+
+def test_compiled_graphs_keep_what_draws():
+    graph = torch.fx.Graph()
+    q = graph.placeholder("q")
+    for p in (0.0, 0.5):
+        operator = torch.ops.aten._scaled_dot_product_efficient_attention.default
+        graph.call_function(operator, (q, q, q, None, False, p))
+    graph.output(q)
+    remove_dead(graph)
+    assert [n.args[5] for n in graph.nodes if n.op == "call_function"] == [0.5]
 
 
 if __name__ == "__main__":
