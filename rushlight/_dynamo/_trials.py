@@ -132,6 +132,9 @@ class SizedTrials(Trials):
         pairs = [t.best(clock) for t in self._of_both()] or [(0.0, 0.0)]
         return tuple(map(sum, zip(*pairs)))
 
+    def is_clear(self):
+        return bool(self._of_both()) and super().is_clear()
+
 
 def _tensors(value):
     """The tensors in what a program returned."""

@@ -406,3 +406,4 @@ def test_trials_of_many_sizes():
         never_again.select([torch.empty(n)])
         never_again.times[never_again.next_is_compiled()].append((1.0, 1.0))
     assert never_again.complete() and never_again.pays()
+    assert not never_again.is_clear()  # nothing was compared: other processes shall try again
