@@ -28,7 +28,7 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/ops/>"
 foreach(isa ${isas})
   set(left_out "^$")
   if(isa STREQUAL "avx512")  # see runtime/wide_variants.cpp
-    set(left_out "/isa/(arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|embedding_bag|grid_sample(_backward)?|norm|pool|reduce_hot|resample|rnn|special)\\.cpp")
+    set(left_out "/isa/(arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|embedding_bag|grid_sample(_backward)?|matrix_vector|norm|pool|reduce_hot|resample|rnn|small_(matrices|products)|special)\\.cpp")
   endif()
   list(APPEND runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight_${isa}>,EXCLUDE,${left_out}>")
 endforeach()

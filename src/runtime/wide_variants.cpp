@@ -1,6 +1,6 @@
-// The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them, and
-// training is not its work: there the runtime keeps AVX2's alone. cmake/SmallRuntime.cmake leaves these files
-// out of the avx512 set; what they define is defined here.
+// The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them, small
+// products and matrices little, and training is not its work: there the runtime keeps AVX2's alone.
+// cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what they define is defined here.
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/ctc.h"
@@ -8,11 +8,14 @@
 #include "cpu/grid_sample.h"
 #include "cpu/isa/tables.h"
 #include "cpu/isa_variant.h"
+#include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
 #include "cpu/pool.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
 #include "cpu/rnn.h"
+#include "cpu/small_matrices.h"
+#include "cpu/small_products.h"
 
 namespace rushlight::cpu {
 
@@ -52,6 +55,17 @@ NARROW(void ctc_backward(DType dtype, const CtcSample& sample, double loss, doub
        ctc_backward, (dtype, sample, loss, grad_out, grad))
 NARROW(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest), arg_extreme_columns_variant,
        (dtype, largest))
+NARROW(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
+                     void* y),
+       row_dots, (dtype, rows, step, count, inner, x, y))
+NARROW(void column_sums(DType dtype, const void* columns, int64_t step, int64_t count, int64_t inner,
+                        const void* x, void* y),
+       column_sums, (dtype, columns, step, count, inner, x, y))
+NARROW(void complex_products(DType dtype, int64_t n, const void* x, const void* y, double* sums),
+       complex_products, (dtype, n, x, y, sums))
+NARROW(void small_products(const SmallProducts& p, int64_t begin, int64_t end), small_products,
+       (p, begin, end))
+NARROW(SmallMatrices small_matrices_variant(DType dtype), small_matrices_variant, (dtype))
 NARROW(const NormKernels* find_norm_kernels(DType dtype), find_norm_kernels, (dtype))
 NARROW(void lstm_step(DType dtype, const LstmStep& s), lstm_step, (dtype, s))
 NARROW(void lstm_step_backward(DType dtype, const LstmStepGradients& s), lstm_step_backward, (dtype, s))
