@@ -10,6 +10,7 @@ import weakref
 
 import rushlight as torch
 from rushlight import _C, _ops
+from rushlight._library.aliasing import check_no_aliasing
 from rushlight._library.autograd import autograd_kernel
 from rushlight._library.infer_schema import infer_schema
 
@@ -352,7 +353,7 @@ class CustomOpDef:
         def kernel(*args, **kwargs):
             chosen = self._init_fn if kind in self._disabled_kernels else fn
             result = chosen(*args, **kwargs)
-            _check_no_aliasing(self._qualname, args, kwargs, result)
+            check_no_aliasing(self._qualname, args, kwargs, result)
             return result
 
         return kernel
@@ -396,37 +397,6 @@ class CustomOpDef:
 
 
 _definitions: dict = {}
-
-
-def _leaves(value):
-    if isinstance(value, (list, tuple)):
-        return [leaf for item in value for leaf in _leaves(item)]
-    return [value] if isinstance(value, torch.Tensor) else []
-
-
-def _check_no_aliasing(name, args, kwargs, result):
-    seen = {id(t) for t in _leaves([*args, *kwargs.values()])}
-    memory = {
-        t.untyped_storage()._cdata
-        for t in _leaves([*args, *kwargs.values()])
-        if type(t) is torch.Tensor and t.numel()
-    }
-    for t in _leaves([result]):
-        aliases = id(t) in seen or (
-            type(t) is torch.Tensor and t.numel() and t.untyped_storage()._cdata in memory
-        )
-        if aliases:
-            raise RuntimeError(
-                f"{name} (with implementation in Python): The output of this custom operator (1) must not "
-                "also be an "
-                "input to this custom operator and (2) may not alias any inputs to this custom operator "
-                "or other "
-                "returns. The most common way to trigger this error is if we have y = custom_op(x) and y "
-                "and x are "
-                "the same Tensor. Please instead return a clone of the offending output tensor(s) (e.g. "
-                "return "
-                "x.clone()) or refactor the custom operator to not return y."
-            )
 
 
 def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):

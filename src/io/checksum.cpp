@@ -22,6 +22,8 @@ uint64_t merge(uint64_t hash, uint64_t lane) { return (hash ^ round(0, lane)) * 
 
 }  // namespace
 
+Xxh64::Xxh64() : lanes_{kPrime1 + kPrime2, kPrime2, 0, uint64_t{0} - kPrime1} {}
+
 void Xxh64::add(const void* part, size_t nbytes) {
   const auto* p = static_cast<const std::byte*>(part);
   const std::byte* end = p + nbytes;

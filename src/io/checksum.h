@@ -10,12 +10,12 @@ uint64_t xxh64(const void* data, size_t nbytes);
 // The same of bytes that come in parts. Every part but the last is a multiple of 32 long.
 class Xxh64 {
  public:
+  Xxh64();
   void add(const void* part, size_t nbytes);
   uint64_t finish() const;
 
  private:
-  static constexpr uint64_t kPrime1 = 0x9E3779B185EBCA87, kPrime2 = 0xC2B2AE3D27D4EB4F;
-  uint64_t lanes_[4] = {kPrime1 + kPrime2, kPrime2, 0, uint64_t{0} - kPrime1};
+  uint64_t lanes_[4];
   size_t nbytes_ = 0;
   std::byte rest_[32] = {};
 };
