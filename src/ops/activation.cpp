@@ -135,7 +135,6 @@ Tensor glu_body(const Call&, const Tensor& self, int64_t dim) {
 }
 
 // --- second derivatives, in public operators
-// -------------------------------------------------------------------------
 
 // d/dx of slope(x), as the slope of a sum: g * s'(x) * grad, where the slope formula is smooth.
 Grads slope_grads(const Tensor& g, const Tensor& grad, const Tensor& slope, const Tensor& curvature,
@@ -173,7 +172,6 @@ Grads elu_second(const Tensor& g, const Tensor& grad, double alpha, double scale
 }
 
 // --- records
-// -------------------------------------------------------------------------------------------------------
 
 Record pointwise_record(Record r, const char* doc) {
   return r.internal().family(Family::Pointwise).inplace().out().doc(doc);

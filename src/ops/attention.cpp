@@ -119,7 +119,6 @@ using attention::Operands, attention::empty_as, attention::gradients_twin, atten
     attention::lead_of, attention::scale_of, attention::tiled, attention::with_dense_rows;
 
 // --- the slow twin: all scores at once, in public operators
-// -------------------------------------------------------------------------------------------
 
 // A query that may look at nothing gets zeros, not NaN.
 Tensor softmax_or_zero(const Tensor& scores, bool masked) {
@@ -177,7 +176,6 @@ Grads attention::gradients_twin(const Tensor& grad, const Operands& a, const Ten
 namespace {
 
 // --- in tiles on the CPU
-// ---------------------------------------------------------------------------------------------------------
 
 // Where the matrices of t start, its leading dimensions expanded to `lead`.
 Dims matrix_starts(const Tensor& t, IntList lead) {

@@ -36,7 +36,6 @@ Tensor dropout_factors(const Operands& a, const Dropout& dropout, int64_t first,
 }
 
 // --- so many queries at a time
-// ---------------------------------------------------------------------------------------------------------
 
 Tensor wide(const Tensor& t) { return is_reduced_float(t.dtype()) ? to_dtype(t, DType::Float32) : t; }
 
@@ -133,7 +132,6 @@ std::array<Tensor, 4> gradients_in_parts(const Tensor& grad, const Operands& a, 
 }
 
 // --- in tiles
-// ---------------------------------------------------------------------------------------------------------
 
 DeviceAttention::Operand operand_of(const Tensor& t, IntList lead) {
   DeviceAttention::Operand o{t.data_ptr(), {}, t.stride(-2)};
@@ -200,7 +198,6 @@ std::optional<std::array<Tensor, 4>> gradients_in_tiles(const Tensor& grad, cons
 }
 
 // --- dropout
-// ---------------------------------------------------------------------------------------------------------
 
 // Where in the generator's stream the numbers of the weights begin: on the CPU, or on the device where a
 // graph is recorded.
@@ -239,7 +236,6 @@ Dropout dropout_at(double p, const Tensor& seed, const Tensor& offset) {
 }
 
 // --- operators
-// ---------------------------------------------------------------------------------------------------------
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 

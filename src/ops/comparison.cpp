@@ -97,7 +97,6 @@ bool equal_kernel(const Call&, const Tensor& self, const Tensor& other) {
 }
 
 // --- choosing
-// ------------------------------------------------------------------------------------------------------
 
 void check_condition(const Tensor& condition) {
   RL_CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::UInt8,

@@ -227,7 +227,6 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
 }
 
 // --- with what follows
-// ----------------------------------------------------------------------------------------------------
 
 struct Following {
   Tensor scale, shift, residual;
@@ -340,7 +339,6 @@ Tensor forward(const Tensor& x, const Tensor& w, IntList sizes, IntList stride, 
 }
 
 // --- nn.functional
-// ----------------------------------------------------------------------------------------------------
 
 // Adds the batch dimension that an unbatched input lacks, and takes it away again.
 template <class F>

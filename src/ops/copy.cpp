@@ -17,7 +17,6 @@ namespace rushlight {
 namespace {
 
 // --- copy_, fill_, zero_
-// -------------------------------------------------------------------------------------------
 
 void check_copy(const Tensor& self, const Tensor& source) {
   RL_CHECK(self.sizes() == source.sizes() || broadcast_shapes(self.sizes(), source.sizes()) == self->sizes,
@@ -120,7 +119,6 @@ Tensor zero_kernel(const Call&, const Tensor& self) {
 }
 
 // --- clone, contiguous, to
-// -----------------------------------------------------------------------------------------
 
 Tensor empty_in_format(const Tensor& like, DType dtype, Device device, MemoryFormat format) {
   if (format != MemoryFormat::Preserve) return empty_tensor(like.sizes(), dtype, device, format);

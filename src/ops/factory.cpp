@@ -89,7 +89,6 @@ Tensor unset(Tensor t) {
 }
 
 // --- constant fills
-// ------------------------------------------------------------------------------------------------
 
 Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout layout, OptDevice device,
                     OptBool pin, OptFormat format) {
@@ -200,7 +199,6 @@ Tensor new_empty_strided_kernel(const Call& call, const Tensor& self, IntList si
 }
 
 // --- ranges
-// --------------------------------------------------------------------------------------------------------
 
 void check_range(const Scalar& start, const Scalar& end, const Scalar& step) {
   for (const Scalar* s : {&start, &end, &step})
@@ -322,7 +320,6 @@ Tensor logspace_of(const Call& call, const Start& start, const End& end, int64_t
 }
 
 // --- matrices
-// ------------------------------------------------------------------------------------------------------
 
 Tensor eye_kernel(const Call& call, int64_t n, int64_t m, OptDType dtype, OptLayout layout, OptDevice device,
                   OptBool pin) {

@@ -21,7 +21,6 @@ using namespace ops;
 enum Normalization : int64_t { kNone, kByRoot, kByCount };
 
 // --- kernels
-// ------------------------------------------------------------------------------------------------------------
 
 Dims wrapped_dims(const char* who, const Tensor& self, IntList dim) {
   Dims dims;
@@ -199,7 +198,6 @@ Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
 }
 
 // --- derivatives
-// --------------------------------------------------------------------------------------------------------
 
 // Multiplies the points of a half spectrum of `n` real points that stand for two by `factor`.
 Tensor weigh_doubled(const Tensor& half, int64_t dim, int64_t n, double factor) {

@@ -20,7 +20,6 @@ using OptLayout = std::optional<Layout>;
 using OptBool = std::optional<bool>;
 
 // --- arguments
-// ----------------------------------------------------------------------------------------------------------
 
 // 0 none, 1 by the square root of the number of points, 2 by the number.
 int64_t normalization(const Norm& norm, bool forward) {
@@ -59,7 +58,6 @@ Tensor resized(const Tensor& self, IntList dims, IntList sizes) {
 }
 
 // --- one dimension
-// ------------------------------------------------------------------------------------------------------
 
 void check_real(const Call& call, const Tensor& self) {
   RL_CHECK(!is_complex(self.dtype()), call.op.name(), " expects a real input tensor, but got ",
@@ -102,7 +100,6 @@ Tensor real_body(const Call&, const Tensor& self, OptInt n, int64_t dim, Norm no
 }
 
 // --- several dimensions
-// -------------------------------------------------------------------------------------------------
 
 struct Extent {
   Dims dims, sizes;
@@ -202,7 +199,6 @@ Tensor in_two(const Call& call, const Tensor& self, OptIntList s, IntList dim, N
 }
 
 // --- helpers
-// ------------------------------------------------------------------------------------------------------------
 
 // Integers 0, 1, ... of which those from `wrap` on continue at `restart`, times 1 / (n d).
 Tensor frequencies(const Call& call, int64_t n, int64_t count, int64_t wrap, double d, OptDType dtype,

@@ -78,7 +78,6 @@ Tensor sampler_kernel(const Call&, const Tensor& input, const Tensor& grid, int6
 }
 
 // --- the slow twin, in public operators
-// ----------------------------------------------------------------------------------------------------
 
 // One tap of an axis: whole positions in pixels, and weights.
 struct Tap {

@@ -49,7 +49,6 @@ Tensor difference(const Tensor& x, const Tensor& y) {
 }
 
 // --- the losses without arguments' handling: fused for the graph, so that one node stands for one loss
-// ----------------------
 
 // A formula over both operands, in one pass.
 template <Formula F, class... P>
@@ -181,7 +180,6 @@ Tensor bce_logits_kernel(const Call&, const Tensor& self, const Tensor& target, 
 }
 
 // --- nn.functional
-// --------------------------------------------------------------------------------------------------------
 
 struct Pair {
   Tensor input, target;

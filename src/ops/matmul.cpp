@@ -227,7 +227,6 @@ Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
 Tensor adjoint_of(const Tensor& t) { return transpose(conj_of(t), -2, -1); }
 
 // --- composites
-// -------------------------------------------------------------------------------------------------------
 
 Tensor outer_body(const Call&, const Tensor& self, const Tensor& vec2) {
   RL_CHECK(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");

@@ -67,7 +67,6 @@ Tensor rsub_body(const Call&, const Tensor& self, const Tensor& other, const Sca
 }
 
 // --- division
-// ------------------------------------------------------------------------------------------------------
 
 // Integer division by zero is an error before any element is written.
 void check_divisor(const Tensor& a, const Tensor& b, DType common) {
@@ -112,7 +111,6 @@ Tensor div_self_grad(const Tensor& g, const Tensor& b) { return g / conj_of(b); 
 Tensor div_other_grad(const Tensor& g, const Tensor& a, const Tensor& b) { return -g * conj_of((a / b) / b); }
 
 // --- minimum, maximum, clamp
-// ---------------------------------------------------------------------------------------
 
 // Where both operands are equal each gets half of the gradient, beside NaN all of it. `beats` orders them.
 Grads extremum_grads(const Tensor& g, const Tensor& a, const Tensor& b,
@@ -222,7 +220,6 @@ Tensor clamp_grad(const Tensor& g, const Tensor& x, const OptScalar& low, const 
 }
 
 // --- three operands
-// ------------------------------------------------------------------------------------------------
 
 Tensor lerp_kernel(const Call& call, const Tensor& self, const Tensor& end, const Tensor& weight) {
   RL_CHECK(self.dtype() == end.dtype(), "expected dtype ", dtype_name(self.dtype()),

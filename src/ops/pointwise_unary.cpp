@@ -28,7 +28,6 @@ Tensor copied(const Call& call, const Tensor& self) {
 }
 
 // --- sign and size
-// -------------------------------------------------------------------------------------------------
 
 Tensor neg_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_bool(self.dtype()),
@@ -65,7 +64,6 @@ Tensor sgn_grad(const Tensor& g, const Tensor& z, const Tensor& s) {
 }
 
 // --- rounding
-// ------------------------------------------------------------------------------------------------------
 
 Tensor whole_kernel(const Call& call, const Tensor& self) {  // floor, ceil, trunc: integers are whole already
   return is_integral(self.dtype()) ? copied(call, self) : pointwise::unary(call, self);
@@ -81,7 +79,6 @@ Tensor round_kernel(const Call& call, const Tensor& self, int64_t decimals) {
 }
 
 // --- powers
-// --------------------------------------------------------------------------------------------------------
 
 // Exponents that have a cheaper and more exact formula.
 std::optional<Formula> special_power(double exponent) {
@@ -170,7 +167,6 @@ Tensor floating_only(const Call& call, const Tensor& self) {
 }
 
 // --- records
-// -------------------------------------------------------------------------------------------------------
 
 void register_exponentials(Table& t) {
   add_unary(t, ops::exp, "exp(Tensor self) -> Tensor", Formula::Exp)

@@ -200,7 +200,6 @@ Tensor adaptive_avg_kernel(const Call&, const Tensor& input, IntList output_size
 }
 
 // --- derivatives
-// ------------------------------------------------------------------------------------------------------
 
 Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
   Tensor result = empty_pooled(sizes, like, like.dtype(), channels_last);
@@ -309,7 +308,6 @@ auto avg_derivative() {
 }
 
 // --- the faces that PyTorch has besides
-// --------------------------------------------------------------------------------
 
 // Whether the gate would lead a call on `t` straight to the CPU's kernel: nobody else may ask for results
 // besides the first.

@@ -130,7 +130,6 @@ Tensor binomial_kernel(const Call&, const Tensor& count, const Tensor& prob, Opt
 }
 
 // --- multinomial
-// --------------------------------------------------------------------------------------------------------
 
 // Weights and exponential numbers of one row of categories; the largest weight / exponential wins
 // ("exponential race").

@@ -20,7 +20,6 @@ namespace {
 using namespace ops;
 
 // --- the fused LSTM step
-// -------------------------------------------------------------------------------------------------
 
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 // Rows may lie apart, their elements not.
@@ -89,7 +88,6 @@ Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cel
 }
 
 // --- the fused GRU step
-// --------------------------------------------------------------------------------------------------
 
 Tensor gru_cell_twin(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& state) {
   const std::vector<Tensor> x = chunk(input_gates, 3, 1), y = chunk(hidden_gates, 3, 1);
@@ -148,7 +146,6 @@ Grads gru_cell_gradients(const Tensor& g, const Tensor& a, const Tensor& b, cons
 }
 
 // --- one step of each kind of cell
-// ---------------------------------------------------------------------------------------
 
 enum class Cell { Lstm, Gru, Tanh, Relu };
 using State = std::vector<Tensor>;  // h, and c of an LSTM
@@ -216,7 +213,6 @@ Tensor plain_cell_body(const Call&, const Tensor& input, const Tensor& hx, const
 }
 
 // --- layers
-// ---------------------------------------------------------------------------------------------------------------
 
 State rows_of(const State& s, int64_t from, int64_t to) {
   State part;

@@ -99,7 +99,6 @@ Grads reduce_gradients(const Tensor& g, const Tensor& a, const Tensor& b, const 
 }
 
 // --- another size in place
-// -------------------------------------------------------------------------------------------
 
 void check_dims(const Call& call, const Tensor& self, IntList size, int64_t sparse_dim, int64_t dense_dim) {
   RL_CHECK(layout_of(self) == Layout::SparseCoo, call.op.name(),

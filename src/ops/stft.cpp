@@ -57,7 +57,6 @@ Tensor centred_window(const Tensor& window, const Frames& f, const Tensor& like)
 }
 
 // --- stft
-// ---------------------------------------------------------------------------------------------------------------
 
 Tensor padded_at_both_ends(const Tensor& signals, int64_t points, std::string_view mode) {
   return squeeze_dim(pad(unsqueeze(signals, 0), {points, points}, mode, std::nullopt), 0);
@@ -140,7 +139,6 @@ Tensor stft_body(const Call&, const Tensor& self, int64_t n_fft, OptInt hop_leng
 }
 
 // --- istft
-// --------------------------------------------------------------------------------------------------------------
 
 void check_istft(const Tensor& self, const Frames& f, const Tensor& window, bool onesided,
                  const std::string& text) {

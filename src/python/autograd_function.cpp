@@ -13,7 +13,6 @@
 namespace rushlight::python {
 
 // --- node
-// ---------------------------------------------------------------------------------------------------------------
 
 FunctionNode::FunctionNode(PyObject* ctx) {
   is_python = true;
@@ -91,7 +90,6 @@ Gradients FunctionNode::read_result(PyRef result) {
 }
 
 // --- apply
-// --------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -238,7 +236,6 @@ PyObject* function_apply(PyObject* cls, PyObject* args) {
 }
 
 // --- the ctx object
-// -----------------------------------------------------------------------------------------------------
 
 PyFunctionObject& self_of(PyObject* o) { return *reinterpret_cast<PyFunctionObject*>(o); }
 

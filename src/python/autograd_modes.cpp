@@ -56,7 +56,6 @@ PyObject* increment_version(PyObject*, PyObject* tensor) {
 }
 
 // --- engine
-// -------------------------------------------------------------------------------------------------------------
 
 // A tensor's gradient edge, or a GradientEdge (node, output_nr, ...).
 Edge edge_of(PyObject* o) {
@@ -163,7 +162,6 @@ PyObject* will_execute(PyObject*, PyObject* o) {
 }
 
 // --- anomaly mode
-// -------------------------------------------------------------------------------------------------------
 
 PyRef metadata_of(Node& node) {
   PyRef object(wrap_node(&node));

@@ -113,7 +113,6 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
 }
 
 // --- _saved_* attributes
-// ------------------------------------------------------------------------------------------------
 
 OpNode& op_node(PyObject* self) { return static_cast<OpNode&>(expect(self)); }
 int index_of(void* closure) { return static_cast<int>(reinterpret_cast<intptr_t>(closure)); }
@@ -165,7 +164,6 @@ PyObject* get_saved_attribute(PyObject* self, void* closure) {
 }
 
 // --- types
-// --------------------------------------------------------------------------------------------------------------
 
 struct OpType {
   std::string name;  // what the type's tp_name points to

@@ -148,7 +148,6 @@ PyObject* detach_inplace(PyObject* self, PyObject*) {
 }
 
 // --- hooks
-// --------------------------------------------------------------------------------------------------------------
 
 PyObject* hooks_dict(const Ref<TensorHook>& hooks) {
   return hooks ? static_cast<PyObject*>(hooks->python()) : nullptr;
@@ -256,7 +255,6 @@ PyGetSetDef properties[] = {
     {}};
 
 // --- cycle collection
-// ---------------------------------------------------------------------------------------------------
 
 int traverse(TensorImpl* impl, visitproc visit, void* arg) {
   AutogradMeta& meta = *impl->autograd;

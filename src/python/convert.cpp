@@ -55,7 +55,6 @@ PyObject* wrap_value(const Value& v) {
 }
 
 // --- named results
-// ------------------------------------------------------------------------------------------------------
 
 // "torch.return_types.topk(\nvalues=...,\nindices=...)"
 static PyObject* named_repr(PyObject* self) {

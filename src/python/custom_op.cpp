@@ -119,7 +119,6 @@ void batch_in_python(BatchCall& c) {
 }
 
 // --- from Python
-// --------------------------------------------------------------------------------------------------------
 
 Op& custom_by_id(PyObject* id) {
   const size_t i = PyLong_AsSize_t(id);

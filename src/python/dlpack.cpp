@@ -47,7 +47,6 @@ constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld
                      *kUsedNew = "used_dltensor_versioned";
 
 // --- out
-// ----------------------------------------------------------------------------------------------------------------
 
 enum Code : uint8_t { kInt, kUInt, kFloat, kOpaque, kBfloat, kComplex, kBool };
 
@@ -141,7 +140,6 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
 static PyObject* m_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", kDLCPU, 0); }
 
 // --- in
-// -----------------------------------------------------------------------------------------------------------------
 
 static DType dtype_of(DLDataType d) {
   RL_CHECK_AS(Value, d.lanes == 1, "from_dlpack: vector types (", static_cast<int>(d.lanes),

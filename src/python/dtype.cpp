@@ -129,7 +129,6 @@ PyTypeObject DTypeType = {
 };
 
 // --- layout and memory format
-// -------------------------------------------------------------------------------------------
 
 static PyObject *layouts[7], *formats[4];
 static const char* const layout_names[] = {"strided",    "sparse_coo", "sparse_csr", "sparse_csc",
@@ -183,7 +182,6 @@ PyTypeObject MemoryFormatType = {
 };
 
 // --- finfo and iinfo
-// ----------------------------------------------------------------------------------------------------
 
 struct FloatFacts {
   int bits;

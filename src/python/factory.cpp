@@ -12,7 +12,6 @@
 namespace rushlight::python {
 
 // --- shape and dtype
-// ----------------------------------------------------------------------------------------------------
 
 struct Inferred {
   Dims shape;
@@ -109,7 +108,6 @@ static void infer_dtype(PyObject* data, Inferred& found) {
 }
 
 // --- writing
-// ------------------------------------------------------------------------------------------------------------
 
 template <class T>
 static T number_as(PyObject* o, DType dtype) {
@@ -231,7 +229,6 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
 }
 
 // --- torch.tensor and torch.as_tensor
-// -----------------------------------------------------------------------------------
 
 struct FactoryArguments {
   PyObject* data = nullptr;
@@ -422,7 +419,6 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
 }
 
 // --- torch.Tensor(...): the legacy constructor
-// --------------------------------------------------------------------------
 
 // Every array has __index__; only one that holds a single integer, without axes, is a size.
 static bool is_integer_array(PyObject* array) {

@@ -20,7 +20,6 @@ static PyRef of_ints(PyObject* slice) {
 }
 
 // --- a view under construction
-// ------------------------------------------------------------------------------------------
 
 // Collects basic indices. Outside of autograd and other interceptors only sizes and strides change and one
 // view is made at the end; else every step is an operator, so that each is recorded under its own name.
@@ -99,7 +98,6 @@ class ViewBuilder {
 };
 
 // --- reading an index
-// ---------------------------------------------------------------------------------------------------
 
 struct Index {
   ViewBuilder view;
@@ -268,7 +266,6 @@ static void scatter(const Tensor& target, const std::vector<Tensor>& tensors, co
 }
 
 // --- x[index]
-// -----------------------------------------------------------------------------------------------------------
 
 static Tensor get_item(const Tensor& t, PyObject* o) {
   if (PyLong_CheckExact(o) || PySlice_Check(o)) {
@@ -305,7 +302,6 @@ static PyObject* sq_item(PyObject* self, Py_ssize_t i) {
 }
 
 // --- x[index] = value
-// ---------------------------------------------------------------------------------------------------
 
 static Tensor value_tensor(const Tensor& t, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
@@ -366,7 +362,6 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
 }
 
 // --- len and iteration
-// --------------------------------------------------------------------------------------------------
 
 static Py_ssize_t tensor_length(PyObject* self) {
   const Tensor& t = tensor_of(self);

@@ -45,7 +45,6 @@ static const Names& names() {
 }
 
 // --- attributes
-// ---------------------------------------------------------------------------------------------------------
 
 // Parameters, buffers and submodules live in tables beside the other attributes. Borrowed; null without an
 // error.
@@ -131,7 +130,6 @@ static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs
 }
 
 // --- calling
-// ------------------------------------------------------------------------------------------------------------
 
 static bool is_empty(PyObject* dict) { return PyDict_Check(dict) && PyDict_GET_SIZE(dict) == 0; }
 
@@ -278,7 +276,6 @@ static PyObject* module_new(PyTypeObject* type, PyObject*, PyObject*) {
 }
 
 // --- the type
-// -----------------------------------------------------------------------------------------------------------
 
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(dict_of(self));

@@ -81,7 +81,6 @@ PyRef joined(PyObject* prefix, PyObject* name) {
 }
 
 // --- parameters() and its kin
-// -------------------------------------------------------------------------------------------
 
 // What one walk collects: members of a table of each module, or the modules themselves.
 class Collector {
@@ -162,7 +161,6 @@ PyObject* collect_members(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // --- state_dict
-// ---------------------------------------------------------------------------------------------------------
 
 bool is_empty_table(PyObject* module, PyObject* name) {
   PyObject* table = table_of(module, name);
@@ -254,7 +252,6 @@ PyObject* write_state_dict(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // --- train
-// --------------------------------------------------------------------------------------------------------------
 
 void set_training(PyObject* module, PyObject* mode) {
   PyObject* dict = module_dict(module);
@@ -297,7 +294,6 @@ PyObject* train(PyObject*, PyObject* const* args, Py_ssize_t n) {
 }
 
 // --- gradients
-// ----------------------------------------------------------------------------------------------------------
 
 // _drop_gradients(list of tensors): each `.grad = None`.
 PyObject* drop_gradients(PyObject*, PyObject* list) {

@@ -16,7 +16,6 @@
 namespace rushlight::python {
 
 // --- NumPy's function table: positions that its ABI has kept since version 1.7
-// ------------------------------------------
 
 struct NumpyApi {
   PyTypeObject* array_type;           // 2
@@ -91,7 +90,6 @@ static OptDType dtype_of_format(const char* format, Py_ssize_t itemsize) {
 }
 
 // --- tensor -> array
-// ----------------------------------------------------------------------------------------------------
 
 static void check_exportable(const Tensor& t) {
   RL_CHECK(!GradMode::enabled() || !t.requires_grad_flag() || !(t->flags & kAutograd),
@@ -174,7 +172,6 @@ static PyObject* m_array_wrap(PyObject*, PyObject* args) {
 }
 
 // --- the buffer protocol
-// ------------------------------------------------------------------------------------------------
 
 struct BufferShape {
   Dims sizes, strides;
@@ -226,7 +223,6 @@ static void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Buff
 PyBufferProcs tensor_buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
 // --- array -> tensor
-// ----------------------------------------------------------------------------------------------------
 
 bool is_ndarray(PyObject* o) {
   if (std::strcmp(Py_TYPE(o)->tp_name, "numpy.ndarray") == 0) return true;

@@ -13,7 +13,6 @@
 namespace rushlight::python {
 
 // --- running
-// ------------------------------------------------------------------------------------------------------------
 
 // Above so many elements other Python threads may run meanwhile.
 constexpr int64_t kReleaseElements = 1 << 15;
@@ -99,7 +98,6 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
 }
 
 // --- overloads
-// ----------------------------------------------------------------------------------------------------------
 
 // Tensor parameters of these take Python numbers, as PyTorch's parser or a Scalar overload there allows.
 static const std::unordered_set<std::string_view> number_operators = {"add",
@@ -286,7 +284,6 @@ static PyObject* vectorcall(PyObject* callable, PyObject* const* args, size_t na
 }
 
 // --- the callable types
-// -------------------------------------------------------------------------------------------------
 
 static OpFunction* as_function(PyObject* o) { return reinterpret_cast<OpFunction*>(o); }
 
@@ -387,7 +384,6 @@ PyTypeObject OpMethodType = {
 };
 
 // --- the table becomes modules and methods
-// ------------------------------------------------------------------------------
 
 static std::deque<OverloadSet> overload_sets;
 static std::unordered_map<std::string, OpFunction*> functions_by_name, methods_by_name;

@@ -138,7 +138,6 @@ PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
 }
 
 // --- helpers for functions written in Python
-// ----------------------------------------------------------------------------
 
 bool any_override(PyObject* const* args, Py_ssize_t n) {
   if (std::exchange(skip_next, false)) return false;
@@ -260,7 +259,6 @@ static PyMethodDef functions[] = {
     {}};
 
 // --- DisableTorchFunctionSubclass and DisableTorchFunction
-// --------------------------------------------------------------
 
 struct Guard {
   PyObject_HEAD bool subclasses, modes;

@@ -11,7 +11,6 @@
 namespace rushlight::python {
 
 // --- what a schema looks like from Python
-// -------------------------------------------------------------------------------
 
 static void add_numpy_names(ParameterSpec& p, std::string_view name) {
   static const struct {
@@ -94,7 +93,6 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
 }
 
 // --- single arguments
-// ---------------------------------------------------------------------------------------------------
 
 static bool take_tensor(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out) {
   if (is_tensor(o)) [[likely]] {
@@ -363,7 +361,6 @@ static bool take_argument(const SignatureSpec& spec, int index, PyObject* o, Arg
 }
 
 // --- keywords
-// -----------------------------------------------------------------------------------------------------------
 
 static PyObject* find_keyword(const CallArgs& call, PyObject* name) {
   const Py_ssize_t n = call.keyword_count();
@@ -442,7 +439,6 @@ static std::string name_of(const ParameterSpec& p) { return std::string(string_v
 }
 
 // --- a whole call
-// -------------------------------------------------------------------------------------------------------
 
 // `view(2, 3)`: everything from this position on is one list. Returns whether it was.
 static bool take_rest(const SignatureSpec& spec, int index, const CallArgs& call, Arguments& out) {

@@ -222,7 +222,6 @@ PyTypeObject StorageBaseType = {
 };
 
 // --- tensor members
-// -----------------------------------------------------------------------------------------------------
 
 static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
   return guard([&] {

@@ -16,7 +16,6 @@ namespace rushlight::python {
 PyObject* wrap_scalar(const Scalar& s);
 
 // --- facts
-// --------------------------------------------------------------------------------------------------------------
 
 static PyObject* get_shape(PyObject* self, void*) {
   return guard([&] { return wrap_size(tensor_of(self).sizes()); });
@@ -203,7 +202,6 @@ static PyObject* m_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize
 }
 
 // --- elements as Python objects
-// -----------------------------------------------------------------------------------------
 
 template <class T>
 static PyObject* element_object(const T& v) {
@@ -256,7 +254,6 @@ static PyObject* m_item(PyObject* self, PyObject*) {
 }
 
 // --- conversions
-// --------------------------------------------------------------------------------------------------------
 
 static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bool non_blocking, bool copy,
                             std::optional<MemoryFormat> format) {
@@ -445,7 +442,6 @@ static PyObject* m_type(PyObject* self, PyObject* args, PyObject* kwargs) {
 }
 
 // --- wrappers of other types
-// --------------------------------------------------------------------------------------------
 
 static PyTypeObject* expect_class(PyObject* cls) {
   if (!PyType_Check(cls)) throw_python(PyExc_TypeError, "cls must be a type (got " + type_name(cls) + ")");

@@ -9,7 +9,6 @@
 namespace rushlight::python {
 
 // --- binary
-// -------------------------------------------------------------------------------------------------------------
 
 // An operator of two tensors whose further parameters have defaults, resolved on first use.
 struct BinarySlot {
@@ -208,7 +207,6 @@ PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
 }
 
 // --- unary
-// --------------------------------------------------------------------------------------------------------------
 
 static PyObject* call_unary(const char* name, PyObject* a) {
   OpFunction* f = find_method(name);
@@ -221,7 +219,6 @@ static PyObject* nb_absolute(PyObject* a) { return call_unary("abs", a); }
 static PyObject* nb_invert(PyObject* a) { return call_unary("bitwise_not", a); }
 
 // --- one element as a Python number
-// -------------------------------------------------------------------------------------
 
 static Scalar only_element(PyObject* self) {
   const Tensor& t = tensor_of(self);

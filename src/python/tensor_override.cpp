@@ -22,7 +22,6 @@ PyObject* override_slot(const char* name, PyObject* self, PyObject* second, PyOb
 namespace {
 
 // --- properties
-// ---------------------------------------------------------------------------------------------------------
 
 // Lives as long as the process; the descriptor's closure.
 struct Property {
@@ -56,7 +55,6 @@ int set_property(PyObject* self, PyObject* value, void* closure) {
 }
 
 // --- methods
-// ------------------------------------------------------------------------------------------------------------
 
 struct TensorMethod {
   PyObject_HEAD vectorcallfunc vectorcall;

@@ -23,7 +23,6 @@ void (*clear_autograd)(TensorImpl*) = nullptr;
 static PyTensor* as_tensor(PyObject* o) { return reinterpret_cast<PyTensor*>(o); }
 
 // --- allocation: exact torch.Tensor wrappers come from a free list
-// ------------------------------------------------------
 
 #ifdef Py_GIL_DISABLED
 constexpr int kFreeLimit = 0;
@@ -107,7 +106,6 @@ void track(PyObject* tensor) {
 }
 
 // --- destruction
-// --------------------------------------------------------------------------------------------------------
 
 static bool has_state(PyTensor* self) {
   return (self->dict && PyDict_GET_SIZE(self->dict) > 0) || self->weakrefs || Py_TYPE(self) != tensor_type;
@@ -221,7 +219,6 @@ static int tensor_clear(PyObject* object) {
 }
 
 // --- attributes
-// ---------------------------------------------------------------------------------------------------------
 
 static int tensor_setattro(PyObject* self, PyObject* name, PyObject* value) {
   const int status = PyObject_GenericSetAttr(self, name, value);
@@ -242,7 +239,6 @@ static int set_dict(PyObject* self, PyObject* value, void*) {
 static PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, nullptr}, {}};
 
 // --- the metaclass: gives every subclass our deallocator
-// ----------------------------------------------------------------
 
 static int meta_init(PyObject* cls, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
@@ -309,7 +305,6 @@ void add_tensor_member(const char* name, PyObject* descriptor) {
 }
 
 // --- making wrappers of other types
-// -------------------------------------------------------------------------------------
 
 static PyTypeObject* expect_tensor_class(PyObject* cls) {
   if (!PyType_Check(cls) || !PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), &TensorBaseType))

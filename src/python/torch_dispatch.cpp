@@ -83,7 +83,6 @@ BelowAutograd::~BelowAutograd() {
 }
 
 // --- arguments
-// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -181,7 +180,6 @@ BoxedCall box_call(const Frame& frame) {
 }
 
 // --- results
-// ------------------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -247,7 +245,6 @@ void unbox_results(const Op& op, PyObject* result, Results& results) {
 }
 
 // --- the interceptor
-// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -373,7 +370,6 @@ void dispatch_python(Frame& frame) {
 }
 
 // --- the stack from Python
-// ----------------------------------------------------------------------------------------------
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
   push(Py_NewRef(mode));
@@ -404,7 +400,6 @@ PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", push_mode, METH_O, 
                            {}};
 
 // --- contexts
-// -----------------------------------------------------------------------------------------------------------
 
 // Python's with-statement over a change of the thread's dispatch state.
 struct StateGuard {

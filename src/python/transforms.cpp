@@ -49,7 +49,6 @@ PyObject* leave(PyObject*, PyObject*) {
 }
 
 // --- tensors of levels
-// -------------------------------------------------------------------------------------------------------------
 
 PyObject* wrap_for_grad(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
@@ -146,7 +145,6 @@ PyObject* maybe_get_bdim(PyObject*, PyObject* o) {
 }
 
 // --- the stack
-// -------------------------------------------------------------------------------------------------------------
 
 PyObject* describe_level(const Level* l) {
   if (!l) Py_RETURN_NONE;
@@ -191,7 +189,6 @@ PyObject* step_in(PyObject*, PyObject*) {
 }
 
 // --- forward mode
-// -------------------------------------------------------------------------------------------------------------
 
 PyObject* dual_enter(PyObject*, PyObject*) {
   return guard([] { return PyLong_FromUnsignedLongLong(enter_dual_level()); });

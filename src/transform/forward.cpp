@@ -36,7 +36,6 @@ class WithoutTangents {
 };
 
 // --- which rule an operator has
-// -------------------------------------------------------------------------------------------------------------
 
 using Names = std::set<std::string_view>;
 const Names kLinear = {"_fft_c2c",
@@ -125,7 +124,6 @@ TangentRule classify(const Op& op) {
 }
 
 // --- one call
-// -------------------------------------------------------------------------------------------------------------
 
 TensorList tensors_of(const Value& v) {
   if (v.tag() == Tag::TensorList) return v.tensors();
@@ -372,7 +370,6 @@ std::vector<Tensor> DualCall::through_double_vjp() {
 }
 
 // --- writing tangents
-// -------------------------------------------------------------------------------------------------------------
 
 // The tangent of a tensor about to be written to; a view's is a view of its base's.
 Tensor ensure_tangent(const Tensor& t) {

@@ -147,7 +147,6 @@ bool promote_in_place(const Tensor& t, Level& level) {
 namespace {
 
 // --- Grad and Jvp levels
-// -------------------------------------------------------------------------------------------------------------
 
 // The grad mode of whoever made the call that is now being recorded; recording itself switches it off.
 thread_local bool caller_records = true;
@@ -229,7 +228,6 @@ void compute_one_level_out(Frame& frame) {
 }
 
 // --- the interceptor
-// -------------------------------------------------------------------------------------------------------------
 
 void run_through_levels(Frame& frame) {
   bool dead = false, wrapped = false;

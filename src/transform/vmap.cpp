@@ -206,7 +206,6 @@ bool run_batched(Frame& frame, Level& level) {
 }
 
 // --- the rule that every operator has
-// -------------------------------------------------------------------------------------------------------------
 
 namespace {
 

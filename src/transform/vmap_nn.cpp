@@ -24,7 +24,6 @@ Tensor unfold_channels(const Tensor& t, int64_t examples) {
 }
 
 // --- convolution
-// -------------------------------------------------------------------------------------------------------------
 
 void convolution_rule(BatchCall& c) {
   const Value* a = c.frame().args;
@@ -75,7 +74,6 @@ void weight_gradient_rule(BatchCall& c) {
 }
 
 // --- pooling and padding
-// -------------------------------------------------------------------------------------------------------------
 
 // How many spatial dimensions an operator of these has.
 int64_t spatial_dims(const BatchCall& c) {
@@ -149,7 +147,6 @@ void attention_rule(BatchCall& c) {
 }
 
 // --- normalisation
-// -------------------------------------------------------------------------------------------------------------
 
 // A parameter, examples first, lined up with `rank` dimensions so that its own stand from `at` on.
 Tensor parameter_at(const BatchCall& c, int p, int64_t rank, int64_t at) {
@@ -230,7 +227,6 @@ void group_norm_rule(BatchCall& c) {
 }
 
 // --- losses
-// -------------------------------------------------------------------------------------------------------------
 
 enum : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 

@@ -88,7 +88,6 @@ Rewritten rewrite(const BatchCall& c, bool& scalar) {
 }
 
 // --- views
-// -------------------------------------------------------------------------------------------------------------
 
 void view_rule(BatchCall& c) {
   Dims sizes = infer_shape(c.arg(1).ints(), c.logical(0).numel());

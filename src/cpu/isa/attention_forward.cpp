@@ -63,7 +63,6 @@ void finish_row(const AttentionHead& h, int64_t query, const Running<compute_typ
 }
 
 // --- many queries
-// ----------------------------------------------------------------------------------------------------------
 
 // Memory for one head: keys and values laid out, then what a block of queries needs.
 template <class C, class Factor>
@@ -194,7 +193,6 @@ void forward_as(const AttentionHead& h, const void* packed, void* scratch, Span 
 }
 
 // --- few queries, as when a text is made word by word: keys and values are read where they lie
-// ----------------------------------------------------------------------------------------------------------
 
 template <class T>
 [[gnu::always_inline]] inline LaneVector<compute_type<T>> lanes_at(const T* x, int64_t n) {
@@ -267,7 +265,6 @@ void forward_few(const AttentionHead& h, void* scratch, Span queries) {
 }
 
 // --- by dtype
-// ----------------------------------------------------------------------------------------------------------
 
 // f<type, pairs>().
 template <class F>

@@ -12,7 +12,6 @@ template <class C>
 constexpr int64_t kUnits = Lanes<C>::count;
 
 // --- elements to and from the computing type
-// -----------------------------------------------------------------------
 
 template <class To, class From>
 void convert(const From* from, int64_t n, To* to) {
@@ -34,7 +33,6 @@ int64_t live_end(const LstmSteps& s, int64_t k, Span rows) {
 }
 
 // --- layout of the weight
-// ------------------------------------------------------------------------------------------
 
 int64_t forward_width(DType dtype, int64_t) {
   return 4 * (kRegisterBytes / (dtype == DType::Float64 ? 8 : 4));
@@ -104,7 +102,6 @@ void pack_backward_as(const LstmLayerGradients& s, const LstmScratch& m, Span pa
 }
 
 // --- forward
-// -------------------------------------------------------------------------------------------------------
 
 template <class T, bool Pairs>
 void enter_forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows) {
@@ -197,7 +194,6 @@ void forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, 
 }
 
 // --- backward
-// ------------------------------------------------------------------------------------------------------
 
 // Steps are left in the order k = count - 1 ... 0; `k` = -1 comes after the last.
 template <class T>
@@ -297,7 +293,6 @@ void states_backward_as(const LstmLayerGradients& s, const LstmScratch& m, int64
 }
 
 // --- by dtype
-// ------------------------------------------------------------------------------------------------------
 
 // f<type, pairs>().
 template <class F>

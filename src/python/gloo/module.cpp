@@ -108,7 +108,6 @@ class PythonStore : public gloo::rendezvous::Store {
 };
 
 // --- messages
-// --------------------------------------------------------------------------------------------------------------
 
 struct PyMessage {
   PyObject_HEAD;
@@ -160,7 +159,6 @@ PyObject* wrap_message(std::unique_ptr<Message> message) {
 }
 
 // --- groups
-// --------------------------------------------------------------------------------------------------------------
 
 struct PyGroup {
   PyObject_HEAD;
