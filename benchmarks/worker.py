@@ -34,7 +34,7 @@ def main(module: str, suite: str, threads: str, clock: str, sizes: str) -> None:
 def import_as_torch(module: str) -> Any:
     """Suites are PyTorch programs: they `import torch`, which is made to mean the module."""
     if module != "torch":
-        importlib.import_module(module + "._alias").install_for_children()
+        importlib.import_module(module + "._command.alias").install_for_children()
     return importlib.import_module("torch")
 
 

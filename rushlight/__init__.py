@@ -15,9 +15,9 @@ from rushlight.version import __version__
 
 def _c_name(name):
     """What `_C` does not hold itself: names of PyTorch's extension that are plain Python here."""
-    from rushlight import _c_names
+    from rushlight._extension import names
 
-    return getattr(_c_names, name)
+    return getattr(names, name)
 
 
 _C.__getattr__ = _c_name
@@ -35,7 +35,7 @@ _SUBMODULES = frozenset(
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
         quasirandom random return_types serialization safetensors signal sparse special storage testing
         torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _custom_ops _ops _library __future__ _higher_order_ops _legacy_types _deterministic
+        _subclasses _custom_ops _ops _library __future__ _higher_order_ops _deterministic
         _symbolic _logging _guards ops classes
     """.split()
 )
@@ -49,8 +49,8 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
-    "_tags": "Tag",
-    "_c_names": "has_lapack has_openmp has_spectral",
+    "_extension.tags": "Tag",
+    "_extension.names": "has_lapack has_openmp has_spectral",
     "functional": """
         atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
         broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window
@@ -58,7 +58,7 @@ _HOMES = {
         unravel_index
     """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
-    "_settings": """
+    "_functions.settings": """
         are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode
         get_float32_matmul_precision is_deterministic_algorithms_warn_only_enabled
         is_warn_always_enabled set_default_device set_default_tensor_type
@@ -66,7 +66,7 @@ _HOMES = {
         use_deterministic_algorithms get_num_interop_threads set_num_interop_threads
         set_flush_denormal
     """,
-    "_helpers": """
+    "_functions.helpers": """
         _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all
         _check_type _check_value _check_with _is_all_true compile is_floating_point is_complex
         is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
@@ -82,15 +82,15 @@ _HOMES = {
         is_autocast_cache_enabled set_autocast_cache_enabled clear_autocast_cache
         autocast_increment_nesting autocast_decrement_nesting
     """,
-    "_legacy_types": """
+    "_functions.legacy_types": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
         ComplexDoubleStorage ComplexFloatStorage Storage
     """,
-    "_file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",
-    "_segment": "segment_reduce _segment_reduce",
+    "_functions.segment": "segment_reduce _segment_reduce",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
         dsmm hsmm hspmm smm saddmm sspaddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor
@@ -98,13 +98,13 @@ _HOMES = {
         _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args
         _validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args
     """,
-    "_native_forms": """
+    "_functions.native_forms": """
         cosine_similarity pairwise_distance
         bilinear binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss
         margin_ranking_loss triplet_margin_loss poisson_nll_loss instance_norm
         conv_tbc norm_except_dim batch_norm_stats batch_norm_elemt
     """,
-    "_more_functions": """
+    "_functions.composites": """
         as_strided_ detach_ resize_as_ index_put_
         gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
         _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
@@ -117,7 +117,7 @@ _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "torch_version": "TorchVersion",
     "_streams": "AcceleratorError Event Stream",
-    "_dispatch_keys": "DispatchKey DispatchKeySet",
+    "_extension.dispatch_keys": "DispatchKey DispatchKeySet",
     "_higher_order_ops": "while_loop cond",
     "utils.summary": "summary",
 }

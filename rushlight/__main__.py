@@ -66,20 +66,20 @@ def run_module(name, arguments):
 
 
 def run_alias(arguments):
-    from rushlight import _alias
+    from rushlight._command import alias
 
     parser = argparse.ArgumentParser("python -m rushlight alias", description=_run_alias_help)
     parser.add_argument("action", choices=["on", "off", "status"])
     action = parser.parse_args(arguments).action
     try:
         if action == "on":
-            print(f"on: `import torch` now gives Rushlight in {sys.prefix} ({_alias.turn_on()})")
+            print(f"on: `import torch` now gives Rushlight in {sys.prefix} ({alias.turn_on()})")
         elif action == "off":
-            removed = _alias.turn_off()
+            removed = alias.turn_off()
             print(f"off: removed {removed}" if removed else "off: it was not on")
         else:
-            print(_alias.status())
-    except (_alias.AliasError, OSError) as error:
+            print(alias.status())
+    except (alias.AliasError, OSError) as error:
         fail(f"alias {action}: {error}")
 
 
@@ -116,9 +116,9 @@ def main(arguments):
 
 
 def _turn_alias_on():
-    from rushlight import _alias
+    from rushlight._command import alias
 
-    _alias.install_for_children()
+    alias.install_for_children()
 
 
 if __name__ == "__main__":

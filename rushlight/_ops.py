@@ -10,7 +10,7 @@ import importlib
 import types
 
 from rushlight import _C
-from rushlight._schema import parse_schema
+from rushlight._operators.schema import parse_schema
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
 
@@ -351,7 +351,7 @@ class _OpNamespace(types.ModuleType):
         if key in names:
             return getattr(importlib.import_module(module), key)
         if self.name == "aten" and key in _DEFINED_LATE:
-            importlib.import_module("rushlight._python_operators")
+            importlib.import_module("rushlight._operators.python_operators")
         if key.startswith("__") or not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)

@@ -6,7 +6,6 @@ import warnings
 from collections import OrderedDict
 
 import rushlight
-from rushlight._serialization_settings import fakes_materialized, skips_data
 
 _local = threading.local()  # .saver: the file being written by this thread, which may move tensors within it
 
@@ -50,6 +49,8 @@ def _storage_for_pickle(tensor):
 
 def _reduce_tensor(tensor, protocol=2):
     """What ``Tensor.__reduce_ex__`` returns: a rebuild function and its arguments."""
+    from rushlight._serialization.settings import skips_data
+
     if skips_data():
         tensor = _without_data(tensor)
     if type(tensor) is rushlight.Tensor and not tensor.__dict__:
@@ -90,6 +91,8 @@ def _reduce_plain(tensor):
 
 def _without_data(tensor):
     """What to write for a tensor where storages stay empty: for a fake one, if wanted, a plain one."""
+    from rushlight._serialization.settings import fakes_materialized
+
     if fakes_materialized() and hasattr(tensor, "fake_mode"):
         storage = rushlight._C._as_meta(tensor).untyped_storage()
         made = _local.saver.materialized  # the meta storage is kept: its address tells it from others

@@ -1,7 +1,7 @@
 """The CPU as a device, with the functions that accelerators have. Work is done when a call returns."""
 
 from rushlight import _C
-from rushlight._absent import NoStream
+from rushlight._errors.absent import NoStream
 
 Stream = NoStream
 
@@ -52,7 +52,7 @@ def get_capabilities():
     A bool for each extension of its architecture (``avx2``, ``sve``), the number of cores and sockets, and
     the sizes of the caches in bytes.
     """
-    from rushlight._cpu_capabilities import capabilities
+    from rushlight.backends._cpu_capabilities import capabilities
 
     return capabilities()
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight._C import _handle_torch_function, _has_torch_function
-from rushlight._overridable import make_overridable
+from rushlight._operators.overridable import make_overridable
 
 block_diag, cartesian_prod = torch.block_diag, torch.cartesian_prod
 

@@ -8,9 +8,9 @@ _IN_PYTHON = ("histogram", "histogramdd")  # functions that are not operators
 def __getattr__(name):
     found = None if name.startswith("__") else _C._return_type(name)
     if name in _IN_PYTHON:
-        from rushlight import _more_functions
+        from rushlight._functions import composites
 
-        found = getattr(_more_functions, f"_{name}_type")
+        found = getattr(composites, f"_{name}_type")
     if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found

@@ -7,8 +7,8 @@ import os
 from math import prod
 
 import rushlight
+from rushlight._serialization.zip_records import write_atomically
 from rushlight._utils import _rebuild_tensor
-from rushlight._zip_records import write_atomically
 from rushlight.storage import TypedStorage, UntypedStorage
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]

@@ -11,8 +11,8 @@ from typing import Any
 import rushlight
 from rushlight import _utils
 from rushlight._advice import advised
-from rushlight._load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
-from rushlight._serialization_settings import (
+from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
+from rushlight._serialization.settings import (
     LoadEndianness,
     _options,
     check_module_version_greater_or_equal,
@@ -26,7 +26,14 @@ from rushlight._serialization_settings import (
     skip_data,
     skips_data,
 )
-from rushlight._tensor_pickler import STORAGE, TensorPickler
+from rushlight._serialization.tensor_pickler import STORAGE, TensorPickler
+from rushlight._serialization.zip_records import (
+    RecordReader,
+    RecordWriter,
+    is_zip,
+    write_atomically,
+    write_to_stream,
+)
 from rushlight._weights_only_unpickler import (
     Unpickler,
     add_safe_globals,
@@ -34,7 +41,6 @@ from rushlight._weights_only_unpickler import (
     get_safe_globals,
     safe_globals,
 )
-from rushlight._zip_records import RecordReader, RecordWriter, is_zip, write_atomically, write_to_stream
 from rushlight.storage import _DTYPE_OF_NAME, TypedStorage, UntypedStorage, _storage_class
 
 __all__ = [
@@ -158,7 +164,7 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
 
     def write(file):
         if legacy:
-            from rushlight._legacy_files import write_legacy
+            from rushlight._serialization.legacy_files import write_legacy
 
             write_legacy(file, pickled, list(storages), pickle_protocol)
         else:
@@ -392,7 +398,7 @@ def _load(file, name, map_location, make, mmap):
         raise RuntimeError(
             "mmap can only be used with files saved with `torch.save(_use_new_zipfile_serialization=True)`"
         )
-    from rushlight._legacy_files import load_legacy
+    from rushlight._serialization.legacy_files import load_legacy
 
     return load_legacy(file, name, restore, lambda f, load: _unpickle(make(f, load), name))
 
@@ -572,10 +578,10 @@ def _get_layout(name):
 
 
 def __getattr__(name):
-    from rushlight import _file_records
+    from rushlight._serialization import file_records
 
     if name == "_open_zipfile_reader":
-        return _file_records.open_reader
+        return file_records.open_reader
     if name == "_open_zipfile_writer":
-        return _file_records.open_writer
+        return file_records.open_writer
     raise AttributeError(f"module 'torch.serialization' has no attribute {name!r}")

@@ -227,7 +227,7 @@ def _map_file(cls, filename, shared, nbytes):
 def _reduced(storage, untyped, dtype, protocol):
     """How a storage is pickled: as a buffer, which need not be copied, or for older protocols as a file that
     PyTorch reads. Under the name of PyTorch, whose own program may read it, it is always that."""
-    from rushlight._serialization_settings import skips_data
+    from rushlight._serialization.settings import skips_data
 
     is_aliased = _reduced.__module__.startswith("torch")
     if protocol < 5 or untyped.device.type != "cpu" or is_aliased or skips_data():
@@ -250,9 +250,9 @@ def _from_content(content, dtype):
 def _to_bytes(storage):
     from io import BytesIO
 
-    from rushlight import _pickled_storages
+    from rushlight._serialization import pickled_storages
 
-    if (data := _pickled_storages.to_bytes(storage)) is not None:
+    if (data := pickled_storages.to_bytes(storage)) is not None:
         return data
     buffer = BytesIO()
     rushlight.save(storage, buffer)
@@ -262,9 +262,9 @@ def _to_bytes(storage):
 def _load_from_bytes(data):
     from io import BytesIO
 
-    from rushlight import _pickled_storages
+    from rushlight._serialization import pickled_storages
 
-    if (storage := _pickled_storages.from_bytes(data)) is not None:
+    if (storage := pickled_storages.from_bytes(data)) is not None:
         return storage
     return rushlight.load(BytesIO(data), weights_only=False)
 

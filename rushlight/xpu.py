@@ -1,6 +1,6 @@
 """The XPU device. This build does not have it."""
 
-from rushlight._absent import (  # noqa: F401
+from rushlight._errors.absent import (  # noqa: F401
     _is_in_bad_fork,
     device_count,
     empty_cache,

@@ -22,10 +22,10 @@ _ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _TRUSTED = tuple(
     """nn/modules/ nn/functional nn/attention/ nn/init nn/parameter.py nn/grad.py nn/_ amp/ backends/
     compiler/ signal/ masked/ autograd/grad_mode.py jit/_decorations.py jit/__init__.py testing/_comparison.py
-    utils/_contextlib.py _tensor.py functional.py _more_functions.py _lowrank.py linalg.py special.py fft.py
-    _helpers.py _jit_internal.py overrides.py _ops.py _signatures.py _native_forms.py _overridable.py
-    return_types.py types.py __init__.py _legacy_types.py _advice.py _python_operators.py _schema.py _utils.py
-    ops.py""".split()
+    utils/_contextlib.py _tensor.py functional.py _lowrank.py linalg.py special.py fft.py
+    _functions/helpers.py _functions/composites.py _functions/native_forms.py _functions/legacy_types.py
+    _operators/ _jit_internal.py overrides.py _ops.py _signatures.py return_types.py types.py __init__.py
+    _advice.py _utils.py ops.py""".split()
 )
 _CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"

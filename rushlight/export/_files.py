@@ -5,7 +5,7 @@ import json
 import os
 
 import rushlight as torch
-from rushlight._zip_records import RecordReader, RecordWriter, write_atomically, write_to_stream
+from rushlight._serialization.zip_records import RecordReader, RecordWriter, write_atomically, write_to_stream
 from rushlight.storage import UntypedStorage
 
 from . import _pt2_values as values

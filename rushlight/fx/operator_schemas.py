@@ -7,8 +7,8 @@ import typing
 from typing import NamedTuple
 
 import rushlight as torch
+from rushlight._operators.schema import parse_schema
 from rushlight._ops import OpOverload, OpOverloadPacket
-from rushlight._schema import parse_schema
 
 from ._names import _BUILTIN_OPERATOR, _METHOD
 from ._names import _public as public_module

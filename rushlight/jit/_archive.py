@@ -28,7 +28,7 @@ def save(m, f, _extra_files=None):
         )
     import os
 
-    from rushlight._zip_records import RecordWriter, write_atomically, write_to_stream
+    from rushlight._serialization.zip_records import RecordWriter, write_atomically, write_to_stream
     from rushlight.serialization import _pickle_with_storages, _write_records
 
     pickled, storages = _pickle_with_storages(_Writer().write(m), pickle, 2)
@@ -199,7 +199,7 @@ def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
 
 
 def _load(file, name, map_location, extra_files):
-    from rushlight._zip_records import RecordReader, is_zip
+    from rushlight._serialization.zip_records import RecordReader, is_zip
     from rushlight.serialization import _load_records, _restorer, _unpickler_factory
 
     if not is_zip(file):

@@ -69,8 +69,8 @@ def _computes(value):
         (
             "rushlight.nn.functional",
             "rushlight.functional",
-            "rushlight._native_forms",
-            "rushlight._more_functions",
+            "rushlight._functions.native_forms",
+            "rushlight._functions.composites",
         )
     )
 

@@ -2,7 +2,7 @@
 ``isinstance``."""
 
 import rushlight
-from rushlight._legacy_types import _NAMES
+from rushlight._functions.legacy_types import _NAMES
 from rushlight.sparse._factories import sparse_coo_tensor
 
 

@@ -5,7 +5,7 @@ here, one file per family; what stands here wins where both exist.
 """
 
 from rushlight import _C
-from rushlight._overridable import make_overridable
+from rushlight._operators.overridable import make_overridable
 from rushlight.nn import _reduction as _Reduction  # packages take it from here  # noqa: F401
 from rushlight.nn._broadcasting import BroadcastingList1 as BroadcastingList1  # noqa: F401
 from rushlight.nn._broadcasting import BroadcastingList2 as BroadcastingList2

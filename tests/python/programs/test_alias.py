@@ -184,11 +184,11 @@ def test_environment_alias_is_refused_beside_pytorch(venv):
 
 
 def test_environment_alias_is_refused_outside_an_environment(monkeypatch):
-    from rushlight import _alias
+    from rushlight._command import alias
 
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(_alias.AliasError, match="not in a virtual environment"):
-        _alias.turn_on()
+    with pytest.raises(alias.AliasError, match="not in a virtual environment"):
+        alias.turn_on()
 
 
 @pytest.mark.parametrize(
@@ -212,9 +212,9 @@ def test_help_names_every_command():
 
 def test_alias_version_is_the_version_followed():
     import rushlight
-    from rushlight import _alias
+    from rushlight._command import alias
 
-    (folder,) = Path(_alias.TORCH_PATH).glob("torch-*.dist-info")
+    (folder,) = Path(alias.TORCH_PATH).glob("torch-*.dist-info")
     version = folder.name.removeprefix("torch-").removesuffix(".dist-info")
     assert str(rushlight.__version__).split("+")[0] == version
     assert f"\nVersion: {version}\n" in (folder / "METADATA").read_text()

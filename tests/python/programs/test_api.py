@@ -126,7 +126,7 @@ def test_all_names_resolve():
 def modules():
     root = Path(rushlight.__file__).parent
     for path in sorted(root.rglob("*.py")):
-        if path.name != "__main__.py" and not {"demo", "_torch_path"} & set(path.parts):
+        if path.name != "__main__.py" and not {"demo", "torch_path"} & set(path.parts):
             relative = path.relative_to(root.parent).with_suffix("")
             yield ".".join(p for p in relative.parts if p != "__init__")
 

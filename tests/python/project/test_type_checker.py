@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import rushlight
-from rushlight import _alias_stubs
+from rushlight._command import alias_stubs
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPED = sorted(Path(__file__).with_name("typed").glob("*.py"))
@@ -85,7 +85,7 @@ def fake_environment(folder):
     for entry in (e for path in sys.path if path.endswith("site-packages") for e in Path(path).iterdir()):
         if not entry.name.startswith(("torch", "rushlight")) and entry.suffix != ".pth":
             (site / entry.name).exists() or (site / entry.name).symlink_to(entry)
-    _alias_stubs.write(str(site))
+    alias_stubs.write(str(site))
     (folder / "pyrightconfig.json").write_text(
         json.dumps(
             {
@@ -166,10 +166,10 @@ def test_typed_programs_run(program):
 
 def test_alias_stubs_come_and_go(tmp_path):
     site = str(tmp_path)
-    folder = Path(_alias_stubs.write(site))
+    folder = Path(alias_stubs.write(site))
     assert (folder / "nn/functional/__init__.pyi").exists() and (folder / "optim/lr_scheduler.pyi").exists()
     assert not list(folder.rglob("_*.pyi")) or all(p.name == "__init__.pyi" for p in folder.rglob("_*.pyi"))
-    assert _alias_stubs.write(site) and _alias_stubs.remove(site) and not folder.exists()
+    assert alias_stubs.write(site) and alias_stubs.remove(site) and not folder.exists()
     folder.mkdir()
     (folder / "__init__.pyi").write_text("# of somebody else\n")
-    assert _alias_stubs.write(site) is None and not _alias_stubs.remove(site) and folder.exists()
+    assert alias_stubs.write(site) is None and not alias_stubs.remove(site) and folder.exists()

@@ -3,7 +3,7 @@
 import pytest
 
 import rushlight as rl
-from rushlight import _cpu_capabilities
+from rushlight.backends import _cpu_capabilities
 
 INTEL = """processor\t: 0
 physical id\t: 0

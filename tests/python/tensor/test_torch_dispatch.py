@@ -313,7 +313,7 @@ def test_schemas_have_parts():
 
 
 def test_every_schema_can_be_read_and_printed():
-    from rushlight._schema import parse_schema
+    from rushlight._operators.schema import parse_schema
 
     for name in dir(aten):
         packet = getattr(aten, name)

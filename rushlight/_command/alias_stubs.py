@@ -31,9 +31,9 @@ def _public_modules(root, name=""):
 
 def texts():
     """The text of every stub, by its path below the stub package."""
-    package = __package__
+    package = __package__.partition(".")[0]
     stubs = {}
-    for name, children in _public_modules(os.path.dirname(os.path.abspath(__file__))):
+    for name, children in _public_modules(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))):
         source = f"{package}.{name}" if name else package
         lines = [f"from {source} import *"]
         if not name:

@@ -106,16 +106,16 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
 _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",
-    "_file_records": "PyTorchFileReader PyTorchFileWriter",
-    "_dispatch_keys": (
+    "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_extension.dispatch_keys": (
         "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _dispatch_key_name _dispatch_key_parse"
     ),
 }
 
 
 _MODULES = {
-    "_functions": "_c_functions",
-    "_autograd": "_c_autograd",
+    "_functions": "_extension.functions",
+    "_autograd": "_extension.autograd",
     "_distributed_rpc": "distributed.rpc._core_names",
     "_profiler": "autograd._profiler_enums",
 }

@@ -5,7 +5,8 @@ import sys
 
 
 def main():
-    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "rushlight-run")
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    program = os.path.join(package, "bin", "rushlight-run")
     os.execv(program, [program, *sys.argv[1:]])
 
 

@@ -5,7 +5,7 @@ import numbers
 
 import rushlight
 from rushlight import _C
-from rushlight._overridable import overridable
+from rushlight._operators.overridable import overridable
 
 TYPE_CHECKING = False
 

@@ -4,7 +4,7 @@ import os
 from contextlib import contextmanager
 
 import rushlight as torch
-from rushlight._zip_records import RecordReader, RecordWriter
+from rushlight._serialization.zip_records import RecordReader, RecordWriter
 
 
 class PyTorchFileReader:

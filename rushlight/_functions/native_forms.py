@@ -4,7 +4,7 @@ Reductions are numbers here: 0 none, 1 mean, 2 sum; so are interpolation and pad
 """
 
 import rushlight as torch
-from rushlight._overridable import make_overridable
+from rushlight._operators.overridable import make_overridable
 from rushlight.nn import functional as F
 
 _REDUCTIONS = ("none", "mean", "sum")

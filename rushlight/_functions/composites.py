@@ -3,7 +3,7 @@
 import math
 
 import rushlight as torch
-from rushlight._overridable import make_overridable
+from rushlight._operators.overridable import make_overridable
 
 _histogram_type = torch._C._make_return_type("histogram", ("hist", "bin_edges"))
 _histogramdd_type = torch._C._make_return_type("histogramdd", ("hist", "bin_edges"))

@@ -1,7 +1,7 @@
 """The name `torch`: makes `import torch` and `import torch.nn` give Rushlight's own modules.
 
 Two parts work together. A meta-path finder maps every `torch.x` to the module object `rushlight.x`. The
-folder `_torch_path` holds a package `torch` that installs the finder on first import, and metadata for the
+folder `torch_path` holds a package `torch` that installs the finder on first import, and metadata for the
 distribution `torch`; on PYTHONPATH it reaches child processes, in a .pth file it lasts for a virtual
 environment. Interpreters that never import torch pay nothing.
 
@@ -18,8 +18,8 @@ import sysconfig
 import types
 
 ALIAS = "torch"
-PACKAGE = __package__
-TORCH_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_torch_path")
+PACKAGE = __package__.partition(".")[0]
+TORCH_PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_path")
 PTH_NAME = "rushlight-torch.pth"
 
 
@@ -185,18 +185,18 @@ def turn_on():
     path = _pth_file()
     with open(path, "w", encoding="utf-8") as file:
         file.write(TORCH_PATH + "\n")
-    from rushlight import _alias_stubs
+    from rushlight._command import alias_stubs
 
-    _alias_stubs.write(os.path.dirname(path))
+    alias_stubs.write(os.path.dirname(path))
     return path
 
 
 def turn_off():
     """Undo turn_on; returns the removed file, or None if the alias was not on."""
     path = _pth_file()
-    from rushlight import _alias_stubs
+    from rushlight._command import alias_stubs
 
-    _alias_stubs.remove(os.path.dirname(path))
+    alias_stubs.remove(os.path.dirname(path))
     try:
         os.remove(path)
     except FileNotFoundError:

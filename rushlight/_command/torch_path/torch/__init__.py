@@ -2,6 +2,6 @@
 
 import _rushlight  # makes Rushlight importable
 
-from rushlight import _alias
+from rushlight._command import alias
 
-_alias.install()
+alias.install()

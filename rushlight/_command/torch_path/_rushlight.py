@@ -5,4 +5,4 @@ import os
 import sys
 
 if importlib.util.find_spec("rushlight") is None:
-    sys.path.append(os.path.abspath(os.path.join(__file__, "..", "..", "..")))
+    sys.path.append(os.path.abspath(os.path.join(__file__, "..", "..", "..", "..")))

@@ -1,0 +1,1 @@
+"""What serves the command line: the alias `torch`, its stubs, and the program that runs models."""

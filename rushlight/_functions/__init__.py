@@ -1,0 +1,1 @@
+"""Functions, types and settings of the top namespace that are written in Python."""

@@ -1,0 +1,1 @@
+"""Operators as Python sees them: schemas, signatures, and what may override them."""
