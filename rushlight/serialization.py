@@ -11,6 +11,7 @@ from typing import Any
 import rushlight
 from rushlight import _utils
 from rushlight._advice import advised
+from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id  # noqa: F401
 from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization.settings import (
     LoadEndianness,
@@ -67,8 +68,6 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
-PROTOCOL_VERSION = 1001
 
 
 # Where storages go: a device, its name, a table of names, or a function of storage and location.
@@ -453,7 +452,7 @@ def _load_records(records, file, name, restore, make, mmap):
     loaded = {}
 
     def persistent_load(saved_id):
-        _, dtype, key, location, count = _check_saved_id(saved_id, 5, name)
+        _, dtype, key, location, count = check_saved_id(saved_id, 5, name)
         if key not in loaded:
             nbytes = count * dtype.itemsize
             if location == "meta":
@@ -465,7 +464,7 @@ def _load_records(records, file, name, restore, make, mmap):
             if swap:
                 storage.byteswap(dtype)
             loaded[key] = restore(storage, location)
-        return _as_saved(loaded[key], saved_id[1], dtype)
+        return as_saved(loaded[key], saved_id[1], dtype)
 
     pickled = io.BytesIO(records.read("data.pkl"))
     return _unpickle(make(pickled, persistent_load), name)
@@ -477,29 +476,6 @@ def _load_torchscript(file, start, map_location, weights_only):
         raise RuntimeError(TORCHSCRIPT_REFUSAL)
     file.seek(start)
     return rushlight.jit.load(file, map_location=map_location)
-
-
-def _check_saved_id(saved_id, length, name):
-    """Take apart a persistent id ``('storage', class, key, location, count)``, trusting none of it."""
-    if not isinstance(saved_id, tuple) or len(saved_id) < length:
-        raise pickle.UnpicklingError(f"load: {name}: malformed persistent id {saved_id!r}")
-    tag, kind, key, location, count = (_text(part) for part in saved_id[:5])
-    if tag != "storage":
-        raise pickle.UnpicklingError(f"load: {name}: unknown persistent id {tag!r}")
-    dtype = rushlight.uint8 if kind is UntypedStorage else getattr(kind, "_class_dtype", None)
-    if dtype is None or not isinstance(key, str) or not isinstance(count, int) or count < 0:
-        raise pickle.UnpicklingError(f"load: {name}: malformed persistent id {saved_id!r}")
-    return tag, dtype, key, location, count
-
-
-def _text(value):
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else value
-
-
-def _as_saved(storage, kind, dtype):
-    if kind is UntypedStorage:
-        return storage
-    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 def _check_record(records, record, nbytes, name):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
-from rushlight._inductor._codegen import written
 from rushlight.fx import Node
+from rushlight.fx._operator_code import written
 
 from ._capture import capture
 from ._results import is_record

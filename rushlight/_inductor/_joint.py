@@ -4,10 +4,10 @@ import functools
 
 import rushlight as torch
 from rushlight._dynamo._backward import NoBackward
-from rushlight._inductor._codegen import compiled, written
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, draws, remove_dead, storage_of, written_by
+from rushlight.fx._operator_code import compiled, written
 
 __all__ = ["Joint"]
 

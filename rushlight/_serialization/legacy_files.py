@@ -5,7 +5,7 @@ import struct
 import sys
 
 import rushlight
-from rushlight.serialization import MAGIC_NUMBER, PROTOCOL_VERSION, _as_saved, _check_saved_id
+from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id
 from rushlight.storage import UntypedStorage
 
 _TAR_MARK = 257  # where a tar archive says what it is
@@ -43,7 +43,7 @@ def load_legacy(file, name, restore, unpickle):
     def persistent_load(saved_id):
         if saved_id and isinstance(saved_id, tuple) and saved_id[0] in ("module", b"module"):
             return saved_id[1]  # source text of a class came with it; the class itself is what counts
-        _, dtype, key, location, count = _check_saved_id(saved_id, 5, name)
+        _, dtype, key, location, count = check_saved_id(saved_id, 5, name)
         if key not in loaded:
             _check_room(file, count * dtype.itemsize, name)
             loaded[key] = restore(UntypedStorage(count * dtype.itemsize), location), dtype
@@ -83,11 +83,11 @@ def _check_room(file, nbytes, name):
 def _view(storage, saved_id, dtype, name):
     view = saved_id[5] if len(saved_id) > 5 else None
     if view is None:
-        return _as_saved(storage, saved_id[1], dtype)
+        return as_saved(storage, saved_id[1], dtype)
     _, offset, size = view
     item = dtype.itemsize
     part = UntypedStorage._from_buffer(storage, offset * item, size * item)
-    return _as_saved(part, saved_id[1], dtype)
+    return as_saved(part, saved_id[1], dtype)
 
 
 def _fill(storage, dtype, file, little, name):

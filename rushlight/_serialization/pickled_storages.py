@@ -8,8 +8,8 @@ import struct
 import sys
 from functools import cache
 
+from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION
 from rushlight._serialization.settings import skips_data
-from rushlight.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
 from rushlight.storage import TypedStorage, UntypedStorage, _name_of_dtype, _storage_type_to_dtype_map
 
 _SYSTEM = {

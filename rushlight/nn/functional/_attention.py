@@ -4,7 +4,7 @@ import math
 import warnings
 
 import rushlight as torch
-from rushlight.nn import functional as F
+from rushlight._C import _nn
 
 
 def _none_or_dtype(input):
@@ -71,17 +71,17 @@ def _in_projection_packed(q, k, v, weight, bias):
     """Queries, keys and values from one packed weight; equal inputs share a matrix product."""
     size = q.size(-1)
     if k is v and q is k:
-        return F.linear(q, weight, bias).chunk(3, dim=-1)
+        return _nn.linear(q, weight, bias).chunk(3, dim=-1)
     if k is v:
         w_q, w_kv = weight.split([size, size * 2])
         b_q, b_kv = (None, None) if bias is None else bias.split([size, size * 2])
-        return (F.linear(q, w_q, b_q), *F.linear(k, w_kv, b_kv).chunk(2, dim=-1))
+        return (_nn.linear(q, w_q, b_q), *_nn.linear(k, w_kv, b_kv).chunk(2, dim=-1))
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return [F.linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases)]
+    return [_nn.linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases)]
 
 
 def _pad_masks(amount, *masks):
-    return [None if mask is None else F.pad(mask, (0, amount)) for mask in masks]
+    return [None if mask is None else _nn.pad(mask, (0, amount)) for mask in masks]
 
 
 def _split_heads(x, num_heads, head_dim):
@@ -169,7 +169,7 @@ def multi_head_attention_forward(
         for name, weight in weights.items():
             _check(weight is not None, f"use_separate_proj_weight is True but {name} is None")
         biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = (F.linear(x, w, b) for x, w, b in zip((query, key, value), weights.values(), biases))
+        q, k, v = (_nn.linear(x, w, b) for x, w, b in zip((query, key, value), weights.values(), biases))
     else:
         _check(key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}")
         _check(in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None")
@@ -220,6 +220,7 @@ def multi_head_attention_forward(
         padding = padding.reshape(heads, 1, src_len)
         attn_mask = padding if attn_mask is None else attn_mask + padding
     dropout = dropout_p if training else 0.0
+    F = torch.nn.functional  # its functions as they are now: programs put others in their place
 
     # 5. and 6.
     if need_weights:
@@ -228,7 +229,7 @@ def multi_head_attention_forward(
             "is_causal with need_weights=True needs attn_mask: pass the causal mask, or need_weights=False",
         )
         scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
-        weights = F.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
+        weights = _nn.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
         if dropout > 0.0:
             weights = F.dropout(weights, p=dropout)
         out = torch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * bsz, embed_dim)
@@ -249,6 +250,6 @@ def multi_head_attention_forward(
         out = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal)
         out = out.permute(2, 0, 1, 3).reshape(tgt_len * bsz, embed_dim)
         weights = None
-    out = F.linear(out, out_proj_weight, out_proj_bias)
+    out = _nn.linear(out, out_proj_weight, out_proj_bias)
     out = out.view(tgt_len, bsz, out.size(1))
     return (out if batched else out.squeeze(1)), weights

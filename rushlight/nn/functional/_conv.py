@@ -1,7 +1,7 @@
 """Relatives of convolution."""
 
 import rushlight as torch
-from rushlight.nn import functional as F
+from rushlight._C import _nn
 from rushlight.nn.functional._arguments import need_tensors
 
 
@@ -40,5 +40,5 @@ def bilinear(input1, input2, weight, bias=None):
 
 def conv_tbc(input, weight, bias, pad=0):
     """Convolution over time of (time, batch, channels), with a weight of (width, in, out)."""
-    out = F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    out = _nn.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
     return out.permute(2, 0, 1)

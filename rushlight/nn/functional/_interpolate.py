@@ -5,7 +5,7 @@ import warnings
 
 from rushlight import _C
 from rushlight._advice import advised
-from rushlight.nn import functional as F
+from rushlight.nn.functional._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _SMOOTH = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}
 _KERNELS = {
@@ -19,6 +19,7 @@ _KERNELS = {
     ("bicubic", True): "_upsample_bicubic2d_aa",
     ("lanczos", True): "_upsample_lanczos2d_aa",
 }
+_AVERAGES = {1: _C._nn.adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
 def interpolate(
@@ -62,7 +63,7 @@ def interpolate(
             f"({', '.join(map(str, input.shape[2:]))}) output ({', '.join(map(str, sizes))})"
         )
     if mode == "area":
-        return getattr(F, f"adaptive_avg_pool{n}d")(input, sizes)
+        return _AVERAGES[n](input, sizes)
     name = _KERNELS[mode, antialias].format(n=n)
     scales = [None] * n if factors is None else [float(f) for f in factors]
     if mode in ("nearest", "nearest-exact"):

@@ -1,32 +1,12 @@
 """Losses composed of other operators."""
 
 import math
-import warnings
 
 import rushlight as torch
 from rushlight._advice import advised
-from rushlight.nn import functional as F
+from rushlight._C import _nn
+from rushlight.nn._reduction import get_enum, legacy_get_string
 from rushlight.nn.functional._arguments import need_floating, need_tensors, type_name
-
-
-def legacy_reduction(size_average, reduce):
-    """What the two old arguments mean as a `reduction`."""
-    for value in (size_average, reduce):
-        if isinstance(value, torch.Tensor) and value.numel() > 1:  # nn.MSELoss(output, target)
-            raise advised(
-                RuntimeError(
-                    "Boolean value of Tensor with more than one value is ambiguous "
-                    "(a loss was given tensors when it was made)"
-                )
-            )
-    size_average = True if size_average is None else size_average
-    reduce = True if reduce is None else reduce
-    reduction = ("mean" if size_average else "sum") if reduce else "none"
-    warnings.warn(
-        f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
-        stacklevel=3,
-    )
-    return reduction
 
 
 def _as_written_to(input, loss):
@@ -45,7 +25,7 @@ def _as_written_to(input, loss):
 
 def _reduced(loss, reduction, size_average=None, reduce=None):
     if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
+        reduction = legacy_get_string(size_average, reduce)
     if reduction == "mean":
         return loss.mean()
     if reduction == "sum":
@@ -119,7 +99,7 @@ def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="m
 
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Mean over classes of the binary cross entropy of logits."""
-    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    loss = -(target * _nn.logsigmoid(input) + (1 - target) * _nn.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     return _reduced(loss.sum(-1) / input.size(-1), reduction, size_average, reduce)
@@ -252,10 +232,12 @@ def triplet_margin_loss(
     need_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     _check_triplet(anchor, positive, negative)
     if size_average is not None or reduce is not None:
-        reduction = legacy_reduction(size_average, reduce)
-    return _triplet_loss(
-        lambda a, b: F.pairwise_distance(a, b, p, eps), anchor, positive, negative, margin, swap, reduction
-    )
+        reduction = legacy_get_string(size_average, reduce)
+
+    def distance(a, b):
+        return torch.pairwise_distance(a, b, p, eps)
+
+    return _triplet_loss(distance, anchor, positive, negative, margin, swap, reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -265,7 +247,7 @@ def triplet_margin_with_distance_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     _check_triplet(anchor, positive, negative)
-    distance = F.pairwise_distance if distance_function is None else distance_function
+    distance = torch.pairwise_distance if distance_function is None else distance_function
     return _triplet_loss(distance, anchor, positive, negative, margin, swap, reduction)
 
 
@@ -316,10 +298,10 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     rows = linear_weight.reshape(math.prod(linear_weight.shape[:-1]), in_features)
     bias = None if linear_bias is None else linear_bias.reshape(-1)
-    logits = F.linear(input, rows, bias)
+    logits = _nn.linear(input, rows, bias)
     if out_features:
         logits = logits.view(*input.shape[:-1], classes, *out_features)
-    return F.cross_entropy(
+    return _nn.cross_entropy(
         logits,
         target,
         weight=weight,
@@ -333,7 +315,5 @@ def ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False
 ):
     """Negative log likelihood of targets, summed over their alignments with log_probs of (T, N, C)."""
-    from rushlight.nn._reduction import get_enum
-
     kind = get_enum(reduction)
     return torch.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, kind, zero_infinity)

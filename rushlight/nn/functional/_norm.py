@@ -3,7 +3,7 @@
 import math
 
 import rushlight as torch
-from rushlight.nn import functional as F
+from rushlight._C import _nn
 from rushlight.nn.functional._arguments import type_name
 
 
@@ -17,13 +17,13 @@ def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     before, after = size // 2, (size - 1) // 2
     squares = input.mul(input)
     if dim == 3:
-        padded = F.pad(squares.unsqueeze(1), (0, 0, before, after))
-        mean = F.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
+        padded = _nn.pad(squares.unsqueeze(1), (0, 0, before, after))
+        mean = _nn.avg_pool2d(padded, (size, 1), stride=1).squeeze(1)
     else:
         sizes = input.shape
         flat = squares.reshape(sizes[0], 1, sizes[1], sizes[2], -1)
-        padded = F.pad(flat, (0, 0, 0, 0, before, after))
-        mean = F.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(sizes)
+        padded = _nn.pad(flat, (0, 0, 0, 0, before, after))
+        mean = _nn.avg_pool3d(padded, (size, 1, 1), stride=1).squeeze(1).view(sizes)
     return input / mean.mul(alpha).add(k).pow(beta)
 
 

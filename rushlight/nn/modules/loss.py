@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.nn import functional as F
-from rushlight.nn.functional._loss import legacy_reduction
+from rushlight.nn._reduction import legacy_get_string
 
 from .distance import PairwiseDistance
 from .module import Module
@@ -25,7 +25,7 @@ class _Loss(Module):
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
         if size_average is not None or reduce is not None:
-            reduction = legacy_reduction(size_average, reduce)
+            reduction = legacy_get_string(size_average, reduce)
         self.reduction = reduction
 
 

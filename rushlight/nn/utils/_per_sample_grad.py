@@ -3,7 +3,6 @@
 import functools
 
 import rushlight as torch
-from rushlight.func import functional_call, vmap
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["call_for_per_sample_grads"]
@@ -34,6 +33,8 @@ def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", 
                 f"calls without clearing gradients. Please clear out the grad_sample parameter of {p} or "
                 "post an issue to pytorch/pytorch to prioritize correct behavior"
             )
+    from rushlight.func import functional_call, vmap  # it stands above torch.nn
+
     dim = 0 if batch_first else 1
 
     @functools.wraps(module.forward)

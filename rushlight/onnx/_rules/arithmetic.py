@@ -4,7 +4,7 @@ import math
 
 import rushlight as torch
 
-from . import RULES, rule
+from ._registry import RULES, rule
 
 
 def _unary(kind):

@@ -3,7 +3,7 @@
 import rushlight as torch
 
 from .._graph import Value
-from . import RULES, rule
+from ._registry import RULES, rule
 
 
 @rule("index_select")

@@ -5,7 +5,7 @@ import math
 import rushlight as torch
 
 from .._graph import Value
-from . import RULES, rule
+from ._registry import RULES, rule
 
 
 def _matmul(g, a, b):

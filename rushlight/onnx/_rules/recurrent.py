@@ -2,7 +2,7 @@
 
 import rushlight as torch
 
-from . import rule
+from ._registry import rule
 
 
 def _gates(g, x, bias, count):

@@ -2,7 +2,7 @@
 
 import operator
 
-from rushlight.fx import Node
+from rushlight.fx.node import Node
 
 __all__ = ["compiled", "generate", "written"]
 
