@@ -12,6 +12,8 @@ from rushlight._C import *
 from rushlight._tensor import Tensor
 from rushlight.version import __version__
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 def _c_name(name):
     """What `_C` does not hold itself: names of PyTorch's extension that are plain Python here."""

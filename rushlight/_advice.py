@@ -7,6 +7,8 @@ encoder.2 (Linear)`. The ways out are in `_advice.txt`; `docs/errors.md` shows e
 
 import os
 
+__capture__ = "through"  # Note [Capture marks]
+
 _read: list[tuple[str, str, str]] = []
 
 

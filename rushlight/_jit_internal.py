@@ -13,6 +13,8 @@ from rushlight.jit._decorations import (
     unused,
 )
 
+__capture__ = "through"  # Note [Capture marks]
+
 BroadcastingList1, BroadcastingList2, BroadcastingList3 = (
     _annotations.BroadcastingList1,
     _annotations.BroadcastingList2,

@@ -5,6 +5,8 @@ import rushlight as torch
 
 __all__ = ["pca_lowrank", "svd_lowrank"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 def _basis(A, q, niter, M):
     """Orthonormal columns that span, nearly, what A - M maps to."""

@@ -14,6 +14,8 @@ from rushlight._operators.schema import parse_schema
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 _FUNCTIONAL, _INPLACE, _OUT = range(3)
 
 

@@ -5,6 +5,8 @@ import keyword
 from inspect import Parameter, Signature
 from types import MethodDescriptorType as _METHOD
 
+__capture__ = "through"  # Note [Capture marks]
+
 _TYPES = {
     "Tensor": "Tensor",
     "Tensor[]": "Sequence[Tensor]",

@@ -10,6 +10,8 @@ from rushlight._utils import _rebuild_from_type_v2  # noqa: F401 (files and pack
 
 __all__ = ["Tensor"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,8 @@ from collections import OrderedDict
 
 import rushlight
 
+__capture__ = "through"  # Note [Capture marks]
+
 _local = threading.local()  # .saver: the file being written by this thread, which may move tensors within it
 
 

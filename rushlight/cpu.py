@@ -52,7 +52,7 @@ def get_capabilities():
     A bool for each extension of its architecture (``avx2``, ``sve``), the number of cores and sockets, and
     the sizes of the caches in bytes.
     """
-    from rushlight.backends._cpu_capabilities import capabilities
+    from rushlight._extension.cpu_capabilities import capabilities
 
     return capabilities()
 

@@ -3,6 +3,8 @@
 from rushlight import _C
 from rushlight._tensor import Tensor as Tensor
 
+__capture__ = "through"  # Note [Capture marks]
+
 globals().update({name: f for name, f in vars(_C._fft).items() if not name.startswith("__")})
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names, for type checkers

@@ -13,6 +13,8 @@ import rushlight as torch
 from rushlight._C import _handle_torch_function, _has_torch_function
 from rushlight._operators.overridable import make_overridable
 
+__capture__ = "through"  # Note [Capture marks]
+
 block_diag, cartesian_prod = torch.block_diag, torch.cartesian_prod
 
 __all__ = [

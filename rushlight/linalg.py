@@ -2,6 +2,8 @@
 
 from rushlight import _C
 
+__capture__ = "through"  # Note [Capture marks]
+
 LinAlgError = _C._LinAlgError
 globals().update({name: f for name, f in vars(_C._linalg).items() if not name.startswith("__")})
 TYPE_CHECKING = False

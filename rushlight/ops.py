@@ -4,5 +4,7 @@ import sys
 
 from rushlight._ops import ops as ops
 
+__capture__ = "through"  # Note [Capture marks]
+
 ops.__spec__ = __spec__
 sys.modules[__name__] = ops

@@ -24,6 +24,8 @@ __all__ = [
     "wrap_torch_function",
 ]
 
+__capture__ = "through"  # Note [Capture marks]
+
 has_torch_function = _C._has_torch_function
 has_torch_function_unary = _C._has_torch_function_unary
 has_torch_function_variadic = _C._has_torch_function_variadic

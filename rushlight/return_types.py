@@ -2,6 +2,8 @@
 
 from rushlight import _C
 
+__capture__ = "through"  # Note [Capture marks]
+
 _IN_PYTHON = ("histogram", "histogramdd")  # functions that are not operators
 
 

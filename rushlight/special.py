@@ -2,6 +2,8 @@
 
 from rushlight import _C
 
+__capture__ = "through"  # Note [Capture marks]
+
 globals().update({name: f for name, f in vars(_C._special).items() if not name.startswith("__")})
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # the same names, for type checkers

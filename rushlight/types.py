@@ -16,6 +16,8 @@ from rushlight import memory_format as memory_format
 
 __all__ = ["Device", "FileLike", "Number"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrTensorsOrGradEdge: TypeAlias = Any
 _size: TypeAlias = Size | list[_int] | tuple[_int, ...]

@@ -41,6 +41,8 @@ __all__ = [
     "run",
 ]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 
 def _same(fn):
     """Gives back what it decorates."""

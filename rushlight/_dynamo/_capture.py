@@ -33,6 +33,8 @@ from .exc import Unsupported
 
 __all__ = ["Capture", "Leaf", "capture", "capturing", "distinct_leaves"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 _lock = threading.RLock()
 _thread = threading.local()
 

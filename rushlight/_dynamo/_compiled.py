@@ -16,6 +16,8 @@ from .exc import BackendCompilerFailed, TorchDynamoException, Unsupported
 
 __all__ = ["Compiled", "all_compiled"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 _breaks = logging.getLogger("torch.__graph_breaks")
 _recompiles = logging.getLogger("torch.__recompiles")
 _decisions = logging.getLogger("torch.__inductor")

@@ -16,24 +16,12 @@ from .exc import Unsupported
 
 __all__ = ["Interruption", "Observer"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 _ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
-# Parts of the library whose functions do nothing but call operators.
-_TRUSTED = tuple(
-    """nn/modules/ nn/functional nn/attention/ nn/init nn/parameter.py nn/grad.py nn/_ amp/ backends/
-    compiler/ signal/ masked/ autograd/grad_mode.py jit/_decorations.py jit/__init__.py testing/_comparison.py
-    utils/_contextlib.py _tensor.py functional.py _lowrank.py linalg.py special.py fft.py
-    _functions/helpers.py _functions/composites.py _functions/native_forms.py _functions/legacy_types.py
-    _operators/ _jit_internal.py overrides.py _ops.py _signatures.py return_types.py types.py __init__.py
-    _advice.py _utils.py ops.py""".split()
-)
 _CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"
-_DISTRUSTED = ("nn/parallel/",)
-_MACHINERY = tuple(
-    f"_dynamo/{name}.py"
-    for name in ("__init__", "_capture", "_compiled", "eval_frame", "_observer", "_sizes", "_watch")
-)
 
 # Attributes of tensors that a graph does not hold.
 _TENSOR_STATE = frozenset(
@@ -81,6 +69,20 @@ class Interruption(BaseException):
     def __init__(self, reason):
         super().__init__(reason)
         self.reason = reason
+
+
+# Note [Capture marks]
+# A module of the library says what a capture does where the program calls one of its functions:
+# `__capture__ = "through"`: they do nothing but call operators, which the capture sees;
+# `__capture__ = "skip"`: they are the capture's own machinery, and no part of the program.
+# `__package_capture__` in a folder's `__init__.py` speaks for all files of the folder. Without a mark a call
+# ends the capture: the function may do what no graph holds.
+def _mark(space):
+    """The mark for functions with these globals, or None."""
+    mark = space.get("__capture__")
+    if mark is None and (package := sys.modules.get(space.get("__package__"))) is not None:
+        mark = vars(package).get("__package_capture__")
+    return mark
 
 
 def _place(frame):
@@ -161,10 +163,10 @@ class Observer:
         try:
             if path.startswith(_ROOT):
                 part = path[len(_ROOT) :].replace(os.sep, "/")
-                if part in _MACHINERY:
+                mark = _mark(frame.f_globals)
+                if mark == "skip":
                     return
-                trusted = part.startswith(_TRUSTED) or code is _CALL_OF_CUSTOM_OPERATOR
-                if not trusted or part.startswith(_DISTRUSTED):
+                if mark != "through" and code is not _CALL_OF_CUSTOM_OPERATOR:
                     self.interrupt(f"the program calls {code.co_name} of rushlight/{part}")
                 self.reachable.learn(names, by_user=False)
                 return

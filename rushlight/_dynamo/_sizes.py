@@ -11,6 +11,8 @@ from rushlight.export._sizes import Polynomial
 
 __all__ = ["Ranges", "Specialized", "TracedSize", "evaluated", "explained", "unified"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 SMALLEST = 2  # a size of one is repeated along others, so that it takes paths of its own
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?[%\w.]+(?:(?<=\d[eE])[-+]\d+)?|.', re.DOTALL)

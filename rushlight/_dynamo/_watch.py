@@ -8,6 +8,8 @@ from ._sizes import Ranges, TracedSize
 
 __all__ = ["Watch"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 _sizes = _C.TensorBase.shape.__get__
 
 

@@ -12,6 +12,8 @@ from .backends import get_default_backend, lookup_backend
 
 __all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported", "optimize"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 _MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 

@@ -5,6 +5,8 @@ import math
 import rushlight as torch
 from rushlight._operators.overridable import make_overridable
 
+__capture__ = "through"  # Note [Capture marks]
+
 _histogram_type = torch._C._make_return_type("histogram", ("hist", "bin_edges"))
 _histogramdd_type = torch._C._make_return_type("histogramdd", ("hist", "bin_edges"))
 
@@ -469,5 +471,7 @@ def index_put_(input, indices, values, accumulate=False):
 
 
 make_overridable(
-    globals(), skip=["make_overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"]
+    globals(),
+    skip=["make_overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"],
+    belong_to_top=True,
 )

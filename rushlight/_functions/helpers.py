@@ -7,6 +7,8 @@ import rushlight
 from rushlight import _C
 from rushlight._operators.overridable import overridable
 
+__capture__ = "through"  # Note [Capture marks]
+
 TYPE_CHECKING = False
 
 

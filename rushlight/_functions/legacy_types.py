@@ -3,6 +3,8 @@
 import rushlight
 from rushlight import _C
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class _TensorTypeMeta(type):
     def __instancecheck__(cls, instance):

@@ -7,6 +7,8 @@ import rushlight as torch
 from rushlight._operators.overridable import make_overridable
 from rushlight.nn import functional as F
 
+__capture__ = "through"  # Note [Capture marks]
+
 _REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -113,4 +115,4 @@ def batch_norm_elemt(input, weight, bias, mean, invstd, eps):
     return result if bias is None else result + bias.view(shape)
 
 
-make_overridable(globals(), skip=["make_overridable"])
+make_overridable(globals(), skip=["make_overridable"], belong_to_top=True)

@@ -2,6 +2,7 @@
 
 import types
 
+import rushlight
 from rushlight import _C
 
 
@@ -11,11 +12,18 @@ def overridable(function, takes_lists=False):
     return _C._overridable(function, takes_lists)
 
 
-def make_overridable(namespace, lists=(), skip=()):
-    """Do so for all public functions of a module, which from then on belong to it by name."""
+def make_overridable(namespace, lists=(), skip=(), belong_to_top=False):
+    """Do so for all public functions of a module, which from then on belong to it by name.
+
+    With belong_to_top, those that `torch` shows belong to `torch`, by which scripts and fx know them."""
+    shown = rushlight._HOME_OF if belong_to_top else ()
     for name, function in list(namespace.items()):
-        if name.startswith("_") or name in skip or not isinstance(function, types.FunctionType):
+        if not isinstance(function, types.FunctionType):
             continue
-        made = overridable(function, takes_lists=name in lists)
-        made.__module__ = namespace["__name__"]
-        namespace[name] = made
+        if name in shown:
+            function.__module__ = "rushlight"
+        if name.startswith("_") or name in skip:
+            continue
+        namespace[name] = made = overridable(function, takes_lists=name in lists)
+        if name not in shown:
+            made.__module__ = namespace["__name__"]

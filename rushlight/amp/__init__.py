@@ -5,3 +5,5 @@ from rushlight.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_aut
 from rushlight.amp.grad_scaler import GradScaler
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+__package_capture__ = "through"  # Note [Capture marks]

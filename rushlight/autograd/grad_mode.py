@@ -12,6 +12,8 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
+__capture__ = "through"  # Note [Capture marks]
+
 _set_grad_enabled, is_grad_enabled = _C._set_grad_enabled, _C.is_grad_enabled
 
 

@@ -2,6 +2,8 @@
 
 from rushlight.backends import _settings as _s
 
+__package_capture__ = "through"  # Note [Capture marks]
+
 (
     cudnn,
     mkldnn,

@@ -24,6 +24,8 @@ __all__ = [
     "wrap_numpy",
 ]
 
+__package_capture__ = "through"  # Note [Capture marks]
+
 
 def compile(*args, **kwargs):  # noqa: A001 - PyTorch's name
     """See ``torch.compile``."""

@@ -66,8 +66,6 @@ def _public(module_name):
     parts[0] = "torch"
     if parts[1:3] == ["nn", "functional"]:
         parts = parts[:3]
-    elif parts[1:2] == ["_functions"] or parts[-1] == "_tensor":
-        parts = parts[:1]
     return ".".join(parts)
 
 

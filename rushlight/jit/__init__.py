@@ -58,6 +58,8 @@ __all__ = [
     "wait",
 ]
 
+__capture__ = "through"  # Note [Capture marks]
+
 optimized_execution = _decorations.optimized_execution
 _script_if_tracing = script_if_tracing
 isinstance = _decorations.refined_isinstance  # noqa: A001 - PyTorch's name

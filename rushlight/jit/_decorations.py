@@ -7,6 +7,8 @@ import contextlib
 import threading
 import typing
 
+__capture__ = "through"  # Note [Capture marks]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,6 +11,7 @@ from rushlight import _C
 
 _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
+_HOMES = ("rushlight", *(f"rushlight.{path}" for path in _MODULES))  # what functions that compute belong to
 _PLAIN = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
 _JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait")
 _TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
@@ -65,14 +66,7 @@ def _functions():
 def _computes(value):
     if isinstance(value, _OPERATOR):
         return own_module(value).startswith("rushlight")
-    return inspect.isfunction(value) and own_module(value).startswith(
-        (
-            "rushlight.nn.functional",
-            "rushlight.functional",
-            "rushlight._functions.native_forms",
-            "rushlight._functions.composites",
-        )
-    )
+    return inspect.isfunction(value) and own_module(value) in _HOMES
 
 
 @functools.cache

@@ -6,3 +6,5 @@ from rushlight.masked.maskedtensor import MaskedTensor, as_masked_tensor, is_mas
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
 __all__ += _ops.__all__
+
+__package_capture__ = "through"  # Note [Capture marks]

@@ -13,6 +13,8 @@ from . import init as init
 from .modules import *
 from .modules import Module as Module
 
+__package_capture__ = "through"  # Note [Capture marks]
+
 functional.grad = grad  # type: ignore[attr-defined]  # a __getattr__ there would cost every look-up
 _LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import rushlight
 
+__capture__ = "through"  # Note [Capture marks]
+
 _PRECISION = {
     "float16": (1e-3, 1e-5),
     "bfloat16": (1.6e-2, 1e-5),

@@ -2,6 +2,8 @@
 
 from functools import wraps
 
+__capture__ = "through"  # Note [Capture marks]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable

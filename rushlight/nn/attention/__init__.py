@@ -22,6 +22,8 @@ __all__ = [
     "sdpa_kernel",
 ]
 
+__package_capture__ = "through"  # Note [Capture marks]
+
 # Whether to tell why a fused kernel could not be used.
 WARN_FOR_UNFUSED_KERNELS = False
 

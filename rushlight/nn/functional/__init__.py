@@ -77,6 +77,8 @@ from ._vision import native_channel_shuffle as native_channel_shuffle
 from ._vision import pixel_shuffle as pixel_shuffle
 from ._vision import pixel_unshuffle as pixel_unshuffle
 
+__package_capture__ = "through"  # Note [Capture marks]
+
 make_overridable(globals(), skip=["make_overridable"])
 handle_torch_function = _C._handle_torch_function
 has_torch_function = _C._has_torch_function

@@ -37,3 +37,5 @@ from .upsampling import *
 
 # The classes, not the files they are in: `nn` takes its names from here.
 __all__ = [name for name in dir() if name[0].isupper()]
+
+__package_capture__ = "through"  # Note [Capture marks]

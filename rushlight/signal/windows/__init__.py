@@ -27,3 +27,5 @@ __all__ = [
     "kaiser",
     "nuttall",
 ]
+
+__package_capture__ = "through"  # Note [Capture marks]

@@ -170,6 +170,16 @@ def test_the_root_is_a_table_of_contents():
     assert (PUBLIC | PRIVATE_PATHS | FOLDERS) - there == set()
 
 
+def test_capture_marks_are_known_words():
+    """A misspelt mark would end captures, or count for nothing."""
+    mark = re.compile(r"^__((?:package_)?)capture__ = (.*)$", re.MULTILINE)
+    found = [(path, *m) for path in _modules().values() for m in mark.findall(path.read_text("utf-8"))]
+    assert len(found) > 30
+    for path, package, value in found:
+        assert re.fullmatch(r'"(through|skip)"  # Note \[Capture marks\]', value), path
+        assert not package or path.name == "__init__.py", path
+
+
 # --- C++ --------------------------------------------------------------------------------------------------
 
 SENTENCE = re.compile(r"May include: ((?:`[^`]+`(?:, )?)+)\.")

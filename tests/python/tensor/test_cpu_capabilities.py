@@ -3,7 +3,7 @@
 import pytest
 
 import rushlight as rl
-from rushlight.backends import _cpu_capabilities
+from rushlight._extension import cpu_capabilities
 
 INTEL = """processor\t: 0
 physical id\t: 0
@@ -32,7 +32,7 @@ def test_pytorchs_answer():
 
 
 def test_flags_have_other_names():
-    found = _cpu_capabilities.from_text(INTEL, "x86_64")
+    found = cpu_capabilities.from_text(INTEL, "x86_64")
     for name in "sse3 fma3 bmi lzcnt sha avx512_f avx512_vnni avx2".split():
         assert found[name] is True
     for name in "avx512_bw f16c amx_tile sse4a".split():
@@ -42,9 +42,9 @@ def test_flags_have_other_names():
 
 
 def test_other_architectures():
-    found = _cpu_capabilities.from_text(ARM, "aarch64")
+    found = cpu_capabilities.from_text(ARM, "aarch64")
     assert found["neon"] and found["dot"] and found["bf16"] and not found["sve"] and "avx2" not in found
-    assert _cpu_capabilities.from_text("", "riscv64")["num_logical_cores"] >= 1
+    assert cpu_capabilities.from_text("", "riscv64")["num_logical_cores"] >= 1
 
 
 def test_private_names_of_pytorch_are_private():
