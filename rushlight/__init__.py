@@ -118,7 +118,7 @@ _HOMES = {
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "torch_version": "TorchVersion",
-    "_streams": "AcceleratorError Event Stream",
+    "_extension.streams": "AcceleratorError Event Stream",
     "_extension.dispatch_keys": "DispatchKey DispatchKeySet",
     "_higher_order_ops": "while_loop cond",
     "utils.summary": "summary",

@@ -300,9 +300,9 @@ from rushlight.jit._graph import Node as Node
 from rushlight.jit._graph import TensorType as TensorType
 from rushlight.jit._graph import Value as Value
 from rushlight.torch_version import TorchVersion as TorchVersion
-from rushlight._streams import AcceleratorError as AcceleratorError
-from rushlight._streams import Event as Event
-from rushlight._streams import Stream as Stream
+from rushlight._extension.streams import AcceleratorError as AcceleratorError
+from rushlight._extension.streams import Event as Event
+from rushlight._extension.streams import Stream as Stream
 from rushlight._extension.dispatch_keys import DispatchKey as DispatchKey
 from rushlight._extension.dispatch_keys import DispatchKeySet as DispatchKeySet
 from rushlight._higher_order_ops import while_loop as while_loop

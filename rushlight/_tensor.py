@@ -4,8 +4,8 @@ import functools
 
 import rushlight
 from rushlight import _C
-from rushlight._advice import advised
 from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
+from rushlight._errors.advice import advised
 from rushlight._utils import _rebuild_from_type_v2  # noqa: F401 (files and packages look for it here)
 
 __all__ = ["Tensor"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _utils
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id  # noqa: F401
 from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization.settings import (

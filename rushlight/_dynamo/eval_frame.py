@@ -4,7 +4,7 @@ import functools
 import inspect
 import weakref
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import Module
 
 from ._compiled import Compiled, all_compiled

@@ -4,8 +4,8 @@ import functools
 
 import rushlight
 from rushlight import _C, autograd
-from rushlight._advice import advised
 from rushlight._C import _functorch
+from rushlight._errors.advice import advised
 from rushlight._functorch.vmap import get_name, vmap_impl
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
 

@@ -4,8 +4,8 @@ import functools
 import types
 
 import rushlight
-from rushlight._advice import advised
 from rushlight._C import _functorch
+from rushlight._errors.advice import advised
 from rushlight.utils._pytree import (
     _broadcast_to_and_flatten,
     tree_flatten,

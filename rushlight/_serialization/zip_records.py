@@ -6,8 +6,8 @@ import os
 import struct
 from zipfile import ZIP64_LIMIT, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
-from rushlight._advice import advised
 from rushlight._C import _crc32
+from rushlight._errors.advice import advised
 
 ALIGNMENT = 64
 _LOCAL_HEADER = 30  # bytes of a local file header before the name

@@ -7,7 +7,7 @@ import warnings
 from collections import abc, defaultdict
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 __all__ = ["GradScaler", "OptState"]
 

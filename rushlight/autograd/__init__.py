@@ -6,7 +6,7 @@ from importlib import import_module
 
 import rushlight
 from rushlight import _C
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.autograd.grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,

@@ -4,7 +4,7 @@ from functools import wraps
 
 import rushlight
 from rushlight import _C
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

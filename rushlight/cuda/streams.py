@@ -1,7 +1,8 @@
 """Streams and events of CUDA devices."""
 
 import rushlight
-from rushlight import _C, _streams
+from rushlight import _C
+from rushlight._extension import streams as _streams
 from rushlight.cuda._devices import _index, _require
 
 __all__ = ["Event", "ExternalStream", "Stream"]

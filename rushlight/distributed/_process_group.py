@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 from . import _recorder
 from ._errors import DistBackendError

@@ -10,7 +10,7 @@ import os
 from datetime import timedelta
 from urllib.parse import parse_qs, urlparse
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 from ._job_environment import from_job
 from .constants import default_pg_timeout

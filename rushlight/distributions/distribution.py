@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.distributions import constraints
 from rushlight.distributions.utils import lazy_property
 

@@ -3,7 +3,7 @@
 import warnings
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 _NUMBERS = {"none": 0, "mean": 1, "elementwise_mean": 1, "sum": 2}
 

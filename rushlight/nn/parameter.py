@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 import rushlight as torch
 from rushlight import _C, Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 __all__ = [
     "Parameter",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.optim._schedule_base import (
     LRScheduler,
     _check_optimizer,

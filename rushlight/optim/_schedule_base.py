@@ -6,7 +6,7 @@ import weakref
 from functools import wraps
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.optim._cyclic_schedules import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from rushlight.optim._plateau_schedule import ReduceLROnPlateau
 from rushlight.optim._schedule_base import (

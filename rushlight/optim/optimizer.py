@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.optim._shared import (  # noqa: F401
     ParamsT,
     StateDict,

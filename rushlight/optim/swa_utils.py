@@ -6,7 +6,7 @@ import math
 from copy import deepcopy
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.optim.lr_scheduler import LRScheduler, _check_optimizer, _per_group
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 import rushlight
 from rushlight import _C
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 _unsafe_coo = _C._VariableFunctions._sparse_coo_tensor_unsafe
 

@@ -59,11 +59,11 @@ bool is_default(const Parameter& parameter, const Value& v) {
   return parameter.type != Tag::Tensor && represent(parameter.default_value) == represent(v);
 }
 
-// rushlight._advice.add_notes, imported by the first error.
+// rushlight._errors.advice.add_notes, imported by the first error.
 PyObject* note_function() {
   static PyObject* function = nullptr;
   if (function) return function;
-  PyRef module(PyImport_ImportModule((package_name() + "._advice").c_str()));
+  PyRef module(PyImport_ImportModule((package_name() + "._errors.advice").c_str()));
   if (module) function = PyObject_GetAttrString(module.get(), "add_notes");
   return function;
 }

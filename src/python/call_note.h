@@ -1,7 +1,7 @@
 // Note [Errors name the call]
 // An error that leaves an operator takes along what the operator was called with. Its text stays PyTorch's,
-// since programs match on it; the call, and what to do about it (rushlight/_advice.py), become notes that a
-// traceback prints below the text.
+// since programs match on it; the call, and what to do about it (rushlight/_errors/advice.py), become notes
+// that a traceback prints below the text.
 #pragma once
 #include "core/device_driver.h"
 #include "dispatch/op.h"

@@ -71,7 +71,7 @@ static PyObject* exception_type(ErrorKind kind) {
 
 // torch.AcceleratorError, with the code of the device's library.
 static void set_device_error(const Error& e, int number) noexcept {
-  PyRef module(PyImport_ImportModule("rushlight._streams"));
+  PyRef module(PyImport_ImportModule("rushlight._extension.streams"));
   PyRef type(module ? PyObject_GetAttrString(module.get(), "AcceleratorError") : nullptr);
   PyRef error(type ? PyObject_CallFunction(type.get(), "s", e.what()) : nullptr);
   PyRef code(error ? PyLong_FromLong(number) : nullptr);

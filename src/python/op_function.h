@@ -41,7 +41,7 @@ PyObject* wrap_scalar(const Scalar& s);
 const std::vector<const SignatureSpec*>& specs_of(OpFunction* f);
 // What the overloads accept, as a list of dicts (records.cpp).
 PyObject* overloads_of(OpFunction* f);
-// The text or signature that the function of that name in rushlight._signatures makes of them.
+// The text or signature that the function of that name in rushlight._operators.signatures makes of them.
 PyObject* describe(OpFunction* f, const char* how);
 
 // The value of a one-element tensor, as a dispatching class or mode sees it read (torch_dispatch.cpp).

@@ -227,7 +227,7 @@ PyObject* overloads_of(OpFunction* f) {
 }
 
 PyObject* describe(OpFunction* f, const char* how) {
-  const PyRef module(check(PyImport_ImportModule("rushlight._signatures")));
+  const PyRef module(check(PyImport_ImportModule("rushlight._operators.signatures")));
   return check(PyObject_CallMethod(module.get(), how, "O", reinterpret_cast<PyObject*>(f)));
 }
 

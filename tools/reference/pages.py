@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import rushlight
-from rushlight import _C, _signatures
+from rushlight import _C
+from rushlight._operators import signatures
 
 from . import examples
 from .overview import rule
@@ -93,7 +94,7 @@ def entry(name, records):
 
 def notes(name, records, program):
     """What is known of an operator besides its gradient."""
-    found = list(_signatures.notes(records))
+    found = list(signatures.notes(records))
     if program and not any("Computed for" in note for note in found):
         dtypes = examples.dtypes(program)
         found += [f"dtypes in which the example runs: {', '.join(dtypes)}"] if dtypes else []
@@ -131,5 +132,5 @@ def calls(name, records):
         for form in (name, name + "_"):
             function = owner.get(form)
             if hasattr(function, "_overloads"):
-                found += [public + form + text for text in _signatures.forms(function, schemas)]
+                found += [public + form + text for text in signatures.forms(function, schemas)]
     return found

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import rushlight
-from rushlight import _C, _signatures
+from rushlight import _C
+from rushlight._operators import signatures
 
 BOUND_MODULE, BOUND_TENSOR = (
     Path(__file__).with_name(name).read_text().split("\n\n", 1)[-1].split("class TensorBase:")[-1]
@@ -100,7 +101,7 @@ def operator(name, function, indent=""):
     method = bool(indent)
     lines = [
         f"{indent}def {name}({parameters_text(s, method)}) -> {annotation(s.return_annotation)}: ..."
-        for s in _signatures.overload_signatures(function)
+        for s in signatures.overload_signatures(function)
     ]
     lines = list(dict.fromkeys(lines))
     return lines if len(lines) == 1 else [part for line in lines for part in (f"{indent}@overload", line)]
@@ -201,7 +202,7 @@ def named_tuples():
     lines = [HEAD, "from typing import NamedTuple", "", "from rushlight._tensor import Tensor"]
     for record in _C._operator_records():
         fields = re.findall(r"Tensor (\w+)", record["schema"].split(" -> ")[1])
-        head = f"class {_signatures.named_type_of(record)}(NamedTuple):"
+        head = f"class {signatures.named_type_of(record)}(NamedTuple):"
         if len(fields) > 1 and head not in lines:
             lines += ["", head, *(f"    {name}: Tensor" for name in fields)]
     for name, edges in ("histogram", "Tensor"), ("histogramdd", "tuple[Tensor, ...]"):

@@ -3,7 +3,7 @@
 import warnings
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 
 def _check_probability(p):

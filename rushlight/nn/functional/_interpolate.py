@@ -4,7 +4,7 @@ import math
 import warnings
 
 from rushlight import _C
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn.functional._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
 _SMOOTH = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3, "lanczos": 2}

@@ -3,8 +3,8 @@
 import math
 
 import rushlight as torch
-from rushlight._advice import advised
 from rushlight._C import _nn
+from rushlight._errors.advice import advised
 from rushlight.nn._reduction import get_enum, legacy_get_string
 from rushlight.nn.functional._arguments import need_floating, need_tensors, type_name
 

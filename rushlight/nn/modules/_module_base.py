@@ -1,7 +1,7 @@
 """The two hot paths of every module: calling it, and looking up what it registered."""
 
 from rushlight import _C
-from rushlight._advice import add_notes
+from rushlight._errors.advice import add_notes
 
 from ._hooks import (
     _global_backward_hooks,

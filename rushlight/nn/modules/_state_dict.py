@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
-from rushlight._advice import advised
 from rushlight._C import _write_state_dict
+from rushlight._errors.advice import advised
 from rushlight.nn.parameter import Parameter, is_lazy
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"

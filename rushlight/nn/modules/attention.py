@@ -2,7 +2,7 @@
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
 from rushlight.nn.parameter import Parameter

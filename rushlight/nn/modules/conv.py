@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter, UninitializedParameter

@@ -1,7 +1,7 @@
 """Random zeroing of elements or whole channels in training."""
 
 from rushlight import Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 
 from .module import Module

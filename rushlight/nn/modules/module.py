@@ -7,8 +7,8 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._advice import advised
 from rushlight._C import _collect_members, _init_module_tables, _set_module_class, _set_module_setattr
+from rushlight._errors.advice import advised
 from rushlight.nn.parameter import Buffer, Parameter
 
 from . import _hooks

@@ -4,7 +4,7 @@ import numbers
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence

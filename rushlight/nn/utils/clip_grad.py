@@ -3,7 +3,7 @@
 import warnings
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.nn import ModuleDict, ModuleList, Parameter
 
 __all__ = [

@@ -3,7 +3,7 @@
 from collections import namedtuple
 
 import rushlight as torch
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.utils.data import _resume
 from rushlight.utils.data._iterators import (
     _BaseDataLoaderIter,  # noqa: F401

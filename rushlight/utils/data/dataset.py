@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

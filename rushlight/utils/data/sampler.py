@@ -6,7 +6,7 @@ import itertools
 from typing import Any, Generic, TypeVar
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -38,9 +38,7 @@ PRIVATE_PATHS = frozenset(
         _logging _lowrank _ops _subclasses _tensor _tensor_str _utils _weights_only_unpickler
     """.split()
 )
-FOLDERS = frozenset(
-    "_command _errors _extension _functions _operators _serialization _advice _signatures _streams".split()
-)
+FOLDERS = frozenset("_command _errors _extension _functions _operators _serialization".split())
 BUILT = frozenset("_gloo __pycache__ bin include lib".split())
 
 

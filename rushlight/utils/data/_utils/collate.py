@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 from copy import copy
 
 import rushlight
-from rushlight._advice import advised
+from rushlight._errors.advice import advised
 from rushlight.utils.data._utils.worker import get_worker_info
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")  # found in the dtype of arrays that hold no numbers

@@ -2,7 +2,7 @@
 
 An error's text stays PyTorch's, since programs match on it. What a reader wants besides goes into notes,
 which tracebacks print below the text: `in linear(input: float32[4, 8], ...)`, `fix: ...`, `in module
-encoder.2 (Linear)`. The ways out are in `_advice.txt`; `docs/errors.md` shows each with a program that fails.
+encoder.2 (Linear)`. The ways out are in `advice.txt`; `docs/errors.md` shows each with a program that fails.
 """
 
 import os
@@ -13,9 +13,9 @@ _read: list[tuple[str, str, str]] = []
 
 
 def read_advice():
-    """[(words of the text, words of the call or the text, the way out)] as `_advice.txt` has them."""
+    """[(words of the text, words of the call or the text, the way out)] as `advice.txt` has them."""
     if not _read:
-        with open(os.path.join(os.path.dirname(__file__), "_advice.txt"), encoding="utf-8") as file:
+        with open(os.path.join(os.path.dirname(__file__), "advice.txt"), encoding="utf-8") as file:
             lines = [line.rstrip() for line in file if line.strip() and not line.startswith("#")]
         for head, fix in zip(lines[::2], lines[1::2], strict=True):
             words, _, where = head.partition(" @ ")

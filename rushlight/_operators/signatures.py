@@ -5,8 +5,6 @@ import keyword
 from inspect import Parameter, Signature
 from types import MethodDescriptorType as _METHOD
 
-__capture__ = "through"  # Note [Capture marks]
-
 _TYPES = {
     "Tensor": "Tensor",
     "Tensor[]": "Sequence[Tensor]",
