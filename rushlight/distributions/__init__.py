@@ -3,7 +3,7 @@
 A sample has shape ``sample_shape + batch_shape + event_shape``. Sources are named with the algorithms that
 have one."""
 
-from rushlight.distributions import constraints, transforms, utils
+from rushlight.distributions import _kl_between, _kl_same, constraints, kl, transforms, utils
 from rushlight.distributions.bernoulli import Bernoulli
 from rushlight.distributions.beta import Beta
 from rushlight.distributions.binomial import Binomial
@@ -50,6 +50,8 @@ from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.von_mises import VonMises
 from rushlight.distributions.weibull import Weibull
 from rushlight.distributions.wishart import Wishart
+
+kl._kl_expfamily_expfamily = _kl_same._exponential_family  # type: ignore[attr-defined]  # PyTorch's name, where packages look for it
 
 __all__ = [
     "Bernoulli",

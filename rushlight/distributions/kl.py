@@ -6,7 +6,7 @@ from functools import total_ordering
 import rushlight as torch
 from rushlight import inf
 
-_KL_REGISTRY: dict = {}  # (type of p, type of q) -> function
+_KL_REGISTRY: dict = {}  # (type of p, type of q) -> function; _kl_same.py and _kl_between.py fill it
 _KL_MEMOIZE: dict = {}
 
 __all__ = ["register_kl", "kl_divergence"]
@@ -102,7 +102,3 @@ def _batch_trace_xxt(bmat):
 
 
 _euler_gamma = 0.57721566490153286060
-
-from rushlight.distributions import _kl_between, _kl_same  # noqa: E402, F401 - they register the formulas
-
-_kl_expfamily_expfamily = _kl_same._exponential_family
