@@ -32,13 +32,13 @@ legacy_contiguous_format = _C.contiguous_format
 
 _SUBMODULES = frozenset(
     """
-        __config__ accelerator amp ao array_api autograd backends compiler contrib cpu cuda debug distributed
+        __config__ accelerator amp ao array_api autograd backends compiler cpu cuda debug distributed
         distributions export fft func functional futures fx hub interpolate jit library linalg masked monitor
-        mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization
-        quasirandom random return_types serialization safetensors signal sparse special storage testing
-        torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _custom_ops _ops _library __future__ _higher_order_ops _deterministic
-        _symbolic _logging _guards ops classes
+        mps mtia multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random
+        return_types serialization safetensors signal sparse special storage testing torch_version types utils
+        version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor _subclasses _custom_ops _ops
+        _library __future__ _higher_order_ops _logging _guards ops classes _functorch _lobpcg _lowrank
+        _weights_only_unpickler
     """.split()
 )
 
@@ -131,25 +131,14 @@ for _name in _HOME_OF:
     globals().pop(_name, None)
 
 
-def _no_attribute(name):
-    """The error, of which Python makes `Did you mean: ...?`."""
-    package = _importlib.import_module(__name__)
-    return AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=package)
-
-
 def __getattr__(name):
     if name == "torch":  # programs say torch.torch, which PyTorch has by the way its modules import it
         return _importlib.import_module("rushlight")
     home = _HOME_OF.get(name)
     if home is None and name not in _SUBMODULES:
-        raise _no_attribute(name)
-    path = f"rushlight.{home or name}"
-    try:
-        value = _importlib.import_module(path)
-    except ModuleNotFoundError as error:
-        if not path.startswith(error.name or "?"):
-            raise
-        raise _no_attribute(name) from None
+        package = _importlib.import_module(__name__)  # of whose names Python makes `Did you mean: ...?`
+        raise AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=package)
+    value = _importlib.import_module(f"rushlight.{home or name}")
     if home is not None:
         value = getattr(value, name)
     globals()[name] = value
@@ -157,8 +146,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    from importlib.util import find_spec
-
-    there = {place for place in {*_HOMES, *_SUBMODULES} if find_spec(f"rushlight.{place.split('.')[0]}")}
-    lazy = {name for name, home in _HOME_OF.items() if home in there}
-    return sorted({*globals(), *lazy, *(_SUBMODULES & there)})
+    return sorted({*globals(), *_HOME_OF, *_SUBMODULES})

@@ -1,6 +1,5 @@
 """The type stubs: what type checkers can't see in the extension module, and where lazy names live."""
 
-import importlib.util
 import inspect
 import re
 from pathlib import Path
@@ -233,11 +232,7 @@ def package():
     """Where each public name of the package comes from, the lazily found ones included."""
     lines = [HEAD, CHECKS, *(f"from math import {name} as {name}" for name in ("e", "inf", "nan", "pi"))]
     homes = rushlight._HOME_OF
-    modules = [
-        name
-        for name in sorted(rushlight._SUBMODULES - {"ops"})  # an object, of which checkers are told below
-        if importlib.util.find_spec(f"rushlight.{name}")
-    ]
+    modules = sorted(rushlight._SUBMODULES - {"ops"})  # an object, of which checkers are told below
     lines += [f"from rushlight import {name} as {name}" for name in modules]
     lines += [f"from rushlight.{home} import {name} as {name}" for name, home in homes.items()]
     for source, owner in (("_C", _C), ("_C._VariableFunctions", _C._VariableFunctions)):
