@@ -19,7 +19,8 @@ NEEDED = """
     rushlight/py.typed rushlight/__init__.pyi rushlight/_C/__init__.pyi rushlight/return_types.pyi
     rushlight/include/rushlight/rushlight.h rushlight/include/torch/torch.h rushlight/include/core/tensor.h
     rushlight/share/cmake/Torch/TorchConfig.cmake rushlight/_command/torch_path/torch/__init__.py
-    rushlight/lib/librushlight.so
+    rushlight/lib/librushlight.so rushlight/_errors/advice.txt
+    rushlight/_command/torch_path/torch-2.13.0.egg-info/PKG-INFO
 """.split()
 # How the name of the licence begins that goes with a bundled library; None is our own.
 LICENCES = {

@@ -214,7 +214,7 @@ def test_alias_version_is_the_version_followed():
     import rushlight
     from rushlight._command import alias
 
-    (folder,) = Path(alias.TORCH_PATH).glob("torch-*.dist-info")
-    version = folder.name.removeprefix("torch-").removesuffix(".dist-info")
+    (folder,) = Path(alias.TORCH_PATH).glob("torch-*.egg-info")
+    version = folder.name.removeprefix("torch-").removesuffix(".egg-info")
     assert str(rushlight.__version__).split("+")[0] == version
-    assert f"\nVersion: {version}\n" in (folder / "METADATA").read_text()
+    assert f"\nVersion: {version}\n" in (folder / "PKG-INFO").read_text()
