@@ -30,14 +30,15 @@ _NO_CUDA = "cpp_extension: this build has no CUDA; give C++ sources only"
 
 
 def include_paths(device_type="cpu", torch_include_dirs=True):
-    """Where the headers are: in the package, or in the source tree that it was built in."""
+    """Where the headers are: in the package, or in the source tree that it was built in, beside those that the
+    build wrote into the package."""
     if device_type == "cuda":
         raise RuntimeError(_NO_CUDA)
     packaged = os.path.join(_PACKAGE, "include")
-    if os.path.isdir(packaged):
+    if os.path.isdir(os.path.join(packaged, "rushlight")):
         return [packaged]
-    tree = os.path.dirname(_PACKAGE)
-    return [os.path.join(tree, folder) for folder in ("include", "src")]
+    tree = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+    return [os.path.join(tree, "include"), os.path.join(tree, "src"), packaged]
 
 
 def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platform=None):
