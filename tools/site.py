@@ -1,12 +1,15 @@
 """Hooks of MkDocs (`./dev docs`): what the site shows beyond the files of docs/.
 
-Pages from other folders are taken in under names of their own, each operator of the printed pages gets a
-page, and links to files that the site does not show become plain text.
+Pages from other folders are taken in under names of their own. Pages about operators, one for each among
+them, are printed from the built module, which must be on the path. Links to files that the site does not show
+become plain text.
 """
 
+import functools
 import os
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.structure.files import File
@@ -27,12 +30,25 @@ LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 def on_files(files, config):
     for page, source in OUTSIDE.items():
         files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
-    for family in sorted((ROOT / "docs/operators").glob("*.md")):
-        _, entries, _ = split(family.read_text(encoding="utf-8"))
-        for name, text in entries.items():
-            page = f"operators/{family.stem}/{name}.md"
-            files.append(File.generated(config, page, content=operator_page(family.stem, name, text)))
+    for page, text in printed_pages().items():
+        files.append(File.generated(config, page, content=text))
+        if posixpath.dirname(page) == "operators":
+            family = posixpath.basename(page)[:-3]
+            for name, entry in split(text)[1].items():
+                own = operator_page(family, name, entry)
+                files.append(File.generated(config, f"operators/{family}/{name}.md", content=own))
     return files
+
+
+@functools.cache
+def printed_pages():
+    """Once a process: `serve` builds the site again after each edit."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    from reference import pages
+
+    import rushlight
+
+    return pages.pages(rushlight._C._operator_records())
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -42,7 +58,7 @@ def on_page_markdown(markdown, page, config, files):
     markdown = CODE_IN_ROW.sub(
         lambda row: CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), markdown
     )
-    return LINK.sub(lambda link: shown_link(link, name), markdown)
+    return LINK.sub(lambda link: shown_link(link, name, files), markdown)
 
 
 def split(text):
@@ -73,7 +89,7 @@ def family_page(family, text):
     return "\n".join([*lines, "", rest])
 
 
-def shown_link(link, page):
+def shown_link(link, page, files):
     """A link from one page of the site to another; its text where only the repository has the file."""
     text, target, anchor = link[1], link[2], link[3] or ""
     if page.startswith("operators/"):  # made above, with links of the site
@@ -82,7 +98,7 @@ def shown_link(link, page):
     path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
     if path in SHOWN_AS:
         found = SHOWN_AS[path]
-    elif path.startswith("docs/") and (ROOT / path).is_file():
+    elif path.startswith("docs/") and files.get_file_from_path(path.removeprefix("docs/")):
         found = path.removeprefix("docs/")
     elif (ROOT / path).exists():
         return text

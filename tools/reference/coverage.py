@@ -1,4 +1,4 @@
-"""docs/coverage.md: for every operator and every rule, whether the rule is written, derived or refused."""
+"""The page coverage.md: for each operator and each rule, whether it is written, derived or refused."""
 
 import collections
 import importlib.util
@@ -6,7 +6,7 @@ import importlib.util
 COLUMNS = ("derivative", "double derivative", "jvp", "vmap", "meta shape", "trace")
 HEAD = """# Coverage
 
-Printed from the operator table by `python tools/print_operators.py`; do not edit.
+Printed from the operator table when the site is built.
 
 Each operator has an answer for each rule. **rule**: written for it. *derived*: follows from its family, from
 the operators it is written in, or from its derivative. Anything else is a refusal, with its reason. An

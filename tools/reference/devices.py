@@ -1,4 +1,4 @@
-"""docs/cuda_operators.md: where each operator is computed for CUDA tensors."""
+"""The page cuda_operators.md: where each operator is computed for CUDA tensors."""
 
 from collections import defaultdict
 
@@ -28,8 +28,8 @@ _STATES = {
 
 _HEAD = """# Operators on CUDA
 
-Printed by `python tools/print_operators.py` from the records; a test compares. docs/cuda.md says what of it
-has run where. `RUSHLIGHT_CUDA_FALLBACK=error` refuses what would run on the CPU, `=silent` does not warn.
+Printed from the operator table when the site is built. [CUDA](cuda.md) says what of it has run where.
+`RUSHLIGHT_CUDA_FALLBACK=error` refuses what would run on the CPU, `=silent` does not warn.
 """
 
 

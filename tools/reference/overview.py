@@ -1,11 +1,11 @@
-"""docs/operators.md: one line for every record."""
+"""The page operators.md: one line for every record."""
 
 HEAD = """# Operators
 
-Printed from the operator table by `python tools/print_operators.py`; do not edit.
+Printed from the operator table when the site is built.
 The rule column says how gradients arise: `derivative` (a rule beside the operator), `composite` (from the
 operators it is written in), or why there is none. Forms: `f` function, `m` method, `_` in-place,
-`out` the keyword. What the operators do is told by family in [operators/](operators/).
+`out` the keyword. The pages of the families tell what the operators do.
 """
 
 

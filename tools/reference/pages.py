@@ -1,4 +1,4 @@
-"""docs/operators/<family>.md: every operator with the calls it takes, what is known of it, and an example."""
+"""The site's pages about operators: tables, and each family's operators with calls, notes and an example."""
 
 import functools
 import re
@@ -8,7 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._operators import signatures
 
-from . import examples
+from . import coverage, devices, examples, overview
 from .overview import rule
 
 ACCURACY = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
@@ -30,18 +30,24 @@ TITLES = {
 }
 HEAD = """# {title}
 
-Printed from the operator table by `python tools/print_operators.py`; do not edit. All operators in one table:
-[operators.md](../operators.md).
+Printed from the operator table when the site is built. All operators in one table:
+[Operators](../operators.md).
 """
 PUBLIC = {"": "torch.", "nn": "torch.nn.functional."}
 
 
 def pages(records):
+    """The text of every page that is printed from the operator table, by its path below docs/."""
+    tables = {"operators.md": overview, "coverage.md": coverage, "cuda_operators.md": devices}
+    return {**{name: table.page(records) for name, table in tables.items()}, **family_pages(records)}
+
+
+def family_pages(records):
     families = {}
     for record in records:
         families.setdefault(record["space"] or record["family"], []).append(record)
     files = {"index": "indexing"}  # "index" is what servers call the page of a folder
-    return {f"docs/operators/{files.get(f, f)}.md": page(f, found) for f, found in families.items()}
+    return {f"operators/{files.get(f, f)}.md": page(f, found) for f, found in families.items()}
 
 
 def page(family, records):

@@ -82,7 +82,7 @@ def test_the_program_in_cpp(tmp_path):
 
 
 def test_every_operator_has_an_example(monkeypatch):
-    """That the examples give what the pages say, the test for drift of printed files finds out."""
+    """That they run, the test finds out that prints the pages."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     from reference import examples
 
@@ -98,36 +98,59 @@ def test_every_operator_has_an_example(monkeypatch):
 
 # --- links
 
-PROSE = [
-    p for p in ROOT.rglob("*.md") if not {"build", "third_party", ".venv"} & set(p.relative_to(ROOT).parts)
-]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+OUTSIDE = {"build", "third_party", ".venv"}
 
 
-def anchors(path):
+@pytest.fixture(scope="module")
+def prose():
+    """The text of each page by its path: of the committed ones, and of those that the site prints."""
+    paths = [path for path in ROOT.rglob("*.md") if not OUTSIDE & set(path.relative_to(ROOT).parts)]
+    assert len(paths) > 40
+    return {path: path.read_text() for path in paths} | printed_pages()
+
+
+def printed_pages():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "tools"))
+        from reference import pages
+    return {DOCS / name: text for name, text in pages.pages(rushlight._C._operator_records()).items()}
+
+
+def anchors(text):
     """The anchors that headings of a page make, as sites and GitHub spell them."""
-    text = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+    text = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
     plain = [re.sub(r"[`*]", "", heading).lower() for heading in re.findall(r"^#+ (.*)$", text, re.M)]
     return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
 
 
-def test_links_lead_somewhere():
+def test_links_lead_somewhere(prose):
     dead = []
-    for page in PROSE:
-        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
-        for link in LINK.findall(text):
+    for page, text in prose.items():
+        for link in LINK.findall(re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.M | re.S)):
             if re.match(r"\w+:", link):
                 continue
             target, _, anchor = link.partition("#")
             path = (page.parent / target).resolve() if target else page
-            if not path.exists() or (anchor and anchor not in anchors(path)):
+            exists = path in prose or path.exists()
+            if not exists or (anchor and anchor not in anchors(prose[path])):
                 dead.append(f"{page.relative_to(ROOT)}: {link}")
-    assert len(PROSE) > 40 and not dead
+    assert not dead
 
 
-def test_every_page_is_in_the_navigation():
+def test_pages_outside_of_the_site_link_to_committed_files(prose):
+    """Where the repository is read, what the site prints is not there."""
+    printed = prose.keys() - set(ROOT.rglob("*.md"))
+    for page, text in prose.items():
+        if page.is_relative_to(DOCS):
+            continue
+        targets = {(page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(text)}
+        assert not targets & printed, page
+
+
+def test_every_page_is_in_the_navigation(prose):
     shown = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
-    pages = {p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
+    pages = {p.relative_to(DOCS).as_posix() for p in prose if p.is_relative_to(DOCS)}
     assert pages <= shown
     assert shown - pages == {"architecture.md", "contributing.md", "examples.md", "measuring.md"}
 
@@ -148,15 +171,12 @@ def test_drawings_are_complete():
 
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("material")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=280,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    command += ["--config-file", ROOT / "mkdocs.yml", "--site-dir", tmp_path / "site"]
+    # Pages about operators are printed from the module under test.
+    package_root = str(Path(rushlight.__file__).parents[1])
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": package_root}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, env=environment)
     assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr[-3000:]
     pages = {p.relative_to(tmp_path / "site").as_posix() for p in (tmp_path / "site").rglob("*.html")}
     assert {"index.html", "architecture.html", "operators/pointwise/abs.html"} <= pages
