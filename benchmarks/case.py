@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Function = Callable[[], object]
-Setup = Callable[[], Function | AbstractContextManager[Function]]
+Setup = Callable[..., Function | AbstractContextManager[Function]]  # called without arguments; lambdas bind some
 
 
 class Sizes(Protocol):

@@ -216,7 +216,8 @@ def main():
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        return work(*given.work, given.tiny)
+        module, what = given.work
+        return work(module, what, given.tiny)
     run = Run(given.out.absolute(), given.tiny)
     run.say("# First run on a GPU\n\n| part | | time | last line |\n|---|---|---|---|")
     run.command("nvidia-smi", "nvidia-smi")

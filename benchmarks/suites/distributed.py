@@ -113,7 +113,7 @@ def follow(orders, port, threads, which):
             if order:
                 run = None
                 run = prepare[order]()
-            else:
+            elif run is not None:
                 run()
             orders.send("")
     except EOFError:

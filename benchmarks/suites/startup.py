@@ -79,7 +79,9 @@ def sample(module, plan, root):
 
 def installed_size(module):
     """MB of the package's files."""
-    package = Path(importlib.util.find_spec(module).origin).parent
+    found = importlib.util.find_spec(module)
+    assert found is not None and found.origin is not None
+    package = Path(found.origin).parent
     files = (Path(folder, name) for folder, _, names in os.walk(package) for name in names)
     return (
         sum(path.stat().st_size for path in files if path.suffix != ".pyc" and not path.is_symlink()) / 2**20

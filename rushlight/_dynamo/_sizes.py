@@ -4,6 +4,7 @@ import math
 import operator
 import re
 from fractions import Fraction
+from typing import Any
 
 import rushlight as torch
 from rushlight import _C
@@ -78,7 +79,7 @@ class Ranges:
     def __init__(self, values):
         self.values = values
         self.bounds = {name: (SMALLEST, math.inf) for name in values}
-        self.observer = None  # of the program
+        self.observer: Any = None  # of the program
 
     def stop(self, reason):
         """End the program: what comes would be for these sizes only."""

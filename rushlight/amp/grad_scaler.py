@@ -5,6 +5,7 @@ import enum
 import inspect
 import warnings
 from collections import abc, defaultdict
+from typing import Any
 
 import rushlight
 from rushlight._errors.advice import advised
@@ -58,12 +59,12 @@ class GradScaler:
         if backoff_factor >= 1.0:
             raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale = init_scale
-        self._scale = None
+        self._scale: Any = None
         self._growth_factor = growth_factor
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
-        self._growth_tracker = None
+        self._growth_tracker: Any = None
         self._per_optimizer_states = defaultdict(_fresh_state)
 
     def _check_scale_growth_tracker(self, funcname):

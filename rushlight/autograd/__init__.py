@@ -3,6 +3,7 @@
 import math
 import threading
 from importlib import import_module
+from typing import Any
 
 import rushlight
 from rushlight import _C
@@ -128,7 +129,8 @@ def _make_grads(outputs, grads):
 
 def _make_grad(i, out, grad):
     if isinstance(out, tuple):  # a gradient edge: only its node knows the shape
-        out = out.node._input_metadata[out.output_nr]
+        edge: Any = out
+        out = edge.node._input_metadata[edge.output_nr]
         if grad is None:
             if math.prod(out.shape) != 1:
                 raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))

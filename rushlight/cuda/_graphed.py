@@ -1,5 +1,7 @@
 """Functions and modules whose forward and backward pass are CUDA graphs."""
 
+from typing import Any
+
 import rushlight
 from rushlight.utils import _pytree
 
@@ -41,7 +43,7 @@ class _Recorded:
             self.run()
 
     def record_backward(self, pool, unused):
-        self.backward = None
+        self.backward: Any = None
         if not self.learns:
             return
         self.seeds = [rushlight.empty_like(o) if o.requires_grad else None for o in self.outputs]

@@ -4,6 +4,7 @@ import pickle
 import sys
 from collections import OrderedDict
 from contextlib import contextmanager
+from types import FrameType
 
 from rushlight import _C
 from rushlight.cuda._devices import _index, _require, is_initialized
@@ -302,12 +303,13 @@ def list_gpu_processes(device=None):
 # --- snapshots and history
 
 _places: dict[tuple, int] = {}  # what allocates: frames of the program, to numbers from 1 on
-_frames = [()]
+_frames: list[tuple[tuple[str, int, str], ...]] = [()]
 
 
 def place():
     """The number of the place in the program that is running now; the allocator's history keeps it."""
-    frames, frame = [], sys._getframe(1)
+    frames: list[tuple[str, int, str]] = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and len(frames) < 40:
         code = frame.f_code
         frames.append((code.co_filename, frame.f_lineno, code.co_name))

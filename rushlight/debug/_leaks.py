@@ -5,6 +5,7 @@ import sys
 import types
 import weakref
 from collections import Counter
+from types import FrameType
 
 import rushlight as torch
 from rushlight.debug._places import program_line
@@ -31,7 +32,8 @@ def _attribute_of(holder, value):
 
 
 def _running_frames():
-    for frame in sys._current_frames().values():
+    for innermost in sys._current_frames().values():
+        frame: FrameType | None = innermost
         while frame is not None:
             if frame.f_code.co_filename != __file__:
                 yield frame

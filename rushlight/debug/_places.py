@@ -2,6 +2,7 @@
 
 import os
 import sys
+from types import FrameType
 
 import rushlight
 from rushlight.utils.module_tracker import ModuleTracker
@@ -12,7 +13,7 @@ _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 def program_line():
     """`file:line` of the innermost frame outside of Rushlight and of the standard library."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith((_PACKAGE, _STANDARD, "<frozen")):

@@ -66,9 +66,9 @@ class BackendConfig:
                 )
             self.device_backend_map = {device: Backend(name) for device, name in pairs}
         elif text in (Backend.UNDEFINED, ""):
-            self.device_backend_map = {"cpu": Backend.GLOO}
+            self.device_backend_map = {"cpu": Backend(Backend.GLOO)}
             if is_backend_available(Backend.NCCL):
-                self.device_backend_map["cuda"] = Backend.NCCL
+                self.device_backend_map["cuda"] = Backend(Backend.NCCL)
         else:
             devices = Backend.backend_capability.get(Backend(text), ["cpu"])
             self.device_backend_map = {device: Backend(text) for device in devices}

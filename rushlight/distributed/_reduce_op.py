@@ -1,6 +1,7 @@
 """The operations of reductions."""
 
 import enum
+from typing import Any
 
 
 class RedOpType(enum.IntEnum):
@@ -29,7 +30,7 @@ class ReduceOp:
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR, PREMUL_SUM = RedOpType
 
     def __init__(self, op=RedOpType.SUM):
-        self.op = op.op if isinstance(op, ReduceOp) else RedOpType(op)
+        self.op: Any = op.op if isinstance(op, ReduceOp) else RedOpType(op)
 
     def __eq__(self, other):
         return self.op == (other.op if isinstance(other, ReduceOp) else other)

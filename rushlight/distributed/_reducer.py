@@ -6,6 +6,8 @@ A bucket whose gradients are all there is averaged on the group's thread; bucket
 every rank.
 """
 
+from typing import Any
+
 from .. import Tensor, empty, int32, mul, zeros
 from .._C import _engine_queue_callback
 
@@ -49,7 +51,8 @@ class _Bucket:
         self.views = [
             part.view(parameters[i].shape) for i, part in zip(indices, self.buffer.split(sizes), strict=True)
         ]
-        self.pending, self.future = len(indices), None
+        self.pending = len(indices)
+        self.future: Any = None
 
 
 def make_buckets(parameters, limit, first_limit=_FIRST_BUCKET_BYTES):

@@ -20,7 +20,7 @@ _FRAMES = 3  # of the main thread's stack
 
 def _here():
     """The innermost frames of the main thread, as file:line in function."""
-    frame = sys._current_frames().get(threading.main_thread().ident)
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
     places = []
     while frame is not None and len(places) < _FRAMES:
         code = frame.f_code

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from datetime import timedelta
+from typing import Any
 
 from ._errors import DistBackendError
 
@@ -21,7 +22,7 @@ class Work:
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._error = None
+        self._error: Any = None
         self._results = []
         self._future: Any = None
         self._lock = threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from typing import Any
 
 from .. import Tensor, arange, int64
 from .. import tensor as make_tensor
@@ -45,7 +46,8 @@ class DeviceMesh:
         if mesh_dim_names is not None and len(mesh_dim_names) != self.mesh.dim():
             raise ValueError(f"DeviceMesh: {self.mesh.dim()} dimensions, but the names {mesh_dim_names}")
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
-        self._parent, self._groups, self._flattened = None, [], {}
+        self._groups, self._flattened = [], {}
+        self._parent: Any = None
         if _init_backend:
             if not is_initialized():
                 init_process_group()

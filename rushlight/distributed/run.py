@@ -183,7 +183,7 @@ def _is_here(address):
     """Whether an address is one of this host's."""
     try:
         for *_, where in socket.getaddrinfo(address, None, type=socket.SOCK_STREAM):
-            with socket.socket(socket.AF_INET6 if ":" in where[0] else socket.AF_INET) as trial:
+            with socket.socket(socket.AF_INET6 if ":" in str(where[0]) else socket.AF_INET) as trial:
                 trial.bind((where[0], 0))
                 return True
     except OSError:

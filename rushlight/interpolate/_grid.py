@@ -1,6 +1,7 @@
 """Interpolation of data on a rectangular grid."""
 
 import itertools
+from typing import Any
 
 import rushlight as torch
 from rushlight.interpolate._linear import beside, floats, intervals
@@ -90,7 +91,7 @@ class RegularGridInterpolator:
         places = list(self._places(columns))
         result = 0
         for corner in itertools.product((0, 1), repeat=len(places)):
-            weight = 1
+            weight: Any = 1
             for (_, t), side in zip(places, corner, strict=True):
                 weight = weight * (t if side else 1 - t)
             value = self.values[tuple(i + side for (i, _), side in zip(places, corner, strict=True))]

@@ -1,5 +1,7 @@
 """Piecewise polynomials, and the cubic ones that go through given points."""
 
+from typing import Any
+
 import rushlight as torch
 from rushlight.interpolate import _tridiagonal
 from rushlight.interpolate._linear import beside, floats, intervals
@@ -120,7 +122,7 @@ class CubicHermiteSpline(PPoly):
         super().__init__(c, x, extrapolate, axis)
 
 
-_CONDITIONS = {"clamped": (1, 0.0), "natural": (2, 0.0)}
+_CONDITIONS: dict[str, Any] = {"clamped": (1, 0.0), "natural": (2, 0.0)}
 
 
 class CubicSpline(CubicHermiteSpline):

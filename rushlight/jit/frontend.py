@@ -11,6 +11,7 @@ import math
 import textwrap
 import types
 import typing
+from typing import Any
 
 import rushlight
 from rushlight.jit._library import is_library, library_name
@@ -398,7 +399,7 @@ def _library_value(dotted):
 
 def _custom_operator(path):
     """An operator of ``torch.ops``, also of a library that the program loaded, or None."""
-    found = rushlight.ops
+    found: Any = rushlight.ops
     for part in path:
         found = None if part.startswith("__") else getattr(found, part, None)
     return found if isinstance(found, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)) else None

@@ -3,6 +3,7 @@
 import functools
 import operator
 import os
+from typing import Any
 
 import rushlight as torch
 from rushlight.export.graph_signature import InputKind
@@ -36,7 +37,7 @@ class ONNXProgram:
     def __init__(self, model_proto, exported_program):
         self.model_proto = model_proto
         self.exported_program = exported_program
-        self._session = None
+        self._session: Any = None
 
     def save(self, destination, *, external_data=None, **_):
         """Writes the file.

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import rushlight as torch
 
@@ -82,7 +83,7 @@ class Graph:
             shape: the example's shape; the first input's if not given.
             attributes: None leaves one out.
         """
-        like = next((v for v in inputs if isinstance(v, Value)), None)
+        like: Any = next((v for v in inputs if isinstance(v, Value)), None)
         values = [self.constant(v, like.dtype) if isinstance(v, (bool, int, float)) else v for v in inputs]
         names = [self.name(kind.lower()) for _ in range(outputs)]
         given = {key: value for key, value in attributes.items() if value is not None}

@@ -1,10 +1,18 @@
 """How rules for ONNX read the arguments of an operator."""
 
 import functools
+from typing import Any
 
 __all__ = ["parse_args"]
 
-_READERS = {"v": lambda value: value, "i": int, "f": float, "b": bool, "s": str, "t": lambda value: value}
+_READERS: dict[str, Any] = {
+    "v": lambda value: value,
+    "i": int,
+    "f": float,
+    "b": bool,
+    "s": str,
+    "t": lambda value: value,
+}
 
 
 def _list_of(read):

@@ -173,7 +173,7 @@ class Optimizer:
         self._patch_step_function()
 
     def _patch_step_function(self):
-        cls = type(self)
+        cls: Any = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = self.profile_hook_step(cls.step)
             cls.step.hooked = True

@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from enum import Enum
+from typing import Any
 
 from rushlight.autograd import profiler as _autograd_profiler
 from rushlight.autograd._profiler_enums import ProfilerActivity
@@ -286,7 +287,7 @@ class profile(_KinetoProfile):
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
         self.current_action = self.schedule(0)
-        self.step_rec_fn = None
+        self.step_rec_fn: Any = None
         self.custom_trace_id_callback = custom_trace_id_callback
 
     def __enter__(self) -> profile:

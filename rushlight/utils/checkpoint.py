@@ -2,6 +2,7 @@
 
 import weakref
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import rushlight
 from rushlight.amp.autocast_mode import _Regions
@@ -79,7 +80,7 @@ def set_checkpoint_debug_enabled(enabled):
 class DefaultDeviceType:
     """The device whose random numbers a checkpoint without tensors on any device keeps."""
 
-    _default_device_type = None
+    _default_device_type: Any = None
 
     @staticmethod
     def set_device_type(device="cuda"):
@@ -206,7 +207,7 @@ def checkpoint(
         )
     first, second = context_fn()
     frame = _Frame(function, args, kwargs, second, preserve, determinism_check, early_stop)
-    logged = nullcontext()
+    logged: Any = nullcontext()
     if debug if _debug is None else _debug:
         frame.logs = _OperatorLog(), _OperatorLog()
         logged = frame.logs[0]

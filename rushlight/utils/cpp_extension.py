@@ -30,8 +30,8 @@ _NO_CUDA = "cpp_extension: this build has no CUDA; give C++ sources only"
 
 
 def include_paths(device_type="cpu", torch_include_dirs=True):
-    """Where the headers are: in the package, or in the source tree that it was built in, beside those that the
-    build wrote into the package."""
+    """Where the headers are: in the package, or in the source tree that it was built in and, as far as the
+    build wrote them, in the package."""
     if device_type == "cuda":
         raise RuntimeError(_NO_CUDA)
     packaged = os.path.join(_PACKAGE, "include")

@@ -7,6 +7,7 @@ attention: what dominates in practice.
 from collections import defaultdict
 from functools import wraps
 from math import prod
+from typing import Any
 
 import rushlight as torch
 from rushlight.utils._python_dispatch import TorchDispatchMode
@@ -213,7 +214,7 @@ class FlopCounterMode:
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
         self.flop_counts = defaultdict(lambda: defaultdict(int))
         self.depth, self.display = depth, display
-        self.mode = None
+        self.mode: Any = None
         custom = custom_mapping or {}
         self.flop_registry = {
             **flop_registry,

@@ -128,7 +128,8 @@ def _run(model, args, kwargs):
         stack.enter_context(rushlight.no_grad())
         recorder = _Recorder(model, counter)
         stack.callback(recorder.remove)
-        stack.callback(lambda: [setattr(module, "training", mode) for module, mode in modes.items()])
+        for module, mode in modes.items():
+            stack.callback(setattr, module, "training", mode)
         model.eval()
         stack.enter_context(counter)
         model(*args, **kwargs)

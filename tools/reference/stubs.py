@@ -188,9 +188,14 @@ def module_rest(declared):
         if isinstance(value, type(_C)):
             yield f"{key}: Any"
         elif isinstance(value, type):
-            yield f"class {key}:\n    def __getattr__(self, name: _str) -> Any: ..."
-            if "__call__" in vars(value):
-                yield "    def __call__(self, *args: Any, **kwargs: Any) -> Any: ..."
+            yield f"class {key}:\n    def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
+            yield "    def __getattr__(self, name: _str) -> Any: ..."
+            special = ("__call__", "__enter__", "__exit__")
+            yield from (
+                f"    def {name}(self, *args: Any, **kwargs: Any) -> Any: ..."
+                for name in special
+                if name in vars(value)
+            )
         elif callable(value) and not is_operator(value):
             yield f"def {key}(*args: Any, **kwargs: Any) -> Any: ..."
         else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from typing import Any
 
 from ... import Tensor, zeros_like
 from ... import autograd as _local_autograd
@@ -210,7 +211,7 @@ def _flow(own, message, gradients):
     plan = own.plan
     tensors, leaves, messages = plan.roots[message]
     pairs = [(t, g) for t, g in zip(tensors, gradients) if g is not None]
-    found = [None] * len(leaves)
+    found: Any = [None] * len(leaves)
     if pairs and leaves:
         outputs, seeds = zip(*pairs)
         found = _local_autograd.grad(outputs, leaves, seeds, retain_graph=True, allow_unused=True)

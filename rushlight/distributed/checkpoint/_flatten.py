@@ -1,6 +1,7 @@
 """Nested state dicts as flat ones, and back; names are PyTorch's."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from ... import Tensor
 
@@ -17,7 +18,7 @@ def _goes_on(value):
 def flatten(state, prefix=()):
     """{path: leaf} of nested dicts, and of lists with tensors or dicts; a path is a tuple of keys."""
     if isinstance(state, Mapping):
-        items = ((str(key), value) for key, value in state.items())
+        items: Any = ((str(key), value) for key, value in state.items())
     elif _goes_on(state):
         items = enumerate(state)
     else:

@@ -1,5 +1,7 @@
 """Reading the state of an optimizer whose tensors were spread."""
 
+from typing import Any
+
 from rushlight.distributed.tensor import DTensor, Replicate
 
 from ._flatten import nested
@@ -20,7 +22,7 @@ def load_sharded_optimizer_state_dict(model_state_dict, optimizer_key, storage_r
     from rushlight import empty
 
     index = storage_reader.read_metadata()
-    flat = {}
+    flat: dict[tuple, Any] = {}
     for name, saved in index.state_dict_metadata.items():
         path = tuple(index.planner_data.get(name) or (name,))
         if path[0] != optimizer_key:

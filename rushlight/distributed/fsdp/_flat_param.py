@@ -1,5 +1,7 @@
 """The parameters of one wrapper as one flat vector, of which each process keeps an equal part."""
 
+from typing import Any
+
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed._reduce_op import ReduceOp
@@ -15,7 +17,7 @@ class Entry:
         self.places, self.name, self.start = places, name, start
         self.shape, self.numel = parameter.shape, parameter.numel()
         self.requires_grad = parameter.requires_grad
-        self.original = None  # the Parameter that optimizers see, if they see single ones
+        self.original: Any = None  # the Parameter that optimizers see, if they see single ones
 
 
 class FlatParamGroup:
@@ -49,11 +51,11 @@ class FlatParamGroup:
                 whole[entry.start : entry.start + entry.numel] = parameter.detach().reshape(-1)
         part = whole[self.rank * self.step : (self.rank + 1) * self.step].clone()
         self.part = torch.nn.Parameter(part, requires_grad=any(e.requires_grad for e in self.entries))
-        self.whole = None
+        self.whole: Any = None
         self.is_unsharded = False
         self.reduces = self.reduces_copies = True
         self.reshards_after_backward = True
-        self.hook = None
+        self.hook: Any = None
         self._gathering = self._reducing = None
         self.async_unshard = False
         if use_originals:

@@ -6,6 +6,7 @@ is there again in the backward pass, after the parts were gathered anew.
 """
 
 import ctypes
+from typing import Any
 
 import rushlight as torch
 from rushlight.distributed.tensor._api import DTensor
@@ -42,8 +43,8 @@ class FSDPParam:
         self.spec = self._spec_of(parameter)
         part = whole.narrow(self.dim, self.start, self.rows).clone(memory_format=torch.contiguous_format)
         self.sharded = self._parameter(DTensor(part, self.spec, requires_grad=False), parameter)
-        self.unsharded = None
-        self.whole = None  # the tensor behind `unsharded`
+        self.unsharded: Any = None
+        self.whole: Any = None  # the tensor behind `unsharded`
         self.show_sharded()
 
     def _spec_of(self, parameter):

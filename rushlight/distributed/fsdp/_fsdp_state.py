@@ -8,6 +8,7 @@ the backward pass is gathered ahead of time. The end of a backward pass cleans u
 """
 
 from enum import Enum, auto
+from typing import Any
 
 import rushlight as torch
 from rushlight._C import _engine_queue_callback
@@ -41,7 +42,7 @@ class FSDPState:
         self.auto_reshard = reshards is None
         self.reshards_after_forward = reshards if reshards is not None else True
         self.state = TrainingState.IDLE
-        self.shared = None
+        self.shared: Any = None
         self.is_root = False
         self.forward_prefetch, self.backward_prefetch = [], []
         self.unshards_in_backward = self.prefetches = True

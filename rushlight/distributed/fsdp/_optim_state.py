@@ -1,6 +1,7 @@
 """States of optimizers over flat vectors, by the plain model's parameter names."""
 
 import enum
+from typing import Any
 
 import rushlight as torch
 from rushlight import distributed
@@ -74,7 +75,7 @@ def _whole_state(group, entry, held):
     plain = {k: v for k, v in held.items() if not (isinstance(v, torch.Tensor) and v.dim())}
     kinds = {k: v.dtype for k, v in held.items() if k not in plain}
     if group.ranks == 1:
-        agreed = [(kinds, plain)]
+        agreed: list[Any] = [(kinds, plain)]
     else:
         agreed = [None] * group.ranks
         distributed.all_gather_object(agreed, (kinds, plain), group.group)

@@ -1,5 +1,7 @@
 """The parameters of one `fully_shard` call, which are gathered and reduced together."""
 
+from typing import Any
+
 import rushlight as torch
 from rushlight import distributed
 from rushlight.distributed._reduce_op import ReduceOp
@@ -25,7 +27,9 @@ class FSDPParamGroup:
         self.reduces = self.reduces_copies = self.reshards_after_backward = True
         self.divide_factor, self.all_reduce_hook = None, None
         self._gathering = None  # (buffers, works) under way
-        self.near = None  # a smaller group, whose members keep the whole among them after the forward pass
+        self.near: Any = (
+            None  # a smaller group, whose members keep the whole among them after the forward pass
+        )
         self._kept: dict = {}  # this rank's share of that, by the number of the dtype
         self._partial = None  # reduced over the parts but not over the copies
         self._reducing = None

@@ -1,5 +1,7 @@
 """Optimizers that are given their gradients, instead of finding them in the parameters."""
 
+from typing import Any
+
 from ... import optim
 
 __all__: list = []
@@ -15,7 +17,7 @@ class _FunctionalOptimizer:
         if not params and not _allow_empty_param_list:
             raise ValueError("optimizer got an empty parameter list")
         self._params, self._options = params, (args, kwargs)
-        self.optimizer = self.optimizer_class(params, *args, **kwargs) if params else None
+        self.optimizer: Any = self.optimizer_class(params, *args, **kwargs) if params else None
 
     @property
     def param_group(self):

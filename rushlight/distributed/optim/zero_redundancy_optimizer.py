@@ -7,6 +7,7 @@ stage 1.
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import rushlight as torch
 from rushlight import distributed
@@ -66,7 +67,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._optim_constructor, self._optim_defaults = optimizer_class, defaults
         self._all_state_dicts: list = []
         self._overlap_with_ddp, self._buckets = overlap_with_ddp, None
-        self.optim = None
+        self.optim: Any = None
         Joinable.__init__(self)
         Optimizer.__init__(self, params, defaults)
         if not overlap_with_ddp:

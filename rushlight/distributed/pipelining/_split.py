@@ -178,7 +178,7 @@ def _modules(module, graph, stages):
                 part.placeholder(node.name)
             )  # fmt: skip
         for node in own:
-            table[node] = part.node_copy(node, lambda n, table=table: table[n])
+            table[node] = part.node_copy(node, table.__getitem__)
         if stage == count - 1:
             part.output(map_arg(last.args[0], lambda n, table=table: table[n]))
         else:

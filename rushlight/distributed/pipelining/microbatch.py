@@ -42,7 +42,7 @@ def _chunks(value, spec, count):
                 f"a tensor of shape {list(leaf.shape)} cannot be cut into {count} micro-batches along "
                 f"dimension {dim}"
             )
-        columns.append(tensor_split(leaf, count, dim))
+        columns.append(list(tensor_split(leaf, count, dim)))
     return [tree_unflatten([column[i] for column in columns], shape) for i in range(count)]
 
 

@@ -55,7 +55,7 @@ def cut(times, parts):
     sums = [0.0]
     for t in times:
         sums.append(sums[-1] + t)
-    best = {(0, 0): (0.0, ())}
+    best: dict[tuple[int, int], tuple[float, tuple[int, ...]]] = {(0, 0): (0.0, ())}
     for part in range(1, parts + 1):
         for end in range(part, len(times) - (parts - part) + 1):
             best[part, end] = min(

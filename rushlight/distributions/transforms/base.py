@@ -3,6 +3,7 @@
 import functools
 import operator
 import weakref
+from typing import Any
 
 import rushlight as torch
 from rushlight.distributions import constraints
@@ -26,7 +27,7 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         self._cache_size = cache_size
         self._cached_x_y = None, None
-        self._inv = None
+        self._inv: Any = None
         super().__init__()
 
     def __getstate__(self):

@@ -6,6 +6,7 @@ import functools
 import inspect
 import textwrap
 import types
+from typing import Any
 
 import rushlight as torch
 from rushlight.fx import Tracer
@@ -29,14 +30,14 @@ class AST_Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node):
         """`assert x, "message"` as a call."""
-        call = ast.parse("torch._assert()", mode="eval").body
+        call: Any = ast.parse("torch._assert()", mode="eval").body
         message = node.msg or ast.Constant(value="", kind=None)
         call.args = [node.test, message]
         return ast.copy_location(ast.Expr(value=call), node)
 
     def visit_AnnAssign(self, node):
         """`x: T = value` as `x = annotate(value, T)`."""
-        call = ast.parse("torch.fx.annotate.annotate()", mode="eval").body
+        call: Any = ast.parse("torch.fx.annotate.annotate()", mode="eval").body
         call.args = [node.value, node.annotation]
         return ast.copy_location(ast.Assign(targets=[node.target], value=call), node)
 

@@ -89,5 +89,5 @@ class ShapeProp(fx.Interpreter):
     def propagate(self, *args):
         """Run the module on these inputs."""
         if self.fake_mode is not None:
-            args = [self.fake_mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
+            args = tuple(self.fake_mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args)
         return super().run(*args)

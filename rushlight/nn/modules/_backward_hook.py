@@ -1,6 +1,7 @@
 """Backward hooks of modules: identity nodes around a module's inputs and outputs that run them in passing."""
 
 import warnings
+from typing import Any
 
 import rushlight as torch
 
@@ -31,7 +32,7 @@ class BackwardHook:
         self.user_pre_hooks = user_pre_hooks
         self.grad_outputs = None
         self.n_inputs = 0
-        self.input_positions = None
+        self.input_positions: Any = None
 
     def setup_input_hook(self, args):
         self.n_inputs = len(args)

@@ -45,7 +45,7 @@ def call_for_per_sample_grads(module, *, batch_size=None, loss_reduction="sum", 
         own = {name: _copies(p, size, scale) for name, p in module.named_parameters()}
 
         def one(parameters, *leaves):
-            leaves = [leaf.unsqueeze(dim) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+            leaves = tuple(leaf.unsqueeze(dim) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves)
             args, kwargs = tree_unflatten(leaves, shape)
             result, form = tree_flatten(functional_call(module, parameters, args, kwargs))
             return tree_unflatten([part.squeeze(dim) for part in result], form)

@@ -37,7 +37,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
             norms = torch._foreach_norm(tensors, norm_type)
         else:
             device = tensors[0].device
-            norms = [torch.linalg.vector_norm(t, norm_type).to(device) for t in tensors]
+            norms = tuple(torch.linalg.vector_norm(t, norm_type).to(device) for t in tensors)
         total = torch.linalg.vector_norm(torch.stack(norms), norm_type)
         if error_if_nonfinite and not bool(torch.isfinite(total)):
             raise advised(

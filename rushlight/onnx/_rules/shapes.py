@@ -240,8 +240,8 @@ def scalar_tensor(g, value, **_):
 def arange(g, *ends, **_):
     start, end, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     dtype = torch.int64 if g.out.dtype in (torch.int32, torch.int64) else g.out.dtype
-    ends = [g.cast(n, dtype) for n in (start, end, step)]
-    return g.cast(g.op("Range", *ends, dtype=dtype, shape=g.out.shape), g.out.dtype)
+    given = [g.cast(n, dtype) for n in (start, end, step)]
+    return g.cast(g.op("Range", *given, dtype=dtype, shape=g.out.shape), g.out.dtype)
 
 
 @rule("eye")

@@ -100,7 +100,8 @@ class DataLoader(Generic[T_co]):
     ) -> None:
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_worker_method(worker_method, multiprocessing_context)
-        self.worker_method, self.pack_dataset, self._packing = worker_method, pack_dataset, None
+        self.worker_method, self.pack_dataset = worker_method, pack_dataset
+        self._packing: Any = None
         self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor

@@ -1,5 +1,7 @@
 """Normalisation, attention, embeddings, losses and pooling."""
 
+from typing import Any
+
 from rushlight.distributed.tensor.placement_types import Partial, Shard
 
 _SUM = Partial("sum")
@@ -33,7 +35,7 @@ def _attention(call):
         if query[d] != key[d]:
             continue
         s = Shard(d)
-        given = {"query": s, "key": s, "value": s, "grad_out": s, "out": s, "logsumexp": s}
+        given: dict[str, Any] = {"query": s, "key": s, "value": s, "grad_out": s, "out": s, "logsumexp": s}
         mask = call.shape("attn_mask")
         if mask is not None:
             own = d - (len(query) - len(mask))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import rushlight as torch
 from rushlight.distributed.tensor._api import DTensor, distribute_module, distribute_tensor
@@ -137,7 +138,7 @@ class RowwiseParallel(_Layered):
 
     def _placements(self, module):
         if isinstance(module, nn.Linear):
-            self.desired_input_layouts = (Shard(-1),)
+            self.desired_input_layouts: tuple[Any, ...] = (Shard(-1),)
             return {"weight": [Shard(1)], "bias": [Replicate()]}
         if isinstance(module, nn.Embedding):
             self.desired_input_layouts = (Replicate(),)

@@ -3,6 +3,7 @@
 import copy as copying
 import warnings
 from collections import deque
+from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
@@ -85,7 +86,7 @@ class _Splitter(IterDataPipe):
         self._forget()
 
     def _forget(self):
-        self._source = None
+        self._source: Any = None
         self._buffers = [deque() for _ in range(self.num_instances)]
         self._exhausted = False
         self._finished = [False] * self.num_instances
