@@ -135,12 +135,19 @@ def test_workflows_and_the_project_name_the_same_interpreters():
     assert 'requires-python = ">=3.10"' in (ROOT / "pyproject.toml").read_text()
 
 
+def test_hosted_ci_runs_what_every_machine_runs():
+    """Beside tools to compile with there is one step, which `.ci/run` is."""
+    steps = steps_of(ROOT / ".github/workflows/ci.yml")
+    assert [step for step in steps if "apt-get" not in step] == [".ci/run"]
+    assert os.access(ROOT / ".ci/run", os.X_OK)
+
+
 def test_workflows_run_commands_that_exist():
     commands = set(re.findall(r"^def command_(\w+)", (ROOT / "dev").read_text(), re.M))
     used = set()
-    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
-        used |= set(re.findall(r"\./dev (\w+)", workflow.read_text()))
-    assert {"lint", "test", "demo", "wheel"} <= used <= commands
+    for program in (*WORKFLOWS, ROOT / ".ci/run", ROOT / ".pre-commit-config.yaml"):
+        used |= set(re.findall(r"\./dev (\w+)", program.read_text()))
+    assert {"lint", "test", "small", "portable", "wheel"} <= used <= commands
     for page in ("README.md", "CONTRIBUTING.md", "docs/releasing.md"):
         assert set(re.findall(r"\./dev (\w+)", (ROOT / page).read_text())) <= commands, page
 
