@@ -252,9 +252,3 @@ def _pop_mode_temporarily():
         yield mode
     finally:
         _C._push_on_torch_function_stack(mode)
-
-
-@contextlib.contextmanager
-def _no_torch_function_mode():
-    with _C.DisableTorchFunction():
-        yield

@@ -17,11 +17,6 @@ def _answer(value):
     return lambda *args, **kwargs: value
 
 
-class _NeedsXpu:
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"Tried to instantiate dummy base class {type(self).__name__}")
-
-
 can_device_access_peer = is_bf16_supported = is_current_stream_capturing = is_tf32_supported = _answer(False)
 memory_allocated = memory_reserved = max_memory_allocated = max_memory_reserved = _answer(0)
 reset_peak_memory_stats = reset_accumulated_memory_stats = seed_all = set_rng_state_all = _answer(None)

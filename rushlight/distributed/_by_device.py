@@ -69,11 +69,6 @@ class EnginesByDevice:
             engine.close()
 
 
-def _engine_for(group, device):
-    engine = group.engine
-    return engine.engine_of(device.type) if isinstance(engine, EnginesByDevice) else engine
-
-
 class CoalescingManager:
     """The Works of a block of calls."""
 

@@ -69,7 +69,6 @@ class Trace:
     constants: dict = field(default_factory=dict)  # qualified name -> tensor
     out_spec: object = None
     signature: ExportGraphSignature | None = None
-    module_calls: list = field(default_factory=list)
 
 
 class _ExportTracer(PythonKeyTracer):

@@ -16,10 +16,6 @@ class _LazyGraphModule(GraphModule):
     def force_recompile(cls, gm):
         return gm
 
-    @classmethod
-    def recompile_if_needed(cls, gm):
-        return gm
-
     def real_recompile(self):
         return self.recompile()
 

@@ -139,10 +139,6 @@ def _size(x, dim=None):
     return list(x.shape) if dim is None else x.shape[dim]
 
 
-def _sort_list(x, reverse=False):
-    return x.sort(reverse=reverse)
-
-
 def _format(text, *args):
     """Braces stand for the arguments in turn; no fields, which could reach into objects."""
     parts = text.split("{}")

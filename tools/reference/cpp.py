@@ -50,7 +50,6 @@ DROPPED = {"size_average", "reduce", "_stacklevel"}
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 KEYWORDS = {"from", "end", "default", "bool", "float", "double", "int", "long", "short", "char"}
 SPACES = {"": "", "nn": "nn::functional", "linalg": "linalg", "fft": "fft", "special": "special"}
-PREFIXED = {"linalg", "fft", "special"}  # also torch::linalg_inv, torch::fft_rfft, torch::special_erf
 
 TYPES = {
     "Tensor": "const Tensor&",

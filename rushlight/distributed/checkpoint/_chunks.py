@@ -30,16 +30,5 @@ def overlap(a, b):
     return found
 
 
-def copy_overlap(target, target_chunk, source, source_chunk):
-    """Copy what a saved box and a box that is wanted have in common."""
-    shared = overlap(source_chunk, target_chunk)
-    if shared is None:
-        return
-    for dim, of_source, of_target, length in shared:
-        source = source.narrow(dim, of_source, length)
-        target = target.narrow(dim, of_target, length)
-    target.copy_(source)
-
-
 def is_tensor(value):
     return isinstance(value, Tensor)

@@ -63,15 +63,6 @@ def registered(table, module, name, value):
     return value
 
 
-def _has_any_global_hook():
-    return bool(
-        _global_forward_pre_hooks
-        or _global_forward_hooks
-        or _global_backward_hooks
-        or _global_backward_pre_hooks
-    )
-
-
 def register_module_buffer_registration_hook(hook):
     """Call ``hook(module, name, buffer)`` whenever a module gets a buffer."""
     return add_hook(_global_buffer_registration_hooks, hook)
