@@ -6,7 +6,7 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-// --- sums: sum, nansum, mean (by the divisor), prod and the sum of squared deviations behind var and std ---
+// --- sums: sum, nansum, mean (by the divisor), prod and the sum of squared deviations behind var and std
 template <class T>
 struct Sum : FormulaBase<T> {
   using In = Stored<T>;
@@ -70,7 +70,7 @@ struct Product : FormulaBase<T> {
   static Out finish(Acc a, const ReduceParams&) { return static_cast<Out>(a); }
 };
 
-// --- amax and amin: a NaN anywhere is the result ---
+// --- amax and amin: a NaN anywhere is the result
 template <class A>
 constexpr A lowest() {
   return std::numeric_limits<A>::has_infinity ? -std::numeric_limits<A>::infinity()
@@ -104,7 +104,7 @@ struct Min : FormulaBase<T> {
   static Acc combine(Acc a, Acc b) { return (b < a) | (b != b) ? b : a; }
 };
 
-// --- all and any ---
+// --- all and any
 template <bool Conjunction>
 struct Logic : FormulaBase<uint8_t> {  // of bool and uint8
   static uint8_t init() { return Conjunction; }
@@ -112,7 +112,7 @@ struct Logic : FormulaBase<uint8_t> {  // of bool and uint8
   static uint8_t combine(uint8_t a, uint8_t b) { return Conjunction ? a & b : a | b; }
 };
 
-// --- vector norms of real numbers; complex input comes in as absolute values ---
+// --- vector norms of real numbers; complex input comes in as absolute values
 template <class T>
 struct NormBase : FormulaBase<T> {
   using Acc = compute_type<T>;

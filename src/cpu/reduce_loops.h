@@ -59,7 +59,7 @@ struct ReduceLoops {
   static constexpr int kRows = 4;                        // rows of them that are read together,
   static constexpr int64_t kRun = 64;                    // so many columns at a time
 
-  // --- along contiguous elements ---
+  // --- along contiguous elements
   static Acc leaf(const In* x, int64_t n, Acc centre) {
     if constexpr (requires { F::sum_of(x, n); }) return F::sum_of(x, n);
     if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
@@ -165,7 +165,7 @@ struct ReduceLoops {
     return acc;
   }
 
-  // --- `width` adjacent outputs at once, walking down the reduced dimensions ---
+  // --- `width` adjacent outputs at once, walking down the reduced dimensions
 
   // Some rows at a time: fewer visits to the accumulators, and memory is asked for more than it takes to
   // answer. Runs of constant length keep the accumulators of a run in registers.

@@ -267,7 +267,7 @@ class Printer {
     }
   }
 
-  // --- what registers are called -----------------------------------------------------------------------
+  // --- what registers are called
 
   std::string name(int reg) const {
     const auto r = static_cast<size_t>(reg);
@@ -344,7 +344,7 @@ class Printer {
     return !program_.input_bool[i] && is_reduced_float(program_.type) && inputs_[i].dtype != program_.type;
   }
 
-  // --- a pass over elements ----------------------------------------------------------------------------
+  // --- a pass over elements
 
   void print_elements() {
     line("  const Index left = static_cast<Index>(a.count) - first;");
@@ -379,7 +379,7 @@ class Printer {
     }
   }
 
-  // --- rows --------------------------------------------------------------------------------------------
+  // --- rows
 
   void print_rows() {
     for (size_t i = 0; i < inputs_.size(); ++i) print_row_input(i);

@@ -43,7 +43,7 @@ uint64_t head_checksum(Header header, const Section* table) {
 
 size_t aligned(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment; }
 
-// --- reading -----------------------------------------------------------------------------------------
+// --- reading
 
 class Reader {
  public:
@@ -156,7 +156,7 @@ class Reader {
   std::vector<Section> table_;
 };
 
-// --- writing -----------------------------------------------------------------------------------------
+// --- writing
 
 // A constant as it goes into the file.
 Tensor plain(const std::string& name, const Tensor& t) {

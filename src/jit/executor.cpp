@@ -34,7 +34,7 @@ Executor::~Executor() {
   for (const Tensor& t : pinned_) ConstantMemory::remove(t.data_ptr());
 }
 
-// --- preparation -------------------------------------------------------------------------------------
+// --- preparation
 
 void Executor::compile() {
   std::vector<uint32_t> last(graph_.values.size(), 0);  // 1 + the step that uses a value last
@@ -77,7 +77,7 @@ void Executor::compile() {
     if (node.is_constant() && !node.results.empty()) std::erase(held_, node.results[0]);
 }
 
-// --- inputs ------------------------------------------------------------------------------------------
+// --- inputs
 
 std::string Executor::expected_inputs() const {
   std::string text;
@@ -136,7 +136,7 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
   return sizes;
 }
 
-// --- runs --------------------------------------------------------------------------------------------
+// --- runs
 
 std::vector<Tensor> Executor::run(std::vector<Tensor> inputs) {
   Sizes sizes = check_inputs(inputs);
@@ -171,7 +171,7 @@ void Executor::execute(Frame& frame, std::vector<Tensor>& inputs) {
   for (const Step& step : steps_) step.run(frame);
 }
 
-// --- frames and plans --------------------------------------------------------------------------------
+// --- frames and plans
 
 std::unique_ptr<Frame> Executor::take_frame() {
   {

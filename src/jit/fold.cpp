@@ -102,7 +102,7 @@ void fold_constants(Graph& graph, Constants& constants) {
   eliminate_dead_code(graph);
 }
 
-// --- batch normalisation -----------------------------------------------------------------------------
+// --- batch normalisation
 
 namespace {
 

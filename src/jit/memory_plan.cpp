@@ -48,7 +48,7 @@ MemoryPlan plan_memory(const std::vector<Request>& requests) {
   return plan;
 }
 
-// --- recording ---------------------------------------------------------------------------------------
+// --- recording
 
 struct MemoryRecorder::Log : RefCounted {
   static void destroy(Log* log) { delete log; }
@@ -91,7 +91,7 @@ std::vector<Request> MemoryRecorder::finish() {
   return std::exchange(log_->requests, {});
 }
 
-// --- serving -----------------------------------------------------------------------------------------
+// --- serving
 
 Arena::Arena(size_t nbytes) : data_(static_cast<std::byte*>(cpu_allocate(nbytes))), nbytes_(nbytes) {}
 Arena::~Arena() { cpu_deallocate(data_, nbytes_); }

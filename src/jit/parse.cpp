@@ -28,7 +28,7 @@ class Parser {
  private:
   using Kind = Token::Kind;
 
-  // --- tokens ---
+  // --- tokens
   Token advance() { return std::exchange(token_, lexer_.next()); }
   bool accept(std::string_view mark) {
     if (!token_.is_mark(mark)) return false;
@@ -63,7 +63,7 @@ class Parser {
     }
   }
 
-  // --- the head ---
+  // --- the head
   void version() {
     skip_lines();
     expect_word("rushlight");
@@ -116,7 +116,7 @@ class Parser {
     end_line();
   }
 
-  // --- types ---
+  // --- types
   Type parse_type() {
     const Token word = expect(Kind::Word, "a type");
     Type type;
@@ -163,7 +163,7 @@ class Parser {
     return size;
   }
 
-  // --- nodes ---
+  // --- nodes
   ValueId define(const std::string& name, Type type) {
     const ValueId id = graph_.add_value(name, std::move(type));
     if (!ids_.try_emplace(name, id).second) lexer_.fail(str("%", name, " is defined twice"));
@@ -318,7 +318,7 @@ class Parser {
       lexer_.fail(str(node.name(), " writes to its first argument, which must be a tensor"));
   }
 
-  // --- literals ---
+  // --- literals
   static Literal word_literal(const Token& word) {
     if (word.text == "None") return std::monostate();
     if (word.text == "True" || word.text == "False") return word.text == "True";
@@ -382,7 +382,7 @@ class Parser {
     return t.is(Kind::Integer) ? static_cast<double>(t.integer) : t.number;
   }
 
-  // --- the end ---
+  // --- the end
   void outputs() {
     advance();
     expect("(");

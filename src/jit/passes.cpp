@@ -8,7 +8,7 @@
 namespace rushlight::jit {
 namespace {
 
-// --- functionalize -----------------------------------------------------------------------------------
+// --- functionalize
 
 // Whether the form that gives a new tensor gives one of the operand's dtype.
 bool same_dtype_without(const Graph& graph, const Node& node) {
@@ -57,7 +57,7 @@ void functionalize(Graph& graph) {
   for (Output& out : graph.outputs) out.value = current[out.value];
 }
 
-// --- dead code ---------------------------------------------------------------------------------------
+// --- dead code
 
 void eliminate_dead_code(Graph& graph) {
   Aliases aliases(graph);
@@ -92,7 +92,7 @@ void eliminate_dead_code(Graph& graph) {
       if (id != kNoValue && !live[id]) id = kNoValue;
 }
 
-// --- common subexpressions ---------------------------------------------------------------------------
+// --- common subexpressions
 
 void eliminate_common_subexpressions(Graph& graph) {
   Aliases aliases(graph);

@@ -23,7 +23,7 @@ Scalar scalar_of(const Argument& a) {
 
 }  // namespace
 
-// --- preparation -------------------------------------------------------------------------------------
+// --- preparation
 
 void Step::prepare(const Graph& graph) {
   if (!node->op) return;
@@ -101,7 +101,7 @@ void Step::find_reuse(const Graph& graph) {
   result_dtype = type.dtype;
 }
 
-// --- runs --------------------------------------------------------------------------------------------
+// --- runs
 
 // Operators may give no tensor where they could give one; a kernel must not meet that unprepared.
 const Tensor& Step::tensor_of(const Place& place, ValueId id, bool optional, const Frame& frame) const {

@@ -113,7 +113,7 @@ const Backward* add_backward(const Program& program, Part& part, std::vector<boo
   return part.backwards.emplace_back(std::move(backward)).get();
 }
 
-// --- the node ----------------------------------------------------------------------------------------
+// --- the node
 
 class CompiledNode final : public PlainNode {
  public:
@@ -206,7 +206,7 @@ Gradients CompiledNode::run_again(Gradients grads) {
   return result;
 }
 
-// --- runs --------------------------------------------------------------------------------------------
+// --- runs
 
 void record(const std::shared_ptr<Program>& program, const std::vector<Tensor>& inputs,
             const std::vector<Tensor>& values, const std::vector<std::byte>& random_state) {
@@ -251,7 +251,7 @@ std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Ten
   return values;
 }
 
-// --- the Python type ---------------------------------------------------------------------------------
+// --- the Python type
 
 struct CompiledGraph {
   PyObject_HEAD std::shared_ptr<Program> program;

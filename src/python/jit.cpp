@@ -65,7 +65,7 @@ PyObject* to_dict(const Constants& constants) {
   return dict.release();
 }
 
-// --- _JitGraph ---
+// --- _JitGraph
 
 PyObject* graph_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"text", nullptr};
@@ -172,7 +172,7 @@ PyTypeObject GraphType = {
     .tp_new = graph_new,
 };
 
-// --- files ---
+// --- files
 
 PyObject* write_model(PyObject*, PyObject* args) {
   PyObject *path = nullptr, *graph = nullptr, *constants = nullptr;
@@ -208,7 +208,7 @@ PyMethodDef functions[] = {
     {"_read_model", read_model, METH_O, "_read_model(path): (graph, constants), whose memory is the file."},
     {}};
 
-// --- _JitExecutor ---
+// --- _JitExecutor
 
 PyObject* executor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"graph", "constants", "plan_memory", "mapped_constants", nullptr};

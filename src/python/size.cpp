@@ -145,7 +145,7 @@ PyTypeObject SizeType = {
     .tp_new = size_new,
 };
 
-// --- sizes of a traced program ---------------------------------------------------------------------------
+// --- sizes of a traced program
 
 static PyTypeObject* traced_size_type = nullptr;
 

@@ -40,7 +40,7 @@ constexpr std::array<int64_t, 16> kNumbers = {
     0,         1,         -1,           2,         3,         7,        64, 65, 255, 4096,
     INT32_MAX, 1ll << 31, -(1ll << 31), 1ll << 40, INT64_MAX, INT64_MIN};
 
-// --- chance ------------------------------------------------------------------------------------------
+// --- chance
 
 struct Draw {
   std::mt19937_64 bits;
@@ -58,7 +58,7 @@ bool is_word(char c) {
 
 std::string number(Draw& draw) { return std::to_string(draw.of(kNumbers)); }
 
-// --- mutations of bytes and of text ------------------------------------------------------------------
+// --- mutations of bytes and of text
 
 void change_bytes(std::string& bytes, Draw& draw) {
   for (size_t edits = 1 + draw.below(3) * draw.below(3); edits && !bytes.empty(); --edits) {
@@ -142,7 +142,7 @@ void change_text(std::string& text, Draw& draw, const std::vector<std::string>& 
   }
 }
 
-// --- formats -----------------------------------------------------------------------------------------
+// --- formats
 
 template <class T>
 T at(const std::string& bytes, size_t place) {
@@ -209,7 +209,7 @@ std::string change_npy(const std::string& file, Draw& draw) {
   return out + header + file.substr(10 + length);
 }
 
-// --- what is done with a file ------------------------------------------------------------------------
+// --- what is done with a file
 
 // Inputs as the graph wants them, with small numbers where callers choose; none where they would be large.
 std::vector<Tensor> inputs_of(const jit::Graph& graph) {
@@ -263,7 +263,7 @@ void use(const Seed& seed, const std::string& path) {
     io::read_npy(path);
 }
 
-// --- the program -------------------------------------------------------------------------------------
+// --- the program
 
 struct Request {
   uint64_t cases = 10000, seed = 0, first = 0;
