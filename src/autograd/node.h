@@ -104,7 +104,6 @@ class PlainNode : public Node {
     edges_ = edge_storage_.data();
     edge_count_ = static_cast<uint32_t>(edge_storage_.size());
   }
-  void set_edge(size_t i, Edge e) { edge_storage_[i] = std::move(e); }
   uint32_t add_output(const Tensor& t) {
     return add_output(InputMeta{Dims(t->sizes), t.dtype(), t.device()});
   }

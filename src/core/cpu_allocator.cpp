@@ -275,16 +275,10 @@ CpuMemoryStats cpu_memory_stats() {
   return result;
 }
 
-void cpu_reset_peak_stats() { CpuMemory::get().blocks.reset_peak_stats(); }
-
 size_t cpu_empty_cache() {
   const size_t tiny = t_cache ? t_cache->clear() : 0;
   return tiny + CpuMemory::get().blocks.empty_cache();
 }
-
-std::vector<SegmentInfo> cpu_memory_snapshot() { return CpuMemory::get().blocks.snapshot(); }
-
-void cpu_set_memory_limit(size_t bytes) { CpuMemory::get().blocks.set_memory_limit(bytes); }
 
 bool cpu_allocator_caches() { return kCaches; }
 

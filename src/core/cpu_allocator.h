@@ -23,13 +23,8 @@ struct CpuMemoryStats {
 };
 
 CpuMemoryStats cpu_memory_stats();
-void cpu_reset_peak_stats();
 /// Gives back idle memory: every unused segment and this thread's tiny blocks. Returns the bytes released.
 size_t cpu_empty_cache();
-/// Live and idle blocks above the tiny limit, for memory snapshots.
-std::vector<SegmentInfo> cpu_memory_snapshot();
-/// SIZE_MAX lifts the limit.
-void cpu_set_memory_limit(size_t bytes);
 
 /// False in address-sanitizer builds, where every request goes to malloc so that overruns are seen.
 bool cpu_allocator_caches();

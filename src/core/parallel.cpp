@@ -76,7 +76,7 @@ void CallerArena::start_pool() {
     if (!pool_started) return;
     pool_lost = true;
     for (CallerArena* a : {&t_arena, &t_alone}) {
-      a->arena.release();  // its workers are gone, taking it down could wait for them
+      (void)a->arena.release();  // its workers are gone, taking it down could wait for them
       a->threads = 0;
     }
   });

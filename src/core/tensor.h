@@ -35,7 +35,6 @@ enum TensorFlag : uint32_t {
   kNoGradView = 1u << 11,  // a view taken under no_grad of a tensor that requires grad
   kMultiView = 1u
       << 12,  // one of several views made by one operator (split, unbind): no in-place under autograd
-  kConjugate = 1u << 13,  // reserved
   kPythonSubclass = 1u
       << 14,  // its Python type is not exactly Tensor or Parameter (__torch_function__ may apply)
   kParameter = 1u << 15,
