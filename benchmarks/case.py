@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 Function = Callable[[], object]
-Setup = Callable[..., Function | AbstractContextManager[Function]]  # called without arguments; lambdas bind some
+# Called without arguments; lambdas bind what they need as defaults.
+Setup = Callable[..., Function | AbstractContextManager[Function]]
 
 
 class Sizes(Protocol):
