@@ -4,6 +4,7 @@
 """
 
 import importlib
+import importlib.util
 import inspect
 import subprocess
 import sys
