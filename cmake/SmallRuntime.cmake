@@ -9,7 +9,7 @@ endif()
 # Operators are compiled once more, without derivatives and for size: their loops are elsewhere.
 file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
 list(FILTER runtime_ops EXCLUDE REGEX
-  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|device_operators|quantized_product|sparse[a-z_]*)\\.cpp$")
+  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|quantized_product|sparse[a-z_]*)\\.cpp$")
 set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/register.cpp")
 if(RUSHLIGHT_X86_64)
   list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/wide_variants.cpp")
@@ -22,7 +22,7 @@ target_compile_options(rushlight_inference PRIVATE -Os
   "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/no_derivatives.h\"")
 
 # Everything else is the library's.
-set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/ops/>"
+set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/(ops/|transform/operator_table)>"
   "$<FILTER:$<TARGET_OBJECTS:rushlight_frontend>,INCLUDE,/frontend/c_(tensor|model)\\.cpp>"
   $<TARGET_OBJECTS:rushlight_inference>)
 foreach(isa ${isas})

@@ -14,7 +14,4 @@ std::string backward_name(const Op& op, uint32_t numbers = 0);
 // The same for the composite that `node` ends.
 std::string name_of_composite(const Node& node);
 
-// Whether PyTorch differentiates this composite as one operator: its last step bears its name then.
-bool is_one_step(const Op& op);
-
 }  // namespace rushlight

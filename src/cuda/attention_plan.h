@@ -7,7 +7,7 @@
 #include "cuda/team.h"
 #include "cuda/uniform.h"
 #include "cuda/update.h"
-#include "dispatch/device_attention.h"
+#include "device/attention.h"
 
 namespace rushlight::cuda {
 

@@ -1,7 +1,7 @@
 // Blocks of images as columns, by which convolutions become products; and back.
 #include "cuda/channels.h"
 #include "cuda/layers.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "cpu/conv.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 

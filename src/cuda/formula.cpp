@@ -5,7 +5,7 @@
 #include "cuda/formula_many.h"
 #include "cuda/kernels.h"
 #include "cuda/operands.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 
 namespace rushlight::cuda {
 namespace {

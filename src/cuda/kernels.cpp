@@ -8,7 +8,7 @@
 #include "cpu/index.h"
 #include "cpu/reduce.h"
 #include "cuda/operands.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 
 namespace rushlight::cuda {
 namespace {

@@ -1,6 +1,6 @@
 #include "cuda/layers.h"
 
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 

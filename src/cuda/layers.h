@@ -1,4 +1,4 @@
-// The loops of layers in this library, as dispatch/device_layers.h names them.
+// The loops of layers in this library, as device/layers.h names them.
 #pragma once
 #include <span>
 

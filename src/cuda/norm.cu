@@ -4,7 +4,7 @@
 
 #include "cuda/channels.h"
 #include "cuda/layers.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 namespace {

@@ -6,7 +6,7 @@
 #include "cuda/channels.h"
 #include "cuda/layers.h"
 #include "cuda/shares.h"
-#include "dispatch/device_optimizer.h"
+#include "device/optimizer.h"
 
 namespace rushlight::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Resizing by tables of neighbours and their weights.
 #include "cuda/channels.h"
 #include "cuda/layers.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::cuda {
 namespace {

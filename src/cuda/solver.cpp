@@ -4,7 +4,7 @@
 #include "cuda/solver.h"
 
 #include "cuda/solver_session.h"
-#include "dispatch/device_linalg.h"
+#include "device/linalg.h"
 
 namespace rushlight::cuda {
 namespace {

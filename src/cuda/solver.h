@@ -1,4 +1,4 @@
-// Dense linear algebra on this device, as dispatch/device_linalg.h names it, and its small kernels.
+// Dense linear algebra on this device, as device/linalg.h names it, and its small kernels.
 #pragma once
 #include <cstdint>
 

@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "core/device_backend.h"
-#include "dispatch/device_kernels.h"
-#include "dispatch/exact_out.h"
+#include "dispatch/cpu_fallback.h"
 #include "dispatch/operands.h"
+#include "dispatch/out_overlap.h"
 #include "dispatch/profiler.h"
-#include "dispatch/shared_out.h"
 
 namespace rushlight {
 
@@ -54,9 +53,6 @@ DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands
 }
 
 void check_one_device(const Op& op, const Value* args) {
-  if (op.schema.name == "copy_") return;  // moves between devices
-  // Packed sequences say on the CPU how many rows each step has; what such a composite calls is checked.
-  if (op.family == Family::Composite && op.schema.overload == "data") return;
   const Tensor* first = nullptr;
   auto check = [&](const Tensor& t) {
     if (!t.defined() || (t.dim() == 0 && t.is_cpu())) return;
@@ -69,32 +65,7 @@ void check_one_device(const Op& op, const Value* args) {
              " and ", describe(t), "; move one with .to())");
     if (!first) first = &t;
   };
-  // Indices may be on the CPU: plan_index in ops/index.cpp checks and moves them.
-  const bool indexes = op.schema.name == "index" || op.schema.name.starts_with("index_put");
-  each_operand(op.tensor_parameters & ~(indexes ? uint64_t{2} : 0), args, check);
-}
-
-// Operators that read and write in no fixed order refuse outputs that share memory with an operand or with
-// themselves.
-void check_outputs_apart(const Op& op, const Value* args, const Tensor* out, size_t count) {
-  const bool from_output = starts_from_output(op);
-  for (size_t i = 0; i < count; ++i) {
-    RL_CHECK(!has_internal_overlap(out[i]),
-             "unsupported operation: more than one element of the written-to tensor refers to a single "
-             "memory location. Please "
-             "clone() the tensor before performing the operation. (",
-             op.name(), ")");
-    for (uint64_t bits = op.tensor_parameters; bits; bits &= bits - 1) {
-      const Value& v = args[std::countr_zero(bits)];
-      if (v.tag() != Tag::Tensor || v.is_none()) continue;
-      const Overlap overlap = out[i].numel() == 0 ? Overlap::No : memory_overlap(out[i], v.tensor());
-      RL_CHECK(overlap == Overlap::No || (overlap == Overlap::Full && from_output && (bits & 1)),
-               "unsupported operation: some elements of the input tensor and the written-to tensor refer to "
-               "a single memory "
-               "location. Please clone() the tensor before performing the operation. (",
-               op.name(), ")");
-    }
-  }
+  each_operand(op.tensor_parameters & ~op.traits.any_device, args, check);
 }
 
 // A composite is differentiated through what it calls, and an operator without a derivative meets no
@@ -193,10 +164,7 @@ void run_kernel(Frame& frame) {
                device_type_name(device), ", but got ", frame.out[i].device(), " instead");
       frame.out[i].check_writable(op.name());
     }
-    if (op.family_data == &exact_out && !frame.inplace)
-      check_outputs_apart(op, frame.args, frame.out, outputs);
-    else if (!frame.inplace)
-      check_shared_outputs(op, frame.args, frame.out, outputs);
+    if (!frame.inplace) check_output_overlap(op, frame.args, frame.out, outputs);
     if ((composite || !(op.intercepted & kAutograd)) && !frame.inplace)
       check_out_gradients(op, frame.args, frame.out, outputs);
   }
@@ -269,13 +237,12 @@ void bump_mutated(const Op& op, const Value* args) {
   each_operand(op.mutated, args, [&](const Tensor& t) { t.bump_version(&op.schema.name); });
 }
 
-const char exact_out = 0, exact_dtype_out = 0, same_category_out = 0;
-
 void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
-  const bool exact = op.family_data == &exact_out || op.family_data == &exact_dtype_out;
+  const OutRule demand = op.traits.out;
+  const bool exact = demand == OutRule::SameType || demand == OutRule::Disjoint;
   RL_CHECK(!exact || inplace || from == out.dtype(), "Expected out tensor to have dtype ", cpp_name(from),
            ", but got ", cpp_name(out.dtype()), " instead (", op.name(), ")");
-  RL_CHECK(op.family_data != &same_category_out || category_of(from) == category_of(out.dtype()), op.name(),
+  RL_CHECK(demand != OutRule::SameCategory || category_of(from) == category_of(out.dtype()), op.name(),
            " expects a ", is_complex(from) ? "complex" : "floating point", " output tensor, but got ",
            legacy_name(out.dtype()));
   RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from),

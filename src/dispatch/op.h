@@ -6,6 +6,7 @@
 #include "dispatch/derivative.h"
 #include "dispatch/schema.h"
 #include "dispatch/state.h"
+#include "dispatch/traits.h"
 
 namespace rushlight {
 
@@ -33,14 +34,13 @@ struct Results {
   Value plain;               // bool, int, float, Scalar results
 };
 
-enum class Family : uint8_t { Pointwise, Reduction, View, Index, Matmul, Factory, Random, Composite, Kernel };
-
 struct Op {
   using Trampoline = void (*)(const void* kernel, const Call& call, const Value* args, Results& results);
 
   Schema schema;
   const char* doc = "";
-  Family family = Family::Kernel;
+  Family family = Family::Other;
+  Traits traits;
   std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...)
   Trampoline trampoline = nullptr;                     // one per signature
   const void* sparse_kernel = nullptr;                 // for operands with sparse parts, of the same type
@@ -48,7 +48,7 @@ struct Op {
   const char* refusal = nullptr;         // why there is no derivative, if there is none
   const char* meta_refusal = nullptr;    // why there are no shapes without data, if there are none
   const void* made_in_python = nullptr;  // what src/python keeps of an operator that a program defined
-  const void* family_data = nullptr;     // e.g. the loops of a pointwise formula
+  const void* family_data = nullptr;     // what the family's kernels read: the loops of a pointwise formula
   uint32_t intercepted =
       kDispatchBits & ~kNotCpu;    // which reasons to leave the straight path concern this operator
   uint64_t mutated = 0;            // bit per parameter written in place

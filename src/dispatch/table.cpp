@@ -31,7 +31,8 @@ Op& Table::define(const char* schema, Op::Trampoline trampoline, const void* ker
   Schema::parse(schema);  // fails before anything is added
   Op& op = add(schema, trampoline, kAnyLength);
   op.kernel.fill(kernel);
-  op.intercepted &= ~kAutocast;  // on none of its lists
+  op.traits.aliasing = Aliasing::MayReturnInput;
+  resolve_traits(op);
   return op;
 }
 
@@ -42,14 +43,23 @@ std::vector<const Op*> Table::find(std::string_view space, std::string_view name
   return found;
 }
 
-void Table::freeze() const {
-  for (const Op& op : ops_) {
+void Table::freeze() {
+  for (Op& op : ops_) {
+    resolve_traits(op);
+    const Traits& traits = op.traits;
     RL_ASSERT(op.kernel[0], "no CPU kernel: ", op.schema.text);
     RL_ASSERT(op.family == Family::Composite || op.derivative || op.refusal,
               "neither a derivative nor a refusal: ", op.schema.text);
     for (const auto& result : op.schema.returns)
       RL_ASSERT(!op.has_out || result.type != Tag::TensorList,
                 "out= for a list of tensors: ", op.schema.text);
+    RL_ASSERT(op.has_out || (traits.out == OutRule::Castable && !traits.out_overlap.apart),
+              "a demand on an out= that does not exist: ", op.schema.text);
+    RL_ASSERT(!traits.inplace_function || op.has_inplace, "no in-place form: ", op.schema.text);
+    RL_ASSERT(!traits.one_node || op.family == Family::Composite,
+              "an operator that is no composite is one node anyway: ", op.schema.text);
+    RL_ASSERT(traits.tangent == Tangent::None || op.derivative || traits.tangent == Tangent::Linear,
+              "a tangent without a derivative: ", op.schema.text);
   }
 }
 

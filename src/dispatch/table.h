@@ -18,7 +18,7 @@ class Record {
   }
   Record& family(Family f) {
     op_.family = f;
-    return f == Family::View ? on_devices() : *this;
+    return f == Family::View || f == Family::Pointwise ? on_devices() : *this;
   }
   template <class F>
   Record& derivative(F rule) {
@@ -35,14 +35,15 @@ class Record {
     op_.meta_refusal = reason;
     return *this;
   }
-  Record& inplace() {
+  Record& inplace() {  // also `name_`
     op_.has_inplace = true;
     return *this;
-  }  // also `name_`
-  Record& out() {
+  }
+  Record& out(OutRule demand = OutRule::Castable) {  // also out=
     op_.has_out = true;
+    op_.traits.out = demand;
     return *this;
-  }  // also out=
+  }
   Record& function_only() {
     op_.is_method = false;
     return *this;
@@ -70,6 +71,81 @@ class Record {
     return *this;
   }
   Op& op() { return op_; }
+
+  // Traits. Note [Traits]
+  Record& tangent(Tangent rule) {
+    op_.traits.tangent = rule;
+    return *this;
+  }
+  Record& linear() { return tangent(Tangent::Linear); }
+  Record& batching(Batching rule) {
+    op_.traits.batching = rule;
+    return *this;
+  }
+  Record& autocast(Cast cpu, Cast cuda) {
+    op_.traits.autocast_cpu = cpu;
+    op_.traits.autocast_cuda = cuda;
+    return *this;
+  }
+  Record& autocast(Cast both) { return autocast(both, both); }
+  Record& may_return_input() {
+    op_.traits.aliasing = Aliasing::MayReturnInput;
+    return *this;
+  }
+  Record& out_apart(uint64_t operands) {
+    op_.traits.out_overlap.apart = operands;
+    return *this;
+  }
+  Record& out_strictly_apart(uint64_t operands) {
+    op_.traits.out_overlap.strict = true;
+    return out_apart(operands);
+  }
+  Record& out_accumulates() {
+    op_.traits.out_overlap.accumulates = true;
+    return *this;
+  }
+  Record& numbers(Numbers which) {
+    op_.traits.numbers = which;
+    return *this;
+  }
+  Record& random() {
+    op_.traits.random = true;
+    return *this;
+  }
+  Record& uninitialized() {
+    op_.traits.uninitialized = true;
+    return *this;
+  }
+  Record& elementwise() {
+    op_.traits.elementwise = true;
+    return *this;
+  }
+  Record& data_dependent_shape() {
+    op_.traits.data_dependent_shape = true;
+    return *this;
+  }
+  Record& any_device(uint64_t parameters) {
+    op_.traits.any_device = parameters;
+    return *this;
+  }
+  Record& inplace_function() {
+    op_.traits.inplace_function = true;
+    return *this;
+  }
+  Record& node(const char* name) {
+    op_.traits.node = name;
+    return *this;
+  }
+  Record& node_of_number(int parameter, const char* name) {
+    op_.traits.number_nodes.push_back({parameter, name});
+    return *this;
+  }
+  // A composite that PyTorch differentiates as one operator.
+  Record& one_node() {
+    op_.traits.one_node = true;
+    op_.intercepted |= kAutograd;
+    return *this;
+  }
 
  private:
   Op& op_;
@@ -124,7 +200,7 @@ class Table {
   const std::deque<Op>& ops() const { return ops_; }
   std::deque<Op>& ops() { return ops_; }
   std::vector<const Op*> find(std::string_view space, std::string_view name) const;
-  void freeze() const;  // checks that every record is complete
+  void freeze();  // completes the traits and checks every record
 
  private:
   static constexpr size_t kAnyLength = ~size_t{0};
@@ -132,7 +208,7 @@ class Table {
   std::deque<Op> ops_;
 };
 
-// The one table; filled on first use by register_all_operators (ops/register.cpp).
+// The one table; filled on first use by register_all_operators (transform/operator_table.cpp).
 const Table& operator_table();
 Table& mutable_operator_table();
 

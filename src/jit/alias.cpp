@@ -5,24 +5,7 @@
 namespace rushlight::jit {
 
 bool may_alias(const Node& node) {
-  if (!node.op) return false;
-  if (node.inplace || node.op->mutated) return true;
-  switch (node.op->family) {
-    case Family::Pointwise:
-    case Family::Reduction:
-    case Family::Matmul:
-    case Family::Factory:
-    case Family::Random:
-    case Family::Index:
-      return false;
-    case Family::Kernel:  // few of these give back what they got
-      for (const std::string_view name :
-           {"positive", "lift_fresh", "values", "_values", "indices", "_indices", "coalesce", "to_dense"})
-        if (node.op->schema.name == name) return true;
-      return node.op->made_in_python || node.op->schema.name.starts_with("to_sparse");
-    default:
-      return true;
-  }
+  return node.op && (node.inplace || node.op->traits.aliasing != Aliasing::Fresh);
 }
 
 bool writes_to(const Node& node, size_t parameter) {
@@ -30,15 +13,8 @@ bool writes_to(const Node& node, size_t parameter) {
 }
 bool writes(const Node& node) { return node.op && (node.inplace || node.op->mutated); }
 
-bool is_random(const Node& node) {
-  if (!node.op) return false;
-  if (node.op->family == Family::Random || node.op->made_in_python) return true;
-  // Composites that draw numbers: those that take a generator, dropout and attention with dropout.
-  for (const Parameter& p : node.op->schema.parameters)
-    if (p.type == Tag::Generator || p.name == "dropout_p" || p.name == "train" || p.name == "training")
-      return true;
-  return node.op->schema.name.starts_with("rand") || node.op->schema.name.starts_with("empty") ||
-         node.op->schema.name.starts_with("new_empty");
+bool may_differ(const Node& node) {
+  return node.op && (node.op->traits.random || node.op->traits.uninitialized);
 }
 
 Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()), written_(graph.values.size(), false) {

@@ -31,6 +31,6 @@ bool may_alias(const Node& node);
 bool writes_to(const Node& node, size_t parameter);
 bool writes(const Node& node);
 // Whether two runs on the same operands may differ.
-bool is_random(const Node& node);
+bool may_differ(const Node& node);
 
 }  // namespace rushlight::jit

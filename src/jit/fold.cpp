@@ -49,7 +49,7 @@ std::vector<bool> constant_nodes(const Graph& graph) {
   std::vector<bool> constant(graph.values.size(), false), foldable(graph.nodes.size(), false);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    bool all = node.is_constant() || (node.op && !is_random(node) && !writes(node) &&
+    bool all = node.is_constant() || (node.op && !may_differ(node) && !writes(node) &&
                                       !node.op->schema.returns.empty() && !aliases.touches_written(node));
     for (const Argument& a : node.arguments) each_use(a, [&](const Use& use) { all &= constant[use.id]; });
     for (const ValueId id : node.results) all &= id == kNoValue || graph.values[id].type.is_tensor();

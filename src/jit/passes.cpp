@@ -102,7 +102,7 @@ void eliminate_common_subexpressions(Graph& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
     for (Argument& a : node.arguments) each_use(a, [&](Use& use) { use.id = same[use.id]; });
-    if (is_random(node) || writes(node) || aliases.touches_written(node)) continue;
+    if (may_differ(node) || writes(node) || aliases.touches_written(node)) continue;
     // Chains of long names would make this quadratic, so the first operand is part of the key.
     std::string key = node.name() + node.constant;
     for (const Argument& a : node.arguments) each_use(a, [&](const Use& use) { key += str(" ", use.id); });

@@ -186,6 +186,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::SigmoidBackward>)
       .internal()
       .doc("Gradient of sigmoid.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> y) {
         // Linear in grad, and a function of y's conjugate.
         return Grads{g * ((Scalar(1) - y) * y), conj_of(g) * grad * conj_of(y * -2 + 1)};
@@ -194,6 +197,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::TanhBackward>)
       .internal()
       .doc("Gradient of tanh.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> y) {
         return Grads{g * (Scalar(1) - y * y), conj_of(g) * grad * conj_of(y) * -2};
       });
@@ -207,6 +213,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::LogSigmoidBackward>)
       .internal()
       .doc("Gradient of log_sigmoid.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x, Needs need) {
         const Tensor s = sigmoid(x);
         return slope_grads(g, grad, Scalar(1) - s, -(s * (Scalar(1) - s)), need);
@@ -218,6 +227,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::SiluBackward>)
       .internal()
       .doc("Gradient of silu.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return silu_second(g, grad, x, need); });
   pointwise_record(t.op(mish, "mish(Tensor self) -> Tensor", activate<Formula::Mish>),
                    "self * tanh(softplus(self)).")
@@ -226,6 +238,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::MishBackward>)
       .internal()
       .doc("Gradient of mish.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x, Needs need) { return mish_second(g, grad, x, need); });
   pointwise_record(t.op(gelu, "gelu(Tensor self, *, str approximate='none') -> Tensor", gelu_kernel),
                    "self times the normal distribution function of self.")
@@ -237,11 +252,15 @@ void register_sigmoids(Table& t) {
        gelu_backward_kernel)
       .internal()
       .doc("Gradient of gelu.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x, Attr<2, std::string_view> approximate, Needs need) {
         return gelu_second(g, grad, x, *approximate, need);
       });
   pointwise_record(t.op(softplus, "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
-                        activate_exactly<Formula::Softplus>),
+                        activate_exactly<Formula::Softplus>)
+                       .autocast(Cast::None, Cast::Float),
                    "log(1 + exp(beta * self)) / beta; self above the threshold.")
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> beta, Attr<2, Scalar> threshold) {
         return softplus_backward(g, x, *beta, *threshold);
@@ -251,6 +270,9 @@ void register_sigmoids(Table& t) {
        activate_backward<Formula::SoftplusBackward>)
       .internal()
       .doc("Gradient of softplus.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x, Attr<2, Scalar> beta, Attr<3, Scalar> threshold) {
         const Tensor s = sigmoid(x * *beta), bend = s * (Scalar(1) - s) * *beta;
         return Grads{softplus_backward(g, x, *beta, *threshold),
@@ -279,6 +301,9 @@ void register_linear_pieces(Table& t) {
        activate_backward<Formula::ThresholdBackward>)
       .internal()
       .doc("Gradient of relu and threshold.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x, Attr<2, Scalar> bound) {
         return Grads{threshold_backward(g, x, *bound), zeros_like(g)};
       });
@@ -291,6 +316,9 @@ void register_linear_pieces(Table& t) {
        activate_backward<Formula::LeakyReluBackward>)
       .internal()
       .doc("Gradient of leaky_relu.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x, Attr<2, Scalar> slope) {
         return Grads{leaky_relu_backward(g, x, *slope), zeros_like(g)};
       });
@@ -305,6 +333,9 @@ void register_linear_pieces(Table& t) {
        activate_backward<Formula::HardtanhBackward>)
       .internal()
       .doc("Gradient of hardtanh.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x, Attr<2, Scalar> low, Attr<3, Scalar> high) {
         return Grads{hardtanh_backward(g, x, *low, *high), zeros_like(g)};
       });
@@ -315,6 +346,9 @@ void register_linear_pieces(Table& t) {
        activate_backward<Formula::HardsigmoidBackward>)
       .internal()
       .doc("Gradient of hardsigmoid.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x) { return Grads{hardsigmoid_backward(g, x), zeros_like(g)}; });
   pointwise_record(t.op(hardswish, "hardswish(Tensor self) -> Tensor", activate<Formula::Hardswish>),
                    "self * hardsigmoid(self).")
@@ -323,6 +357,9 @@ void register_linear_pieces(Table& t) {
        activate_backward<Formula::HardswishBackward>)
       .internal()
       .doc("Gradient of hardswish.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, In<1> x) {
         const Tensor inside = logical_and(x > -3, x < 3);
         return Grads{hardswish_backward(g, x), rushlight::where(inside, g * grad / 3, 0)};
@@ -348,6 +385,9 @@ void register_shrinks(Table& t) {
        activate_backward<Formula::ShrinkBackward>)
       .internal()
       .doc("Gradient of softshrink.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) {
         return Grads{softshrink_backward(g, x, *lambd), zeros_like(g)};
       });
@@ -355,6 +395,9 @@ void register_shrinks(Table& t) {
        activate_backward<Formula::ShrinkBackward>)
       .internal()
       .doc("Gradient of hardshrink.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<1> x, Attr<2, Scalar> lambd) {
         return Grads{hardshrink_backward(g, x, *lambd), zeros_like(g)};
       });
@@ -376,6 +419,9 @@ void register_exponential_units(Table& t) {
        elu_backward_kernel)
       .internal()
       .doc("Gradient of elu.")
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, In<0> grad, Attr<1, Scalar> alpha, Attr<2, Scalar> scale,
                      Attr<3, Scalar> input_scale, In<4> x) {
         return elu_second(g, grad, alpha->to_double(), scale->to_double(), input_scale->to_double(), x);
@@ -383,11 +429,14 @@ void register_exponential_units(Table& t) {
   t.composite(selu, "selu(Tensor self) -> Tensor", selu_body)
       .function_only()
       .inplace()
-      .doc("elu with the constants that keep mean 0 and variance 1.");
+      .doc("elu with the constants that keep mean 0 and variance 1.")
+      .elementwise();
   t.composite(celu, "celu(Tensor self, Scalar alpha=1.0) -> Tensor", celu_body)
       .function_only()
       .inplace()
-      .doc("elu, smooth for every alpha.");
+      .doc("elu, smooth for every alpha.")
+      .one_node()
+      .elementwise();
   t.op(ops::prelu_kernel, "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", rushlight::prelu_kernel)
       .function_only()
       .family(Family::Pointwise)
@@ -396,10 +445,12 @@ void register_exponential_units(Table& t) {
         return Grads{rushlight::where(x > 0, g, g * w), rushlight::where(x > 0, 0, g * x)};
       });
   t.composite(prelu, "prelu(Tensor self, Tensor weight) -> Tensor", prelu_body)
-      .doc("self where positive, else weight of its channel times self.");
+      .doc("self where positive, else weight of its channel times self.")
+      .autocast(Cast::Half);
   t.composite(glu, "glu(Tensor self, int dim=-1) -> Tensor", glu_body)
       .internal()
-      .doc("First half times sigmoid of the second.");
+      .doc("First half times sigmoid of the second.")
+      .one_node();
 }
 
 }  // namespace

@@ -54,59 +54,90 @@ void register_activation_functional_operators(Table& t) {
   auto flagged = [&](const char* schema, auto body, const Op& op) {
     return t.composite(schema, body).doc(op.doc);
   };
-  flagged("nn::relu(Tensor input, bool inplace=False) -> Tensor", Functional<relu>::body, relu.op());
+  flagged("nn::relu(Tensor input, bool inplace=False) -> Tensor", Functional<relu>::body, relu.op())
+      .elementwise();
   flagged("nn::relu_(Tensor(a!) input) -> Tensor(a!)", Functional<relu>::inplace, relu.op());
-  flagged("nn::relu6(Tensor input, bool inplace=False) -> Tensor", relu6_body, hardtanh.op());
+  flagged("nn::relu6(Tensor input, bool inplace=False) -> Tensor", relu6_body, hardtanh.op()).elementwise();
   flagged("nn::leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor",
-          Functional<leaky_relu>::body, leaky_relu.op());
+          Functional<leaky_relu>::body, leaky_relu.op())
+      .elementwise();
   flagged("nn::leaky_relu_(Tensor(a!) input, Scalar negative_slope=0.01) -> Tensor(a!)",
           Functional<leaky_relu>::inplace, leaky_relu.op());
-  flagged("nn::elu(Tensor input, Scalar alpha=1.0, bool inplace=False) -> Tensor", elu_body, elu.op());
+  flagged("nn::elu(Tensor input, Scalar alpha=1.0, bool inplace=False) -> Tensor", elu_body, elu.op())
+      .elementwise();
   flagged("nn::elu_(Tensor(a!) input, Scalar alpha=1.0) -> Tensor(a!)", elu_inplace, elu.op());
-  flagged("nn::selu(Tensor input, bool inplace=False) -> Tensor", Functional<selu>::body, selu.op());
+  flagged("nn::selu(Tensor input, bool inplace=False) -> Tensor", Functional<selu>::body, selu.op())
+      .elementwise();
   flagged("nn::selu_(Tensor(a!) input) -> Tensor(a!)", Functional<selu>::inplace, selu.op());
   flagged("nn::celu(Tensor input, Scalar alpha=1.0, bool inplace=False) -> Tensor", Functional<celu>::body,
-          celu.op());
+          celu.op())
+      .one_node()
+      .elementwise();
   flagged("nn::celu_(Tensor(a!) input, Scalar alpha=1.0) -> Tensor(a!)", Functional<celu>::inplace,
           celu.op());
   flagged("nn::gelu(Tensor input, str approximate='none') -> Tensor", Functional<gelu>::plain, gelu.op())
-      .out();
-  flagged("nn::silu(Tensor input, bool inplace=False) -> Tensor", Functional<silu>::body, silu.op());
-  flagged("nn::mish(Tensor input, bool inplace=False) -> Tensor", Functional<mish>::body, mish.op());
+      .out(OutRule::SameType)
+      .out_apart(kFirst)
+      .elementwise();
+  flagged("nn::silu(Tensor input, bool inplace=False) -> Tensor", Functional<silu>::body, silu.op())
+      .elementwise();
+  flagged("nn::mish(Tensor input, bool inplace=False) -> Tensor", Functional<mish>::body, mish.op())
+      .elementwise();
   flagged("nn::softplus(Tensor input, Scalar beta=1, Scalar threshold=20) -> Tensor",
           Functional<softplus>::plain, softplus.op())
-      .out();
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float)
+      .out_apart(kFirst)
+      .elementwise();
   flagged("nn::hardtanh(Tensor input, Scalar min_val=-1.0, Scalar max_val=1.0, bool inplace=False) -> Tensor",
-          Functional<hardtanh>::body, hardtanh.op());
+          Functional<hardtanh>::body, hardtanh.op())
+      .elementwise();
   flagged("nn::hardtanh_(Tensor(a!) input, Scalar min_val=-1.0, Scalar max_val=1.0) -> Tensor(a!)",
           Functional<hardtanh>::inplace, hardtanh.op());
   flagged("nn::hardsigmoid(Tensor input, bool inplace=False) -> Tensor", Functional<hardsigmoid>::body,
-          hardsigmoid.op());
+          hardsigmoid.op())
+      .elementwise();
   flagged("nn::hardswish(Tensor input, bool inplace=False) -> Tensor", Functional<hardswish>::body,
-          hardswish.op());
+          hardswish.op())
+      .elementwise();
   flagged("nn::threshold(Tensor input, Scalar threshold, Scalar value, bool inplace=False) -> Tensor",
-          Functional<threshold>::body, threshold.op());
+          Functional<threshold>::body, threshold.op())
+      .elementwise();
   flagged("nn::threshold_(Tensor(a!) input, Scalar threshold, Scalar value) -> Tensor(a!)",
           Functional<threshold>::inplace, threshold.op());
   flagged("nn::softshrink(Tensor input, Scalar lambd=0.5) -> Tensor", Functional<softshrink>::plain,
           softshrink.op())
-      .out();
+      .out(OutRule::SameType)
+      .out_apart(kFirst)
+      .elementwise();
   flagged("nn::hardshrink(Tensor input, Scalar lambd=0.5) -> Tensor", Functional<hardshrink>::plain,
           hardshrink.op())
-      .out();
-  flagged("nn::logsigmoid(Tensor input) -> Tensor", Functional<log_sigmoid>::plain, log_sigmoid.op()).out();
-  flagged("nn::glu(Tensor input, int dim=-1) -> Tensor", Functional<glu>::plain, glu.op());
-  flagged("nn::prelu(Tensor input, Tensor weight) -> Tensor", Functional<prelu>::plain, prelu.op());
-  flagged("nn::sigmoid(Tensor input) -> Tensor", Functional<sigmoid>::plain, sigmoid.op());
-  flagged("nn::tanh(Tensor input) -> Tensor", Functional<tanh>::plain, tanh.op());
+      .out(OutRule::SameType)
+      .out_apart(kFirst)
+      .elementwise();
+  flagged("nn::logsigmoid(Tensor input) -> Tensor", Functional<log_sigmoid>::plain, log_sigmoid.op())
+      .out(OutRule::SameType)
+      .elementwise();
+  flagged("nn::glu(Tensor input, int dim=-1) -> Tensor", Functional<glu>::plain, glu.op()).one_node();
+  flagged("nn::prelu(Tensor input, Tensor weight) -> Tensor", Functional<prelu>::plain, prelu.op())
+      .autocast(Cast::Half);
+  flagged("nn::sigmoid(Tensor input) -> Tensor", Functional<sigmoid>::plain, sigmoid.op()).elementwise();
+  flagged("nn::tanh(Tensor input) -> Tensor", Functional<tanh>::plain, tanh.op()).elementwise();
   flagged("special::expit(Tensor self) -> Tensor", Functional<sigmoid>::plain, sigmoid.op()).out();
   t.composite(
        "nn::rrelu(Tensor input, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
        "bool inplace=False) -> Tensor",
        rrelu_body)
-      .doc("Leaky relu with random slopes while training.");
-  t.composite("nn::softsign(Tensor input) -> Tensor", softsign_body).doc("input / (1 + |input|).");
-  t.composite("nn::tanhshrink(Tensor input) -> Tensor", tanhshrink_body).doc("input - tanh(input).");
+      .doc("Leaky relu with random slopes while training.")
+      .one_node()
+      .node("RreluWithNoiseBackward0")
+      .elementwise();
+  t.composite("nn::softsign(Tensor input) -> Tensor", softsign_body)
+      .doc("input / (1 + |input|).")
+      .elementwise();
+  t.composite("nn::tanhshrink(Tensor input) -> Tensor", tanhshrink_body)
+      .doc("input - tanh(input).")
+      .elementwise();
 }
 
 }  // namespace rushlight

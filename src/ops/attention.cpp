@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "cpu/attention.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/attention_parts.h"
 #include "ops/copy.h"
@@ -299,7 +299,8 @@ void register_attention_operators(Table& t) {
               attention_body)
       .doc(
           "softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] "
-          "give [..., L, Ev].");
+          "give [..., L, Ev].")
+      .autocast(Cast::Half);
   t.op(flash_attention,
        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
        "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
@@ -308,6 +309,8 @@ void register_attention_operators(Table& t) {
        flash_attention_kernel)
       .function_only()
       .doc("Attention computed in tiles: the scores of all queries and keys never exist at once.")
+      .family(Family::Attention)
+      .on_devices()
       .derivative([](Grad g, In<0> q, In<1> k, In<2> v, Out<0> out, Out<1> logsumexp, Attr<4, bool> causal,
                      In<5> mask, Attr<6, std::optional<double>> scale) {
         if (!g.defined()) return Grads{Tensor(), Tensor(), Tensor(), Tensor()};
@@ -325,6 +328,8 @@ void register_attention_operators(Table& t) {
        flash_attention_backward_kernel)
       .function_only()
       .doc("Gradients of attention in tiles, whose scores are computed again.")
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
 }
 

@@ -4,7 +4,7 @@
 
 #include "core/device_math.h"
 #include "core/generator.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/attention_parts.h"
 #include "ops/copy.h"
@@ -308,6 +308,7 @@ void register_device_attention_operators(Table& t) {
       .function_only()
       .on_devices()
       .doc("Attention in tiles on a device, with dropout that is drawn where the weights are.")
+      .family(Family::Attention)
       .derivative([](Grad g, In<0> q, In<1> k, In<2> v, In<3> mask, Out<0> out, Out<1> logsumexp, Out<2> seed,
                      Out<3> offset, Attr<5, double> p, Attr<6, bool> causal,
                      Attr<7, std::optional<double>> scale, Needs need) {
@@ -331,6 +332,7 @@ void register_device_attention_operators(Table& t) {
       .function_only()
       .on_devices()
       .doc("Gradients of attention in tiles on a device: the weights are computed and drawn again.")
+      .family(Family::Gradient)
       .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
 }
 

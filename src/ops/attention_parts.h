@@ -3,8 +3,8 @@
 #pragma once
 #include <array>
 
+#include "device/attention.h"
 #include "dispatch/derivative.h"
-#include "dispatch/device_attention.h"
 #include "ops/attention.h"
 
 namespace rushlight::attention {
@@ -36,7 +36,7 @@ Tensor with_dense_rows(const Tensor& t);
 // In the layout of t where its heads are next to each other.
 Tensor empty_as(const Tensor& t, IntList sizes);
 
-// On devices, whose layers are registered (dispatch/device_layers.h). logsumexp may be undefined.
+// On devices, whose layers are registered (device/layers.h). logsumexp may be undefined.
 using Dropout = DeviceAttention::Dropout;
 void run_on_device(const Operands& a, const Dropout& dropout, const Tensor& out, const Tensor& logsumexp);
 std::array<Tensor, 4> gradients_on_device(const Tensor& grad, const Operands& a, const Dropout& dropout,

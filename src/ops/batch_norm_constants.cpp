@@ -61,6 +61,7 @@ void register_batch_norm_constants(Table& t) {
       .doc("Factors and terms of the channels, in float32, that an evaluation of batch_norm comes to.")
       .internal()
       .no_meta("it stands in graphs that were captured already")
+      .family(Family::Normalization)
       .not_differentiable("it stands in graphs that record no gradients");
 }
 

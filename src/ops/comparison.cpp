@@ -185,18 +185,26 @@ void register_choices(Table& t) {
       .on_devices()
       .out()
       .doc("self where condition holds, else other.")
+      .linear()
+      .numbers(Numbers::Mixed)
       .derivative([](Grad g, In<0> c, Needs need) {
         return Grads{Tensor(), need[1] ? where(c, g, 0) : Tensor(), need[2] ? where(c, 0, g) : Tensor()};
       });
   t.composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor", where_method)
       .method_only()
-      .doc("self where condition holds, else other.");
+      .doc("self where condition holds, else other.")
+      .numbers(Numbers::Mixed)
+      .elementwise();
   t.op(ops::masked_fill, "masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor",
        masked_fill_kernel)
       .family(Family::Pointwise)
       .on_devices()
       .inplace()
       .doc("value where mask holds, else self.")
+      .linear()
+      .numbers(Numbers::Mixed)
+      .node_of_number(2, "MaskedFillBackward0")
+      .node("MaskedFillBackward1")
       .derivative([](Grad g, In<1> mask, Needs need) {
         return Grads{need[0] ? masked_fill(g, mask, 0) : Tensor(), Tensor(),
                      need[2] ? where(mask, g, 0) : Tensor()};
@@ -222,7 +230,8 @@ void register_classes(Table& t) {
        "Whether the sign bit is set, also for -0.0.")
       .out();
   t.composite(ops::isreal, "isreal(Tensor self) -> Tensor", isreal_body)
-      .doc("Whether the imaginary part is zero.");
+      .doc("Whether the imaginary part is zero.")
+      .elementwise();
   t.composite(ops::isclose,
               "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
               "-> Tensor",
@@ -236,6 +245,8 @@ void register_classes(Table& t) {
       .doc("Whether isclose holds for all elements.");
   t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel)
       .no_meta("the answer depends on the values")
+      .family(Family::Value)
+      .on_devices()
       .not_differentiable(kBoolResult)
       .doc("Whether shapes and all elements agree.");
 }
@@ -245,28 +256,34 @@ void register_classes(Table& t) {
 void register_comparison_operators(Table& t) {
   auto compare = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, Formula f,
                      const char* doc, Promote promote = Promote::Same) {
-    add_binary(t, handle, schema, f, promote).not_differentiable(kBoolResult).doc(doc);
+    return add_binary(t, handle, schema, f, promote).not_differentiable(kBoolResult).doc(doc);
   };
   auto reversed = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
                       Tensor (*kernel)(const Call&, const Tensor&, const Tensor&), const char* doc) {
-    t.op(handle, schema, kernel)
+    return t.op(handle, schema, kernel)
         .family(Family::Pointwise)
         .inplace()
         .out()
         .not_differentiable(kBoolResult)
         .doc(doc);
   };
-  compare(ops::eq, "eq.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Eq, "self == other.");
-  compare(ops::ne, "ne.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Ne, "self != other.");
-  compare(ops::lt, "lt.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Lt, "self < other.");
-  compare(ops::le, "le.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Le, "self <= other.");
-  reversed(ops::gt, "gt.Tensor(Tensor self, Tensor other) -> Tensor", swapped<Formula::Lt>, "self > other.");
-  reversed(ops::ge, "ge.Tensor(Tensor self, Tensor other) -> Tensor", swapped<Formula::Le>, "self >= other.");
-  add_alias<ops::ne>(t, "not_equal.Tensor(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::lt>(t, "less.Tensor(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::le>(t, "less_equal.Tensor(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::gt>(t, "greater.Tensor(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::ge>(t, "greater_equal.Tensor(Tensor self, Tensor other) -> Tensor");
+  compare(ops::eq, "eq.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Eq, "self == other.")
+      .numbers(Numbers::Later);
+  compare(ops::ne, "ne.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Ne, "self != other.")
+      .numbers(Numbers::Later);
+  compare(ops::lt, "lt.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Lt, "self < other.")
+      .numbers(Numbers::Later);
+  compare(ops::le, "le.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Le, "self <= other.")
+      .numbers(Numbers::Later);
+  reversed(ops::gt, "gt.Tensor(Tensor self, Tensor other) -> Tensor", swapped<Formula::Lt>, "self > other.")
+      .numbers(Numbers::Later);
+  reversed(ops::ge, "ge.Tensor(Tensor self, Tensor other) -> Tensor", swapped<Formula::Le>, "self >= other.")
+      .numbers(Numbers::Later);
+  add_alias<ops::ne>(t, "not_equal.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Later);
+  add_alias<ops::lt>(t, "less.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Later);
+  add_alias<ops::le>(t, "less_equal.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Later);
+  add_alias<ops::gt>(t, "greater.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Later);
+  add_alias<ops::ge>(t, "greater_equal.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Later);
   const auto logical = Promote::Logical;
   compare(ops::logical_and, "logical_and(Tensor self, Tensor other) -> Tensor", Formula::LogicalAnd,
           "Whether both are nonzero.", logical);

@@ -3,7 +3,6 @@
 #include "core/parallel.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
@@ -149,25 +148,35 @@ void register_complex_operators(Table& t) {
       .family(Family::View)
       .function_only()
       .doc("The parts of complex numbers as a last dimension of size 2.")
+      .batching(Batching::Dims)
       .derivative([](Grad g) { return ops::view_as_complex(ops::clone(g, MemoryFormat::Contiguous)); });
   t.op(ops::view_as_complex, "view_as_complex(Tensor(a) self) -> Tensor(a)", view_as_complex_kernel)
       .family(Family::View)
       .function_only()
       .doc("Complex numbers whose parts are the last dimension.")
+      .batching(Batching::Dims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](Grad g) { return ops::view_as_real(g); });
   t.composite(ops::real, "real(Tensor(a) self) -> Tensor(a)", real_body)
       .function_only()
-      .doc("The real part, a view.");
+      .doc("The real part, a view.")
+      .elementwise();
   t.composite(ops::imag, "imag(Tensor(a) self) -> Tensor(a)", imag_body)
       .function_only()
-      .doc("The imaginary part, a view.");
+      .doc("The imaginary part, a view.")
+      .elementwise();
   t.op(ops::conj_physical, "conj_physical(Tensor self) -> Tensor", conj_physical_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
       .doc("The complex conjugate.")
+      .linear()
+      .out_apart(kFirst)
       .derivative([](Grad g) { return conj_of(g); });
-  t.composite(ops::conj, "conj(Tensor(a) self) -> Tensor(a)", conj_body).doc("The complex conjugate.");
+  t.composite(ops::conj, "conj(Tensor(a) self) -> Tensor(a)", conj_body)
+      .doc("The complex conjugate.")
+      .one_node()
+      .elementwise();
   t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", itself_body)
       .doc("Conjugation is never pending here.");
   t.composite("resolve_neg(Tensor(a) self) -> Tensor(a)", itself_body).doc("Negation is never pending here.");
@@ -181,11 +190,15 @@ void register_complex_operators(Table& t) {
   t.op(ops::complex, "complex(Tensor real, Tensor imag) -> Tensor", complex_kernel)
       .out()
       .doc("Complex numbers from their parts.")
+      .on_devices()
+      .linear()
+      .batching(Batching::Pointwise)
       .derivative([](Grad g) { return Grads{ops::real(g), ops::imag(g)}; });
   t.composite(ops::polar, "polar(Tensor abs, Tensor angle) -> Tensor", polar_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("Complex numbers from size and angle.");
+      .out(OutRule::SameType)
+      .doc("Complex numbers from size and angle.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
 }
 
 }  // namespace rushlight

@@ -408,11 +408,14 @@ void register_conv(Table& t, const char* conv, const char* conv_padding, const c
   t.composite(conv, conv_body<N>)
       .doc(
           "Convolution over the last dimensions. Shapes: input [batch?, in, ...], weight [out, in / groups, "
-          "...].");
+          "...].")
+      .autocast(Cast::Half);
   t.composite(conv_padding, conv_padding_body<N>)
-      .doc("As the form before, padded by name: 'valid' not at all, 'same' so that the size stays.");
+      .doc("As the form before, padded by name: 'valid' not at all, 'same' so that the size stays.")
+      .autocast(Cast::Half);
   t.composite(transposed, conv_transpose_body<N>)
-      .doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].");
+      .doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].")
+      .autocast(Cast::Half);
 }
 
 }  // namespace
@@ -427,6 +430,9 @@ void register_conv_operators(Table& t) {
           "Convolution in any number of dimensions, plain or transposed; what conv1d to conv_transpose3d "
           "call.")
       .function_only()
+      .family(Family::Window)
+      .on_devices()
+      .autocast(Cast::None, Cast::Half)
       .derivative([](Grad g, In<0> x, In<1> w, Attr<3, IntList> stride, Attr<4, IntList> padding,
                      Attr<5, IntList> dilation, Attr<6, bool> transposed, Attr<8, int64_t> groups,
                      Needs need) {
@@ -451,6 +457,7 @@ void register_conv_operators(Table& t) {
       .doc("A convolution of images with what follows it: scale and shift by channel, a sum, bounds.")
       .internal()
       .no_meta("it stands in graphs that were captured already")
+      .family(Family::Window)
       .not_differentiable("it stands in graphs that record no gradients");
   t.op(conv_input_gradient,
        "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "
@@ -458,6 +465,9 @@ void register_conv_operators(Table& t) {
        conv_input_gradient_kernel)
       .doc("Gradient of a convolution with respect to its input.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .tangent(Tangent::Product)
       .derivative([](Grad g, In<0> y, In<1> w, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
                      Attr<6, int64_t> groups, Needs need) {
         return Grads{need[0] ? forward(g, conj_of(w), y.sizes(), s, p, d, groups) : Tensor(),
@@ -469,6 +479,9 @@ void register_conv_operators(Table& t) {
        conv_weight_gradient_kernel)
       .doc("Gradient of a convolution with respect to its weight.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .tangent(Tangent::Product)
       .derivative([](Grad g, In<0> y, In<1> x, Attr<3, IntList> s, Attr<4, IntList> p, Attr<5, IntList> d,
                      Attr<6, int64_t> groups, Needs need) {
         return Grads{need[0] ? forward(conj_of(x), g, y.sizes(), s, p, d, groups) : Tensor(),

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/matmul.h"

@@ -206,16 +206,22 @@ Tensor convert_back(const Tensor& g, const InputMeta& meta) {
 
 void register_conversions(Table& t) {
   t.op(ops::clone, "clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", clone_kernel)
+      .elementwise()
       .on_devices()
       .doc("A copy with its own memory.")
+      .family(Family::Copy)
+      .linear()
       .derivative([](Grad g) { return g; });
   t.op(ops::to_copy,
        "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? "
        "memory_format=None) -> Tensor",
        to_copy_kernel)
+      .elementwise()
       .on_devices()
       .internal()
       .doc("A copy in another dtype, device or layout.")
+      .family(Family::Copy)
+      .linear()
       .derivative([](Grad g, Shape<0> self) { return convert_back(g, self.meta); });
   t.composite(ops::contiguous,
               "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
@@ -268,37 +274,60 @@ void register_copy_operators(Table& t) {
   t.op(local_scalar, "_local_scalar_dense(Tensor self) -> Scalar", local_scalar_kernel)
       .on_devices()
       .internal()
+      .family(Family::Value)
       .not_differentiable("a Python number has no gradient")
       .no_meta("the value of a tensor without data cannot be read")
       .doc("The only element as a number.");
   t.op(ops::copy_, "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_kernel)
+      .elementwise()
       .on_devices()
       .doc("Writes src, broadcast and converted, into self.")
+      .family(Family::Copy)
+      .linear()
+      .numbers(Numbers::All)
+      .node("CopyBackwards")
+      .any_device(kAllOperands)
       .derivative([](Grad g, Shape<1> source, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? convert_back(g, source.meta) : Tensor()};
       });
   t.op(lift_fresh, "lift_fresh(Tensor(a) self) -> Tensor(a)", lift_fresh_kernel)
+      .elementwise()
       .on_devices()
       .internal()
+      .family(Family::Copy)
+      .may_return_input()
       .not_differentiable("the tensor is a constant, just made")
       .doc("A tensor just made from Python data; dispatch modes see it enter here.");
   t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body)
       .function_only()
-      .doc("A copy of self with every element set to value.");
+      .doc("A copy of self with every element set to value.")
+      .numbers(Numbers::Mixed)
+      .one_node()
+      .node_of_number(1, "FillBackward0")
+      .node("FillBackward1");
   t.composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)",
               fill_diagonal)
       .doc("Sets the diagonal.");
   t.op(ops::fill_, "fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", fill_kernel)
+      .elementwise()
       .on_devices()
       .doc("Sets every element to value.")
+      .family(Family::Copy)
+      .linear()
+      .numbers(Numbers::Mixed)
+      .node_of_number(1, "FillBackward2")
+      .node("FillBackward3")
       .derivative([](Grad g, Needs need) {
         return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? g : Tensor()};
       })
       .op()
       .is_function = true;
   t.op(ops::zero_, "zero_(Tensor(a!) self) -> Tensor(a!)", zero_kernel)
+      .elementwise()
       .on_devices()
       .doc("Sets every element to zero.")
+      .family(Family::Copy)
+      .linear()
       .derivative([](Grad g) { return zeros_like(g); })
       .op()
       .is_function = true;

@@ -207,6 +207,7 @@ void register_ctc_operators(Table& t) {
       .doc(
           "The negative log likelihood of each sample's targets, and the logarithms of the forward "
           "variables.")
+      .family(Family::Loss)
       .derivative([](Grad g, In<0> x, In<1> targets, Attr<2, IntList> steps, Attr<3, IntList> lengths,
                      Attr<4, int64_t> blank, Attr<5, bool> zero_infinity, Out<0> loss, Out<1> alpha) {
         return Grads{ctc_backward(g, x, targets, steps, lengths, loss, alpha, blank, zero_infinity),
@@ -219,6 +220,7 @@ void register_ctc_operators(Table& t) {
        ctc_backward_kernel)
       .doc("The gradient of log_probs.")
       .internal()
+      .family(Family::Gradient)
       .derivative([](Grad) -> Grads {
         RL_NOT_IMPLEMENTED("derivative for aten::_ctc_loss_backward is not implemented");
       });
@@ -234,7 +236,8 @@ void register_ctc_operators(Table& t) {
        "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
        ctc_loss_tensor_body)
       .doc("ctc_loss with lengths in tensors.")
-      .function_only();
+      .function_only()
+      .autocast(Cast::Float, Cast::None);
   t.composite(ctc_loss,
               "ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
               "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
@@ -242,7 +245,8 @@ void register_ctc_operators(Table& t) {
       .function_only()
       .doc(
           "Negative log likelihood of targets, summed over their alignments with log_probs of [steps, batch, "
-          "classes].");
+          "classes].")
+      .autocast(Cast::Float, Cast::None);
 }
 
 }  // namespace rushlight

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "core/tensor.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 #include "formulas/table.h"
 
 namespace rushlight::cpu {

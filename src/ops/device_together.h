@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 #include "dispatch/value.h"
 
 namespace rushlight::loops {

@@ -138,13 +138,17 @@ void register_dropout_operators(Table& t) {
       .doc("A slope from [lower, upper] for each negative element, 1 for the others.")
       .family(Family::Random)
       .internal()
+      .batching(Batching::RandomLike)
       .not_differentiable("depends on the signs only");
   t.composite(rrelu,
               "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
               "Generator? generator=None) -> Tensor",
               rrelu_body<false>)
       .doc("ReLU whose slope below zero is drawn for each element while training.")
-      .function_only();
+      .function_only()
+      .one_node()
+      .node("RreluWithNoiseBackward0")
+      .elementwise();
   function_in_place(t.composite(rrelu_,
                                 "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar "
                                 "upper=0.3333333333333333, bool training=False, "
@@ -156,6 +160,8 @@ void register_dropout_operators(Table& t) {
       .doc("Ones with probability keep and zeros otherwise, divided by keep if scaled.")
       .family(Family::Random)
       .internal()
+      .on_devices()
+      .batching(Batching::RandomLike)
       .not_differentiable("only the shape is used");
   t.op(dropout_mask, "_dropout_mask(Tensor self, float keep) -> Tensor", dropout_mask_kernel)
       .doc("Ones with probability keep and zeros otherwise; on CUDA those of PyTorch's fused kernel.")

@@ -261,7 +261,8 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors) {
 void register_einsum_operators(Table& t) {
   t.composite(einsum, "_einsum(str equation, Tensor[] tensors) -> Tensor", einsum_body)
       .function_only()
-      .doc("Products of the operands summed over the labels that the output lacks; see Note [einsum].");
+      .doc("Products of the operands summed over the labels that the output lacks; see Note [einsum].")
+      .autocast(Cast::None, Cast::Half);
 }
 
 }  // namespace rushlight

@@ -132,6 +132,9 @@ void register_embedding_operators(Table& t) {
        embedding_kernel)
       .function_only()
       .doc("The rows of weight that indices name.")
+      .family(Family::Embedding)
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Shape<0> w, In<1> indices, Attr<2, int64_t> padding, Attr<3, bool> by_frequency,
                      Attr<4, bool> sparse) {
         if (sparse) return sparse_gradient(g, indices, w.size(0), padding, by_frequency);
@@ -143,6 +146,8 @@ void register_embedding_operators(Table& t) {
        embedding_dense_backward_kernel)
       .doc("Gradient of embedding: adds rows of the gradient at their indices; padding_idx gets none.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .derivative([](Grad g, In<1> indices, Attr<3, int64_t> padding, Attr<4, bool> by_frequency) {
         return Grads{rows_of(g, indices, padding, by_frequency), Tensor()};
       });
@@ -151,6 +156,7 @@ void register_embedding_operators(Table& t) {
        embedding_renorm_kernel)
       .doc("Scales the rows that indices name, so that their norms are at most max_norm.")
       .function_only()
+      .family(Family::Embedding)
       .not_differentiable("bounds the table itself")
       .op()
       .is_function = true;  // as in PyTorch, although the name ends in an underscore

@@ -249,6 +249,7 @@ void register_embedding_bag_operators(Table& t) {
        bag_kernel)
       .function_only()
       .doc("Sums (mode 0), means (1) or maxima (2) of the rows that each bag of indices names.")
+      .family(Family::Embedding)
       .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
                      Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
                      Out<2> counts, Out<3> places, Needs need) {
@@ -278,6 +279,7 @@ void register_embedding_bag_operators(Table& t) {
        bag_gradients_kernel)
       .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()
+      .family(Family::Gradient)
       .not_differentiable("the rule of _embedding_bag uses its twin when gradients are recorded");
   t.composite(bag_with_padding,
               "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "

@@ -395,15 +395,18 @@ void register_fills(Table& t) {
   factory(
       t.op(ops::empty,
            "empty.memory_format(int[1] size, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-           empty_kernel),
+           empty_kernel)
+          .uninitialized(),
       "Uninitialised memory.")
       .out();
   factory(t.op(ops::empty_strided, "empty_strided(int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
-               empty_strided_kernel),
+               empty_strided_kernel)
+              .uninitialized(),
           "Uninitialised memory with given strides.");
   factory(t.op(ops::empty_permuted,
                "empty_permuted(int[] size, int[] physical_layout, *, " RL_OPTIONS ") -> Tensor",
-               empty_permuted_kernel),
+               empty_permuted_kernel)
+              .uninitialized(),
           "Uninitialised dense memory, its dimensions in a given order.");
   factory(t.op(ops::zeros, "zeros(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<0>),
           "All zeros.")
@@ -417,11 +420,12 @@ void register_fills(Table& t) {
       t.op(ops::scalar_tensor, "scalar_tensor(Scalar s, *, " RL_OPTIONS ") -> Tensor", scalar_tensor_kernel),
       "A 0-dim tensor.");
   auto like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    factory(t.op(handle, schema, kernel), doc).function_only();
+    return factory(t.op(handle, schema, kernel), doc).function_only().elementwise();
   };
   like(ops::empty_like,
        "empty_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
-       empty_like_kernel, "Uninitialised memory of self's shape.");
+       empty_like_kernel, "Uninitialised memory of self's shape.")
+      .uninitialized();
   like(ops::zeros_like,
        "zeros_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
        constant_like_kernel<0>, "Zeros of self's shape.");
@@ -433,10 +437,11 @@ void register_fills(Table& t) {
        ", MemoryFormat? memory_format=None) -> Tensor",
        full_like_kernel, "fill_value in self's shape.");
   auto fresh = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    factory(t.op(handle, schema, kernel), doc).method_only();
+    return factory(t.op(handle, schema, kernel), doc).method_only();
   };
   fresh(ops::new_empty, "new_empty(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_empty_kernel,
-        "Uninitialised memory of self's dtype and device.");
+        "Uninitialised memory of self's dtype and device.")
+      .uninitialized();
   fresh(ops::new_zeros, "new_zeros(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
         new_constant_kernel<0>, "Zeros of self's dtype and device.");
   fresh(ops::new_ones, "new_ones(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
@@ -445,7 +450,8 @@ void register_fills(Table& t) {
         new_full_kernel, "fill_value in self's dtype, on its device.");
   fresh(ops::new_empty_strided,
         "new_empty_strided(Tensor self, int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
-        new_empty_strided_kernel, "Uninitialised memory with given strides, of self's dtype and device.");
+        new_empty_strided_kernel, "Uninitialised memory with given strides, of self's dtype and device.")
+      .uninitialized();
 }
 
 void register_ranges(Table& t) {
@@ -457,10 +463,12 @@ void register_ranges(Table& t) {
       .doc("0, 1, ... below end.");
   factory(t.op(ops::arange,
                "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
-               arange_kernel),
+               arange_kernel)
+              .on_devices(),
           "start, start + step, ... before end.");
   factory(t.op(ops::range, "range.step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
-               range_kernel),
+               range_kernel)
+              .on_devices(),
           "start, start + step, ... up to and with end.");
   factory(t.op(ops::linspace, "linspace(Scalar start, Scalar end, int steps, *, " RL_OPTIONS ") -> Tensor",
                linspace_kernel),
@@ -490,20 +498,27 @@ void register_matrices(Table& t) {
     return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
   };
   static Fn<Tensor(int64_t, OptDType, OptLayout, OptDevice, OptBool)> eye_square;
-  factory(t.op(eye_square, "eye(int n, *, " RL_OPTIONS ") -> Tensor", eye_square_kernel), "Identity matrix.")
+  factory(t.op(eye_square, "eye(int n, *, " RL_OPTIONS ") -> Tensor", eye_square_kernel).on_devices(),
+          "Identity matrix.")
       .out();
-  factory(t.op(ops::eye, "eye.m(int n, int m, *, " RL_OPTIONS ") -> Tensor", eye_kernel),
+  factory(t.op(ops::eye, "eye.m(int n, int m, *, " RL_OPTIONS ") -> Tensor", eye_kernel).on_devices(),
           "Ones on the diagonal of an n x m matrix.")
       .out();
   t.op(ops::tril, "tril(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<false>)
       .inplace()
       .out()
       .doc("The lower triangle; zeros above the diagonal.")
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, int64_t> diagonal) { return ops::tril(g, *diagonal); });
   t.op(ops::triu, "triu(Tensor self, int diagonal=0) -> Tensor", triangle_kernel<true>)
       .inplace()
       .out()
       .doc("The upper triangle; zeros below the diagonal.")
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, int64_t> diagonal) { return ops::triu(g, *diagonal); });
   factory(t.op(ops::tril_indices, "tril_indices(int row, int col, int offset=0, *, " RL_OPTIONS ") -> Tensor",
                triangle_indices_kernel<false>),

@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "cpu/fft.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/exact_out.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -237,6 +236,10 @@ void register_fft_operators(Table& t) {
       .function_only()
       .out()
       .doc("Discrete Fourier transform along dim, from complex numbers to complex numbers.")
+      .family(Family::Transform)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, IntList> dim, Attr<2, int64_t> normalization, Attr<3, bool> forward) {
         return fft_c2c(g, *dim, *normalization, !*forward);
       });
@@ -246,6 +249,10 @@ void register_fft_operators(Table& t) {
       .doc(
           "Discrete Fourier transform along dim of real numbers; onesided leaves out the second half of the "
           "last of them.")
+      .family(Family::Transform)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> shape, Attr<1, IntList> dim, Attr<2, int64_t> normalization,
                      Attr<3, bool> onesided) {
         const int64_t n = dim->empty() ? 0 : shape.size(dim->back());
@@ -258,6 +265,10 @@ void register_fft_operators(Table& t) {
       .doc(
           "Inverse discrete Fourier transform of the first half of a spectrum, back to last_dim_size real "
           "numbers.")
+      .family(Family::Transform)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> shape, Attr<1, IntList> dim, Attr<2, int64_t> normalization,
                      Attr<3, int64_t> n) {
         const int64_t points = dim->empty() ? 0 : shape.size(dim->back());

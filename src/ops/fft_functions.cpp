@@ -1,7 +1,6 @@
 // The functions of torch.fft: arguments and conventions over the three transforms of fft.cpp.
 #include <numeric>
 
-#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -249,7 +248,7 @@ Tensor shift_body(const Call&, const Tensor& self, OptIntList dim) {
 
 void register_fft_functions(Table& t) {
   auto function = [](Record r, const char* doc) {
-    r.function_only().out().data(&same_category_out).doc(doc);
+    r.function_only().out(OutRule::SameCategory).autocast(Cast::Float).doc(doc);
   };
 #define RL_FFT_1D "(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor"
 #define RL_FFT_2D "(Tensor self, int[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor"
@@ -284,9 +283,11 @@ void register_fft_functions(Table& t) {
 #undef RL_FFT_ND
   t.composite("fft::fftshift(Tensor self, int[1]? dim=None) -> Tensor", shift_body<false>)
       .function_only()
+      .autocast(Cast::Float)
       .doc("Moves frequency 0 from the front to the middle.");
   t.composite("fft::ifftshift(Tensor self, int[1]? dim=None) -> Tensor", shift_body<true>)
       .function_only()
+      .autocast(Cast::Float)
       .doc("Inverse of fftshift.");
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
   auto factory = [](Record r, const char* doc) {

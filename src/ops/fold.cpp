@@ -1,9 +1,9 @@
-// Blocks of images as columns (unfold), and back (fold).
-#include "cpu/fold.h"
+#include "ops/fold.h"
 
 #include <cstring>
 
-#include "dispatch/device_layers.h"
+#include "cpu/fold.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/register.h"
@@ -13,11 +13,6 @@ namespace rushlight {
 namespace {
 
 using namespace ops;
-
-Fn<Tensor(const Tensor& self, IntList kernel_size, IntList dilation, IntList padding, IntList stride)> im2col;
-Fn<Tensor(const Tensor& self, IntList output_size, IntList kernel_size, IntList dilation, IntList padding,
-          IntList stride)>
-    col2im;
 
 Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
@@ -160,6 +155,8 @@ void register_fold_operators(Table& t) {
           "Every block of an image as a column. Shape: [batch?, channels, height, width] to [batch?, "
           "channels * "
           "block, blocks].")
+      .family(Family::Window)
+      .on_devices()
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, IntList> dilation,
                      Attr<3, IntList> padding, Attr<4, IntList> stride) {
         return col2im(g, x.sizes().slice(x.sizes().size() - 2), kernel, dilation, padding, stride);
@@ -171,6 +168,8 @@ void register_fold_operators(Table& t) {
        col2im_kernel)
       .out()
       .doc("The sum of the blocks that columns stand for, as an image.")
+      .family(Family::Window)
+      .on_devices()
       .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, IntList> dilation, Attr<4, IntList> padding,
                      Attr<5, IntList> stride) { return im2col(g, kernel, dilation, padding, stride); });
   t.composite(

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "cpu/pointwise.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 #include "dispatch/table.h"
 #include "ops/factory.h"
 

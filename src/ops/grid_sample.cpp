@@ -213,8 +213,8 @@ Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, in
 }
 
 template <class F>
-void add_sampler(Table& t, F& handle, const char* schema) {
-  t.op(handle, schema, sampler_kernel)
+Record add_sampler(Table& t, F& handle, const char* schema) {
+  return t.op(handle, schema, sampler_kernel)
       .function_only()
       .doc("input sampled at the points of grid, whose coordinates run from -1 to 1, last dimension first.")
       .derivative([](Grad g, In<0> x, In<1> grid, Attr<2, int64_t> mode, Attr<3, int64_t> padding,
@@ -228,16 +228,21 @@ void add_sampler(Table& t, F& handle, const char* schema) {
 void register_grid_sample_operators(Table& t) {
   add_sampler(t, grid_sampler_2d,
               "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
-              "align_corners) -> Tensor");
+              "align_corners) -> Tensor")
+      .family(Family::Window)
+      .batching(Batching::Batch);
   add_sampler(t, grid_sampler_3d,
               "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
-              "align_corners) -> Tensor");
+              "align_corners) -> Tensor")
+      .family(Family::Window)
+      .batching(Batching::Batch);
   t.composite(grid_sampler,
               "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor",
               sampler_body)
       .function_only()
-      .doc("grid_sampler_2d or grid_sampler_3d, as the input has dimensions.");
+      .doc("grid_sampler_2d or grid_sampler_3d, as the input has dimensions.")
+      .autocast(Cast::Float, Cast::Widest);
   t.composite(affine_grid_generator,
               "affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor",
               affine_grid_body)

@@ -38,6 +38,8 @@ void register_grid_sample_backward_operators(Table& t) {
        sampler_backward_kernel)
       .doc("Gradients of input and grid, as far as wanted.")
       .internal()
+      .family(Family::Gradient)
+      .batching(Batching::Batch)
       .not_differentiable("the rule of grid_sampler uses its twin when gradients are recorded");
 }
 

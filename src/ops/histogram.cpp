@@ -6,7 +6,6 @@
 
 #include "core/parallel.h"
 #include "cpu/reduce.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
@@ -236,17 +235,20 @@ void register_histogram_operators(Table& t) {
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
       .no_meta("how many elements there are depends on their values")
       .doc("How often each non-negative integer occurs.")
+      .family(Family::Reduction)
+      .data_dependent_shape()
       .not_differentiable(integer);
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Reduction)
       .not_differentiable("counts do not vary smoothly");
   t.op(histogram_cells,
        "_histogram_cells(Tensor self, Tensor[] edges, bool equal, Tensor? weight=None) -> Tensor",
        histogram_cells_kernel)
       .doc("How many points, or weights of points, lie in each box between edges of their coordinates.")
       .function_only()
+      .family(Family::Reduction)
       .not_differentiable("counts do not vary smoothly");
 }
 

@@ -234,6 +234,9 @@ void register_index_operators(Table& t) {
       .doc("Elements at the positions that index tensors or masks name.")
       .family(Family::Index)
       .internal()
+      .on_devices()
+      .linear()
+      .any_device(kSecond)
       .derivative(
           [](Grad g, Shape<0> x, InList<1> at) { return index_put(zeros_of(x.sizes(), g), at, g, true); });
   t.op(index_put_,
@@ -241,6 +244,9 @@ void register_index_operators(Table& t) {
        index_put_kernel_)
       .doc("Writes values at the positions that index tensors or masks name.")
       .family(Family::Index)
+      .on_devices()
+      .linear()
+      .any_device(kSecond)
       .derivative([](Grad g, InList<1> at, Attr<3, bool> accumulate, Needs need) {
         Grads grads;
         grads.push_back(*accumulate || !need[0] ? Tensor(g) : index_put(g, at, zeros_of({}, g), false));
@@ -251,7 +257,9 @@ void register_index_operators(Table& t) {
   t.composite(index_put,
               "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
               index_put_body)
-      .doc("A copy of self with values written at the positions that index tensors or masks name.");
+      .doc("A copy of self with values written at the positions that index tensors or masks name.")
+      .autocast(Cast::None, Cast::Widest)
+      .any_device(kSecond);
   register_slice_operators(t);
   register_flat_position_operators(t);
   register_scatter_operators(t);

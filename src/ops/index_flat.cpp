@@ -1,7 +1,6 @@
 // Operators on positions counted in row-major order: take and put.
 #include "cpu/index.h"
 #include "cpu/moves.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
@@ -71,13 +70,14 @@ void register_flat_position_operators(Table& t) {
   t.op(take, "take(Tensor self, Tensor index) -> Tensor", take_kernel)
       .doc("Elements at positions counted in row-major order.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .linear()
       .derivative([](Grad g, Shape<0> x, In<1> at) { return into_zeros(put, x.sizes(), g, at, g, true); });
   t.op(put, "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put_kernel)
       .doc("Writes elements at positions counted in row-major order.")
       .family(Family::Index)
       .inplace()
+      .linear()
       .derivative([](Grad g, In<1> at, Shape<2> source, Attr<3, bool> accumulate, Needs need) {
         return Grads{*accumulate ? Tensor(g) : put(g, at, zeros_of(source.sizes(), g), false), Tensor(),
                      need[2] ? reshape(take(g, at), source.sizes()) : Tensor()};

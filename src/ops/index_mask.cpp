@@ -1,6 +1,5 @@
 // Positions of non-zero elements, and reading and writing under a mask.
 #include "cpu/index.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -99,15 +98,15 @@ void register_mask_operators(Table& t) {
       .no_meta("how many elements there are depends on their values")
       .doc("Coordinates of the elements that are not zero, one row each.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .data_dependent_shape()
       .not_differentiable("integer output");
   t.op(nonzero_static, "nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor",
        nonzero_static_kernel)
       .doc("Coordinates of the elements that are not zero, cut or filled to a given number of rows.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
       .not_differentiable("integer output");
   t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)
       .no_meta("how many elements there are depends on their values")
@@ -118,13 +117,16 @@ void register_mask_operators(Table& t) {
       .internal();
   t.composite(where_condition, "where(Tensor condition) -> Tensor[]", nonzero_columns)
       .doc("Coordinates of the true elements, one tensor per dimension.")
-      .function_only();
+      .function_only()
+      .numbers(Numbers::Mixed);
   t.op(masked_select, "masked_select(Tensor self, Tensor mask) -> Tensor", masked_select_kernel)
       .no_meta("how many elements there are depends on their values")
       .doc("The elements under a mask as a vector.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .data_dependent_shape()
       .derivative([](Grad g, Shape<0> x, In<1> mask) {
         const Dims sizes = broadcast_shapes(x.sizes(), mask.sizes());
         return masked_scatter(zeros_of(sizes, g), mask, g);

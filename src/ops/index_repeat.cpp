@@ -187,6 +187,8 @@ void register_repeat_operators(Table& t) {
   t.op(roll, "roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", roll_kernel)
       .doc("Shifts elements along dimensions; what leaves one end enters at the other.")
       .family(Family::Index)
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Attr<1, IntList> shifts, Attr<2, IntList> dims) {
         Dims back;
         for (int64_t s : *shifts) back.push_back(-s);
@@ -196,6 +198,8 @@ void register_repeat_operators(Table& t) {
       .doc("Repeats the tensor along each dimension.")
       .family(Family::Index)
       .method_only()
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> repeats) {
         return repeat_backward(g, x.sizes(), repeats);
       });
@@ -216,9 +220,13 @@ void register_repeat_operators(Table& t) {
        repeat_interleave_counts_kernel)
       .doc("Each position as often as `repeats` says.")
       .function_only()
+      .family(Family::Copy)
+      .data_dependent_shape()
       .not_differentiable("integer output");
   t.op(one_hot, "nn::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", one_hot_kernel)
       .doc("Class numbers as rows with a single one.")
+      .family(Family::Copy)
+      .on_devices()
       .not_differentiable("integer output");
 }
 

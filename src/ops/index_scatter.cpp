@@ -1,6 +1,5 @@
 // gather and scatter: an index tensor names one position along a dimension for each of its elements.
 #include "cpu/index.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -310,8 +309,10 @@ void register_scatter_operators(Table& t) {
        gather_kernel)
       .doc("Elements at the positions along `dim` that index names.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
         return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
@@ -320,8 +321,11 @@ void register_scatter_operators(Table& t) {
       .doc("Writes src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
+      .out_accumulates()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{scatter_value(g, dim, at, Scalar(int64_t{0})), Tensor(),
                      gather_to(g, dim, at, src.sizes())};
@@ -331,8 +335,11 @@ void register_scatter_operators(Table& t) {
       .doc("Writes a number at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Dims)
+      .out_accumulates()
+      .node("ScatterBackward1")
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at) {
         return scatter_value(g, dim, at, Scalar(int64_t{0}));
       });
@@ -342,8 +349,10 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies src at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Dims)
+      .out_accumulates()
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_value_reduce,
        "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
@@ -351,16 +360,22 @@ void register_scatter_operators(Table& t) {
       .doc("Adds or multiplies a number at the positions that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Dims)
+      .out_accumulates()
       .not_differentiable("use scatter_reduce, which has a derivative");
   t.op(scatter_add, "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
        scatter_add_kernel)
       .doc("Adds src at the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
+      .autocast(Cast::None, Cast::Widest)
+      .out_accumulates()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> src) {
         return Grads{g, Tensor(), gather_to(g, dim, at, src.sizes())};
       });
@@ -371,8 +386,9 @@ void register_scatter_operators(Table& t) {
       .doc("Reduces src into the positions along `dim` that index names.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .batching(Batching::Dims)
+      .out_accumulates()
       .derivative([](Grad g, In<0> x, Attr<1, int64_t> dim, In<2> at, In<3> src,
                      Attr<4, std::string_view> reduce, Attr<5, bool> include_self, Out<0> y) {
         return scatter_reduce_backward(g, x, dim, at, src, reduce, include_self, y);
@@ -383,13 +399,13 @@ void register_scatter_operators(Table& t) {
               index_reduce_body)
       .doc("Reduces slices of source into the given positions along a dimension.")
       .inplace()
-      .out()
-      .data(&exact_out);
+      .out(OutRule::Disjoint)
+      .out_accumulates()
+      .one_node();
   t.composite(take_along_dim, "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
               take_along_dim_body)
       .doc("gather with broadcasting; over the flattened tensor without dim.")
-      .out()
-      .data(&exact_out);
+      .out(OutRule::Disjoint);
 }
 
 }  // namespace rushlight

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cpu/index.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/index.h"
@@ -208,8 +207,9 @@ void register_slice_operators(Table& t) {
   t.op(index_select, "index_select(Tensor self, int dim, Tensor index) -> Tensor", index_select_kernel)
       .doc("Slices at the given positions along a dimension.")
       .family(Family::Index)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Shape<0> x, Attr<1, int64_t> dim, In<2> at) {
         return into_zeros(index_add, x.sizes(), g, dim, at, g);
       });
@@ -218,8 +218,10 @@ void register_slice_operators(Table& t) {
       .doc("Adds slices of source at the given positions along a dimension.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .out_accumulates()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> source, Attr<4, Scalar> alpha,
                      Needs need) {
         return Grads{g, Tensor(),
@@ -230,8 +232,11 @@ void register_slice_operators(Table& t) {
       .doc("Replaces the slices at the given positions along a dimension.")
       .family(Family::Index)
       .inplace()
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .linear()
+      .autocast(Cast::Widest, Cast::None)
+      .out_accumulates()
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Shape<3> source) {
         return Grads{index_fill(g, dim, at, wrapped_number(Scalar(int64_t{0}))), Tensor(),
                      reshape(index_select(g, dim, at), source.sizes())};
@@ -242,6 +247,10 @@ void register_slice_operators(Table& t) {
       .family(Family::Index)
       .inplace()
       .out()
+      .on_devices()
+      .numbers(Numbers::Mixed)
+      .node_of_number(3, "IndexFillBackward0")
+      .node("IndexFillBackward1")
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Needs need) {
         return Grads{index_fill(g, dim, at, wrapped_number(Scalar(int64_t{0}))), Tensor(),
                      need[3] ? filled_gradient(g, dim, at) : Tensor()};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpu/resample.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -272,6 +272,9 @@ constexpr const char* kScales[] = {"", "float? scales=None", "float? scales_h=No
 constexpr const char* kListDoc = "The same, with the size or all scale factors in a list.";
 constexpr const char* kDoc = "Resized to output_size. Shape: [batch, channels, spatial...].";
 
+// Lanczos is ours, and on no list of PyTorch's.
+constexpr Cast cast_on_cuda(Filter filter) { return filter == Filter::Lanczos ? Cast::None : Cast::Float; }
+
 template <Filter filter, int N, class F>
 void add_plain(Table& t, F& handle, const char* name) {
   t.op(handle,
@@ -279,11 +282,16 @@ void add_plain(Table& t, F& handle, const char* name) {
        plain<filter>)
       .out()
       .doc(kDoc)
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Batch)
+      .autocast(Cast::None, cast_on_cuda(filter))
       .derivative(plain_rule<filter, N>());
   t.composite(kept_schema(str("nn::", name,
                               ".vec(Tensor input, int[]? output_size, float[]? scale_factors) -> Tensor")),
               plain_list<filter, N>)
-      .doc(kListDoc);
+      .doc(kListDoc)
+      .autocast(Cast::None, cast_on_cuda(filter));
 }
 template <Filter filter, int N, class F>
 void add_aligned(Table& t, F& handle, const char* name) {
@@ -293,13 +301,18 @@ void add_aligned(Table& t, F& handle, const char* name) {
        aligned<filter>)
       .out()
       .doc(kDoc)
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Batch)
+      .autocast(Cast::None, cast_on_cuda(filter))
       .derivative(aligned_rule<filter, N>());
   t.composite(
        kept_schema(str("nn::", name,
                        ".vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) "
                        "-> Tensor")),
        aligned_list<filter, N>)
-      .doc(kListDoc);
+      .doc(kListDoc)
+      .autocast(Cast::None, cast_on_cuda(filter));
 }
 
 }  // namespace
@@ -324,6 +337,9 @@ void register_interpolate_operators(Table& t) {
        upsample_by_kernel)
       .doc("Resizes by the filter of this number.")
       .internal()
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Batch)
       .derivative(
           [](Grad g, Shape<0> x, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {
             return upsample_by_backward(g, x, filter, align, factors);
@@ -334,6 +350,9 @@ void register_interpolate_operators(Table& t) {
        upsample_by_backward_kernel)
       .doc("The adjoint of resizing by the filter of this number.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Batch)
       .derivative(
           [](Grad g, Shape<0> y, Attr<2, int64_t> filter, Attr<3, bool> align, Attr<4, FloatList> factors) {
             return upsample_by(g, y.sizes().slice(2), filter, align, factors);

@@ -309,6 +309,10 @@ void register_join_operators(Table& t) {
       .doc("Joins tensors along an existing dimension.")
       .out()
       .function_only()
+      .family(Family::Join)
+      .on_devices()
+      .linear()
+      .autocast(Cast::Widest)
       .derivative(
           [](Grad g, ShapeList<0> inputs, Attr<1, int64_t> dim) { return cat_backward(g, inputs, dim); });
   t.composite(concat, "concat(Tensor[] tensors, int dim=0) -> Tensor", alias_body<cat>)
@@ -323,30 +327,41 @@ void register_join_operators(Table& t) {
       .doc("Joins tensors of one shape along a new dimension.")
       .out()
       .function_only()
+      .family(Family::Join)
+      .on_devices()
+      .linear()
+      .autocast(Cast::Widest)
+      .out_strictly_apart(kAllOperands)
       .derivative([](Grad g, Attr<1, int64_t> dim) { return Grads(unbind(g, dim)); });
   t.composite(hstack, "hstack(Tensor[] tensors) -> Tensor", hstack_body)
       .doc("Joins tensors side by side.")
       .out()
-      .function_only();
+      .function_only()
+      .out_apart(kAllOperands);
   t.composite(vstack, "vstack(Tensor[] tensors) -> Tensor", vstack_body)
       .doc("Joins tensors one below the other.")
       .out()
-      .function_only();
+      .function_only()
+      .out_apart(kAllOperands);
   t.composite(row_stack, "row_stack(Tensor[] tensors) -> Tensor", vstack_body)
       .doc("Another name of vstack.")
       .out()
-      .function_only();
+      .function_only()
+      .out_apart(kAllOperands);
   t.composite(dstack, "dstack(Tensor[] tensors) -> Tensor", dstack_body)
       .doc("Joins tensors along the third dimension.")
       .out()
-      .function_only();
+      .function_only()
+      .out_apart(kAllOperands);
   t.composite(column_stack, "column_stack(Tensor[] tensors) -> Tensor", column_stack_body)
       .doc("Joins vectors as columns, and matrices side by side.")
       .out()
-      .function_only();
+      .function_only()
+      .out_apart(kAllOperands);
   t.composite(block_diag, "block_diag(Tensor[] tensors) -> Tensor", block_diag_body)
       .doc("A matrix with the given ones along its diagonal.")
-      .function_only();
+      .function_only()
+      .one_node();
   t.composite(cartesian_prod, "cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod_body)
       .doc("All combinations of elements, one of each vector.")
       .function_only();

@@ -1,6 +1,6 @@
 #include "ops/linalg_common.h"
 
-#include "dispatch/device_kernels.h"
+#include "dispatch/cpu_fallback.h"
 
 namespace rushlight::linalg {
 

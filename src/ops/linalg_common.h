@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "cpu/linalg.h"
-#include "dispatch/device_linalg.h"
+#include "device/linalg.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"

@@ -141,31 +141,41 @@ Tensor pdist_body(const Call&, const Tensor& self, double p) {
 void register_linalg_distance_operators(Table& t) {
   t.composite("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", dist_body)
       .out()
-      .doc("The norm of the difference.");
+      .doc("The norm of the difference.")
+      .autocast(Cast::None, Cast::Float)
+      .one_node();
   t.op(cdist_forward, "_cdist_forward(Tensor x1, Tensor x2, float p, bool by_product) -> Tensor",
        cdist_kernel)
       .internal()
       .doc("Distances between rows; for p = 2, from inner products if that is asked for.")
+      .family(Family::LinearAlgebra)
+      .batching(Batching::LeadingDims)
+      .node("CdistBackward0")
       .derivative([](Grad g, In<0> x1, In<1> x2, Out<0> y, Attr<2, double> p) {
         return cdist_gradient(g, x1, x2, y, p);
       });
   t.composite("cdist(Tensor x1, Tensor x2, float p=2.0, int? compute_mode=None) -> Tensor", cdist_body)
       .function_only()
-      .doc("The distances between all rows of x1 and all rows of x2.");
+      .doc("The distances between all rows of x1 and all rows of x2.")
+      .autocast(Cast::Float);
   t.op(pdist_forward, "_pdist_forward(Tensor self, float p=2) -> Tensor", pdist_kernel)
       .function_only()
       .doc("Distances of all pairs of rows, for pdist.")
+      .family(Family::LinearAlgebra)
+      .node("PdistBackward0")
       .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, double> p) {
         return GradMode::enabled() ? pdist_gradient(g, x, y, p) : pdist_backward(g, x, p, y);
       });
   t.op(pdist_backward, "_pdist_backward(Tensor grad, Tensor self, float p, Tensor pdist) -> Tensor",
        pdist_backward_kernel)
       .function_only()
+      .family(Family::Gradient)
       .not_differentiable("gradients of gradients are computed by other operators")
       .doc("The gradient of _pdist_forward.");
   t.composite("pdist(Tensor self, float p=2) -> Tensor", pdist_body)
       .function_only()
-      .doc("The distances of all pairs of rows, in the order of the upper triangle.");
+      .doc("The distances of all pairs of rows, in the order of the upper triangle.")
+      .autocast(Cast::None, Cast::Float);
 }
 
 }  // namespace rushlight

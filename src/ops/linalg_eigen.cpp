@@ -232,25 +232,38 @@ void register_linalg_eigen_operators(Table& t) {
        eigh_kernel)
       .internal()
       .doc("Eigenvalues of a Hermitian matrix, and eigenvectors if they are wanted.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> gw, GradOf<1> gv, Out<0> w, Out<1> v) { return eigh_gradient(gw, gv, w, v); });
   t.composite(linalg_eigh,
               "linalg::eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_body)
-      .out()
-      .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.");
+      .out(OutRule::SameType)
+      .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.")
+      .autocast(Cast::Float, Cast::None);
   t.composite(linalg_eigvalsh, "linalg::eigvalsh(Tensor A, str UPLO='L') -> Tensor", eigvalsh_body)
-      .out()
-      .doc("Eigenvalues, in ascending order, of a Hermitian matrix.");
+      .out(OutRule::SameType)
+      .doc("Eigenvalues, in ascending order, of a Hermitian matrix.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_eig, "linalg::eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", eig_kernel)
       .out()
       .doc("Eigenvalues and eigenvectors, complex, in no order.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> gl, GradOf<1> gv, Out<0> l, Out<1> v) { return eig_gradient(gl, gv, l, v); });
   t.op(linalg_eigvals_only, "_linalg_eigvals(Tensor self) -> Tensor", eigvals_only_kernel)
       .internal()
       .doc("Eigenvalues without eigenvectors.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .not_differentiable("the derivative needs eigenvectors: linalg.eigvals takes them from linalg.eig");
   t.composite(linalg_eigvals, "linalg::eigvals(Tensor A) -> Tensor", eigvals_body)
       .out()
-      .doc("Eigenvalues, complex, in no order.");
+      .doc("Eigenvalues, complex, in no order.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_svd_parts,
        "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> "
        "(Tensor U, Tensor "
@@ -258,6 +271,9 @@ void register_linalg_eigen_operators(Table& t) {
        svd_kernel)
       .internal()
       .doc("Singular values, and singular vectors if they are wanted.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> gu, GradOf<1> gs, GradOf<2> gvh, Out<0> u, Out<1> s, Out<2> vh) {
         // Of the full decomposition only the first columns are differentiable.
         const int64_t k = s.size(-1);
@@ -269,15 +285,18 @@ void register_linalg_eigen_operators(Table& t) {
               "linalg::svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, "
               "Tensor Vh)",
               svd_body)
-      .out()
-      .doc("A = U diag(S) Vh with S descending.");
+      .out(OutRule::SameType)
+      .doc("A = U diag(S) Vh with S descending.")
+      .autocast(Cast::Float, Cast::None);
   t.composite(linalg_svdvals, "linalg::svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals_body)
-      .out()
-      .doc("The singular values, descending.");
+      .out(OutRule::SameType)
+      .doc("The singular values, descending.")
+      .autocast(Cast::Float, Cast::None);
   t.composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
               old_svd_body)
-      .out()
-      .doc("The former name of linalg.svd; gives V instead of its adjoint.");
+      .out(OutRule::SameType)
+      .doc("The former name of linalg.svd; gives V instead of its adjoint.")
+      .autocast(Cast::Float, Cast::None);
 }
 
 }  // namespace rushlight

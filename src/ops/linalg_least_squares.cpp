@@ -237,6 +237,9 @@ void register_linalg_least_squares_operators(Table& t) {
        lstsq_kernel)
       .out()
       .doc("X that makes |A X - B| least.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> gx, GradOf<1> gr, In<0> a, In<1> b, Out<0> x, Needs need) {
         return lstsq_gradient(gx, gr, a, b, x, need);
       });
@@ -249,6 +252,8 @@ void register_linalg_least_squares_operators(Table& t) {
        pinv_kernel)
       .out()
       .doc(doc)
+      .family(Family::LinearAlgebra)
+      .on_devices()
       .derivative(
           [](Grad g, In<0> a, Out<0> p) { return Grads{pinv_gradient(g, p, a), Tensor(), Tensor()}; });
   t.composite(
@@ -265,28 +270,34 @@ void register_linalg_least_squares_operators(Table& t) {
   t.composite("linalg::pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor", pinv_rcond_number_body)
       .out()
       .doc(doc);
-  t.composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse_body).doc(doc);
+  t.composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse_body)
+      .doc(doc)
+      .autocast(Cast::Float, Cast::None);
   doc = "How many singular values are larger than max(atol, rtol * the largest).";
   t.composite(
        "linalg::matrix_rank.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
        "hermitian=False) -> Tensor",
        rank_body)
       .out()
-      .doc(doc);
+      .doc(doc)
+      .autocast(Cast::Float, Cast::None);
   t.composite(
        "linalg::matrix_rank.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool "
        "hermitian=False) -> Tensor",
        rank_number_body)
       .out()
-      .doc(doc);
+      .doc(doc)
+      .autocast(Cast::Float, Cast::None);
   t.composite("linalg::matrix_rank.tol_tensor(Tensor A, Tensor tol, bool hermitian=False) -> Tensor",
               rank_tol_body)
       .out()
-      .doc(doc);
+      .doc(doc)
+      .autocast(Cast::Float, Cast::None);
   t.composite("linalg::matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
               rank_tol_number_body)
       .out()
-      .doc(doc);
+      .doc(doc)
+      .autocast(Cast::Float, Cast::None);
 }
 
 }  // namespace rushlight

@@ -379,12 +379,15 @@ void register_linalg_lu_operators(Table& t) {
        "pivots, "
        "Tensor info)",
        lu_factor_ex_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("A = P L U in one matrix, the row exchanges, and which diagonal element of U was the first 0.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> g, Out<0> lu, Out<1> pivots) { return lu_gradient(g, lu, pivots); });
   t.composite(linalg_lu_factor,
               "linalg::lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", lu_factor_body)
-      .out()
+      .out(OutRule::SameType)
       .doc("A = P L U in one matrix, and the row exchanges.");
   t.composite(
        "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, "
@@ -395,32 +398,40 @@ void register_linalg_lu_operators(Table& t) {
   t.op(permutation_of_pivots, "_permutation_of_pivots(Tensor pivots, int rows) -> Tensor", permutation_kernel)
       .internal()
       .doc("The order of rows that exchanges one after the other lead to.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
       .not_differentiable("integer output");
   t.composite(lu_unpack,
               "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
               "-> (Tensor "
               "P, Tensor L, Tensor U)",
               lu_unpack_body)
-      .out()
+      .out(OutRule::SameType)
       .function_only()
-      .doc("P, L and U as matrices, from the result of lu_factor.");
+      .doc("P, L and U as matrices, from the result of lu_factor.")
+      .one_node();
   t.composite("linalg::lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)", lu_body)
-      .out()
-      .doc("A = P L U.");
+      .out(OutRule::SameType)
+      .doc("A = P L U.")
+      .one_node();
   t.op(linalg_lu_solve,
        "linalg::lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
        "Tensor",
        lu_solve_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("Solves A X = B, X A = B or the same with A^H, from lu_factor's result.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](Grad g, In<0> lu, In<1> pivots, Out<0> x, Attr<3, bool> left, Attr<4, bool> adjoint,
                      Needs need) {
         return Grads{need[0] ? lu_solve_gradient(g, lu, pivots, x, left, adjoint) : Tensor(), Tensor(),
                      need[2] ? linalg_lu_solve(lu, pivots, g, left, !adjoint) : Tensor()};
       });
   t.composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", old_lu_solve_body)
-      .out()
-      .doc("The former name of linalg.lu_solve.");
+      .out(OutRule::SameType)
+      .doc("The former name of linalg.lu_solve.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_solve_parts,
        "_linalg_solve_ex(Tensor A, Tensor B, bool left, bool by_rows) -> (Tensor result, Tensor LU, Tensor "
        "pivots, "
@@ -428,6 +439,9 @@ void register_linalg_lu_operators(Table& t) {
        solve_kernel)
       .internal()
       .doc("Solves A X = B, or X A = B; gives the factors too.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> g, In<0> a, Out<0> x, Out<1> lu, Out<2> pivots, Attr<2, bool> left,
                      Attr<3, bool> by_rows,
                      Needs need) { return solve_gradient(g, a, x, lu, pivots, left, by_rows, need[0]); });
@@ -436,25 +450,40 @@ void register_linalg_lu_operators(Table& t) {
        "linalg::solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
        "Tensor info)",
        solve_ex_body)
-      .out()
-      .doc("Solves A X = B, or X A = B; info says where A is singular.");
+      .out(OutRule::SameType)
+      .doc("Solves A X = B, or X A = B; info says where A is singular.")
+      .one_node();
   t.composite(linalg_solve, "linalg::solve(Tensor A, Tensor B, *, bool left=True) -> Tensor", solve_body)
-      .out()
-      .doc("Solves A X = B, or X A = B.");
+      .out(OutRule::SameType)
+      .doc("Solves A X = B, or X A = B.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_inv_ex, "linalg::inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
        inv_ex_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("The inverse; info says where A is singular.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> g, Out<0> x) {
         const Tensor xh = adjoint_of(x);
         return -matmul(xh, matmul(g, xh));
       });
-  t.composite(linalg_inv, "linalg::inv(Tensor A) -> Tensor", inv_body).out().doc("The inverse matrix.");
-  t.composite(inverse, "inverse(Tensor self) -> Tensor", inv_body).out().doc("The inverse matrix.");
+  t.composite(linalg_inv, "linalg::inv(Tensor A) -> Tensor", inv_body)
+      .out(OutRule::SameType)
+      .doc("The inverse matrix.")
+      .autocast(Cast::Float, Cast::None);
+  t.composite(inverse, "inverse(Tensor self) -> Tensor", inv_body)
+      .out()
+      .doc("The inverse matrix.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_det_parts, "_linalg_det(Tensor A, bool by_rows) -> (Tensor result, Tensor LU, Tensor pivots)",
        det_kernel)
       .internal()
       .doc("The determinant and the factors it was taken from.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> g, In<0> a, Out<0> d, Out<1> lu, Out<2> pivots, Attr<1, bool> by_rows) {
         return det_gradient(g, a, d, lu, pivots, by_rows);
       });
@@ -463,13 +492,18 @@ void register_linalg_lu_operators(Table& t) {
        slogdet_kernel)
       .internal()
       .doc("Sign and logarithm of the determinant, and the factors they were taken from.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative(
           [](GradOf<0> gs, GradOf<1> gl, In<0> a, Out<0> sign, Out<2> lu, Out<3> pivots,
              Attr<1, bool> by_rows) { return slogdet_gradient(gs, gl, a, sign, lu, pivots, by_rows); });
-  t.composite(linalg_det, "linalg::det(Tensor A) -> Tensor", det_body).out().doc("The determinant.");
+  t.composite(linalg_det, "linalg::det(Tensor A) -> Tensor", det_body)
+      .out(OutRule::SameType)
+      .doc("The determinant.");
   t.composite(det, "det(Tensor self) -> Tensor", det_body).doc("The determinant.");
   t.composite(linalg_slogdet, "linalg::slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", slogdet_body)
-      .out()
+      .out(OutRule::SameType)
       .doc("Sign and logarithm of the determinant's absolute value.");
   t.composite(slogdet, "slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", slogdet_body)
       .out()

@@ -169,52 +169,62 @@ void register_linalg_norm_operators(Table& t) {
        "linalg::matrix_norm(Tensor A, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
        "dtype=None) -> Tensor",
        matrix_norm_body)
-      .out()
-      .doc("The matrix norm of order 1, -1, 2, -2, inf or -inf.");
+      .out(OutRule::SameType)
+      .doc("The matrix norm of order 1, -1, 2, -2, inf or -inf.")
+      .autocast(Cast::None, Cast::Float);
   t.composite(
        linalg_matrix_norm_name,
        "linalg::matrix_norm.str_ord(Tensor A, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, "
        "ScalarType? dtype=None) -> Tensor",
        matrix_norm_name_body)
-      .out()
-      .doc("The Frobenius ('fro') or the nuclear ('nuc') norm.");
+      .out(OutRule::SameType)
+      .doc("The Frobenius ('fro') or the nuclear ('nuc') norm.")
+      .autocast(Cast::None, Cast::Float);
   const char* doc = "A vector norm; a matrix norm when dim names two dimensions or ord a matrix norm.";
   t.composite(
        "linalg::norm(Tensor A, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
        "dtype=None) -> "
        "Tensor",
        norm_body)
-      .out()
+      .out(OutRule::SameType)
       .doc(doc);
   t.composite(
        "linalg::norm.ord_str(Tensor A, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
        "dtype=None) -> "
        "Tensor",
        norm_name_body)
-      .out()
+      .out(OutRule::SameType)
       .doc(doc);
   t.composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", old_frobenius_body)
       .out()
       .function_only()
-      .doc("The Frobenius norm.");
+      .doc("The Frobenius norm.")
+      .autocast(Cast::None, Cast::Float);
   t.composite("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor", old_nuclear_body)
       .out()
       .function_only()
-      .doc("The sum of the singular values.");
+      .doc("The sum of the singular values.")
+      .autocast(Cast::None, Cast::Float);
   t.composite("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor", old_nuclear_dim_body)
       .out()
       .function_only()
-      .doc("The sum of the singular values.");
+      .doc("The sum of the singular values.")
+      .autocast(Cast::None, Cast::Float);
   t.composite("linalg::cond(Tensor A, Scalar? p=None) -> Tensor", cond_body)
       .out()
-      .doc("The condition number in the norm of order p.");
+      .doc("The condition number in the norm of order p.")
+      .autocast(Cast::Float, Cast::None);
   t.composite("linalg::cond.p_str(Tensor A, str p) -> Tensor", cond_name_body)
       .out()
-      .doc("The condition number in the norm of name p.");
+      .doc("The condition number in the norm of name p.")
+      .autocast(Cast::Float, Cast::None);
   t.composite("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", renorm_body)
       .inplace()
-      .out()
-      .doc("Slices along dim, scaled so that no norm exceeds maxnorm.");
+      .out(OutRule::SameType)
+      .doc("Slices along dim, scaled so that no norm exceeds maxnorm.")
+      .autocast(Cast::None, Cast::Float)
+      .out_apart(kFirst)
+      .one_node();
 }
 
 }  // namespace rushlight

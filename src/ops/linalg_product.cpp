@@ -1,7 +1,6 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
 #include <atomic>
 
-#include "dispatch/exact_out.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -318,13 +317,14 @@ Tensor corrcoef_body(const Call& call, const Tensor& self) {
 
 void register_linalg_product_operators(Table& t) {
   t.composite(linalg_multi_dot, "linalg::multi_dot(Tensor[] tensors) -> Tensor", multi_dot_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("The product of a chain of matrices, in the cheapest order; the first and last may be vectors.");
+      .out(OutRule::SameType)
+      .doc("The product of a chain of matrices, in the cheapest order; the first and last may be vectors.")
+      .autocast(Cast::None, Cast::Half);
   t.composite("_chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul_body)
       .out()
       .function_only()
-      .doc("The product of a chain of matrices, in the cheapest order.");
+      .doc("The product of a chain of matrices, in the cheapest order.")
+      .autocast(Cast::None, Cast::Half);
   t.composite(linalg_matrix_power, "linalg::matrix_power(Tensor A, int n) -> Tensor", matrix_power_body)
       .out()
       .doc("A multiplied with itself n times; its inverse for negative n.");
@@ -333,29 +333,43 @@ void register_linalg_product_operators(Table& t) {
       .doc("A multiplied with itself n times; its inverse for negative n.");
   t.op(linalg_matrix_exp, "linalg::matrix_exp(Tensor A) -> Tensor", matrix_exp_kernel)
       .doc("The exponential of a square matrix.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .derivative([](Grad g, In<0> a) { return matrix_exp_gradient(g, a); });
   t.composite("matrix_exp(Tensor self) -> Tensor", linalg_power_body)
       .doc("The exponential of a square matrix.");
   t.composite("linalg::tensorinv(Tensor A, int ind=2) -> Tensor", tensorinv_body)
       .out()
-      .doc("The inverse of A as a map from its last dimensions to its first `ind`.");
+      .doc("The inverse of A as a map from its last dimensions to its first `ind`.")
+      .autocast(Cast::Float, Cast::None);
   t.composite("linalg::tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor", tensorsolve_body)
       .out()
-      .doc("X with tensordot(A, X, X.dim()) == B.");
-  t.composite(kron, "kron(Tensor self, Tensor other) -> Tensor", kron_body).out().doc("Kronecker product.");
+      .doc("X with tensordot(A, X, X.dim()) == B.")
+      .autocast(Cast::Float, Cast::None);
+  t.composite(kron, "kron(Tensor self, Tensor other) -> Tensor", kron_body)
+      .out()
+      .doc("Kronecker product.")
+      .out_apart(kAllOperands);
   t.composite("linalg::vander(Tensor x, *, int? N=None) -> Tensor", linalg_vander_body)
       .doc("Columns of powers of x, from 0 up to N - 1.");
   t.composite("linalg::vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", vecdot_body)
-      .out()
-      .doc("sum(conj(x) * y) along dim.");
+      .out(OutRule::SameType)
+      .doc("sum(conj(x) * y) along dim.")
+      .autocast(Cast::Half);
   t.composite("linalg::cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", linalg_cross_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("The vector product along dim, of size 3.");
+      .out(OutRule::SameType)
+      .doc("The vector product along dim, of size 3.")
+      .out_strictly_apart(kAllOperands)
+      .one_node()
+      .node("LinalgCrossBackward0");
   t.composite("cross(Tensor self, Tensor other, int? dim=None) -> Tensor", cross_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("The vector product along dim, of size 3.");
+      .out(OutRule::SameType)
+      .doc("The vector product along dim, of size 3.")
+      .autocast(Cast::None, Cast::Widest)
+      .out_strictly_apart(kAllOperands)
+      .one_node()
+      .node("LinalgCrossBackward0");
   t.composite("linalg::diagonal(Tensor A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
               linalg_diagonal_body)
       .doc("The diagonal of the last two dimensions.");

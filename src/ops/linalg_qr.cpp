@@ -194,30 +194,47 @@ void register_linalg_qr_operators(Table& t) {
   t.op(geqrf, "geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf_kernel)
       .out()
       .doc("R over the reflectors whose product is Q, as LAPACK keeps them.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .not_differentiable("PyTorch defines no derivative either: use linalg.qr");
   t.op(linalg_qr, "linalg::qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", qr_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("A = Q R, Q with orthonormal columns and R upper triangular.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> gq, GradOf<1> gr, Out<0> q, Out<1> r, Attr<1, std::string_view> mode) {
         return qr_gradient(gq, gr, q, r, mode);
       });
   t.composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", old_qr_body)
-      .out()
-      .doc("The former name of linalg.qr.");
+      .out(OutRule::SameType)
+      .doc("The former name of linalg.qr.")
+      .autocast(Cast::Float, Cast::None);
   t.op(linalg_householder_product, "linalg::householder_product(Tensor A, Tensor tau) -> Tensor",
        householder_product_kernel)
       .out()
       .doc("The first columns of the product of the reflectors that geqrf made.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative(
           [](Grad g, In<0> a, In<1> tau, Out<0> q) { return reflector_gradients(g, q, a, tau, false); });
   t.composite("orgqr(Tensor self, Tensor input2) -> Tensor", orgqr_body)
       .out()
-      .doc("The other name of linalg.householder_product.");
+      .doc("The other name of linalg.householder_product.")
+      .autocast(Cast::Float, Cast::None);
   t.op(ormqr,
        "ormqr(Tensor self, Tensor input2, Tensor input3, bool left=True, bool transpose=False) -> Tensor",
        ormqr_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("Multiplies a matrix with the product of the reflectors that geqrf made.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .autocast(Cast::Float, Cast::None)
       .derivative([](Grad g, In<0> a, In<1> tau, Out<0> y, Attr<3, bool> left, Attr<4, bool> adjoint,
                      Needs need) { return ormqr_gradient(g, y, a, tau, left, adjoint, need); });
 }

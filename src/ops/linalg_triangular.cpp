@@ -184,8 +184,12 @@ void register_linalg_triangular_operators(Table& t) {
        "unitriangular=False) -> "
        "Tensor",
        solve_triangular_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("Solves A X = B, or X A = B, for a triangular A.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .out_apart(kSecond)
       .derivative([](Grad g, In<0> a, Out<0> x, Attr<2, bool> upper, Attr<3, bool> left, Attr<4, bool> unit,
                      Needs need) {
         const Tensor gb = linalg_solve_triangular(adjoint_of(a), g, !upper, left, unit);
@@ -197,8 +201,12 @@ void register_linalg_triangular_operators(Table& t) {
        "unitriangular=False) -> "
        "(Tensor solution, Tensor cloned_coefficient)",
        old_triangular_solve_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("The former name of linalg.solve_triangular.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> g, GradOf<1> gm, In<1> a, Out<0> x, Attr<2, bool> upper,
                      Attr<3, bool> transpose, Attr<4, bool> unit, Needs need) {
         Tensor gb, ga;
@@ -216,25 +224,40 @@ void register_linalg_triangular_operators(Table& t) {
        "linalg::cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
        "info)",
        cholesky_ex_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("The triangular factor of A = L L^H; info says which leading minor is not positive.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> g, Out<0> l, Attr<1, bool> upper) { return cholesky_gradient(g, l, upper); });
   t.composite(linalg_cholesky, "linalg::cholesky(Tensor A, *, bool upper=False) -> Tensor", cholesky_body)
-      .out()
-      .doc("The triangular factor L of A = L L^H.");
+      .out(OutRule::SameType)
+      .doc("The triangular factor L of A = L L^H.")
+      .autocast(Cast::Float, Cast::None);
   t.composite("cholesky(Tensor self, bool upper=False) -> Tensor", old_cholesky_body)
       .out()
-      .doc("The former name of linalg.cholesky.");
+      .doc("The former name of linalg.cholesky.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
   t.op(cholesky_solve, "cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
        cholesky_solve_kernel)
       .out()
       .doc("Solves L L^H X = B.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](Grad g, In<1> l, Out<0> x, Attr<2, bool> upper, Needs need) {
         return cholesky_solve_gradient(g, x, l, upper, need[1]);
       });
   t.op(cholesky_inverse, "cholesky_inverse(Tensor self, bool upper=False) -> Tensor", cholesky_inverse_kernel)
       .out()
       .doc("The inverse of L L^H.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
+      .autocast(Cast::Float, Cast::None)
       .derivative([](Grad g, In<0> l, Out<0> x, Attr<1, bool> upper) {
         const Tensor common = matmul(x, matmul(g + adjoint_of(g), x));
         return upper ? -matmul(l, common) : -matmul(common, l);
@@ -244,18 +267,24 @@ void register_linalg_triangular_operators(Table& t) {
        "Tensor pivots, "
        "Tensor info)",
        ldl_factor_ex_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A; info says where D is singular.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .not_differentiable("PyTorch defines no derivative either");
   t.composite("linalg::ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
               ldl_factor_body)
-      .out()
+      .out(OutRule::SameType)
       .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A.");
   t.op(linalg_ldl_solve,
        "linalg::ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
        ldl_solve_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("Solves A X = B from ldl_factor's result.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .batching(Batching::LeadingDims)
       .not_differentiable("PyTorch defines no derivative either");
 }
 

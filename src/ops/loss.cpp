@@ -278,6 +278,10 @@ void register_raw_losses(Table& t) {
   t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction) -> Tensor", mse_kernel)
       .doc("Squared differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .batching(Batching::Loss)
+      .autocast(Cast::Float)
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Needs need) {
         const Tensor gx = mse_gradient(each_gradient(g, reduction, x), x, y);
         return Grads{gx, need[1] ? -gx : Tensor()};
@@ -286,6 +290,10 @@ void register_raw_losses(Table& t) {
        smooth_l1_kernel)
       .doc("Absolute differences, squared below beta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .batching(Batching::Loss)
+      .autocast(Cast::Float)
       .derivative([](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> beta, Needs need) {
         const Tensor gx = smooth_l1_gradient(each_gradient(g, reduction, x), x, y, beta);
         return Grads{gx, need[1] ? -gx : Tensor()};
@@ -294,6 +302,10 @@ void register_raw_losses(Table& t) {
        huber_kernel)
       .doc("Half squared differences, linear above delta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .batching(Batching::Loss)
+      .autocast(Cast::Float)
       .derivative(
           [](Grad g, In<0> x, In<1> y, Attr<2, int64_t> reduction, Attr<3, double> delta, Needs need) {
             const Tensor gx = huber_gradient(each_gradient(g, reduction, x), x, y, delta);
@@ -304,6 +316,10 @@ void register_raw_losses(Table& t) {
        bce_kernel)
       .doc("Cross entropy of probabilities; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .batching(Batching::Loss)
+      .autocast(Cast::Float, Cast::Refused)
       .derivative([](Grad g, In<0> p, In<1> given, In<2> w, Attr<3, int64_t> reduction, Needs need) {
         const Tensor each = weighted(each_gradient(g, reduction, p), w), y = target_of(p, given);
         Grads grads;
@@ -319,6 +335,10 @@ void register_raw_losses(Table& t) {
       .doc(
           "Cross entropy of the logistic function of self; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .batching(Batching::Loss)
+      .autocast(Cast::Float)
       .derivative([](Grad g, In<0> x, In<1> y, In<2> w, In<3> pw, Attr<4, int64_t> reduction, Needs need) {
         const Tensor each = weighted(each_gradient(g, reduction, x), w);
         Tensor gx, gy;
@@ -342,42 +362,49 @@ void register_loss_operators(Table& t) {
               "reduction='mean', "
               "Tensor? weight=None) -> Tensor",
               mse_loss_body)
-      .doc("The squared difference.");
+      .doc("The squared difference.")
+      .autocast(Cast::Float);
   t.composite(l1_loss,
               "nn::l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
               "reduction='mean', "
               "Tensor? weight=None) -> Tensor",
               l1_loss_body)
-      .doc("The absolute difference.");
+      .doc("The absolute difference.")
+      .autocast(Cast::Float);
   t.composite(smooth_l1_loss,
               "nn::smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
               "str reduction='mean', "
               "float beta=1.0) -> Tensor",
               smooth_l1_loss_body)
-      .doc("Quadratic below beta, linear above.");
+      .doc("Quadratic below beta, linear above.")
+      .autocast(Cast::Float);
   t.composite(huber_loss,
               "nn::huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, Tensor? "
               "weight=None) -> Tensor",
               huber_loss_body)
-      .doc("Quadratic up to delta, then linear with slope delta.");
+      .doc("Quadratic up to delta, then linear with slope delta.")
+      .autocast(Cast::Float);
   t.composite(binary_cross_entropy,
               "nn::binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? "
               "size_average=None, bool? reduce=None, "
               "str reduction='mean') -> Tensor",
               bce_body)
-      .doc("Cross entropy of probabilities with 0/1 targets.");
+      .doc("Cross entropy of probabilities with 0/1 targets.")
+      .autocast(Cast::Float, Cast::Refused);
   t.composite(binary_cross_entropy_with_logits,
               "nn::binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
               "size_average=None, "
               "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
               bce_logits_body)
-      .doc("Cross entropy of sigmoid(input) with 0/1 targets, without overflow.");
+      .doc("Cross entropy of sigmoid(input) with 0/1 targets, without overflow.")
+      .autocast(Cast::Float);
   t.composite(kl_div,
               "nn::kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
               "reduction='mean', "
               "bool log_target=False) -> Tensor",
               kl_div_body)
-      .doc("Kullback-Leibler divergence of target from the log probabilities in input.");
+      .doc("Kullback-Leibler divergence of target from the log probabilities in input.")
+      .autocast(Cast::Float);
 }
 
 }  // namespace rushlight

@@ -95,6 +95,8 @@ void register_margin_loss_operators(Table& t) {
           "By row, the mean over all classes of max(0, margin - score of the target + score of another) or "
           "of "
           "its square, summed over the targets: one, or those listed before a -1.")
+      .family(Family::Loss)
+      .autocast(Cast::Float)
       .derivative(
           [](Grad g, In<0> x, In<1> target, Attr<2, bool> squared, Attr<3, double> margin, In<4> weight) {
             return Grads{Tensor(x).is_cpu() ? margin_rows_backward(g, x, target, squared, margin, weight)
@@ -106,6 +108,7 @@ void register_margin_loss_operators(Table& t) {
        margin_rows_backward_kernel)
       .internal()
       .doc("Gradient of _margin_loss.")
+      .family(Family::Gradient)
       .derivative([](Grad g, In<0> grad, In<1> x, In<2> target, Attr<3, bool> squared, Attr<4, double> margin,
                      In<5> weight) {
         const auto twin = [&](const std::vector<Tensor>& in) {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "cpu/loss.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -237,6 +237,9 @@ void register_nll_operators(Table& t) {
           "Minus the score of each target class, weighted, and the total weight. Shapes: [batch?, classes], "
           "[batch?].")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .autocast(Cast::Float)
       .derivative(nll_derivative<false>());
   t.op(nll_loss2d_forward,
        "nll_loss2d(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
@@ -244,6 +247,9 @@ void register_nll_operators(Table& t) {
        nll_loss2d_kernel)
       .doc("As nll_loss, for scores of [batch, classes, height, width].")
       .internal()
+      .family(Family::Loss)
+      .on_devices()
+      .autocast(Cast::Float)
       .derivative(nll_derivative<true>());
   t.op(nll_loss_backward,
        "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int "
@@ -252,6 +258,8 @@ void register_nll_operators(Table& t) {
        nll_loss_backward_kernel)
       .doc("Gradient of nll_loss with respect to its scores.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .derivative(
           [](Grad g, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored) {
             return Grads{nll_of(g, target, weight, reduction, ignored), Tensor(), Tensor(), Tensor()};
@@ -261,13 +269,15 @@ void register_nll_operators(Table& t) {
               "ignore_index=-100, "
               "bool? reduce=None, str reduction='mean') -> Tensor",
               nll_loss_body)
-      .doc("Minus the log probability of each target class. Shapes: [batch, classes, ...] and [batch, ...].");
+      .doc("Minus the log probability of each target class. Shapes: [batch, classes, ...] and [batch, ...].")
+      .autocast(Cast::Float);
   t.composite(cross_entropy,
               "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
               "int ignore_index=-100, "
               "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
               cross_entropy_body)
-      .doc("Cross entropy of softmax(input) and target classes or class probabilities.");
+      .doc("Cross entropy of softmax(input) and target classes or class probabilities.")
+      .autocast(Cast::Float);
 }
 
 }  // namespace rushlight

@@ -190,6 +190,9 @@ void register_lstm_layer_operators(Table& t) {
        lstm_layer_kernel)
       .doc("One direction of an LSTM layer: outputs, last states, and gates and cells of all steps.")
       .internal()
+      .family(Family::Recurrent)
+      .autocast(Cast::Half)
+      .node("MkldnnRnnLayerBackward0")
       .derivative([](GradOf<0> g, GradOf<1> gh, GradOf<2> gc, In<0> projected, In<1> hx, In<2> cx, In<3> w,
                      Attr<4, IntList> batch_sizes, Attr<5, bool> reverse, Attr<6, bool> batch_first,
                      Out<0> output, Out<3> gates, Out<4> cells, Needs need) {
@@ -203,6 +206,7 @@ void register_lstm_layer_operators(Table& t) {
        lstm_layer_backward_kernel)
       .doc("Gradients of an LSTM layer with respect to its gates, first hidden and first cell state.")
       .internal()
+      .family(Family::Gradient)
       .not_differentiable("the rule of _lstm_layer uses its twin when gradients are recorded");
 }
 

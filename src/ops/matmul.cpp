@@ -1,7 +1,6 @@
 #include "ops/matmul.h"
 
 #include "cpu/gemm.h"
-#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/complex.h"
@@ -427,31 +426,33 @@ Tensor baddbmm_dtype_body(const Call&, const Tensor& self, const Tensor& a, cons
 
 void register_products_in_other_dtypes(Table& t) {
   t.composite("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_dtype_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .function_only()
-      .doc("mm of half matrices, summed and returned in float32.");
+      .doc("mm of half matrices, summed and returned in float32.")
+      .autocast(Cast::Half);
   t.composite("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_dtype_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .function_only()
-      .doc("bmm of half matrices, summed and returned in float32.");
+      .doc("bmm of half matrices, summed and returned in float32.")
+      .autocast(Cast::Half);
   t.composite(
        "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar "
        "alpha=1) -> Tensor",
        addmm_dtype_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .function_only()
-      .doc("addmm of half matrices, summed and returned in float32.");
+      .doc("addmm of half matrices, summed and returned in float32.")
+      .autocast(Cast::Half)
+      .out_apart(kFirst);
   t.composite(
        "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
        "Scalar alpha=1) -> Tensor",
        baddbmm_dtype_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .function_only()
-      .doc("baddbmm of half matrices, summed and returned in float32.");
+      .doc("baddbmm of half matrices, summed and returned in float32.")
+      .autocast(Cast::Half)
+      .out_apart(kFirst);
 }
 
 }  // namespace
@@ -459,9 +460,11 @@ void register_products_in_other_dtypes(Table& t) {
 void register_matmul_operators(Table& t) {
   t.op(mm, "mm(Tensor self, Tensor mat2) -> Tensor", mm_kernel)
       .family(Family::Matmul)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .doc("Matrix product [n, k] @ [k, m].")
+      .on_devices()
+      .tangent(Tangent::Product)
+      .autocast(Cast::Half)
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{need[0] ? left_gradient(g, a, b) : Tensor(),
                      need[1] ? right_gradient(g, a, b) : Tensor()};
@@ -470,9 +473,11 @@ void register_matmul_operators(Table& t) {
        addmm_kernel)
       .family(Family::Matmul)
       .inplace()
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
+      .on_devices()
+      .autocast(Cast::Half)
+      .out_apart(kFirst)
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
         return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
                      need[1] ? scaled(left_gradient(g, a, b), conj_of(alpha)) : Tensor(),
@@ -480,9 +485,11 @@ void register_matmul_operators(Table& t) {
       });
   t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel)
       .family(Family::Matmul)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .doc("Batched matrix product [b, n, k] @ [b, k, m].")
+      .on_devices()
+      .tangent(Tangent::Product)
+      .autocast(Cast::Half)
       .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? bmm(g, adjoint_of(b)) : Tensor(), need[1] ? bmm(adjoint_of(a), g) : Tensor()};
       });
@@ -492,8 +499,10 @@ void register_matmul_operators(Table& t) {
       .doc("beta * self + alpha * (batch1 @ batch2) for batches of matrices; self is broadcast.")
       .family(Family::Matmul)
       .inplace()
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .on_devices()
+      .autocast(Cast::Half)
+      .out_apart(kFirst)
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
         return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
                      need[1] ? scaled(bmm(g, adjoint_of(b)), conj_of(alpha)) : Tensor(),
@@ -502,8 +511,10 @@ void register_matmul_operators(Table& t) {
   t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel)
       .doc("Matrix times vector.")
       .family(Family::Matmul)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .on_devices()
+      .tangent(Tangent::Product)
+      .autocast(Cast::None, Cast::Half)
       .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
         return Grads{need[0] ? unsqueeze(g, 1) * conj_of(x) : Tensor(),
                      need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
@@ -511,49 +522,62 @@ void register_matmul_operators(Table& t) {
   t.op(dot, "dot(Tensor self, Tensor tensor) -> Tensor", dot_kernel)
       .doc("Sum of the products of two vectors, without conjugation.")
       .family(Family::Matmul)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .on_devices()
+      .tangent(Tangent::Product)
+      .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g * conj_of(b), g * conj_of(a)}; });
   t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel)
       .doc("Sum of the products of two vectors, the first one conjugated.")
       .family(Family::Matmul)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .on_devices()
+      .tangent(Tangent::Product)
+      .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
   t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body)
       .doc("All products of an element of one vector with one of another: [n, m].")
-      .out();
+      .out()
+      .out_apart(kAllOperands);
   t.composite(ger, "ger(Tensor self, Tensor vec2) -> Tensor", outer_body).doc("Another name of outer.").out();
   t.composite(addr, "addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addr_body)
       .doc("beta * self + alpha * outer(vec1, vec2).")
       .inplace()
-      .out();
+      .out()
+      .autocast(Cast::None, Cast::Half)
+      .out_apart(kAllOperands)
+      .one_node();
   t.composite(addmv, "addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addmv_body)
       .doc("beta * self + alpha * (mat @ vec).")
       .inplace()
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Half)
+      .inplace_function()
+      .out_apart(kFirst)
+      .one_node();
   t.composite(addbmm,
               "addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
               addbmm_body)
       .doc("beta * self + alpha * the sum of the products of two batches of matrices.")
       .inplace()
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::Half)
+      .out_apart(kFirst)
+      .one_node();
   t.composite(matmul, "matmul(Tensor self, Tensor other) -> Tensor", matmul_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("Matrix product with PyTorch's rules for vectors and broadcast batches.");
+      .out(OutRule::SameType)
+      .doc("Matrix product with PyTorch's rules for vectors and broadcast batches.")
+      .autocast(Cast::Half);
   t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body)
       .doc("Sums of products over the last dimensions of both: [..., n] and [..., n].")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType);
   t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
               tensordot_body)
       .doc("Sums of products over dims_self of one and dims_other of the other.")
-      .function_only();
+      .function_only()
+      .autocast(Cast::None, Cast::Widest);
   t.composite(
        addmm_activation,
        "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool "
@@ -562,9 +586,9 @@ void register_matmul_operators(Table& t) {
       .doc("relu or gelu of addmm; on CUDA in one pass where no gradient is recorded.")
       .function_only();
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
-      .out()
-      .data(&exact_dtype_out)
-      .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].");
+      .out(OutRule::SameType)
+      .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].")
+      .autocast(Cast::Half);
   register_products_in_other_dtypes(t);
 }
 

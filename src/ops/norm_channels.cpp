@@ -267,8 +267,10 @@ void register_norm_operators(Table& t) {
        "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        native_batch_norm_kernel)
       .function_only()
-      .out()
+      .out(OutRule::SameType)
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
+      .family(Family::Normalization)
+      .on_devices()
       .derivative([](Grad g, In<0> x, In<1> w, In<3> running_mean, In<4> running_var, Attr<5, bool> training,
                      Attr<7, double> eps, Out<1> mean, Out<2> rstd, Needs need) {
         const DType compute = compute_dtype(x.dtype());
@@ -289,6 +291,8 @@ void register_norm_operators(Table& t) {
           "Gradients of batch_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
           "for.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable(twin);
   t.composite(batch_norm,
               "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "

@@ -1,7 +1,7 @@
 // What the files of the normalisation family share.
 #pragma once
 #include "cpu/norm.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 
 namespace rushlight {

@@ -166,6 +166,8 @@ void register_group_norm_operators(Table& t) {
        native_group_norm_kernel)
       .function_only()
       .doc("Group normalisation; also returns the mean and 1 / deviation of each group.")
+      .family(Family::Normalization)
+      .on_devices()
       .derivative([](Grad g, GradOf<1> gm, GradOf<2> gr, In<0> x, In<1> w, Attr<3, int64_t> n,
                      Attr<4, int64_t> c, Attr<5, int64_t> inner, Attr<6, int64_t> groups, Attr<7, double> eps,
                      Out<1> mean, Out<2> rstd, Needs need) {
@@ -188,6 +190,8 @@ void register_group_norm_operators(Table& t) {
           "Gradients of group_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
           "for.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable("the rule uses Note [Twins of the normalisations] when gradients are recorded");
   t.composite(group_norm,
               "nn::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
@@ -195,7 +199,8 @@ void register_group_norm_operators(Table& t) {
               group_norm_body)
       .doc(
           "Channels in num_groups groups, each shifted and scaled to mean 0 and variance 1 for every "
-          "sample.");
+          "sample.")
+      .autocast(Cast::None, Cast::Float);
   t.composite(
        "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
        "bool cudnn_enabled=True) -> "
@@ -203,7 +208,8 @@ void register_group_norm_operators(Table& t) {
        torch_group_norm_body)
       .doc(
           "As nn.functional.group_norm: mean 0 and variance 1 over groups of channels, then weight and bias.")
-      .function_only();
+      .function_only()
+      .autocast(Cast::None, Cast::Float);
 }
 
 }  // namespace rushlight

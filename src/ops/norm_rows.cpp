@@ -190,6 +190,9 @@ void register_row_norm_operators(Table& t) {
        native_layer_norm_kernel)
       .function_only()
       .doc("Layer normalisation; also returns the mean and 1 / deviation of each row.")
+      .family(Family::Normalization)
+      .on_devices()
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<4, double> eps, Out<1> mean,
                      Out<2> rstd, Needs need) {
         return row_gradients(g, x, shape, w, mean, rstd, eps, wanted_gradients(need, 2, 3), false);
@@ -200,6 +203,8 @@ void register_row_norm_operators(Table& t) {
        fused_rms_norm_kernel)
       .doc("rms_norm, and the reciprocal root mean square of each row.")
       .function_only()
+      .family(Family::Normalization)
+      .on_devices()
       .derivative([](Grad g, In<0> x, Attr<1, IntList> shape, In<2> w, Attr<3, std::optional<double>> eps,
                      Out<1> rstd, Needs need) {
         return row_gradients(g, x, shape, w, Tensor(), rstd, epsilon_of(x, eps),
@@ -213,6 +218,8 @@ void register_row_norm_operators(Table& t) {
        row_norm_gradients_kernel)
       .doc("Gradients of layer_norm or rms_norm over rows of `size`; `wanted` is a mask of those asked for.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable(twin);
   t.composite(layer_norm,
               "nn::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
@@ -220,7 +227,8 @@ void register_row_norm_operators(Table& t) {
               layer_norm_body)
       .doc(
           "Each row of the last len(normalized_shape) dimensions shifted and scaled to mean 0 and variance "
-          "1, then weight and bias.");
+          "1, then weight and bias.")
+      .autocast(Cast::None, Cast::Float);
   t.composite(
        "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
        "eps=1e-05, "
@@ -229,7 +237,8 @@ void register_row_norm_operators(Table& t) {
       .doc(
           "As nn.functional.layer_norm: mean 0 and variance 1 over the last dimensions, then weight and "
           "bias.")
-      .function_only();
+      .function_only()
+      .autocast(Cast::None, Cast::Float);
   t.composite(
        rms_norm,
        "nn::rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",

@@ -73,60 +73,84 @@ struct ProductForms {
   const char *factors_first, *beta_first;    // methods
   const char *factors_around, *beta_before;  // functions
 };
+// `declare` gives each form the traits that the operator has; `apart` are operands of the functions.
 template <auto& Op>
-void register_products(Table& t, const ProductForms& forms) {
-  t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc);
-  t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc);
-  t.composite(forms.factors_around, around_body<Op>).out().function_only().doc(kDoc);
-  t.composite(forms.beta_before, before_body<Op>).out().function_only().doc(kDoc);
+void register_products(Table& t, const ProductForms& forms, void (*declare)(Record),
+                       uint64_t apart = kSecond) {
+  declare(t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc));
+  declare(t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc));
+  declare(
+      t.composite(forms.factors_around, around_body<Op>).out().out_apart(apart).function_only().doc(kDoc));
+  declare(t.composite(forms.beta_before, before_body<Op>).out().out_apart(apart).function_only().doc(kDoc));
 }
+
+void cast_to_half(Record r) { r.autocast(Cast::Half); }
+void cast_to_half_in_one_node(Record r) { r.autocast(Cast::Half).one_node(); }
+void cast_on_cuda_in_one_node(Record r) { r.autocast(Cast::None, Cast::Half).one_node(); }
 
 }  // namespace
 
 void register_older_forms(Table& t) {
   t.composite("add.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<add>)
       .inplace()
-      .doc(kDoc);
+      .doc(kDoc)
+      .numbers(Numbers::All)
+      .elementwise();
   t.composite("sub.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<sub>)
       .inplace()
-      .doc(kDoc);
+      .doc(kDoc)
+      .numbers(Numbers::All)
+      .elementwise();
   register_products<addmm>(
-      t, {"addmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
-          "addmm.beta_first(Tensor self, Scalar beta, Tensor mat1, Tensor mat2) -> Tensor",
-          "addmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
-          "addmm.beta_before(Scalar beta, Tensor self, Tensor mat1, Tensor mat2) -> Tensor"});
+      t,
+      {"addmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
+       "addmm.beta_first(Tensor self, Scalar beta, Tensor mat1, Tensor mat2) -> Tensor",
+       "addmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat1, Tensor mat2) -> Tensor",
+       "addmm.beta_before(Scalar beta, Tensor self, Tensor mat1, Tensor mat2) -> Tensor"},
+      cast_to_half);
   register_products<addmv>(
-      t, {"addmv.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
-          "addmv.beta_first(Tensor self, Scalar beta, Tensor mat, Tensor vec) -> Tensor",
-          "addmv.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
-          "addmv.beta_before(Scalar beta, Tensor self, Tensor mat, Tensor vec) -> Tensor"});
+      t,
+      {"addmv.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
+       "addmv.beta_first(Tensor self, Scalar beta, Tensor mat, Tensor vec) -> Tensor",
+       "addmv.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor mat, Tensor vec) -> Tensor",
+       "addmv.beta_before(Scalar beta, Tensor self, Tensor mat, Tensor vec) -> Tensor"},
+      cast_on_cuda_in_one_node);
   register_products<addr>(
-      t, {"addr.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
-          "addr.beta_first(Tensor self, Scalar beta, Tensor vec1, Tensor vec2) -> Tensor",
-          "addr.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
-          "addr.beta_before(Scalar beta, Tensor self, Tensor vec1, Tensor vec2) -> Tensor"});
+      t,
+      {"addr.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
+       "addr.beta_first(Tensor self, Scalar beta, Tensor vec1, Tensor vec2) -> Tensor",
+       "addr.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor vec1, Tensor vec2) -> Tensor",
+       "addr.beta_before(Scalar beta, Tensor self, Tensor vec1, Tensor vec2) -> Tensor"},
+      cast_on_cuda_in_one_node, kAllOperands);
   register_products<addbmm>(
       t,
       {"addbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> Tensor",
        "addbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor",
        "addbmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor batch1, Tensor batch2) -> "
        "Tensor",
-       "addbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"});
+       "addbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"},
+      cast_to_half_in_one_node);
   register_products<baddbmm>(
-      t, {"baddbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> "
-          "Tensor",
-          "baddbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor",
-          "baddbmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor batch1, Tensor batch2) -> "
-          "Tensor",
-          "baddbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"});
+      t,
+      {"baddbmm.factors_first(Tensor self, Scalar beta, Scalar alpha, Tensor batch1, Tensor batch2) -> "
+       "Tensor",
+       "baddbmm.beta_first(Tensor self, Scalar beta, Tensor batch1, Tensor batch2) -> Tensor",
+       "baddbmm.factors_around(Scalar beta, Tensor self, Scalar alpha, Tensor batch1, Tensor batch2) -> "
+       "Tensor",
+       "baddbmm.beta_before(Scalar beta, Tensor self, Tensor batch1, Tensor batch2) -> Tensor"},
+      cast_to_half);
   t.composite("addcmul.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcmul_body)
       .inplace()
-      .doc(kDoc);
+      .doc(kDoc)
+      .autocast(Cast::None, Cast::Widest)
+      .elementwise();
   t.composite("addcdiv.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcdiv_body)
       .inplace()
-      .doc(kDoc);
+      .doc(kDoc)
+      .autocast(Cast::None, Cast::Widest)
+      .elementwise();
 }
 
 }  // namespace rushlight

@@ -5,8 +5,8 @@
 #include <map>
 
 #include "cpu/optimizer.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/device_optimizer.h"
+#include "device/layers.h"
+#include "device/optimizer.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -272,6 +272,7 @@ void register_optimizer_operators(Table& t) {
        fused_sgd)
       .doc("One step of SGD for all parameters.")
       .on_devices()
+      .family(Family::MultiTensor)
       .not_differentiable(kReason)
       .function_only();
   t.op(_amp_foreach_non_finite_check_and_unscale_,
@@ -279,12 +280,18 @@ void register_optimizer_operators(Table& t) {
        "inv_scale) -> ()",
        unscale_all)
       .doc("Multiplies gradients by inv_scale in place; found_inf becomes 1 if one of them is not finite.")
+      .family(Family::MultiTensor)
       .not_differentiable("gradients are scaled after the backward pass")
       .no_meta("it asks whether values are finite")
       .on_devices()
       .function_only();
   const auto adam = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, kernel).doc(doc).on_devices().not_differentiable(kReason).function_only();
+    t.op(handle, schema, kernel)
+        .doc(doc)
+        .family(Family::MultiTensor)
+        .on_devices()
+        .not_differentiable(kReason)
+        .function_only();
   };
 #define RL_ADAM_PARAMETERS                                                                                   \
   "(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] "   \
@@ -305,6 +312,7 @@ void register_optimizer_operators(Table& t) {
           "One step of Adagrad, RMSprop, Adadelta, Adamax, NAdam, RAdam, ASGD or Rprop for all parameters; "
           "the rules are those of src/cpu/optimizer.h.")
       .on_devices()
+      .family(Family::MultiTensor)
       .not_differentiable(kReason)
       .function_only();
 }

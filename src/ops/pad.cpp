@@ -92,6 +92,9 @@ void register_pad_operators(Table& t) {
       .doc(
           "Adds elements of one value around; pad lists before and after, last dimension first. Negative "
           "amounts crop.")
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, IntList> amounts) {
         Dims opposite = amounts->dims();
         for (int64_t& a : opposite) a = -a;

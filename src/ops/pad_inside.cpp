@@ -197,18 +197,22 @@ Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntLi
 template <Border border, class F>
 Record add_record(Table& t, F& handle, const char* schema, const char* doc) {
   return t.op(handle, schema, pad_kernel<border>)
-      .on_devices()
       .doc(doc)
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> pad) {
         return pad_inside_backward(g, x, pad, name_of(border));
       });
 }
 
 template <Border border, class F>
-void add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
-  add_record<border>(
-      t, handle,
-      kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")), doc)
+Record add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
+  return add_record<border>(
+             t, handle,
+             kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
+             doc)
       .out();
 }
 
@@ -232,22 +236,33 @@ void register_pad_inside_operators(Table& t) {
   constexpr const char* kReplicate =
       "Repeats the elements at the ends of the last dimensions; padding lists amounts before and after, last "
       "dimension first. Negative amounts crop.";
-  add_padding<Border::Reflect>(t, reflection_pad1d, "reflection_pad", kReflect, 1);
-  add_padding<Border::Reflect>(t, reflection_pad2d, "reflection_pad", kReflect, 2);
+  add_padding<Border::Reflect>(t, reflection_pad1d, "reflection_pad", kReflect, 1)
+      .autocast(Cast::Float, Cast::None);
+  add_padding<Border::Reflect>(t, reflection_pad2d, "reflection_pad", kReflect, 2)
+      .autocast(Cast::Float, Cast::None);
   add_padding<Border::Reflect>(t, reflection_pad3d, "reflection_pad", kReflect, 3);
-  add_padding<Border::Replicate>(t, replication_pad1d, "replication_pad", kReplicate, 1);
-  add_padding<Border::Replicate>(t, replication_pad2d, "replication_pad", kReplicate, 2);
-  add_padding<Border::Replicate>(t, replication_pad3d, "replication_pad", kReplicate, 3);
+  add_padding<Border::Replicate>(t, replication_pad1d, "replication_pad", kReplicate, 1)
+      .autocast(Cast::Float, Cast::None);
+  add_padding<Border::Replicate>(t, replication_pad2d, "replication_pad", kReplicate, 2)
+      .autocast(Cast::Float, Cast::None);
+  add_padding<Border::Replicate>(t, replication_pad3d, "replication_pad", kReplicate, 3)
+      .autocast(Cast::Float, Cast::None);
   add_record<Border::Circular>(
       t, pad_circular, "nn::_pad_circular(Tensor self, int[] pad) -> Tensor",
       "Continues the last dimensions from their other ends; pad lists amounts before "
-      "and after, last dimension first. Negative amounts crop.");
+      "and after, last dimension first. Negative amounts crop.")
+      .family(Family::Window)
+      .linear()
+      .batching(Batching::Window);
   t.op(pad_inside_backward,
        "_pad_inside_backward(Tensor grad_output, int[] input_size, int[] padding, str mode) -> Tensor",
        pad_backward_kernel)
       .on_devices()
       .doc("The adjoint of padding by mode 'reflect', 'replicate' or 'circular'.")
       .internal()
+      .family(Family::Gradient)
+      .linear()
+      .batching(Batching::Window)
       .derivative([](Grad g, Attr<2, IntList> pad, Attr<3, std::string_view> mode) {
         return ops::pad_inside(g, pad, mode);
       });

@@ -274,28 +274,40 @@ void register_sums(Table& t) {
       .family(Family::Pointwise)
       .inplace()
       .out()
+      .linear()
+      .numbers(Numbers::All)
       .derivative(sum)
       .doc("self + alpha * other, broadcast and promoted.");
   t.op(ops::sub, "sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", sub_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
+      .linear()
+      .numbers(Numbers::All)
       .derivative(difference)
       .doc("self - alpha * other, broadcast and promoted.");
   t.composite(ops::rsub, "rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", rsub_body)
-      .doc("other - alpha * self.");
-  add_alias<ops::sub>(t, "subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor");
+      .doc("other - alpha * self.")
+      .numbers(Numbers::Later)
+      .one_node()
+      .node_of_number(1, "RsubBackward1")
+      .elementwise();
+  add_alias<ops::sub>(t, "subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+      .numbers(Numbers::All);
 }
 
 void register_products(Table& t) {
   add_binary(t, ops::mul, "mul.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Mul)
       .doc("Product, broadcast and promoted.")
+      .tangent(Tangent::Product)
+      .numbers(Numbers::All)
       .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
         return Grads{need[0] ? g * conj_of(b) : Tensor(), need[1] ? g * conj_of(a) : Tensor()};
       });
-  add_alias<ops::mul>(t, "multiply.Tensor(Tensor self, Tensor other) -> Tensor");
+  add_alias<ops::mul>(t, "multiply.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::All);
   add_binary(t, ops::div, "div.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Div, Promote::Float)
       .doc("True division: integers give the default floating type.")
+      .numbers(Numbers::All)
       .derivative([](Grad g, In<0, 1> a, In<1> b, Needs need) {
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
@@ -305,18 +317,24 @@ void register_products(Table& t) {
       .inplace()
       .out()
       .doc("Division rounded to nowhere (None), towards zero ('trunc') or down ('floor').")
+      .numbers(Numbers::All)
+      .node("DivBackward2")
       .derivative([](Grad g, In<0> a, In<1> b, Attr<2, std::optional<std::string_view>> mode, Needs need) {
         if (*mode) return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
-  add_alias<ops::div>(t, "divide.Tensor(Tensor self, Tensor other) -> Tensor");
+  add_alias<ops::div>(t, "divide.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::All);
   add_alias<ops::div_mode>(t,
-                           "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor");
-  add_alias<ops::div>(t, "true_divide.Tensor(Tensor self, Tensor other) -> Tensor");
+                           "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+      .numbers(Numbers::All);
+  add_alias<ops::div>(t, "true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
+      .numbers(Numbers::All)
+      .out_apart(kAllOperands);
   t.op(ops::floor_divide, "floor_divide(Tensor self, Tensor other) -> Tensor", floor_divide_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
+      .numbers(Numbers::All)
       .not_differentiable("steps have no slope")
       .doc("Division rounded down, as Python's //.");
   t.op(ops::remainder, "remainder.Tensor(Tensor self, Tensor other) -> Tensor", remainder_kernel)
@@ -324,6 +342,9 @@ void register_products(Table& t) {
       .inplace()
       .out()
       .doc("Python's modulo: the result has the sign of other.")
+      .numbers(Numbers::Mixed)
+      .node_of_number(1, "RemainderBackward0")
+      .node("RemainderBackward1")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "floor") : Tensor()};
       });
@@ -332,6 +353,9 @@ void register_products(Table& t) {
       .inplace()
       .out()
       .doc("C's fmod: the result has the sign of self.")
+      .numbers(Numbers::Later)
+      .node_of_number(1, "FmodBackward0")
+      .node("FmodBackward1")
       .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "trunc") : Tensor()};
       });
@@ -382,6 +406,7 @@ void register_clamps(Table& t) {
       .inplace()
       .out()
       .doc("self limited to [min, max].")
+      .node("ClampBackward1")
       .derivative([](Grad g, In<0> x, Attr<1, OptScalar> low, Attr<2, OptScalar> high) {
         return clamp_grad(g, x, *low, *high);
       });
@@ -398,23 +423,37 @@ void register_clamps(Table& t) {
               clamp_min_tensor_body)
       .doc("self, but not below the elements of min, broadcast.")
       .inplace()
-      .out();
+      .out()
+      .inplace_function()
+      .out_apart(kAllOperands)
+      .one_node()
+      .node("ClampMinBackward1")
+      .elementwise();
   t.composite(ops::clamp_max_tensor, "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor",
               clamp_max_tensor_body)
       .doc("self, but not above the elements of max, broadcast.")
       .inplace()
-      .out();
+      .out()
+      .inplace_function()
+      .out_apart(kAllOperands)
+      .one_node()
+      .node("ClampMaxBackward1")
+      .elementwise();
   t.op(ops::clamp_min, "clamp_min(Tensor self, Scalar min) -> Tensor", clamp_min_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
       .doc("self, but not below min.")
+      .inplace_function()
+      .out_apart(kAllOperands)
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> low) { return clamp_grad(g, x, *low, std::nullopt); });
   t.op(ops::clamp_max, "clamp_max(Tensor self, Scalar max) -> Tensor", clamp_max_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
       .doc("self, but not above max.")
+      .inplace_function()
+      .out_apart(kAllOperands)
       .derivative(
           [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
   add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
@@ -427,6 +466,9 @@ void register_ternaries(Table& t) {
       .inplace()
       .out()
       .doc("self + weight * (end - self).")
+      .numbers(Numbers::Mixed)
+      .node_of_number(2, "LerpBackward0")
+      .node("LerpBackward1")
       .derivative([](Grad g, In<0> a, In<1> b, In<2> weight, Needs need) {
         const Tensor w = is_bool(weight.dtype()) ? to_dtype(weight, g.dtype()) : Tensor(weight);
         return Grads{need[0] ? g * conj_of(Scalar(1) - w) : Tensor(), need[1] ? g * conj_of(w) : Tensor(),
@@ -438,6 +480,7 @@ void register_ternaries(Table& t) {
       .inplace()
       .out()
       .doc("self + value * tensor1 * tensor2.")
+      .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<1, 2> a, In<2, 1> b, Attr<3, Scalar> value, Needs need) {
         return Grads{g, need[1] ? scaled(g * conj_of(b), value) : Tensor(),
                      need[2] ? scaled(g * conj_of(a), value) : Tensor()};
@@ -448,6 +491,7 @@ void register_ternaries(Table& t) {
       .inplace()
       .out()
       .doc("self + value * tensor1 / tensor2.")
+      .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> value, Needs need) {
         return Grads{g, need[1] ? scaled(g / conj_of(b), value) : Tensor(),
                      need[2] ? -scaled(g * conj_of(a / (b * b)), value) : Tensor()};

@@ -224,6 +224,7 @@ Tensor copysign_grad(const Tensor& g, const Tensor& x, const Tensor& y) {
 void register_pairs(Table& t) {
   add_binary(t, ops::atan2, "atan2(Tensor self, Tensor other) -> Tensor", Formula::Atan2, Promote::Float)
       .doc("Angle of the point (other, self).")
+      .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<0> y, In<1> x, Needs need) {
         const Tensor scaled = g / (y * y + x * x);
         return Grads{need[0] ? scaled * x : Tensor(), need[1] ? -scaled * y : Tensor()};
@@ -254,6 +255,10 @@ void register_pairs(Table& t) {
   add_binary(t, ops::xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Xlogy,
              Promote::Float)
       .doc("self * log(other), 0 where self is.")
+      .numbers(Numbers::Mixed)
+      .inplace_function()
+      .node_of_number(1, "XlogyBackward2")
+      .node_of_number(0, "XlogyBackward1")
       .derivative([](Grad g, In<0> x, In<1> y, Needs need) {
         const Tensor flat = ops::logical_and(eq(x, 0), y <= 0);
         return Grads{need[0] ? masked_fill(ops::xlogy(g, y), flat, 0) : Tensor(),
@@ -262,6 +267,7 @@ void register_pairs(Table& t) {
   add_binary(t, ops::xlog1py, "special::xlog1py(Tensor self, Tensor other) -> Tensor", Formula::Xlog1py,
              Promote::Float)
       .doc("self * log1p(other), 0 where self is.")
+      .numbers(Numbers::Mixed)
       .derivative([](Grad g, In<0> x, In<1> y, Needs need) {
         const Tensor flat = ops::logical_and(eq(x, 0), y <= -1);
         return Grads{need[0] ? masked_fill(ops::xlog1py(g, y), flat, 0) : Tensor(),
@@ -270,6 +276,8 @@ void register_pairs(Table& t) {
   add_binary(t, ops::copysign, "copysign.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Copysign,
              Promote::Float)
       .doc("Size of self, sign of other.")
+      .numbers(Numbers::Later)
+      .node_of_number(1, "CopysignBackward1")
       .derivative([](Grad g, In<0> x, Out<0> y, Needs need) {
         return Grads{need[0] ? copysign_grad(g, x, y) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
       });
@@ -296,7 +304,11 @@ void register_pairs(Table& t) {
   t.composite(ops::ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp_body)
       .inplace()
       .out()
-      .doc("self * 2 ** other.");
+      .doc("self * 2 ** other.")
+      .inplace_function()
+      .out_apart(kFirst)
+      .one_node()
+      .elementwise();
 }
 
 void register_gammas(Table& t) {
@@ -321,7 +333,8 @@ void register_gammas(Table& t) {
   t.composite(ops::mvlgamma, "mvlgamma(Tensor self, int p) -> Tensor", mvlgamma_body)
       .inplace()
       .out()
-      .doc("Logarithm of the multivariate gamma function.");
+      .doc("Logarithm of the multivariate gamma function.")
+      .one_node();
   add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma,
              Promote::Float)
       .doc("Regularised lower incomplete gamma function.")
@@ -334,11 +347,12 @@ void register_gammas(Table& t) {
       .derivative([](Grad g, In<0> a, In<1> x) {
         return Grads{Tensor(), -g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))};
       });
-  add_alias<ops::igamma>(t, "igamma(Tensor self, Tensor other) -> Tensor");
-  add_alias<ops::igammac>(t, "igammac(Tensor self, Tensor other) -> Tensor");
+  add_alias<ops::igamma>(t, "igamma(Tensor self, Tensor other) -> Tensor").out_apart(kAllOperands);
+  add_alias<ops::igammac>(t, "igammac(Tensor self, Tensor other) -> Tensor").out_apart(kAllOperands);
   add_binary(t, ops::zeta, "special::zeta(Tensor self, Tensor other) -> Tensor", Formula::Zeta,
              Promote::Float)
       .doc("Hurwitz's zeta function.")
+      .numbers(Numbers::Mixed)
       .derivative([](Grad g, In<0> s, In<1> q) { return Grads{Tensor(), g * -s * ops::zeta(s + 1, q)}; });
 }
 
@@ -351,6 +365,7 @@ void register_errors(Table& t) {
       .derivative([](Grad g, In<0> x) { return g * ops::exp(-(x * x)) * Scalar(-2 / kSqrtPi); });
   add_unary(t, ops::erfinv, "erfinv(Tensor self) -> Tensor", Formula::Erfinv)
       .doc("Inverse of erf.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return g * ops::exp(y * y) * Scalar(kSqrtPi / 2); });
   add_unary(t, ops::erfcx, "special::erfcx(Tensor self) -> Tensor", Formula::Erfcx)
       .doc("exp(self^2) * erfc(self).")
@@ -415,10 +430,12 @@ void register_singles(Table& t) {
       .inplace()
       .out()
       .doc("NaN and infinities replaced by numbers.")
+      .inplace_function()
       .derivative([](Grad g, In<0> x) { return g * ops::isfinite(x); });
   t.op(ops::frexp, "frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", frexp_kernel)
-      .out()
+      .out(OutRule::SameType)
       .doc("Mantissa in [0.5, 1) and exponent of 2.")
+      .batching(Batching::Pointwise)
       .derivative([](Grad g, Shape<0> self, Out<1> exponent) {
         return g * ops::pow(wrapped_number(2.0), -to_dtype(exponent, self.dtype()));
       });
@@ -426,7 +443,7 @@ void register_singles(Table& t) {
 
 void register_special_names(Table& t) {
   auto names = [&]<auto & H>(const char* schema) {
-    t.composite(schema, &detail::Alias<H>::body).out().doc(H.op().doc);
+    return t.composite(schema, &detail::Alias<H>::body).out().doc(H.op().doc).elementwise();
   };
   names.operator()<ops::exp2>("special::exp2(Tensor self) -> Tensor");
   names.operator()<ops::expm1>("special::expm1(Tensor self) -> Tensor");
@@ -442,7 +459,7 @@ void register_special_names(Table& t) {
   names.operator()<ops::i0>("special::i0(Tensor self) -> Tensor");
   names.operator()<ops::sinc>("special::sinc(Tensor self) -> Tensor");
   names.operator()<ops::logit>("special::logit(Tensor self, float? eps=None) -> Tensor");
-  names.operator()<ops::xlogy>("special::xlogy(Tensor self, Tensor other) -> Tensor");
+  names.operator()<ops::xlogy>("special::xlogy(Tensor self, Tensor other) -> Tensor").numbers(Numbers::Mixed);
   names.operator()<ops::round>("special::round(Tensor self, *, int decimals=0) -> Tensor");
 }
 

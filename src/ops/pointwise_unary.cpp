@@ -4,7 +4,6 @@
 
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
-#include "dispatch/exact_out.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -171,40 +170,58 @@ Tensor floating_only(const Call& call, const Tensor& self) {
 void register_exponentials(Table& t) {
   add_unary(t, ops::exp, "exp(Tensor self) -> Tensor", Formula::Exp)
       .doc("e to the power of self.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y); });
   add_unary(t, ops::exp2, "exp2(Tensor self) -> Tensor", Formula::Exp2)
       .doc("2 to the power of self.")
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y * Scalar(std::numbers::ln2)); });
   add_unary(t, ops::expm1, "expm1(Tensor self) -> Tensor", Formula::Expm1)
       .doc("exp(self) - 1, exact near zero.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y + Scalar(1)); });
   add_unary(t, ops::log, "log(Tensor self) -> Tensor", Formula::Log)
       .doc("Natural logarithm.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g / conj_of(x); });
   add_unary(t, ops::log2, "log2(Tensor self) -> Tensor", Formula::Log2)
       .doc("Logarithm to base 2.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g / (conj_of(x) * Scalar(std::numbers::ln2)); });
   add_unary(t, ops::log10, "log10(Tensor self) -> Tensor", Formula::Log10)
       .doc("Logarithm to base 10.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g / (conj_of(x) * Scalar(std::numbers::ln10)); });
   add_unary(t, ops::log1p, "log1p(Tensor self) -> Tensor", Formula::Log1p)
       .doc("log(1 + self), exact near zero.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g / conj_of(x + Scalar(1)); });
   add_unary(t, ops::sqrt, "sqrt(Tensor self) -> Tensor", Formula::Sqrt)
       .doc("Square root.")
       .derivative([](Grad g, Out<0> y) { return g / conj_of(y * Scalar(2)); });
   add_unary(t, ops::rsqrt, "rsqrt(Tensor self) -> Tensor", Formula::Rsqrt)
       .doc("1 / sqrt(self).")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return Scalar(-0.5) * g * conj_of(pow(y, 3)); });
   add_unary(t, ops::reciprocal, "reciprocal(Tensor self) -> Tensor", Formula::Reciprocal)
       .doc("1 / self.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return -g * conj_of(y * y); });
-  t.composite(ops::square, "square(Tensor self) -> Tensor", square_body).inplace().out().doc("self * self.");
+  t.composite(ops::square, "square(Tensor self) -> Tensor", square_body)
+      .inplace()
+      .out()
+      .doc("self * self.")
+      .out_apart(kFirst)
+      .elementwise();
   t.op(ops::pow, "pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", pow_kernel)
       .family(Family::Pointwise)
       .inplace()
       .out()
       .doc("self to the power of exponent.")
+      .autocast(Cast::None, Cast::Float)
+      .numbers(Numbers::Mixed)
+      .node_of_number(1, "PowBackward0")
+      .node_of_number(0, "PowBackward2")
+      .node("PowBackward1")
       // The result is not saved, because programs write on to it: x.pow_(2).mul_(3).
       .derivative([](Grad g, In<0> x, In<1> e, Needs need) {
         return Grads{need[0] ? pow_self_grad(g, x, e) : Tensor(),
@@ -213,9 +230,10 @@ void register_exponentials(Table& t) {
   t.composite(ops::float_power, "float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
               float_power_body)
       .inplace()
-      .out()
-      .data(&exact_dtype_out)
-      .doc("self to the power of exponent, in double precision.");
+      .out(OutRule::SameType)
+      .doc("self to the power of exponent, in double precision.")
+      .numbers(Numbers::Mixed)
+      .elementwise();
 }
 
 void register_trigonometry(Table& t) {
@@ -227,21 +245,26 @@ void register_trigonometry(Table& t) {
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::sin(x)); });
   add_unary(t, ops::tan, "tan(Tensor self) -> Tensor", Formula::Tan)
       .doc("Tangent.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Out<0> y) { return g * conj_of(y * y + Scalar(1)); });
   add_unary(t, ops::asin, "asin(Tensor self) -> Tensor", Formula::Asin)
       .doc("Inverse sine.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(Scalar(1) - x * x)); });
   add_unary(t, ops::acos, "acos(Tensor self) -> Tensor", Formula::Acos)
       .doc("Inverse cosine.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::rsqrt(Scalar(1) - x * x)); });
   add_unary(t, ops::atan, "atan(Tensor self) -> Tensor", Formula::Atan)
       .doc("Inverse tangent.")
       .derivative([](Grad g, In<0> x) { return g / conj_of(x * x + Scalar(1)); });
   add_unary(t, ops::sinh, "sinh(Tensor self) -> Tensor", Formula::Sinh)
       .doc("Hyperbolic sine.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::cosh(x)); });
   add_unary(t, ops::cosh, "cosh(Tensor self) -> Tensor", Formula::Cosh)
       .doc("Hyperbolic cosine.")
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::sinh(x)); });
   add_unary(t, ops::tanh, "tanh(Tensor self) -> Tensor", Formula::Tanh)
       .doc("Hyperbolic tangent.")
@@ -262,11 +285,17 @@ void register_trigonometry(Table& t) {
   t.composite(ops::deg2rad, "deg2rad(Tensor self) -> Tensor", deg2rad_body)
       .inplace()
       .out()
-      .doc("Degrees to radians.");
+      .doc("Degrees to radians.")
+      .out_apart(kFirst)
+      .one_node()
+      .elementwise();
   t.composite(ops::rad2deg, "rad2deg(Tensor self) -> Tensor", rad2deg_body)
       .inplace()
       .out()
-      .doc("Radians to degrees.");
+      .doc("Radians to degrees.")
+      .out_apart(kFirst)
+      .one_node()
+      .elementwise();
   add_alias<ops::asin>(t, "arcsin(Tensor self) -> Tensor");
   add_alias<ops::acos>(t, "arccos(Tensor self) -> Tensor");
   add_alias<ops::atan>(t, "arctan(Tensor self) -> Tensor");
@@ -283,10 +312,15 @@ void register_signs(Table& t) {
   };
   record(ops::neg, "neg(Tensor self) -> Tensor", neg_kernel, Formula::Neg)
       .doc("-self.")
+      .linear()
       .derivative([](Grad g) { return -g; });
   add_alias<ops::neg>(t, "negative(Tensor self) -> Tensor");
   t.op(ops::positive, "positive(Tensor(a) self) -> Tensor(a)", positive_kernel)
       .doc("self, refusing bool.")
+      .on_devices()
+      .linear()
+      .batching(Batching::Pointwise)
+      .may_return_input()
       .derivative([](Grad g) { return g; });
   record(ops::abs, "abs(Tensor self) -> Tensor", abs_kernel, Formula::Abs)
       .doc("Absolute value.")

@@ -5,8 +5,7 @@
 
 #include "core/hidden_layout.h"
 #include "cpu/pool.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/exact_out.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -345,27 +344,35 @@ Tensor adaptive_avg_pool1d_body(const Call&, const Tensor& self, IntList size) {
   return adaptive_avg_pool1d(self, size);
 }
 
+// The record that gives positions too, and the composite without them.
+template <int N, class Both, class Values>
+Record add_max_pool(Table& t, Both& both, Values& values) {
+  const std::string n = std::to_string(N),
+                    windows = str("int[", n, "] kernel_size, int[", n, "]? stride=None, int[", n,
+                                  "] padding=0, int[", n, "] dilation=1, bool ceil_mode=False");
+  Record record = t.op(both,
+                       kept_schema(str("nn::max_pool", n, "d_with_indices(Tensor input, ", windows,
+                                       ", bool return_indices=False) -> (Tensor, Tensor)")),
+                       max_pool_kernel<N>)
+                      .doc(
+                          "The largest element of each window and its position in the plane. Shape: [batch?, "
+                          "channels, ...].")
+                      .family(Family::Window)
+                      .on_devices()
+                      .batching(Batching::Window)
+                      .derivative(max_derivative<N>());
+  t.composite(values, kept_schema(str("max_pool", n, "d(Tensor self, ", windows, ") -> Tensor")),
+              max_pool_body<N>)
+      .doc("The largest element of each window. Shape: [batch?, channels, ...].")
+      .function_only()
+      .autocast(N == 3 ? Cast::Float : Cast::None, Cast::None);
+  return record;
+}
+
 void register_max(Table& t) {
-#define RL_MAX_POOL(N)                                                                                   \
-  t.op(max_pool##N##d_with_indices,                                                                      \
-       "nn::max_pool" #N "d_with_indices(Tensor input, int[" #N "] kernel_size, int[" #N                 \
-       "]? stride=None, int[" #N "] padding=0, int[" #N                                                  \
-       "] dilation=1, bool ceil_mode=False, bool return_indices=False) -> (Tensor, Tensor)",             \
-       max_pool_kernel<N>)                                                                               \
-      .doc(                                                                                              \
-          "The largest element of each window and its position in the plane. Shape: [batch?, channels, " \
-          "...].")                                                                                       \
-      .derivative(max_derivative<N>());                                                                  \
-  t.composite(max_pool##N##d,                                                                            \
-              "max_pool" #N "d(Tensor self, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N  \
-              "] padding=0, int[" #N "] dilation=1, bool ceil_mode=False) -> Tensor",                    \
-              max_pool_body<N>)                                                                          \
-      .doc("The largest element of each window. Shape: [batch?, channels, ...].")                        \
-      .function_only();
-  RL_MAX_POOL(1)
-  RL_MAX_POOL(2)
-  RL_MAX_POOL(3)
-#undef RL_MAX_POOL
+  add_max_pool<1>(t, max_pool1d_with_indices, max_pool1d).node("SqueezeBackward1");
+  add_max_pool<2>(t, max_pool2d_with_indices, max_pool2d);
+  add_max_pool<3>(t, max_pool3d_with_indices, max_pool3d);
   t.op(adaptive_max_pool1d_with_indices,
        "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
@@ -373,6 +380,10 @@ void register_max(Table& t) {
       .doc(
           "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
           "length].")
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Window)
+      .node("SqueezeBackward1")
       .derivative(max_derivative<1>());
   t.op(adaptive_max_pool2d_with_indices,
        "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> "
@@ -381,6 +392,10 @@ void register_max(Table& t) {
       .doc(
           "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
           "height, width].")
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Window)
+      .node("AdaptiveMaxPool2DBackward0")
       .derivative(max_derivative<2>());
   t.op(adaptive_max_pool3d_with_indices,
        "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> "
@@ -389,6 +404,11 @@ void register_max(Table& t) {
       .doc(
           "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
           "depth, height, width].")
+      .family(Family::Window)
+      .on_devices()
+      .batching(Batching::Window)
+      .autocast(Cast::Float, Cast::None)
+      .node("AdaptiveMaxPool3DBackward0")
       .derivative(max_derivative<3>());
   t.composite(
        "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, "
@@ -396,7 +416,8 @@ void register_max(Table& t) {
        "bool ceil_mode=False) -> (Tensor, Tensor)",
        max_pool1d_indices_body)
       .doc("The largest element of each window and its position. Shape: [batch?, channels, length].")
-      .function_only();
+      .function_only()
+      .node("SqueezeBackward1");
   t.composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)",
               adaptive_max_pool1d_body)
       .doc(
@@ -408,9 +429,31 @@ void register_max(Table& t) {
        max_pool_backward_kernel)
       .doc("Gradient of max pooling over n dimensions: adds the gradient at the positions in indices.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Window)
       .derivative([](Grad g, In<1> indices, Attr<3, int64_t> n) {
         return Grads{at_indices(g, indices, n), Tensor()};
       });
+}
+
+template <int N, class F>
+Record add_avg_pool(Table& t, F& handle) {
+  const std::string n = std::to_string(N);
+  return t
+      .op(handle,
+          kept_schema(str("nn::avg_pool", n, "d(Tensor input, int[", n, "] kernel_size, int[", n,
+                          "]? stride=None, int[", n,
+                          "] padding=0, bool ceil_mode=False, bool "
+                          "count_include_pad=True, int? divisor_override=None) -> Tensor")),
+          avg_pool_kernel<N>)
+      .doc("The mean of each window. Shape: [batch?, channels, ...].")
+      .out(OutRule::SameType)
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
+      .derivative(avg_derivative<N>());
 }
 
 void register_mean(Table& t) {
@@ -420,34 +463,42 @@ void register_mean(Table& t) {
        "bool count_include_pad=True) -> Tensor",
        avg_pool1d_kernel)
       .doc("The mean of each window. Shape: [batch?, channels, length].")
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
+      .node("SqueezeBackward1")
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> kernel, Attr<2, OptIntList> stride,
                      Attr<3, IntList> padding, Attr<4, bool> ceil_mode, Attr<5, bool> include_pad) {
         return avg_pool_backward(g, x, kernel, stride, padding, ceil_mode, include_pad, std::nullopt);
       });
-#define RL_AVG_POOL(N)                                                                                \
-  t.op(avg_pool##N##d,                                                                                \
-       "nn::avg_pool" #N "d(Tensor input, int[" #N "] kernel_size, int[" #N "]? stride=None, int[" #N \
-       "] padding=0, "                                                                                \
-       "bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor",    \
-       avg_pool_kernel<N>)                                                                            \
-      .out()                                                                                          \
-      .data(&exact_dtype_out)                                                                         \
-      .doc("The mean of each window. Shape: [batch?, channels, ...].")                                \
-      .derivative(avg_derivative<N>());
-  RL_AVG_POOL(2)
-  RL_AVG_POOL(3)
-#undef RL_AVG_POOL
+  add_avg_pool<2>(t, avg_pool2d);
+  add_avg_pool<3>(t, avg_pool3d).autocast(Cast::Float, Cast::None);
   t.op(adaptive_avg_pool1d, "nn::adaptive_avg_pool1d(Tensor input, int[1] output_size) -> Tensor",
        adaptive_avg_kernel<1>)
       .doc("The mean of each of output_size windows that cover the input.")
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
+      .node("SqueezeBackward1")
       .derivative(adaptive_avg_derivative<1>());
   t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
        adaptive_avg_kernel<2>)
       .doc("Means over output_size windows. Shape: [batch?, channels, height, width].")
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
       .derivative(adaptive_avg_derivative<2>());
   t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor",
        adaptive_avg_kernel<3>)
       .doc("Means over output_size windows. Shape: [batch?, channels, depth, height, width].")
+      .family(Family::Window)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
+      .autocast(Cast::Float, Cast::None)
       .derivative(adaptive_avg_derivative<3>());
   t.composite(
        "avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
@@ -455,10 +506,12 @@ void register_mean(Table& t) {
        "bool count_include_pad=True) -> Tensor",
        avg_pool1d_body)
       .doc("Means of windows. Shape: [batch?, channels, length].")
-      .function_only();
+      .function_only()
+      .node("SqueezeBackward1");
   t.composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", adaptive_avg_pool1d_body)
       .doc("Means over output_size windows. Shape: [batch?, channels, length].")
-      .function_only();
+      .function_only()
+      .node("SqueezeBackward1");
   t.op(avg_pool_backward,
        "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] "
        "padding, bool ceil_mode, "
@@ -466,6 +519,10 @@ void register_mean(Table& t) {
        avg_pool_backward_kernel)
       .doc("Gradient of average pooling with respect to its input.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
       .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, OptIntList> stride, Attr<4, IntList> padding,
                      Attr<5, bool> ceil_mode, Attr<6, bool> include_pad, Attr<7, OptInt> divisor) {
         const auto pool = kernel->size() == 1   ? avg_pool_of<1>
@@ -478,6 +535,10 @@ void register_mean(Table& t) {
        adaptive_avg_backward_kernel)
       .doc("Gradient of adaptive average pooling over n dimensions with respect to its input.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Window)
       .derivative([](Grad g, Shape<0> y, Attr<2, int64_t> n) {
         const IntList size = y.sizes().slice(y.dim() - n.value);
         return n.value == 1   ? adaptive_avg_pool1d(g, size)

@@ -5,7 +5,7 @@
 
 #include "core/tensor.h"
 #include "cpu/pool.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/value.h"
 
 namespace rushlight::ops {

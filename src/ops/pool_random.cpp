@@ -199,22 +199,30 @@ std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntL
 void register_random_pool_operators(Table& t) {
   t.composite(max_unpool2d, "nn::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
               max_unpool2d_body)
-      .doc("The values of max_pool2d put back at their indices, zero elsewhere.");
+      .doc("The values of max_pool2d put back at their indices, zero elsewhere.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
   t.composite(max_unpool3d,
               "nn::max_unpool3d(Tensor self, Tensor indices, int[3] output_size, int[3] stride, int[3] "
               "padding) -> Tensor",
               max_unpool3d_body)
-      .doc("The values of max_pool3d put back at their indices, zero elsewhere.");
+      .doc("The values of max_pool3d put back at their indices, zero elsewhere.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
   t.composite(fractional_max_pool2d,
               "nn::fractional_max_pool2d(Tensor self, int[2] kernel_size, int[2] output_size, Tensor "
               "random_samples) -> (Tensor output, Tensor indices)",
               fractional_body<2>)
-      .doc("Maxima over windows of images spaced at random, and where they stood.");
+      .doc("Maxima over windows of images spaced at random, and where they stood.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
   t.composite(fractional_max_pool3d,
               "nn::fractional_max_pool3d(Tensor self, int[3] kernel_size, int[3] output_size, Tensor "
               "random_samples) -> (Tensor output, Tensor indices)",
               fractional_body<3>)
-      .doc("Maxima over windows of volumes spaced at random, and where they stood.");
+      .doc("Maxima over windows of volumes spaced at random, and where they stood.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
   t.op(max_of_placed_windows,
        "_max_of_placed_windows(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
        "Tensor)",
@@ -223,6 +231,7 @@ void register_random_pool_operators(Table& t) {
       .doc(
           "Maxima over windows that begin where `starts` says, [batch, channels, windows], and where they "
           "stood.")
+      .family(Family::Window)
       .derivative([](Grad g, Out<1> indices, Shape<0> x, Attr<3, IntList> output) {
         return Grads{max_pool_backward(g, indices, x, static_cast<int64_t>(output->size())), Tensor()};
       });

@@ -152,21 +152,25 @@ constexpr const char* kFixedWeights = "it serves inference with weights that are
 void register_quantized_product_operators(Table& t) {
   t.op(ops::int_mm, "_int_mm(Tensor self, Tensor mat2) -> Tensor", int_mm_kernel)
       .out()
+      .family(Family::Matmul)
       .not_differentiable(kIntegers)
       .doc("Matrix product of small integers, as int32.");
   t.op(ops::weight_int8pack_mm, "_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor",
        weight_int8pack_mm_kernel)
+      .family(Family::Matmul)
       .not_differentiable(kFixedWeights)
       .doc("self @ (mat2 * scales[:, None]).T for a weight of int8.");
   t.op(ops::convert_weight_to_int4pack_for_cpu,
        "_convert_weight_to_int4pack_for_cpu(Tensor self, int innerKTiles) -> Tensor",
        convert_weight_to_int4pack_kernel)
+      .family(Family::Matmul)
       .not_differentiable(kIntegers)
       .doc("A weight of numbers from 0 to 15, two a byte, for _weight_int4pack_mm_for_cpu.");
   t.op(ops::weight_int4pack_mm_for_cpu,
        "_weight_int4pack_mm_for_cpu(Tensor self, Tensor mat2, int qGroupSize, Tensor qScaleAndZeros) -> "
        "Tensor",
        weight_int4pack_mm_kernel)
+      .family(Family::Matmul)
       .not_differentiable(kFixedWeights)
       .doc("self @ weight.T for a packed weight whose groups of columns have a scale and a zero point each.");
 }

@@ -393,14 +393,16 @@ constexpr auto no_gradient = [](Grad g) { return zeros_like(g); };
 
 void register_fills(Table& t) {
   auto fill = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, kernel).family(Family::Random).doc(doc).method_only().derivative(no_gradient);
+    return t.op(handle, schema, kernel).family(Family::Random).doc(doc).method_only().derivative(no_gradient);
   };
   fill(uniform_,
        "uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)",
-       uniform_kernel, "Fills with numbers uniform on [from, to).");
+       uniform_kernel, "Fills with numbers uniform on [from, to).")
+      .on_devices();
   fill(normal_,
        "normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)",
-       normal_kernel, "Fills with normal numbers.");
+       normal_kernel, "Fills with normal numbers.")
+      .on_devices();
   fill(log_normal_,
        "log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!)",
        log_normal_kernel, "Fills with numbers whose logarithm is normal with this mean and std.");
@@ -409,20 +411,25 @@ void register_fills(Table& t) {
        cauchy_kernel, "Fills with numbers of the Cauchy distribution.");
   fill(exponential_,
        "exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)",
-       exponential_kernel, "Fills with numbers of the exponential distribution of rate lambd.");
+       exponential_kernel, "Fills with numbers of the exponential distribution of rate lambd.")
+      .on_devices();
   fill(geometric_, "geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)",
        geometric_kernel, "Fills with numbers of trials up to the first success of probability p.");
   fill(bernoulli_,
        "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)",
-       bernoulli_kernel, "Fills with ones of probability p, else zeros.");
+       bernoulli_kernel, "Fills with ones of probability p, else zeros.")
+      .on_devices();
   fill(random_, "random_(Tensor(a!) self, *, Generator? generator=None) -> Tensor(a!)", random_kernel,
-       "Fills with integers from 0 to the largest that the dtype represents exactly.");
+       "Fills with integers from 0 to the largest that the dtype represents exactly.")
+      .on_devices();
   fill(random_to_, "random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)",
-       random_to_kernel, "Fills with integers uniform on [0, to).");
+       random_to_kernel, "Fills with integers uniform on [0, to).")
+      .on_devices();
   fill(random_from_,
        "random_.from(Tensor(a!) self, int from, int? to, *, Generator? generator=None) -> Tensor(a!)",
        random_from_kernel,
-       "Fills with integers uniform on [from, to); without `to` up to the dtype's largest.");
+       "Fills with integers uniform on [from, to); without `to` up to the dtype's largest.")
+      .on_devices();
 }
 
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -430,7 +437,7 @@ void register_fills(Table& t) {
 
 void register_factories(Table& t) {
   auto factory = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, kernel)
+    return t.op(handle, schema, kernel)
         .family(Family::Factory)
         .doc(doc)
         .function_only()
@@ -438,27 +445,35 @@ void register_factories(Table& t) {
         .not_differentiable("made from nothing");
   };
   factory(rand, "rand(int[] size, *, Generator? generator=None, " RL_OPTIONS ") -> Tensor", rand_kernel,
-          "Numbers uniform on [0, 1).");
+          "Numbers uniform on [0, 1).")
+      .on_devices();
   factory(randn, "randn(int[] size, *, Generator? generator=None, " RL_OPTIONS ") -> Tensor", randn_kernel,
-          "Numbers of the standard normal distribution.");
+          "Numbers of the standard normal distribution.")
+      .on_devices();
   factory(randint, "randint(int high, int[] size, *, Generator? generator=None, " RL_OPTIONS ") -> Tensor",
-          randint_kernel, "Integers uniform on [0, high).");
+          randint_kernel, "Integers uniform on [0, high).")
+      .on_devices();
   factory(randint_low,
           "randint.low(int low, int high, int[] size, *, Generator? generator=None, " RL_OPTIONS
           ") -> Tensor",
-          randint_low_kernel, "Integers uniform on [low, high).");
+          randint_low_kernel, "Integers uniform on [low, high).")
+      .on_devices();
   factory(randperm, "randperm(int n, *, Generator? generator=None, " RL_OPTIONS ") -> Tensor",
-          randperm_kernel, "The integers 0 to n - 1 in random order.");
+          randperm_kernel, "The integers 0 to n - 1 in random order.")
+      .batching(Batching::RandomEach);
   factory(normal_size,
           "normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, " RL_OPTIONS
           ") -> Tensor",
-          normal_size_kernel, "Normal numbers with one mean and std.");
+          normal_size_kernel, "Normal numbers with one mean and std.")
+      .out_apart(kAllOperands);
 
   auto alike = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, kernel)
+    return t.op(handle, schema, kernel)
         .family(Family::Factory)
         .doc(doc)
         .function_only()
+        .on_devices()
+        .batching(Batching::RandomLike)
         .not_differentiable("only the shape is used");
   };
   alike(rand_like, "rand_like(Tensor self, *, Generator? generator=None, " RL_LIKE, rand_like_kernel,

@@ -2,7 +2,7 @@
 #pragma once
 #include "core/generator.h"
 #include "cpu/random.h"
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 #include "dispatch/op.h"
 
 namespace rushlight {

@@ -159,11 +159,13 @@ void register_random_gradient_operators(Table& t) {
        standard_gamma_grad_kernel)
       .function_only()
       .doc("Derivative of gamma samples by the concentration.")
+      .family(Family::Gradient)
       .not_differentiable(kSecond);
   t.op(dirichlet_grad, "_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor",
        dirichlet_grad_kernel)
       .function_only()
       .doc("Derivative of Dirichlet samples by one concentration.")
+      .family(Family::Gradient)
       .not_differentiable(kSecond);
   t.op(sample_dirichlet, "_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor",
        sample_dirichlet_kernel)

@@ -255,11 +255,15 @@ void register_random_sample_operators(Table& t) {
       .doc("Ones with the probabilities that the input holds, else zeros.")
       .family(Family::Random)
       .out()
+      .tangent(Tangent::Zero)
+      .out_apart(kFirst)
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(bernoulli_p, "bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor",
        bernoulli_p_kernel)
       .doc("Ones with probability p and zeros otherwise, in the shape and dtype of self.")
       .family(Family::Random)
+      .tangent(Tangent::Zero)
+      .batching(Batching::RandomLike)
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor",
        normal_kernel)
@@ -267,6 +271,9 @@ void register_random_sample_operators(Table& t) {
       .family(Family::Random)
       .function_only()
       .out()
+      .tangent(Tangent::Zero)
+      .out_apart(kAllOperands)
+      .node("NormalBackward3")
       .derivative([](Grad, Shape<0> mean, Shape<1> std) {
         return Grads{zeros(mean, mean.dtype()), zeros(std, std.dtype())};
       });
@@ -276,6 +283,9 @@ void register_random_sample_operators(Table& t) {
       .family(Family::Random)
       .function_only()
       .out()
+      .tangent(Tangent::Zero)
+      .out_apart(kAllOperands)
+      .node("NormalBackward1")
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(normal_std, "normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor",
        normal_std_kernel)
@@ -283,16 +293,21 @@ void register_random_sample_operators(Table& t) {
       .family(Family::Random)
       .function_only()
       .out()
+      .tangent(Tangent::Zero)
+      .out_apart(kAllOperands)
+      .node("NormalBackward2")
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(poisson, "poisson(Tensor self, Generator? generator=None) -> Tensor", poisson_kernel)
       .doc("Poisson numbers with the rates that the input holds.")
       .family(Family::Random)
       .function_only()
+      .tangent(Tangent::Zero)
       .derivative([](Grad g) { return zeros_like(g); });
   t.op(binomial, "binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", binomial_kernel)
       .doc("Numbers of successes in `count` trials of probability `prob`.")
       .family(Family::Random)
       .function_only()
+      .tangent(Tangent::Zero)
       .derivative([](Grad, Shape<0> count, Shape<1> prob) {
         return Grads{zeros(count, count.dtype()), zeros(prob, prob.dtype())};
       });
@@ -310,6 +325,8 @@ void register_random_sample_operators(Table& t) {
       .doc("Indices drawn with the weights in each row.")
       .family(Family::Random)
       .out()
+      .on_devices()
+      .batching(Batching::RandomEach)
       .not_differentiable("integer output");
 }
 

@@ -123,13 +123,16 @@ void register_rearranging_operators(Table& t) {
       .function_only();
   t.composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle_body)
       .doc("Moves channels into space: [..., C r^2, H, W] to [..., C, H r, W r].")
-      .function_only();
+      .function_only()
+      .one_node();
   t.composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", pixel_unshuffle_body)
       .doc("Moves space into channels: [..., C, H r, W r] to [..., C r^2, H, W].")
-      .function_only();
+      .function_only()
+      .one_node();
   t.composite("channel_shuffle(Tensor self, int groups) -> Tensor", channel_shuffle_body)
       .doc("The channels of each group dealt out over all groups.")
-      .function_only();
+      .function_only()
+      .one_node();
 }
 
 }  // namespace rushlight

@@ -4,7 +4,6 @@
 
 #include "core/hidden_layout.h"
 #include "cpu/reduce.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -200,6 +199,9 @@ void register_reduction_operators(Table& t) {
       .doc("Sum of all elements. Integers are summed in int64.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .linear()
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, Shape<0> x) { return expand(g, x.sizes()); });
   t.op(sum_dim,
        "sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
@@ -207,6 +209,11 @@ void register_reduction_operators(Table& t) {
       .doc("Sum over the given dimensions; all of them for None or an empty list.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .linear()
+      .batching(Batching::Reduction)
+      .autocast(Cast::None, Cast::Float)
+      .node("SumBackward1")
       .derivative([](Grad g, Shape<0> x, Attr<1, OptIntList> dim, Attr<2, bool> keepdim) {
         return expand_grad(g, dim_mask(dim, x.dim()), keepdim, x.sizes());
       });
@@ -214,6 +221,8 @@ void register_reduction_operators(Table& t) {
       .doc("Mean of all elements; the input or dtype= must be floating or complex.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Shape<0> x) {
         return expand(g, x.sizes()) / Scalar(static_cast<double>(checked_numel(x.sizes())));
       });
@@ -223,6 +232,10 @@ void register_reduction_operators(Table& t) {
       .doc("Mean over the given dimensions.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .linear()
+      .batching(Batching::Reduction)
+      .node("MeanBackward1")
       .derivative([](Grad g, Shape<0> x, Attr<1, OptIntList> dim, Attr<2, bool> keepdim) {
         const uint64_t dims = dim_mask(dim, x.dim());
         return expand_grad(g, dims, keepdim, x.sizes()) /
@@ -234,6 +247,8 @@ void register_reduction_operators(Table& t) {
       .doc("Sum in which NaN counts as zero.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](Grad g, In<0> x, Attr<1, OptIntList> dim, Attr<2, bool> keepdim) {
         return expand_grad(g, dim_mask(dim, x.dim()), keepdim, x.sizes()) * logical_not(isnan(x));
       });
@@ -252,46 +267,62 @@ void register_reduction_operators(Table& t) {
       .doc("Whether all elements are true (not zero).")
       .family(Family::Reduction)
       .out()
+      .on_devices()
       .not_differentiable(logic_reason);
   t.op(all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::All>)
       .doc("Whether all elements along a dimension are true.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Dims)
       .not_differentiable(logic_reason);
   t.op(all_dims, "all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::All>)
       .doc("Whether all elements along dimensions are true.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
       .not_differentiable(logic_reason);
   t.op(any, "any(Tensor self) -> Tensor", logic_kernel<ReduceOp::Any>)
       .doc("Whether some element is true (not zero).")
       .family(Family::Reduction)
       .out()
+      .on_devices()
       .not_differentiable(logic_reason);
   t.op(any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
        logic_dim_kernel<ReduceOp::Any>)
       .doc("Whether some element along a dimension is true.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Dims)
       .not_differentiable(logic_reason);
   t.op(any_dims, "any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
        logic_dims_kernel<ReduceOp::Any>)
       .doc("Whether some element along dimensions is true.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
       .not_differentiable(logic_reason);
   t.op(count_nonzero_dims, "count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor",
        count_nonzero_dims_kernel)
       .doc("Number of elements that are not zero, over dimensions.")
       .family(Family::Reduction)
+      .on_devices()
+      .batching(Batching::Reduction)
       .not_differentiable("integer output");
   t.op(count_nonzero, "count_nonzero(Tensor self, int? dim=None) -> Tensor", count_nonzero_kernel)
       .doc("Number of elements that are not zero.")
       .family(Family::Reduction)
+      .on_devices()
       .not_differentiable("integer output");
-  t.composite(trace, "trace(Tensor self) -> Tensor", trace_body).doc("Sum of a matrix's diagonal.");
+  t.composite(trace, "trace(Tensor self) -> Tensor", trace_body)
+      .doc("Sum of a matrix's diagonal.")
+      .autocast(Cast::Float, Cast::None)
+      .one_node();
 
   register_product_operators(t);
   register_extreme_operators(t);

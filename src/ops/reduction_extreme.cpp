@@ -1,6 +1,5 @@
 // Maxima and minima, with and without positions.
 #include "cpu/scan.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -123,8 +122,9 @@ void register_extreme_operators(Table& t) {
        extreme_dims_kernel<ReduceOp::Max>)
       .doc("Maximum over dimensions.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> dim, Attr<2, bool> keepdim, Out<0> y) {
         return extreme_backward(g, x, y, dim_mask(OptIntList(*dim), x.dim()), keepdim);
       });
@@ -132,8 +132,9 @@ void register_extreme_operators(Table& t) {
        extreme_dims_kernel<ReduceOp::Min>)
       .doc("Minimum over dimensions.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> dim, Attr<2, bool> keepdim, Out<0> y) {
         return extreme_backward(g, x, y, dim_mask(OptIntList(*dim), x.dim()), keepdim);
       });
@@ -141,8 +142,8 @@ void register_extreme_operators(Table& t) {
        aminmax_kernel)
       .doc("Minimum and maximum.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
       .derivative([](GradOf<0> low, GradOf<1> high, In<0> x, Attr<1, OptInt> dim, Attr<2, bool> keepdim,
                      Out<0> y0, Out<1> y1) {
         const uint64_t dims = dim_mask(*dim ? OptIntList(IntList(&**dim, 1)) : std::nullopt, x.dim());
@@ -158,16 +159,22 @@ void register_extreme_operators(Table& t) {
       .doc("Maximum of all elements.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .out_apart(kAllOperands)
+      .node("MaxBackward1")
       .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
   t.composite(max_other, "max.other(Tensor self, Tensor other) -> Tensor", max_other_body)
       .doc("Element-wise maximum.")
-      .out();
+      .out()
+      .out_apart(kAllOperands);
   t.op(max_dim, "max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        max_dim_kernel)
       .doc("Maximum along a dimension, and where it is.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Dims)
+      .out_apart(kAllOperands)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -175,30 +182,36 @@ void register_extreme_operators(Table& t) {
       .doc("Minimum of all elements.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .out_apart(kAllOperands)
+      .node("MinBackward1")
       .derivative([](Grad g, In<0> x, Out<0> y) { return whole_extreme_backward(g, x, y); });
   t.composite(min_other, "min.other(Tensor self, Tensor other) -> Tensor", min_other_body)
       .doc("Element-wise minimum.")
-      .out();
+      .out()
+      .out_apart(kAllOperands);
   t.op(min_dim, "min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        min_dim_kernel)
       .doc("Minimum along a dimension, and where it is.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
+      .batching(Batching::Dims)
+      .out_apart(kAllOperands)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(argmax, "argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg_kernel<true>)
       .doc("Position of the maximum, in the flattened tensor without dim.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
       .not_differentiable("integer output");
   t.op(argmin, "argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", arg_kernel<false>)
       .doc("Position of the minimum, in the flattened tensor without dim.")
       .family(Family::Reduction)
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .on_devices()
       .not_differentiable("integer output");
 }
 

@@ -2,7 +2,6 @@
 #include <cmath>
 #include <limits>
 
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
@@ -133,6 +132,8 @@ void register_variances(Table& t) {
       .doc("Variance; the divisor is the number of elements less `correction` (1).")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative(
           [](Grad g, In<0> x, Attr<1, OptIntList> dim, Attr<2, OptScalar> correction, Attr<3, bool> keepdim) {
             return var_backward(g, x, dim_mask(dim, x.dim()), correction_of(correction), keepdim);
@@ -150,6 +151,8 @@ void register_variances(Table& t) {
       .doc("Standard deviation; the divisor is the number of elements less `correction` (1).")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](Grad g, In<0> x, Attr<1, OptIntList> dim, Attr<2, OptScalar> correction,
                      Attr<3, bool> keepdim, Out<0> y) {
         return std_backward(g, x, y, dim_mask(dim, x.dim()), correction_of(correction), keepdim);
@@ -171,6 +174,8 @@ void register_variances(Table& t) {
       .doc("Variance and mean.")
       .family(Family::Reduction)
       .function_only()
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](GradOf<0> g, GradOf<1> gm, In<0> x, Attr<1, OptIntList> dim,
                      Attr<2, OptScalar> correction, Attr<3, bool> keepdim) {
         const uint64_t dims = dim_mask(dim, x.dim());
@@ -194,6 +199,8 @@ void register_variances(Table& t) {
       .doc("Standard deviation and mean.")
       .family(Family::Reduction)
       .function_only()
+      .on_devices()
+      .batching(Batching::Reduction)
       .derivative([](GradOf<0> g, GradOf<1> gm, In<0> x, Attr<1, OptIntList> dim,
                      Attr<2, OptScalar> correction, Attr<3, bool> keepdim, Out<0> y) {
         const uint64_t dims = dim_mask(dim, x.dim());
@@ -316,8 +323,11 @@ void register_moment_operators(Table& t) {
        vector_norm_kernel)
       .doc("The norm of order `ord` of vectors.")
       .family(Family::Reduction)
-      .out()
+      .out(OutRule::SameType)
       .function_only()
+      .on_devices()
+      .batching(Batching::Reduction)
+      .autocast(Cast::None, Cast::Float)
       .derivative(
           [](Grad g, In<0> x, Attr<1, Scalar> ord, Attr<2, OptIntList> dim, Attr<3, bool> keepdim, Out<0> y) {
             return norm_backward(g, x, y, ord->to_double(), dim_mask(dim, x.dim()), keepdim);
@@ -325,29 +335,32 @@ void register_moment_operators(Table& t) {
   t.composite(norm_dtype, "norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
               norm_dtype_body)
       .doc("The norm of all elements.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.composite(norm, "norm.Scalar(Tensor self, Scalar p=2) -> Tensor", norm_body)
       .doc("The norm of all elements.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.composite(norm_dim_dtype,
               "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType "
               "dtype) -> Tensor",
               norm_dim_dtype_body)
       .doc("The norm over dimensions.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.composite(norm_dim,
               "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
               norm_dim_body)
       .doc("The norm over dimensions.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.op(logsumexp, "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_kernel)
       .doc("Logarithm of the sum of exponentials, without overflow.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Reduction)
+      .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x, Attr<1, IntList> dim, Attr<2, bool> keepdim, Out<0> y) {
         const uint64_t dims = dim_mask(OptIntList(*dim), x.dim());
         return restore_dims(g, dims, x.dim(), keepdim) *

@@ -46,6 +46,8 @@ void register_product_operators(Table& t) {
       .doc("Product of all elements. Integers are multiplied in int64.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .autocast(Cast::Float)
       .derivative([](Grad g, In<0> x, Out<0> y) {
         return reshape(prod_backward(reshape(g, {1}), reshape(x, {-1}), reshape(y, {1}), 0), x.sizes());
       });
@@ -55,6 +57,10 @@ void register_product_operators(Table& t) {
       .doc("Product over one dimension.")
       .family(Family::Reduction)
       .out()
+      .on_devices()
+      .batching(Batching::Dims)
+      .autocast(Cast::Float)
+      .node("ProdBackward1")
       .derivative([](Grad g, In<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim, Out<0> y) {
         if (x.dim() == 0)
           return reshape(prod_backward(reshape(g, {1}), reshape(x, {1}), reshape(y, {1}), 0), x.sizes());

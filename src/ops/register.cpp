@@ -1,18 +1,11 @@
 #include "ops/register.h"
 
 #include "ops/inference_operators.h"
-#include "transform/autocast.h"
-#include "transform/autograd.h"
-#include "transform/forward.h"
-#include "transform/level.h"
-#include "transform/profiler.h"
-#include "transform/sparse.h"
 
 namespace rushlight {
 
 void register_older_forms(Table& t);
 void register_device_attention_operators(Table& t);
-void register_device_operators(Table& t);
 void register_quantized_product_operators(Table& t);
 
 void register_sparse_operators(Table& t);
@@ -22,38 +15,21 @@ void register_sparse_reduce_operators(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_grid_sample_backward_operators(Table& t);
 
-Table& mutable_operator_table() {
-  static Table* table = [] {
-    auto* t = new Table;  // lives as long as the process: handles point into it
-    register_pointwise_families(*t);
-    register_foreach_operators(*t);
-    register_older_forms(*t);  // they are tried first
-    register_other_families(*t);
-    register_view_backward_operators(*t);
-    register_optimizer_operators(*t);
-    register_random_gradient_operators(*t);
-    register_grid_sample_backward_operators(*t);
-    register_quantized_product_operators(*t);
-    register_device_attention_operators(*t);
-    register_sparse_operators(*t);
-    register_sparse_math_operators(*t);
-    register_sparse_product_operators(*t);
-    register_sparse_reduce_operators(*t);
-    register_device_operators(*t);
-    mark_exact_outputs(*t);
-    t->freeze();
-    install_gradient_ops();
-    install_autocast(*t);
-    install_autograd(*t);
-    install_levels();
-    install_forward();
-    install_sparse();
-    install_profiler();
-    return t;
-  }();
-  return *table;
+void register_all_operators(Table& t) {
+  register_pointwise_families(t);
+  register_foreach_operators(t);
+  register_older_forms(t);  // they are tried first
+  register_other_families(t);
+  register_view_backward_operators(t);
+  register_optimizer_operators(t);
+  register_random_gradient_operators(t);
+  register_grid_sample_backward_operators(t);
+  register_quantized_product_operators(t);
+  register_device_attention_operators(t);
+  register_sparse_operators(t);
+  register_sparse_math_operators(t);
+  register_sparse_product_operators(t);
+  register_sparse_reduce_operators(t);
 }
-
-const Table& operator_table() { return mutable_operator_table(); }
 
 }  // namespace rushlight

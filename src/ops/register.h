@@ -9,7 +9,8 @@ namespace rushlight {
 // A schema that was put together: records keep pointers to theirs, which live as long as the table.
 inline const char* kept_schema(std::string text) { return (new std::string(std::move(text)))->c_str(); }
 
-void mark_exact_outputs(Table& t);
+// All of them, in the order in which overloads of one name are tried.
+void register_all_operators(Table& t);
 void register_view_operators(Table& t);
 void register_view_backward_operators(Table& t);
 void register_shape_operators(Table& t);

@@ -22,6 +22,9 @@ struct Alias<Handle, Fn<R(A...)>> {
 // A second name for `Handle`, with in-place and out= forms.
 template <auto& Handle>
 Record add_alias(Table& t, const char* schema) {
-  return t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
+  Record record = t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
+  const Op& named = Handle.op();
+  if (named.family == Family::Pointwise || named.traits.elementwise) record.elementwise();
+  return record;
 }
 }  // namespace rushlight

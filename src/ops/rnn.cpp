@@ -1,7 +1,7 @@
 #include "ops/rnn.h"
 
 #include "cpu/rnn.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
@@ -440,7 +440,8 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
                        "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
        plain_packed_body<kind>)
       .doc("Recurrent layers over packed sequences: outputs and last hidden states.")
-      .function_only();
+      .function_only()
+      .any_device(kAllOperands);
   t.composite(
        cell,
        kept_schema(str(name,
@@ -448,7 +449,8 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
                        "b_hh=None) -> Tensor")),
        plain_cell_body<kind>)
       .doc("One step of a recurrent layer: the hidden state. Shapes: [batch?, features], [batch?, hidden].")
-      .function_only();
+      .function_only()
+      .autocast(Cast::None, Cast::Half);
 }
 
 }  // namespace
@@ -469,6 +471,9 @@ void register_rnn_operators(Table& t) {
        fused_lstm_cell_kernel)
       .doc("One LSTM step from the sums of its gates: hidden state, cell state, gates after activation.")
       .internal()
+      .family(Family::Recurrent)
+      .on_devices()
+      .autocast(Cast::Widest, Cast::Half)
       .derivative(
           [](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
             if (derivatives_wanted() || dispatch_state.level)
@@ -482,6 +487,8 @@ void register_rnn_operators(Table& t) {
        fused_lstm_cell_backward_kernel)
       .doc("Gradients of one LSTM step with respect to its gates and the cell state before it.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
   t.op(fused_gru_cell,
        "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
@@ -489,6 +496,9 @@ void register_rnn_operators(Table& t) {
        fused_gru_cell_kernel)
       .doc("A GRU step from its gates before activation.")
       .internal()
+      .family(Family::Recurrent)
+      .on_devices()
+      .autocast(Cast::Widest, Cast::Half)
       .derivative(
           [](Grad g, In<0> a, In<1> b, In<2> state, In<3> input_bias, In<4> hidden_bias, Out<1> gates) {
             return gru_cell_gradients(g, a, b, state, input_bias, hidden_bias, gates);
@@ -499,6 +509,8 @@ void register_rnn_operators(Table& t) {
        fused_gru_cell_backward_kernel)
       .doc("Gradients of a GRU step's gates and old state.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
       .not_differentiable("the rule of _thnn_fused_gru_cell uses its twin when gradients are recorded");
   t.composite(lstm,
               "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
@@ -508,20 +520,23 @@ void register_rnn_operators(Table& t) {
       .doc(
           "LSTM layers over padded sequences: outputs, last hidden and last cell states. Shape: [time, "
           "batch, features].")
-      .function_only();
+      .function_only()
+      .autocast(Cast::Half);
   t.composite(lstm_packed,
               "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
               "num_layers, float dropout, "
               "bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
               lstm_packed_body)
       .doc("LSTM layers over packed sequences: outputs, last hidden and last cell states.")
-      .function_only();
+      .function_only()
+      .any_device(kAllOperands);
   t.composite(lstm_cell,
               "lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
               "b_hh=None) -> (Tensor, Tensor)",
               lstm_cell_body)
       .doc("One step of an LSTM: hidden and cell state.")
-      .function_only();
+      .function_only()
+      .autocast(Cast::None, Cast::Half);
   register_plain<Cell::Gru>(t, gru, gru_packed, gru_cell, "gru");
   register_plain<Cell::Tanh>(t, rnn_tanh, rnn_tanh_packed, rnn_tanh_cell, "rnn_tanh");
   register_plain<Cell::Relu>(t, rnn_relu, rnn_relu_packed, rnn_relu_cell, "rnn_relu");

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "cpu/scan.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -140,32 +139,47 @@ void register_scan_operators(Table& t) {
       .doc("Running sum along a dimension.")
       .inplace()
       .out()
+      .family(Family::Scan)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
+      .autocast(Cast::None, Cast::Float)
+      .out_apart(kFirst)
       .derivative([](Grad g, Attr<1, int64_t> dim) { return sum_from_the_end(g, dim); });
   t.op(cumprod, "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", accumulate_kernel<true>)
       .doc("Running product along a dimension.")
       .inplace()
       .out()
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
+      .autocast(Cast::None, Cast::Float)
+      .out_apart(kFirst)
       .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, int64_t> dim) {
         return cumprod_backward(g, to_dtype(x, g.dtype()), y, dim);
       });
   t.op(cummax, "cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<true>)
       .doc("Running maximum along a dimension, and where it was found.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
   t.op(cummin, "cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)", extreme_kernel<false>)
       .doc("Running minimum along a dimension, and where it was found.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
       });
   t.op(logcumsumexp, "logcumsumexp(Tensor self, int dim) -> Tensor", logcumsumexp_kernel)
       .doc("Logarithm of the running sum of exponentials along a dimension.")
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
+      .out_apart(kFirst)
       .derivative([](Grad g, In<0> x, Out<0> y, Attr<1, int64_t> dim) {
         return logcumsumexp_backward(g, x, y, dim);
       });
@@ -173,8 +187,8 @@ void register_scan_operators(Table& t) {
               "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
               diff_body)
       .doc("Differences of neighbours along a dimension, n times over.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .out_apart(kFirst);
 }
 
 }  // namespace rushlight

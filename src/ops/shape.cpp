@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "core/sparse.h"
-#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -345,6 +344,7 @@ void register_inplace_geometry(Table& t) {
       .doc(
           "Gives the tensor itself another size; its storage grows as needed, new elements are not "
           "initialized.")
+      .family(Family::Copy)
       .not_differentiable("changes the number of elements");
 }
 
@@ -424,6 +424,10 @@ void register_shape_operators(Table& t) {
       .doc("The views along dim between the given indices.");
   t.op(flip, "flip(Tensor self, int[1] dims) -> Tensor", flip_kernel)
       .doc("A copy with the order of elements reversed along the dims.")
+      .family(Family::Copy)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, IntList> dims) { return flip(g, dims); });
   t.composite(fliplr, "fliplr(Tensor self) -> Tensor", fliplr_body)
       .doc("A copy with the second dimension reversed.");
@@ -432,17 +436,20 @@ void register_shape_operators(Table& t) {
   t.composite(rot90, "rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", rot90_body)
       .doc(
           "A copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the "
-          "second.");
+          "second.")
+      .one_node();
   t.op(diag_embed, "diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
        diag_embed_kernel)
       .doc("Matrices with the last dimension of the input on a diagonal.")
+      .family(Family::Copy)
+      .on_devices()
+      .linear()
       .derivative([](Grad g, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) {
         return diagonal(g, offset, a, b);
       });
   t.composite(diag, "diag(Tensor self, int diagonal=0) -> Tensor", diag_body)
       .doc("The diagonal of a matrix as a vector, or a square matrix with a vector on its diagonal.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType);
   register_inplace_geometry(t);
 }
 

@@ -1,8 +1,7 @@
 #include "ops/softmax.h"
 
 #include "cpu/softmax.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/exact_out.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -90,6 +89,9 @@ void register_softmax_operators(Table& t) {
   t.op(softmax_raw, "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", forward_kernel<false>)
       .doc("softmax without conversion of types.")
       .out()
+      .family(Family::Normalization)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<0> y, Attr<1, int64_t> dim, Shape<0> x) {
         return softmax_backward_data(g, y, dim, x.dtype());
       });
@@ -97,6 +99,9 @@ void register_softmax_operators(Table& t) {
        forward_kernel<true>)
       .doc("log_softmax without conversion of types.")
       .out()
+      .family(Family::Normalization)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<0> y, Attr<1, int64_t> dim, Shape<0> x) {
         return log_softmax_backward_data(g, y, dim, x.dtype());
       });
@@ -106,6 +111,9 @@ void register_softmax_operators(Table& t) {
       .doc("Gradient of softmax.")
       .function_only()
       .out()
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, In<0> grad, In<1> y, Attr<2, int64_t> dim) {
         const Tensor gy = g * y;
         return Grads{gy - y * sum_along(gy, dim),
@@ -118,6 +126,9 @@ void register_softmax_operators(Table& t) {
       .doc("Gradient of log_softmax.")
       .function_only()
       .out()
+      .family(Family::Gradient)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, In<0> grad, In<1> y, Attr<2, int64_t> dim) {
         const Tensor p = exp(y);
         return Grads{g - sum_along(g * p, dim), -(g * p) * sum_along(grad, dim)};
@@ -125,13 +136,13 @@ void register_softmax_operators(Table& t) {
   t.composite(softmax, "softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<softmax_raw>)
       .doc("Exponentials along a dimension, scaled to sum 1.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.composite(log_softmax, "log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<log_softmax_raw>)
       .doc("Logarithm of softmax, computed without overflow.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::None, Cast::Float);
   t.composite("special::softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
               softmax_body<softmax_raw>)
       .doc("Exponentials along a dimension, scaled to sum 1.")
@@ -143,12 +154,14 @@ void register_softmax_operators(Table& t) {
   t.composite(nn_softmax,
               "nn::softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
               nn_softmax_body)
-      .doc("Exponentials along a dimension, scaled to sum 1.");
+      .doc("Exponentials along a dimension, scaled to sum 1.")
+      .autocast(Cast::None, Cast::Float);
   t.composite(
        nn_log_softmax,
        "nn::log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
        nn_log_softmax_body)
-      .doc("Logarithm of softmax, computed without overflow.");
+      .doc("Logarithm of softmax, computed without overflow.")
+      .autocast(Cast::None, Cast::Float);
   t.composite(nn_softmin,
               "nn::softmin(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
               nn_softmin_body)

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "cpu/sort.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/exact_out.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -238,16 +237,21 @@ void register_sort_operators(Table& t) {
        "Tensor indices)",
        sort_stable_kernel)
       .doc("Sorts along a dimension; equal elements keep their order.")
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
+      .node("SortBackward1")
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
   t.op(sort, "sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
        sort_kernel)
       .doc("Sorts along a dimension; NaN counts as the greatest.")
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -256,21 +260,29 @@ void register_sort_operators(Table& t) {
        argsort_stable_kernel)
       .doc("The positions that sort a dimension.")
       .out()
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
       .not_differentiable("integer output");
   t.op(argsort, "argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", argsort_kernel)
       .doc("The positions that sort a dimension.")
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
       .not_differentiable("integer output");
   t.composite(msort, "msort(Tensor self) -> Tensor", msort_body)
       .doc("Sorts along the first dimension.")
-      .out()
-      .data(&exact_out);
+      .out(OutRule::Disjoint)
+      .out_accumulates();
   t.op(topk,
        "topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor "
        "indices)",
        topk_kernel)
       .doc("The k greatest (or smallest) elements along a dimension.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .on_devices()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim) {
         return sort_backward(g, at, x.sizes(), dim);
       });
@@ -278,39 +290,47 @@ void register_sort_operators(Table& t) {
        "kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        kthvalue_kernel)
       .doc("The k-th smallest element along a dimension.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim, Attr<3, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(median, "median(Tensor self) -> Tensor", median_all_kernel<Select::Median>)
       .doc("The lower median of all elements.")
+      .family(Family::Scan)
       .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
   t.op(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Median>)
       .doc("The lower median along a dimension.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
+      .node("MedianBackward1")
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(nanmedian, "nanmedian(Tensor self) -> Tensor", median_all_kernel<Select::NanMedian>)
       .doc("The lower median of the elements that are not NaN.")
+      .family(Family::Scan)
       .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
   t.op(nanmedian_dim,
        "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::NanMedian>)
       .doc("The lower median along a dimension without NaN.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
+      .node("NanmedianBackward1")
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
   t.op(mode, "mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Mode>)
       .doc("The most frequent element along a dimension.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
+      .family(Family::Scan)
+      .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
       });
@@ -319,29 +339,33 @@ void register_sort_operators(Table& t) {
               "interpolation='linear') -> Tensor",
               quantile_body)
       .doc("The q-th quantiles of all elements or along a dimension.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::Float, Cast::None)
+      .numbers(Numbers::Mixed);
   t.composite(nanquantile,
               "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str "
               "interpolation='linear') -> Tensor",
               nanquantile_body)
       .doc("Quantiles that ignore NaN.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::Float, Cast::None)
+      .numbers(Numbers::Mixed);
   t.composite(
        "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
        "interpolation='linear') -> Tensor",
        quantile_scalar_body)
       .doc("The q-th quantile of all elements or along a dimension.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::Float, Cast::None)
+      .numbers(Numbers::Mixed);
   t.composite(
        "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str "
        "interpolation='linear') -> Tensor",
        nanquantile_scalar_body)
       .doc("The q-th quantile without NaN.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .autocast(Cast::Float, Cast::None)
+      .numbers(Numbers::Mixed);
   register_search_operators(t);
   register_histogram_operators(t);
   register_unique_operators(t);

@@ -3,7 +3,6 @@
 
 #include "core/parallel.h"
 #include "cpu/sort.h"
-#include "dispatch/exact_out.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -159,27 +158,30 @@ void register_search_operators(Table& t) {
        "Tensor? sorter=None) -> Tensor",
        searchsorted_kernel)
       .doc("Where values would have to be inserted in sorted sequences.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
       .function_only()
+      .family(Family::Scan)
+      .numbers(Numbers::Mixed)
       .not_differentiable(integer);
   t.op(bucketize,
        "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
        "Tensor",
        bucketize_kernel)
       .doc("The bucket, between sorted boundaries, of each element.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
       .function_only()
+      .family(Family::Scan)
+      .numbers(Numbers::Mixed)
       .not_differentiable(integer);
   t.op(isin,
        "isin(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
        "Tensor",
        isin_kernel)
       .doc("Whether each element is among test_elements.")
-      .out()
-      .data(&exact_out)
+      .out(OutRule::Disjoint)
       .function_only()
+      .family(Family::Scan)
+      .numbers(Numbers::Mixed)
       .not_differentiable("boolean output");
   t.composite(
        "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
@@ -187,33 +189,33 @@ void register_search_operators(Table& t) {
        "Tensor? sorter=None) -> Tensor",
        searchsorted_scalar_body)
       .doc("Where a number would have to be inserted in a sorted sequence.")
-      .out()
-      .data(&exact_out)
-      .function_only();
+      .out(OutRule::Disjoint)
+      .function_only()
+      .numbers(Numbers::Mixed);
   t.composite(
        "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
        "Tensor",
        bucketize_scalar_body)
       .doc("The bucket, between sorted boundaries, of a number.")
-      .out()
-      .data(&exact_out)
-      .function_only();
+      .out(OutRule::Disjoint)
+      .function_only()
+      .numbers(Numbers::Mixed);
   t.composite(
        "isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool "
        "invert=False) -> Tensor",
        isin_tensor_scalar_body)
       .doc("Whether each element equals a number.")
-      .out()
-      .data(&exact_out)
-      .function_only();
+      .out(OutRule::Disjoint)
+      .function_only()
+      .numbers(Numbers::Mixed);
   t.composite(
        "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool "
        "invert=False) -> Tensor",
        isin_scalar_tensor_body)
       .doc("Whether a number is among test_elements.")
-      .out()
-      .data(&exact_out)
-      .function_only();
+      .out(OutRule::Disjoint)
+      .function_only()
+      .numbers(Numbers::Mixed);
 }
 
 }  // namespace rushlight

@@ -220,6 +220,8 @@ void register_unique_operators(Table& t) {
       .doc("Distinct elements, the place of each input element among them, and their counts.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
+      .family(Family::Scan)
+      .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("_unique2"); });
   t.op(unique_dim,
        "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
@@ -228,6 +230,8 @@ void register_unique_operators(Table& t) {
       .doc("Distinct slices along a dimension.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
+      .family(Family::Scan)
+      .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("unique_dim"); });
   t.op(unique_consecutive,
        "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
@@ -236,6 +240,8 @@ void register_unique_operators(Table& t) {
       .doc("Elements or slices that differ from the one before.")
       .no_meta("how many elements there are depends on their values")
       .function_only()
+      .family(Family::Scan)
+      .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("unique_consecutive"); });
 }
 

@@ -304,13 +304,16 @@ Tensor densely(const Tensor& g) { return is_sparse(g) ? to_dense(g, std::nullopt
 
 void register_parts(Table& t) {
   auto part = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, refuse_dense).doc(doc).not_differentiable("integer output");
+    Record record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
+    return record.not_differentiable("integer output");
   };
   part(sparse_indices, "indices(Tensor self) -> Tensor", indices_kernel,
-       "The positions [sparse_dim, nnz] of a coalesced COO tensor.");
+       "The positions [sparse_dim, nnz] of a coalesced COO tensor.")
+      .may_return_input();
   part(sparse_indices_raw, "_indices(Tensor self) -> Tensor", raw_indices_kernel,
-       "The positions [sparse_dim, nnz] of a COO tensor, coalesced or not.");
+       "The positions [sparse_dim, nnz] of a COO tensor, coalesced or not.")
+      .may_return_input();
   part(crow_indices, "crow_indices(Tensor self) -> Tensor", part_kernel<true, true>,
        "Where each row of a CSR or BSR tensor starts: [batch..., rows + 1].");
   part(col_indices, "col_indices(Tensor self) -> Tensor", part_kernel<true, false>,
@@ -320,18 +323,18 @@ void register_parts(Table& t) {
   part(row_indices, "row_indices(Tensor self) -> Tensor", part_kernel<false, false>,
        "The rows of a CSC or BSC tensor's elements: [batch..., nnz].");
   auto values_like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, refuse_dense).doc(doc).derivative([](Grad g, In<0> self) {
-      return sparse_with_values(self, g);
-    });
+    Record record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse).may_return_input();
     t.sparse(handle, kernel);
+    return record.derivative([](Grad g, In<0> self) { return sparse_with_values(self, g); });
   };
   values_like(sparse_values, "values(Tensor self) -> Tensor", values_kernel,
               "The values [nnz, dense sizes...] of a coalesced sparse tensor.");
   values_like(sparse_values_raw, "_values(Tensor self) -> Tensor", raw_values_kernel,
               "The values [nnz, dense sizes...] of a sparse tensor, coalesced or not.");
   auto fact = [&](auto& handle, const char* schema, auto dense, auto kernel, const char* doc) {
-    t.op(handle, schema, dense).doc(doc).not_differentiable("not a tensor");
+    Record record = t.op(handle, schema, dense).doc(doc).family(Family::Value);
     t.sparse(handle, kernel);
+    return record.not_differentiable("not a tensor");
   };
   fact(sparse_nnz, "_nnz(Tensor self) -> int", no_elements, nnz_kernel, "How many elements are listed.");
   fact(ops::sparse_dim, "sparse_dim(Tensor self) -> int", zero_dims, sparse_dim_kernel,
@@ -391,6 +394,7 @@ void register_sparse_operators(Table& t) {
        coo_kernel)
       .function_only()
       .doc("A COO tensor of unchecked parts.")
+      .family(Family::Sparse)
       .derivative([](Grad g, Out<0> y) { return Grads{Tensor(), sparse_values_at(g, y)}; });
   t.op(sparse_compressed,
        "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, "
@@ -399,15 +403,19 @@ void register_sparse_operators(Table& t) {
        compressed_kernel)
       .function_only()
       .doc("A compressed (CSR, CSC, BSR, BSC) tensor of unchecked parts.")
+      .family(Family::Sparse)
       .derivative([](Grad g, Out<0> y) { return Grads{Tensor(), Tensor(), sparse_values_at(g, y)}; });
   register_parts(t);
   t.op(coalesce, "coalesce(Tensor self) -> Tensor", refuse_dense)
       .doc("Each position once, in row-major order; values at one position are added.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return Tensor(g); });
   t.sparse(coalesce, coalesce_kernel);
   t.op(sparse_with_values, "_sparse_with_values(Tensor pattern, Tensor values) -> Tensor", with_values_kernel)
       .internal()
       .doc("The sparse tensor with other values at its positions.")
+      .family(Family::Sparse)
       .derivative([](Grad g, In<0> pattern) { return Grads{Tensor(), sparse_values_at(g, pattern)}; });
   t.sparse(sparse_with_values, with_values_kernel);
   t.op(sparse_values_listed, "_sparse_values_at(Tensor self, Tensor pattern, bool dense) -> Tensor",
@@ -416,6 +424,7 @@ void register_sparse_operators(Table& t) {
       .doc(
           "The elements of self (dense or not) at the positions of the sparse pattern: [nnz, dense "
           "sizes...].")
+      .family(Family::Sparse)
       .derivative([](Grad g, In<1> pattern, Attr<2, bool> dense) {
         const Tensor listed = sparse_with_values(pattern, g);
         return Grads{dense ? densely(listed) : listed, Tensor()};
@@ -428,6 +437,8 @@ void register_sparse_operators(Table& t) {
        dense_to_dense)
       .method_only()
       .doc("All elements. The gradient has the pattern of self, unless masked_grad=False.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g, In<0> self, Attr<2, std::optional<bool>> masked) {
         return is_sparse(self) && masked.value.value_or(true) ? ops::sparse_mask(g, self) : Tensor(g);
       });
@@ -435,6 +446,8 @@ void register_sparse_operators(Table& t) {
   t.op(to_sparse_dim, "to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", to_coo_kernel)
       .method_only()
       .doc("The non-zero elements as a COO tensor; the last dim - sparse_dim dimensions stay dense.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_dim, to_coo_kernel);
   t.composite(
@@ -451,24 +464,32 @@ void register_sparse_operators(Table& t) {
        to_compressed_kernel<Layout::SparseCsr>)
       .method_only()
       .doc("Matrices as CSR: row starts, columns, values.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_csr, to_compressed_kernel<Layout::SparseCsr>);
   t.op(to_sparse_csc, "to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor",
        to_compressed_kernel<Layout::SparseCsc>)
       .method_only()
       .doc("Matrices as CSC: column starts, rows, values.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_csc, to_compressed_kernel<Layout::SparseCsc>);
   t.op(to_sparse_bsr, "to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
        to_blocks_kernel<Layout::SparseBsr>)
       .method_only()
       .doc("Matrices as BSR: CSR whose elements are dense blocks.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_bsr, to_blocks_kernel<Layout::SparseBsr>);
   t.op(to_sparse_bsc, "to_sparse_bsc(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
        to_blocks_kernel<Layout::SparseBsc>)
       .method_only()
       .doc("Matrices as BSC: CSC whose elements are dense blocks.")
+      .family(Family::Sparse)
+      .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_bsc, to_blocks_kernel<Layout::SparseBsc>);
 }

@@ -520,6 +520,7 @@ void register_sparse_math_operators(Table& t) {
   t.op(sparse_broadcast_to, "_sparse_broadcast_to(Tensor self, int[] size) -> Tensor", broadcast_dense_kernel)
       .function_only()
       .doc("A COO tensor repeated along dimensions of size 1, and along new ones in front.")
+      .family(Family::Sparse)
       .not_differentiable("repeats listed elements; multiply by ones instead");
   t.sparse(sparse_broadcast_to, broadcast_kernel);
   t.sparse(ops::nan_to_num, nan_to_num_kernel);

@@ -242,6 +242,7 @@ void register_sparse_product_operators(Table& t) {
       .function_only()
       .out()
       .doc("beta * self + alpha * (mat1 @ mat2) at the positions of the CSR tensor self.")
+      .family(Family::Sparse)
       .derivative([](Grad g, In<0> self, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha,
                      Needs need) { return sampled_gradients(g, self, a, b, beta, alpha, need); });
   t.sparse(sampled_addmm, sampled_kernel);

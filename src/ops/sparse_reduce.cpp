@@ -176,23 +176,24 @@ void register_sparse_reduce_operators(Table& t) {
        refuse_dense)
       .function_only()
       .doc("A CSR matrix times a dense one, each row reduced by sum, mean, amax or amin.")
+      .family(Family::Sparse)
       .derivative([](Grad g, In<0> a, In<1> b, Out<1> chosen, Attr<2, std::string_view> reduce, Needs need) {
         return reduce_gradients(g, a, b, chosen, reduce, need);
       });
   t.sparse(sparse_mm_reduce, reduce_kernel);
   auto resize = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    t.op(handle, schema, refuse_resize)
-        .method_only()
-        .doc(doc)
-        .not_differentiable("changes the number of elements");
+    Record record = t.op(handle, schema, refuse_resize).method_only().doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
+    return record.not_differentiable("changes the number of elements");
   };
   resize(sparse_resize_,
          "sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",
-         resize_kernel, "Gives a COO tensor another size in place; what is listed stays.");
+         resize_kernel, "Gives a COO tensor another size in place; what is listed stays.")
+      .family(Family::Sparse);
   resize(sparse_resize_and_clear_,
          "sparse_resize_and_clear_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",
-         clear_kernel, "Gives a COO tensor another size in place and removes all elements.");
+         clear_kernel, "Gives a COO tensor another size in place and removes all elements.")
+      .family(Family::Sparse);
 }
 
 }  // namespace rushlight

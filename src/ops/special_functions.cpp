@@ -86,6 +86,7 @@ void register_special_function_operators(Table& t) {
     const Function& f = kPolynomials[i];
     t.op(polynomials[i], f.schema, pointwise::binary)
         .family(Family::Pointwise)
+        .numbers(Numbers::Mixed)
         .data(pointwise::make_spec(f.formula, Promote::Float))
         .out()
         .doc(f.doc)

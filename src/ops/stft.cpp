@@ -239,7 +239,8 @@ void register_stft_operators(Table& t) {
        "bool center=True, str pad_mode='reflect', bool normalized=False, bool? onesided=None, "
        "bool? return_complex=None, bool? align_to_window=None) -> Tensor",
        stft_body)
-      .doc("Fourier transforms of short windowed pieces, hop_length apart: [batch, frequency, frame].");
+      .doc("Fourier transforms of short windowed pieces, hop_length apart: [batch, frequency, frame].")
+      .autocast(Cast::Float, Cast::None);
   t.composite(
        "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
        "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "

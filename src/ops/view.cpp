@@ -425,6 +425,7 @@ void register_view_operators(Table& t) {
   t.op(transpose, "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose_kernel)
       .family(Family::View)
       .doc("Swaps two dimensions.")
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<1, int64_t> a, Attr<2, int64_t> b) { return transpose(g, a, b); });
   t.op(ops::t, "t(Tensor(a) self) -> Tensor(a)", t_kernel)
       .family(Family::View)
@@ -441,10 +442,12 @@ void register_view_operators(Table& t) {
   t.op(squeeze_dim, "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeeze_dim_kernel)
       .doc("A view without the dimension dim, if its size is 1.")
       .family(Family::View)
+      .node("SqueezeBackward1")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dims, "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeeze_dims_kernel)
       .doc("A view without those of the named dimensions whose size is 1.")
       .family(Family::View)
+      .node("SqueezeBackward2")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze, "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze_kernel)
       .family(Family::View)
@@ -453,6 +456,7 @@ void register_view_operators(Table& t) {
   t.op(select, "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", select_kernel)
       .family(Family::View)
       .doc("One slice along a dimension; the dimension goes away.")
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> i) {
         return select_backward(g, self, dim, i);
       });
@@ -462,6 +466,7 @@ void register_view_operators(Table& t) {
       .internal()
       .family(Family::View)
       .doc("self[start:end:step] along a dimension.")
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, OptInt> start, Attr<3, OptInt> end,
                      Attr<4, int64_t> step) { return slice_backward(g, self, dim, start, end, step); });
   t.op(as_strided,
@@ -478,6 +483,7 @@ void register_view_operators(Table& t) {
        diagonal_kernel)
       .family(Family::View)
       .doc("A diagonal of two dimensions, as the last dimension of the result.")
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> offset, Attr<2, int64_t> a, Attr<3, int64_t> b) {
         return diagonal_backward(g, self, offset, a, b);
       });
@@ -485,23 +491,27 @@ void register_view_operators(Table& t) {
       .method_only()
       .family(Family::View)
       .doc("Windows of `size` elements every `step` along a dimension, in a new last dimension.")
+      .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> size,
                      Attr<3, int64_t> step) { return unfold_backward(g, self, dim, size, step); });
   t.op(unbind, "unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor[]", unbind_kernel)
       .family(Family::View)
       .doc("All slices along a dimension.")
+      .batching(Batching::Dims)
       .derivative(
           [](GradList g, Shape<0> self, Attr<1, int64_t> dim) { return unbind_backward(g, self, dim); });
   t.op(split_with_sizes, "split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor[]",
        split_with_sizes_kernel)
       .family(Family::View)
       .doc("Consecutive pieces of the given sizes.")
+      .batching(Batching::Dims)
       .derivative([](GradList g, Shape<0> self, Attr<1, IntList> sizes, Attr<2, int64_t> dim) {
         return split_backward(g, self, sizes, dim);
       });
   t.op(split, "split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor[]", split_kernel)
       .family(Family::View)
       .doc("Consecutive pieces of `split_size`; the last may be smaller.")
+      .batching(Batching::Dims)
       .derivative([](GradList g, Shape<0> self, Attr<1, int64_t> size, Attr<2, int64_t> dim) {
         return split_backward(g, self, piece_sizes(self.size(dim), size), dim);
       });

@@ -161,6 +161,10 @@ void register_view_backward_operators(Table& t) {
        select_backward_kernel)
       .doc("Gradient of select: zeros of input_sizes with the gradient at one index of dim.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> i) { return select(g, dim, i); });
   t.op(slice_backward,
        "slice_backward(Tensor grad_output, int[] input_sizes, int dim, int? start, int? end, int step) -> "
@@ -168,6 +172,10 @@ void register_view_backward_operators(Table& t) {
        slice_backward_kernel)
       .doc("Gradient of a slice: zeros of input_sizes with the gradient in the slice.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, OptInt> start, Attr<4, OptInt> end,
                      Attr<5, int64_t> step) { return slice(g, dim, start, end, step); });
   t.op(diagonal_backward,
@@ -175,6 +183,10 @@ void register_view_backward_operators(Table& t) {
        diagonal_backward_kernel)
       .doc("Gradient of diagonal: zeros of input_sizes with the gradient on the diagonal.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, int64_t> offset, Attr<3, int64_t> a, Attr<4, int64_t> b) {
         return diagonal(g, offset, a, b);
       });
@@ -183,6 +195,9 @@ void register_view_backward_operators(Table& t) {
        unfold_backward_kernel)
       .doc("Gradient of unfold: the windows added up where they overlap.")
       .internal()
+      .family(Family::Gradient)
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, int64_t> dim, Attr<3, int64_t> size, Attr<4, int64_t> step) {
         return unfold(g, dim, size, step);
       });
@@ -191,6 +206,10 @@ void register_view_backward_operators(Table& t) {
        split_backward_kernel)
       .doc("Gradient of split: the pieces' gradients joined along dim, zeros for those that are undefined.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, IntList> sizes, Attr<3, int64_t> dim) {
         return Grads(split_with_sizes(g, sizes, dim));
       });
@@ -198,6 +217,10 @@ void register_view_backward_operators(Table& t) {
        unbind_backward_kernel)
       .doc("Gradient of unbind: the slices' gradients stacked along dim, zeros for those that are undefined.")
       .internal()
+      .family(Family::Gradient)
+      .on_devices()
+      .linear()
+      .batching(Batching::Dims)
       .derivative([](Grad g, Attr<2, int64_t> dim) { return Grads(unbind(g, dim)); });
   t.op(as_strided_backward,
        "_as_strided_backward(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
@@ -205,6 +228,8 @@ void register_view_backward_operators(Table& t) {
        as_strided_backward_kernel)
       .doc("Gradient of as_strided: adds the gradient at the elements that the strides name.")
       .internal()
+      .family(Family::Gradient)
+      .linear()
       .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
                      Attr<4, IntList> st,
                      Attr<5, int64_t> shift) { return as_strided_gather(g, is, it, s, st, shift); });
@@ -216,6 +241,8 @@ void register_view_backward_operators(Table& t) {
           "The elements that the strides name in a tensor of input_sizes: the adjoint of "
           "_as_strided_backward.")
       .internal()
+      .family(Family::Gradient)
+      .linear()
       .derivative([](Grad g, Attr<1, IntList> is, Attr<2, IntList> it, Attr<3, IntList> s,
                      Attr<4, IntList> st,
                      Attr<5, int64_t> shift) { return as_strided_backward(g, is, it, s, st, shift); });

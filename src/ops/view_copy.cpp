@@ -1,5 +1,4 @@
 // Views as copies (`x_copy`), writes through a view into a copy (`x_scatter`), and the other ways to split.
-#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
@@ -27,9 +26,10 @@ struct Copying<View, Fn<R(A...)>> {
   static R body(const Call&, A... args) { return dense(View(args...)); }
 };
 template <auto& View>
-void copying(Table& t, const char* schema) {
-  auto record = t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.");
-  if constexpr (std::is_same_v<typename Copying<View>::Result, Tensor>) record.out().data(&exact_dtype_out);
+Record copying(Table& t, const char* schema) {
+  Record record = t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.");
+  if constexpr (std::is_same_v<typename Copying<View>::Result, Tensor>) record.out(OutRule::SameType);
+  return record;
 }
 
 // Lists have no out= of their own in the gate: each view goes to its target, which may take its shape.
@@ -171,17 +171,29 @@ std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t c
 Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return dense(reshape(self, size)); }
 
 void register_copies(Table& t) {
-  copying<alias>(t, "alias_copy(Tensor self) -> Tensor");
+  copying<alias>(t, "alias_copy(Tensor self) -> Tensor").one_node().node("AliasBackward0_copy");
   copying<detach>(t, "detach_copy(Tensor self) -> Tensor");
   copying<as_strided>(
-      t, "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor");
-  copying<diagonal>(t, "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor");
-  copying<expand>(t, "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor");
-  copying<narrow>(t, "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor");
-  copying<permute>(t, "permute_copy(Tensor self, int[] dims) -> Tensor");
-  copying<select>(t, "select_copy.int(Tensor self, int dim, int index) -> Tensor");
+      t, "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
+      .one_node()
+      .node("AsStridedBackward0_copy");
+  copying<diagonal>(t, "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+      .one_node()
+      .node("DiagonalBackward0_copy");
+  copying<expand>(t, "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor")
+      .one_node()
+      .node("ExpandBackward0_copy");
+  copying<narrow>(t, "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor").one_node();
+  copying<permute>(t, "permute_copy(Tensor self, int[] dims) -> Tensor")
+      .one_node()
+      .node("PermuteBackward0_copy");
+  copying<select>(t, "select_copy.int(Tensor self, int dim, int index) -> Tensor")
+      .one_node()
+      .node("SelectBackward0_copy");
   copying<slice>(
-      t, "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor");
+      t, "slice_copy.Tensor(Tensor self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor")
+      .one_node()
+      .node("SliceBackward0_copy");
   copying<split>(t, "split_copy.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]");
   t.composite(
        "split_copy.Tensor_out(Tensor self, int split_size, int dim=0, *, Tensor[] out) -> ()",
@@ -190,34 +202,52 @@ void register_copies(Table& t) {
        })
       .doc("Copies the views of split to the tensors in out.")
       .function_only();
-  copying<split_with_sizes>(t,
-                            "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]");
+  copying<split_with_sizes>(t, "split_with_sizes_copy(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]")
+      .one_node()
+      .node("SplitWithSizesBackward0_copy");
   t.composite(
        "split_with_sizes_copy.out(Tensor self, int[] split_sizes, int dim=0, *, Tensor[] out) -> ()",
        +[](const Call& call, const Tensor& self, IntList sizes, int64_t dim, TensorList out) {
          copy_to(call, split_with_sizes(self, sizes, dim), out);
        })
       .doc("Copies the views of split_with_sizes to the tensors in out.")
-      .function_only();
-  copying<squeeze>(t, "squeeze_copy(Tensor self) -> Tensor");
-  copying<squeeze_dim>(t, "squeeze_copy.dim(Tensor self, int dim) -> Tensor");
-  copying<squeeze_dims>(t, "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor");
-  copying<ops::t>(t, "t_copy(Tensor self) -> Tensor");
-  copying<transpose>(t, "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor");
-  copying<unbind>(t, "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]");
+      .function_only()
+      .one_node()
+      .node("SplitWithSizesBackward0_copy");
+  copying<squeeze>(t, "squeeze_copy(Tensor self) -> Tensor").one_node().node("SqueezeBackward0_copy");
+  copying<squeeze_dim>(t, "squeeze_copy.dim(Tensor self, int dim) -> Tensor")
+      .one_node()
+      .node("SqueezeBackward1_copy");
+  copying<squeeze_dims>(t, "squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
+      .one_node()
+      .node("SqueezeBackward2_copy");
+  copying<ops::t>(t, "t_copy(Tensor self) -> Tensor").one_node().node("TBackward0_copy");
+  copying<transpose>(t, "transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
+      .one_node()
+      .node("TransposeBackward0_copy");
+  copying<unbind>(t, "unbind_copy.int(Tensor self, int dim=0) -> Tensor[]")
+      .one_node()
+      .node("UnbindBackward0_copy");
   t.composite(
        "unbind_copy.int_out(Tensor self, int dim=0, *, Tensor[] out) -> ()",
        +[](const Call& call, const Tensor& self, int64_t dim, TensorList out) {
          copy_to(call, unbind(self, dim), out);
        })
       .doc("Copies the views of unbind to the tensors in out.")
-      .function_only();
-  copying<unfold>(t, "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor");
-  copying<unsqueeze>(t, "unsqueeze_copy(Tensor self, int dim) -> Tensor");
+      .function_only()
+      .one_node()
+      .node("UnbindBackward0_copy");
+  copying<unfold>(t, "unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
+      .one_node()
+      .node("UnfoldBackward0_copy");
+  copying<unsqueeze>(t, "unsqueeze_copy(Tensor self, int dim) -> Tensor")
+      .one_node()
+      .node("UnsqueezeBackward0_copy");
   t.composite("view_copy(Tensor self, int[] size) -> Tensor", view_copy_body)
       .doc("The elements in another shape, copied whether or not a view could show them.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .one_node()
+      .node("ViewBackward0_copy");
 }
 
 }  // namespace
@@ -226,27 +256,27 @@ void register_view_copy_operators(Table& t) {
   register_copies(t);
   t.composite("select_scatter(Tensor self, Tensor src, int dim, int index) -> Tensor", select_scatter_body)
       .doc("A copy of self with src at one index of dim.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .one_node();
   t.composite(
        "slice_scatter(Tensor self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> "
        "Tensor",
        slice_scatter_body)
       .doc("A copy of self with src in a slice of dim.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .one_node();
   t.composite("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor",
               diagonal_scatter_body)
       .doc("A copy of self with src on a diagonal.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .one_node();
   t.composite(
        "as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> "
        "Tensor",
        as_strided_scatter_body)
       .doc("A copy of self with src at the elements that size and stride name.")
-      .out()
-      .data(&exact_dtype_out);
+      .out(OutRule::SameType)
+      .one_node();
   t.composite("hsplit.int(Tensor(a -> *) self, int sections) -> Tensor[]", fixed_sections<kHorizontal>)
       .doc("Equal views along the second dimension, or along the first one of a vector.");
   t.composite("hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor[]", fixed_indices<kHorizontal>)
@@ -277,7 +307,8 @@ void register_view_copy_operators(Table& t) {
   t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body)
       .doc("A square matrix with all elements of self on a diagonal.");
   t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body)
-      .doc("As split; the parts count writes for themselves and are no views for autograd.");
+      .doc("As split; the parts count writes for themselves and are no views for autograd.")
+      .one_node();
   t.op(unsafe_split_with_sizes,
        "unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]",
        unsafe_split_sizes_kernel)
@@ -287,7 +318,9 @@ void register_view_copy_operators(Table& t) {
         return split_backward(g, self, sizes, dim);
       });
   t.composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", unsafe_chunk_body)
-      .doc("As chunk; the parts count writes for themselves and are no views for autograd.");
+      .doc("As chunk; the parts count writes for themselves and are no views for autograd.")
+      .one_node()
+      .node("UnsafeSplitBackward0");
 }
 
 }  // namespace rushlight

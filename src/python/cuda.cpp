@@ -5,7 +5,7 @@
 
 #include "core/device_backend.h"
 #include "core/device_math.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 #include "python/parse.h"
 #include "python/types.h"
 

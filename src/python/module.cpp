@@ -7,6 +7,7 @@ void init_conversions(PyObject* module);
 void init_transforms(PyObject* module);
 void init_torch_dispatch(PyObject* module);
 void init_op_overload(PyObject* module);
+void init_traits(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
 void init_package_name(PyObject* module);
@@ -48,6 +49,7 @@ static void init_all(PyObject* module) {
   init_generator(module);
   init_factory(module);
   init_records(module);
+  init_traits(module);
   init_runtime(module);
   init_autocast(module);
   init_indexing(module);

@@ -99,84 +99,9 @@ PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {
 
 // --- overloads
 
-// Tensor parameters of these take Python numbers, as PyTorch's parser or a Scalar overload there allows.
-static const std::unordered_set<std::string_view> number_operators = {"add",
-                                                                      "sub",
-                                                                      "subtract",
-                                                                      "rsub",
-                                                                      "mul",
-                                                                      "multiply",
-                                                                      "div",
-                                                                      "divide",
-                                                                      "true_divide",
-                                                                      "floor_divide",
-                                                                      "remainder",
-                                                                      "fmod",
-                                                                      "pow",
-                                                                      "float_power",
-                                                                      "eq",
-                                                                      "ne",
-                                                                      "not_equal",
-                                                                      "lt",
-                                                                      "less",
-                                                                      "le",
-                                                                      "less_equal",
-                                                                      "gt",
-                                                                      "greater",
-                                                                      "ge",
-                                                                      "greater_equal",
-                                                                      "bitwise_and",
-                                                                      "bitwise_or",
-                                                                      "bitwise_xor",
-                                                                      "bitwise_left_shift",
-                                                                      "bitwise_right_shift",
-                                                                      "__lshift__",
-                                                                      "__rshift__",
-                                                                      "copysign",
-                                                                      "xlogy",
-                                                                      "xlog1py",
-                                                                      "zeta",
-                                                                      "where",
-                                                                      "lerp",
-                                                                      "copy",
-                                                                      "copy_",
-                                                                      "isin",
-                                                                      "fill_",
-                                                                      "fill",
-                                                                      "masked_fill",
-                                                                      "index_fill",
-                                                                      "__and__",
-                                                                      "__or__",
-                                                                      "__xor__",
-                                                                      "chebyshev_polynomial_t",
-                                                                      "chebyshev_polynomial_u",
-                                                                      "chebyshev_polynomial_v",
-                                                                      "chebyshev_polynomial_w",
-                                                                      "hermite_polynomial_h",
-                                                                      "hermite_polynomial_he",
-                                                                      "laguerre_polynomial_l",
-                                                                      "legendre_polynomial_p",
-                                                                      "shifted_chebyshev_polynomial_t",
-                                                                      "shifted_chebyshev_polynomial_u",
-                                                                      "shifted_chebyshev_polynomial_v",
-                                                                      "shifted_chebyshev_polynomial_w",
-                                                                      "quantile",
-                                                                      "nanquantile",
-                                                                      "searchsorted",
-                                                                      "bucketize"};
-// Numbers that take part as Python numbers even where another overload has a Number there.
-static const std::unordered_set<std::string_view> number_always = {
-    "add",    "sub",         "subtract",     "mul",  "multiply", "div",
-    "divide", "true_divide", "floor_divide", "copy", "copy_",    "rsub"};
-// PyTorch has an overload with a Number in the second place only.
-static const std::unordered_set<std::string_view> number_later = {
-    "rsub", "fmod", "copysign",   "eq", "ne",      "not_equal", "lt",
-    "less", "le",   "less_equal", "gt", "greater", "ge",        "greater_equal"};
-
+// Where another overload has a Number in a Tensor's place, numbers go there.
 static Numbers takes_numbers(const OverloadSet& set, const Op& op) {
-  if (!number_operators.contains(set.name)) return Numbers::None;
-  if (number_later.contains(set.name)) return Numbers::Later;
-  if (number_always.contains(set.name)) return Numbers::All;
+  if (op.traits.numbers != Numbers::Mixed) return op.traits.numbers;
   for (const Op* other : set.ops) {
     if (other == &op) continue;
     for (const Parameter& p : other->schema.parameters)
@@ -438,9 +363,9 @@ OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
 
 // `torch.add_` does not exist in PyTorch, `torch.abs_` does: functions of one tensor have in-place functions.
 static bool has_inplace_function(const OverloadSet& set) {
-  static const std::unordered_set<std::string_view> more = {
-      "xlogy", "ldexp", "gcd", "lcm", "addmv", "index_put", "nan_to_num", "clamp_min", "clamp_max"};
-  return std::popcount(set.ops[0]->tensor_parameters) == 1 || more.contains(set.name);
+  for (const Op* op : set.ops)
+    if (op->traits.inplace_function) return true;
+  return std::popcount(set.ops[0]->tensor_parameters) == 1;
 }
 
 static void group_overloads() {

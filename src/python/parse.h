@@ -22,14 +22,6 @@ struct ParameterSpec {
   const Parameter* schema = nullptr;
 };
 
-// Which Tensor parameters take Python numbers.
-enum class Numbers : uint8_t {
-  None,
-  Later,  // all but the first
-  Mixed,  // any, beside at least one tensor
-  All,
-};
-
 struct SignatureSpec {
   explicit SignatureSpec(const Op& op, bool method, bool inplace, Numbers numbers);
   const Op& op;

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <bit>
 
-#include "dispatch/device_kernels.h"
+#include "device/kernels.h"
 #include "dispatch/extension.h"
 #include "ops/pointwise_family.h"
 #include "python/op_function.h"
+#include "python/traits.h"
 #include "python/types.h"
-#include "transform/forward.h"
-#include "transform/vmap.h"
 
 namespace rushlight::python {
 namespace {
-
-constexpr const char* family_names[] = {"pointwise", "reduction", "view",      "index", "matmul",
-                                        "factory",   "random",    "composite", "kernel"};
 
 void set(PyObject* dict, const char* key, PyObject* owned) {
   const PyRef value(check(owned));
@@ -98,9 +94,7 @@ PyObject* record(const Op& op) {
   set(dict.get(), "overload", to_python(op.schema.overload));
   set(dict.get(), "schema", to_python(op.schema.text));
   set(dict.get(), "doc", to_python(op.doc));
-  const bool on_device = op.kernel[static_cast<int>(DeviceType::CUDA)] != nullptr;
-  set(dict.get(), "on_device", on_device);
-  set(dict.get(), "family", to_python(family_names[static_cast<int>(op.family)]));
+  set(dict.get(), "family", to_python(family_name(op.family)));
   set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));
   set(dict.get(), "meta_refusal", op.meta_refusal ? to_python(op.meta_refusal) : Py_NewRef(Py_None));
@@ -108,8 +102,7 @@ PyObject* record(const Op& op) {
   set(dict.get(), "out", op.has_out);
   set(dict.get(), "function", op.is_function);
   set(dict.get(), "method", op.is_method);
-  set(dict.get(), "jvp", to_python(tangent_rule_name(op)));
-  set(dict.get(), "vmap", to_python(batch_entry(op).kind));
+  set(dict.get(), "traits", wrap_traits(op));
   set_promotion(dict.get(), op);
   return dict.release();
 }

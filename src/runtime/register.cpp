@@ -9,6 +9,7 @@ Table& mutable_operator_table() {
     auto* t = new Table;  // lives as long as the process: handles point into it
     register_pointwise_families(*t);
     register_other_families(*t);
+    for (Op& op : t->ops()) resolve_traits(op);
     return t;
   }();
   return *table;

@@ -5,7 +5,6 @@
 
 namespace rushlight {
 
-class Table;
 struct Frame;
 
 // One thread's region. Note [Autocast]
@@ -27,7 +26,6 @@ void set_autocast_enabled(DeviceType type, bool on);
 void clear_autocast_cache();
 // Runs what the program registered for its own operator on this device; false where it registered nothing.
 extern bool (*autocast_custom_call)(Frame& frame, DeviceType device);
-// Takes the operators off the straight path that take part, and sets the interceptor.
-void install_autocast(Table& table);
+void install_autocast();
 
 }  // namespace rushlight

@@ -68,9 +68,8 @@ void separate_from_inputs(const Frame& frame, Tensor& result) {
 
 // What PyTorch answers with its operand, history and all, when there is nothing to compute.
 bool is_itself(const Frame& frame) {
-  const std::string_view name = frame.op.schema.name;
-  return (name == "positive" || name == "conj_physical") && !frame.out &&
-         frame.results.tensors[0].is_same(frame.args[0].tensor());
+  return frame.op.traits.aliasing == Aliasing::MayReturnInput && !frame.out && frame.results.count == 1 &&
+         frame.args[0].tag() == Tag::Tensor && frame.results.tensors[0].is_same(frame.args[0].tensor());
 }
 
 void record_result(const Frame& frame, const Ref<Node>& owner, OpNode& node, Tensor& result, size_t i) {
@@ -157,9 +156,7 @@ void record_call(Frame& frame) {
 
 }  // namespace
 
-void install_autograd(Table& table) {
-  for (Op& op : table.ops())
-    if (is_one_step(op)) op.intercepted |= kAutograd;
+void install_autograd() {
   install_autograd_meta();
   set_interceptor(kAutograd, record_call);
 }

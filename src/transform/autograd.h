@@ -3,8 +3,7 @@
 
 namespace rushlight {
 
-class Table;
-void install_autograd(Table& table);
+void install_autograd();
 
 struct Frame;
 // Set by src/python: records a call of an operator that the program defined itself.

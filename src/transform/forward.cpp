@@ -1,7 +1,5 @@
 #include "transform/forward.h"
 
-#include <set>
-
 #include "autograd/engine.h"
 #include "autograd/op_node.h"
 #include "core/sparse.h"
@@ -34,94 +32,6 @@ class WithoutTangents {
  private:
   uint32_t consider_;
 };
-
-// --- which rule an operator has
-
-using Names = std::set<std::string_view>;
-const Names kLinear = {"_fft_c2c",
-                       "_fft_c2r",
-                       "_fft_r2c",
-                       "sum",
-                       "mean",
-                       "cumsum",
-                       "neg",
-                       "clone",
-                       "_to_copy",
-                       "cat",
-                       "stack",
-                       "add",
-                       "sub",
-                       "real",
-                       "imag",
-                       "conj_physical",
-                       "complex",
-                       "flip",
-                       "roll",
-                       "repeat",
-                       "gather",
-                       "index",
-                       "index_select",
-                       "embedding",
-                       "tril",
-                       "triu",
-                       "diag_embed",
-                       "trace",
-                       "where",
-                       "masked_fill",
-                       "select_backward",
-                       "slice_backward",
-                       "diagonal_backward",
-                       "take",
-                       "masked_select",
-                       "unfold_backward",
-                       "_split_backward",
-                       "_unbind_backward",
-                       "copy_",
-                       "fill_",
-                       "zero_",
-                       "index_put_",
-                       "scatter_add",
-                       "index_add",
-                       "positive",
-                       "_adaptive_avg_pool2d",
-                       "_adaptive_avg_pool3d",
-                       "adaptive_avg_pool1d",
-                       "avg_pool1d",
-                       "avg_pool2d",
-                       "avg_pool3d",
-                       "reflection_pad1d",
-                       "reflection_pad2d",
-                       "reflection_pad3d",
-                       "replication_pad1d",
-                       "replication_pad2d",
-                       "replication_pad3d",
-                       "_pad_circular",
-                       "_pad_inside_backward",
-                       "_unsafe_view",
-                       "_as_strided_backward",
-                       "_as_strided_gather",
-                       "_avg_pool_backward",
-                       "_adaptive_avg_pool_backward",
-                       "put",
-                       "index_copy"};
-const Names kProduct = {
-    "mul", "mm", "bmm", "mv", "dot", "vdot", "outer", "ger", "_conv_input_gradient", "_conv_weight_gradient"};
-
-// Samples do not move with what they are drawn from.
-const Names kSamples = {"bernoulli", "normal", "poisson", "binomial"};
-
-TangentRule classify(const Op& op) {
-  if (op.family == Family::View && (op.derivative || op.mutated)) return TangentRule::Linear;
-  // Of positions that are written twice the tangent keeps what the result keeps.
-  const bool scatters = op.name() == "scatter" && op.schema.overload == "src";
-  if (scatters || kLinear.contains(op.name())) return TangentRule::Linear;
-  if (!op.derivative) return TangentRule::None;
-  if (kSamples.contains(op.name())) return TangentRule::Zero;
-  if (op.family == Family::Random) return TangentRule::None;
-  if (kProduct.contains(op.name())) return TangentRule::Product;
-  if (op.family == Family::Pointwise && op.schema.returns.size() == 1) return TangentRule::Elementwise;
-  return TangentRule::DoubleVjp;
-}
 
 // --- one call
 
@@ -157,16 +67,16 @@ class DualCall final : public BackwardContext {
 
   // The tangents of the results.
   std::vector<Tensor> tangents() {
-    switch (tangent_rule(op_)) {
-      case TangentRule::None:
+    switch (op_.traits.tangent) {
+      case Tangent::None:
         return std::vector<Tensor>(results_.size());
-      case TangentRule::Zero:
+      case Tangent::Zero:
         return {ops::zeros_like(results_[0])};
-      case TangentRule::Linear:
+      case Tangent::Linear:
         return apply_to_tangents();
-      case TangentRule::Product:
+      case Tangent::Product:
         return {sum_over_factors()};
-      case TangentRule::Elementwise:
+      case Tangent::Elementwise:
         return {all_real() ? through_elements() : through_double_vjp()[0]};
       default:
         return through_double_vjp();
@@ -425,7 +335,7 @@ void differentiate_write(Frame& frame) {
   const int p = frame.inplace ? 0 : __builtin_ctzll(frame.op.mutated);
   const Tensor target = frame.inplace ? frame.out[0] : frame.args[p].tensor();
   WithoutTangents scope;
-  const bool linear = tangent_rule(frame.op) == TangentRule::Linear;
+  const bool linear = frame.op.traits.tangent == Tangent::Linear;
   if (frame.op.mutated) {
     const Tensor memory = linear ? ensure_tangent(target) : Tensor();
     frame.proceed();
@@ -464,33 +374,6 @@ void differentiate(Frame& frame) {
 }
 
 }  // namespace
-
-TangentRule tangent_rule(const Op& op) {
-  static const std::vector<TangentRule> rules = [] {
-    std::vector<TangentRule> found;
-    for (const Op& o : operator_table().ops()) found.push_back(classify(o));
-    return found;
-  }();
-  return op.made_in_python || op.id >= rules.size() ? TangentRule::None : rules[op.id];
-}
-
-const char* tangent_rule_name(const Op& op) {
-  if (op.family == Family::Composite) return "composite";
-  switch (tangent_rule(op)) {
-    case TangentRule::None:
-      return "none";
-    case TangentRule::Zero:
-      return "zero";
-    case TangentRule::Linear:
-      return "linear";
-    case TangentRule::Product:
-      return "product";
-    case TangentRule::Elementwise:
-      return "elementwise";
-    default:
-      return "double vjp";
-  }
-}
 
 uint64_t enter_dual_level() {
   RL_CHECK(!dual.level,

@@ -7,15 +7,13 @@ namespace rushlight {
 // Note [Forward mode]
 // Inside a dual level a tensor may carry a tangent (AutogradMeta::Extra). The interceptor kForwardGrad
 // computes the tangents of an operator's results from those of its operands, with public operators at the
-// same level, so that they can be recorded and batched like anything else. Nothing is written per operator:
+// same level, so that they can be recorded and batched like anything else. A record says which rule it takes
+// (traits.tangent), and its family answers where it says nothing:
 // - A linear operator applies itself to the tangents; so a view's tangent is a view of its base's tangent.
 // - A product is the sum over its factors, each replaced by its tangent in turn.
 // - A real function of elements multiplies tangents by what its derivative multiplies gradients by.
 // - Everything else goes by the double-vjp identity: u -> vjp(u) is linear, and its own vjp is the jvp.
 // Tangents of a level that has ended are ignored.
-enum class TangentRule : uint8_t { None, Zero, Linear, Product, Elementwise, DoubleVjp };
-TangentRule tangent_rule(const Op& op);
-const char* tangent_rule_name(const Op& op);
 
 uint64_t enter_dual_level();
 void leave_dual_level();

@@ -39,14 +39,6 @@ constexpr const char* kInplace =
     "in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is "
     "being called inside the PyTorch framework, please file a bug report instead.";
 
-bool makes_random_numbers(const Op& op) {
-  if (op.family == Family::Random) return true;
-  if (op.family != Family::Factory) return false;
-  for (const Parameter& p : op.schema.parameters)
-    if (p.type == Tag::Generator) return true;
-  return false;
-}
-
 void check_target(const Frame& frame, const Tensor& target, Level& level) {
   RL_CHECK(wrapping_at(target, level) || promote_in_place(target, level), "vmap: ", frame.op.name(),
            frame.inplace ? "_" : "", kInplace);
@@ -73,9 +65,7 @@ void run_into_targets(Frame& frame, Level& level) {
   frame.results.count = results.count;
 }
 
-// Operators that rewrite the geometry of their operand: the wrapper comes to stand for the view.
-bool rewrites_geometry(const Op& op) { return op.family == Family::View && op.mutated; }
-
+// The wrapper of an operand whose geometry is rewritten comes to stand for the view.
 void run_geometry(Frame& frame, Level& level) {
   AtLevel here(&level);
   std::string_view name = frame.op.name();
@@ -131,43 +121,56 @@ void check_written(Frame& frame, Level& level) {
   each_operand(frame.op.mutated, frame.args, [&](const Tensor& t) { check_target(frame, t, level); });
 }
 
-std::vector<BatchEntry>& entries() {
-  static std::vector<BatchEntry> table = [] {
-    BatchTable t(operator_table());
+BatchEntry entry_of(Batching batching) {
+  switch (batching) {
+    case Batching::ByFamily:
+    case Batching::Loop:
+      return {nullptr, "loop"};
+    case Batching::Composite:
+      return {nullptr, "composite"};
+    case Batching::Pointwise:
+      return {batch_pointwise, "pointwise"};
+    case Batching::Dims:
+      return {shift_dims, "dims"};
+    case Batching::Reduction:
+      return {reduce_dims, "reduction"};
+    case Batching::Batch:
+      return {join_batch, "batch"};
+    case Batching::Window:
+      return {join_window_batch, "window"};
+    case Batching::LeadingDims:
+      return {lead_dims, "leading dims"};
+    case Batching::Loss:
+      return {batch_loss, "loss"};
+    case Batching::Random:
+    case Batching::RandomLike:
+    case Batching::RandomEach:
+      return {draw_numbers, "random"};
+    case Batching::Geometry:
+      return {nullptr, "view"};
+    case Batching::Refused:
+      return {refuse_dynamic_shape, "refused: the result's shape depends on values"};
+  }
+  return {};
+}
+
+const std::vector<BatchEntry>& entries() {
+  static const std::vector<BatchEntry> table = [] {
+    std::vector<BatchEntry> found;
+    for (const Op& op : operator_table().ops()) found.push_back(entry_of(op.traits.batching));
+    BatchTable t(found);
     add_pointwise_rules(t);
     add_shape_rules(t);
     add_reduction_rules(t);
     add_index_rules(t);
     add_matmul_rules(t);
     add_nn_rules(t);
-    add_random_rules(t);
-    std::vector<BatchEntry> found;
-    for (const Op& op : operator_table().ops()) {
-      BatchEntry entry = t[op];
-      if (!entry.rule && op.family == Family::Composite && !(op.intercepted & kWrapped))
-        entry.kind = "composite";
-      if (!entry.rule && rewrites_geometry(op)) entry.kind = "view";
-      found.push_back(entry);
-    }
     return found;
   }();
   return table;
 }
 
 }  // namespace
-
-void BatchTable::set(std::string_view name, BatchRule rule, const char* kind) {
-  const size_t dot = name.find('.'), colons = name.find("::");
-  const std::string_view space = colons == name.npos ? "" : name.substr(0, colons);
-  if (colons != name.npos) name.remove_prefix(colons + 2);
-  const std::string_view overload =
-      dot == name.npos && name.find('.') == name.npos ? "" : name.substr(name.find('.') + 1);
-  const bool one = name.find('.') != name.npos;
-  if (one) name = name.substr(0, name.find('.'));
-  for (const Op* op : table_.find(space, name))
-    if (!one || op->schema.overload == overload)
-      if (op->family != Family::Composite) entries_[op->id] = {rule, kind};
-}
 
 BatchEntry custom_batch_entry{nullptr, "registered"};
 
@@ -180,13 +183,14 @@ const BatchEntry& batch_entry(const Op& op) {
 bool run_batched(Frame& frame, Level& level) {
   bool concerned = false;
   each_operand(frame, [&](const Tensor& t) { concerned |= wrapping_at(t, level) != nullptr; });
-  if (!concerned && !makes_random_numbers(frame.op)) return false;
+  const bool draws = batch_entry(frame.op).rule == draw_numbers;
+  if (!concerned && !draws) return false;
   const BatchEntry& entry = batch_entry(frame.op);
   if (frame.out && !(frame.op.family == Family::Random && frame.inplace)) {
     run_into_targets(frame, level);
     return true;
   }
-  if (rewrites_geometry(frame.op)) {
+  if (frame.op.traits.batching == Batching::Geometry) {
     run_geometry(frame, level);
     return true;
   }

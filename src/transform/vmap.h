@@ -56,18 +56,17 @@ struct BatchEntry {
 const BatchEntry& batch_entry(const Op& op);
 extern BatchEntry custom_batch_entry;  // of operators that a program defined; src/python fills it
 
-// Filling the table: for every record of this name (and overload, where one is given).
+// The rules of single operators; all others have the one that their records name (traits.batching).
 class BatchTable {
  public:
-  explicit BatchTable(const Table& table) : table_(table), entries_(table.ops().size()) {}
-  void set(std::string_view name, BatchRule rule, const char* kind);
-  void set(const Op& op, BatchRule rule, const char* kind) { entries_[op.id] = {rule, kind}; }
-  const BatchEntry& operator[](const Op& op) const { return entries_[op.id]; }
-  const Table& table() const { return table_; }
+  explicit BatchTable(std::vector<BatchEntry>& entries) : entries_(entries) {}
+  template <class Signature>
+  void set(const Fn<Signature>& handle, BatchRule rule, const char* kind) {
+    entries_[handle.op().id] = {rule, kind};
+  }
 
  private:
-  const Table& table_;
-  std::vector<BatchEntry> entries_;
+  std::vector<BatchEntry>& entries_;
 };
 
 void add_pointwise_rules(BatchTable& t);
@@ -76,12 +75,19 @@ void add_reduction_rules(BatchTable& t);
 void add_index_rules(BatchTable& t);
 void add_matmul_rules(BatchTable& t);
 void add_nn_rules(BatchTable& t);
-void add_random_rules(BatchTable& t);
 
-// The rule of operators that only need their dimension arguments counted one further: every operand gets the
-// dimension of examples in front; parameters named like dimensions are shifted, sizes get the number of
-// examples in front.
+// The rules behind Batching, by its names.
+void batch_pointwise(BatchCall& c);
+// Every operand gets the dimension of examples in front; parameters named like dimensions are shifted, sizes
+// get the number of examples in front.
 void shift_dims(BatchCall& c);
+void reduce_dims(BatchCall& c);
+void join_batch(BatchCall& c);
+void join_window_batch(BatchCall& c);
+void lead_dims(BatchCall& c);
+void batch_loss(BatchCall& c);
+void draw_numbers(BatchCall& c);
+void refuse_dynamic_shape(BatchCall& c);
 // One call per example, results stacked. Right for every operator.
 void loop_over_examples(BatchCall& c);
 

@@ -5,6 +5,7 @@
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/operators.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 #include "transform/vmap.h"
 
@@ -137,17 +138,24 @@ void index_select_rule(BatchCall& c) {
   c.result(ops::gather(self, dim, spread_index(index, self.sizes(), dim), false));
 }
 
-// index_add, index_copy, index_fill: one index for all examples, or one each.
-void index_write_rule(BatchCall& c) {
-  if (c.batched(2) || c.rank(0) == 0 || (c.op().name() == "index_fill" && c.batched(3)))
-    return loop_over_examples(c);
+// Writes `source` where one index says for all examples.
+void write_at_index(BatchCall& c, const Tensor& source) {
   std::vector<Value> args = c.args();
-  const Tensor self = c.examples(0), source = c.op().name() == "index_fill" ? c.logical(3) : c.examples(3);
+  const Tensor self = c.examples(0);
   args[0] = Value(self);
   args[1] = Value(wrap_dim(c.arg(1).integer(), c.rank(0)) + 1);
   args[3] = Value(source);
-  if (c.op().name() != "index_fill" && c.rank(3) == 0) return loop_over_examples(c);
   c.call(args.data());
+}
+
+// index_add, index_copy: one index for all examples, or one each.
+void index_write_rule(BatchCall& c) {
+  if (c.batched(2) || c.rank(0) == 0 || c.rank(3) == 0) return loop_over_examples(c);
+  write_at_index(c, c.examples(3));
+}
+void index_fill_rule(BatchCall& c) {
+  if (c.batched(2) || c.rank(0) == 0 || c.batched(3)) return loop_over_examples(c);
+  write_at_index(c, c.logical(3));
 }
 
 void take_rule(BatchCall& c) {
@@ -207,7 +215,9 @@ void searchsorted_rule(BatchCall& c) {
   loop_over_examples(c);
 }
 
-void refuse_dynamic(BatchCall& c) {
+}  // namespace
+
+void refuse_dynamic_shape(BatchCall& c) {
   RL_FAIL(
       "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
       "aten::",
@@ -215,28 +225,20 @@ void refuse_dynamic(BatchCall& c) {
       ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
 }
 
-}  // namespace
-
 void add_index_rules(BatchTable& t) {
-  for (const char* name : {"gather", "scatter", "scatter_add", "scatter_reduce"})
-    t.set(name, shift_dims, "dims");
-  t.set("index", index_rule, "index");
-  t.set("_unsafe_index", index_rule, "index");
-  t.set("index_put_", index_put_rule, "index");
-  t.set("index_select", index_select_rule, "index");
-  for (const char* name : {"index_add", "index_copy", "index_fill"}) t.set(name, index_write_rule, "index");
-  t.set("take", take_rule, "index");
-  t.set("embedding", embedding_rule, "index");
-  t.set("embedding_dense_backward", embedding_backward_rule, "index");
-  t.set("bucketize", lookup_rule<0, 1>, "index");
-  t.set("isin", lookup_rule<0, 1>, "index");
-  t.set("nn::one_hot", one_hot_rule, "index");
-  for (const Op* op : t.table().find("", "searchsorted"))
-    if (op->schema.parameters[1].type == Tag::Tensor && op->schema.overload == "Tensor")
-      t.set(*op, searchsorted_rule, "index");
-  for (const char* name : {"nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive",
-                           "bincount", "repeat_interleave.Tensor"})
-    t.set(name, refuse_dynamic, "refused: the result's shape depends on values");
+  t.set(ops::index, index_rule, "index");
+  t.set(ops::index_put_, index_put_rule, "index");
+  t.set(ops::index_select, index_select_rule, "index");
+  t.set(ops::index_add, index_write_rule, "index");
+  t.set(ops::index_copy, index_write_rule, "index");
+  t.set(ops::index_fill, index_fill_rule, "index");
+  t.set(ops::take, take_rule, "index");
+  t.set(ops::embedding, embedding_rule, "index");
+  t.set(ops::embedding_dense_backward, embedding_backward_rule, "index");
+  t.set(ops::bucketize, lookup_rule<0, 1>, "index");
+  t.set(ops::isin, lookup_rule<0, 1>, "index");
+  t.set(ops::one_hot, one_hot_rule, "index");
+  t.set(ops::searchsorted, searchsorted_rule, "index");
 }
 
 }  // namespace rushlight

@@ -42,13 +42,14 @@ void mv_rule(BatchCall& c) {
   c.result(matrix_times_vector(c, 0));
 }
 
-void dot_rule(BatchCall& c) {
+void sum_of_products(BatchCall& c, const Tensor& a) {
   check_ranks(c, 0, 1, 1);
   RL_CHECK(c.logical(0).sizes() == c.logical(1).sizes(), "inconsistent tensor size, expected tensor ",
            c.logical(0).sizes(), " and src ", c.logical(1).sizes(), " to have the same number of elements");
-  const Tensor a = c.op().name() == "vdot" ? conj_of(c.front(0)) : c.front(0);
   c.result(ops::sum_dim(a * c.front(1), OptIntList(IntList{-1}), false, std::nullopt));
 }
+void dot_rule(BatchCall& c) { sum_of_products(c, c.front(0)); }
+void vdot_rule(BatchCall& c) { sum_of_products(c, conj_of(c.front(0))); }
 
 // beta * self + alpha * product
 template <BatchRule Product>
@@ -64,10 +65,12 @@ void add_product(BatchCall& c, int64_t rank) {
 void addmm_rule(BatchCall& c) { add_product<mm_rule>(c, 2); }
 void baddbmm_rule(BatchCall& c) { add_product<bmm_rule>(c, 3); }
 
+}  // namespace
+
 // Operands that are matrices or vectors: the examples become their leading dimension. With leading dimensions
 // of their own, operands of different ranks would no longer line up; and examples of the first operand that
 // are no matrices would be taken for one together, so each of them says what is wrong.
-void leading_rule(BatchCall& c) {
+void lead_dims(BatchCall& c) {
   int64_t low = -1, high = 0;
   if (c.logical(0).dim() < 2) return loop_over_examples(c);
   each_operand(c.frame(), [&](const Tensor& t) {
@@ -79,39 +82,14 @@ void leading_rule(BatchCall& c) {
   c.call(all.args());
 }
 
-}  // namespace
-
 void add_matmul_rules(BatchTable& t) {
-  t.set("mm", mm_rule, "matmul");
-  t.set("bmm", bmm_rule, "matmul");
-  t.set("mv", mv_rule, "matmul");
-  t.set("dot", dot_rule, "matmul");
-  t.set("vdot", dot_rule, "matmul");
-  t.set("addmm", addmm_rule, "matmul");
-  t.set("baddbmm", baddbmm_rule, "matmul");
-  for (const char* name : {"linalg::cholesky_ex",
-                           "linalg::eig",
-                           "linalg::householder_product",
-                           "linalg::inv_ex",
-                           "linalg::ldl_factor_ex",
-                           "linalg::ldl_solve",
-                           "linalg::lu_factor_ex",
-                           "linalg::lu_solve",
-                           "linalg::matrix_exp",
-                           "linalg::qr",
-                           "linalg::solve_triangular",
-                           "_linalg_det",
-                           "_linalg_eigh",
-                           "_linalg_eigvals",
-                           "_linalg_slogdet",
-                           "_linalg_solve_ex",
-                           "_linalg_svd",
-                           "_cdist_forward",
-                           "cholesky_inverse",
-                           "cholesky_solve",
-                           "geqrf",
-                           "triangular_solve"})
-    t.set(name, leading_rule, "leading dims");
+  t.set(ops::mm, mm_rule, "matmul");
+  t.set(ops::bmm, bmm_rule, "matmul");
+  t.set(ops::mv, mv_rule, "matmul");
+  t.set(ops::dot, dot_rule, "matmul");
+  t.set(ops::vdot, vdot_rule, "matmul");
+  t.set(ops::addmm, addmm_rule, "matmul");
+  t.set(ops::baddbmm, baddbmm_rule, "matmul");
 }
 
 }  // namespace rushlight

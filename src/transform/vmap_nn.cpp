@@ -1,11 +1,14 @@
 // vmap of neural-network operators: examples join the batch, the channels or the groups.
+#include "ops/attention.h"
 #include "ops/conv.h"
 #include "ops/copy.h"
+#include "ops/fold.h"
 #include "ops/index.h"
 #include "ops/loss.h"
 #include "ops/norm.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/rnn.h"
 #include "ops/view.h"
 #include "transform/vmap.h"
 
@@ -90,7 +93,7 @@ int64_t spatial_dims(const BatchCall& c) {
 
 // Examples join the batch, which is the first dimension of every operand, or are the batch where there is
 // none.
-void join_batch(BatchCall& c, bool has_batch, uint64_t operand_bits) {
+void join(BatchCall& c, bool has_batch, uint64_t operand_bits) {
   std::vector<Value> args = c.args();
   std::vector<Tensor> operands(args.size());
   for (uint64_t bits = operand_bits; bits; bits &= bits - 1) {
@@ -116,13 +119,17 @@ void join_batch(BatchCall& c, bool has_batch, uint64_t operand_bits) {
       if (c.results.tensors[i].defined()) c.results.tensors[i] = unfold_first(c.results.tensors[i], c.size());
 }
 
-void pool_rule(BatchCall& c) { join_batch(c, c.rank(0) == spatial_dims(c) + 2, c.op().tensor_parameters); }
+}  // namespace
 
-void batch_rule(BatchCall& c) { join_batch(c, true, c.op().tensor_parameters); }
+void join_window_batch(BatchCall& c) { join(c, c.rank(0) == spatial_dims(c) + 2, c.op().tensor_parameters); }
+
+void join_batch(BatchCall& c) { join(c, true, c.op().tensor_parameters); }
+
+namespace {
 
 // Images of four dimensions, columns of three.
-void im2col_rule(BatchCall& c) { join_batch(c, c.rank(0) == 4, c.op().tensor_parameters); }
-void col2im_rule(BatchCall& c) { join_batch(c, c.rank(0) == 3, c.op().tensor_parameters); }
+void im2col_rule(BatchCall& c) { join(c, c.rank(0) == 4, c.op().tensor_parameters); }
+void col2im_rule(BatchCall& c) { join(c, c.rank(0) == 3, c.op().tensor_parameters); }
 
 // The state of a cell tells whether there is a batch; biases have none.
 void cell_rule(BatchCall& c) {
@@ -133,7 +140,7 @@ void cell_rule(BatchCall& c) {
       biases |= uint64_t{1} << p;
     }
   const int cell = c.op().schema.index_of("cx"), hidden = c.op().schema.index_of("hx");
-  join_batch(c, c.rank(cell >= 0 ? cell : hidden) == 2, c.op().tensor_parameters & ~biases);
+  join(c, c.rank(cell >= 0 ? cell : hidden) == 2, c.op().tensor_parameters & ~biases);
 }
 
 // A mask that all examples and all of the batch share stays as it is.
@@ -143,7 +150,7 @@ void attention_rule(BatchCall& c) {
   if (shared && c.batched(mask)) return loop_over_examples(c);
   const bool whole = !c.given(mask) || shared || c.logical(mask).size(0) == c.logical(0).size(0);
   if (!whole) return loop_over_examples(c);
-  join_batch(c, true, c.op().tensor_parameters & ~(shared ? uint64_t{1} << mask : 0));
+  join(c, true, c.op().tensor_parameters & ~(shared ? uint64_t{1} << mask : 0));
 }
 
 // --- normalisation
@@ -165,9 +172,9 @@ Tensor affine(const BatchCall& c, const Tensor& y, int weight, int bias, int64_t
   return result;
 }
 
+// `bias`: its parameter, or -1 where there is none.
+template <int bias>
 void layer_norm_rule(BatchCall& c) {
-  const bool rms = c.op().name() == "_fused_rms_norm";
-  const int bias = rms ? -1 : 3;
   const bool apart = c.batched(2) || (bias >= 0 && c.batched(bias));
   std::vector<Value> args = c.args();
   const Tensor x = c.examples(0);
@@ -228,8 +235,6 @@ void group_norm_rule(BatchCall& c) {
 
 // --- losses
 
-enum : int64_t { kNone = 0, kMean = 1, kSum = 2 };
-
 Tensor reduce_examples(const Tensor& t, int64_t reduction) {
   if (reduction == kNone) return t;
   const Tensor flat = ops::reshape(t, IntList{t->sizes[0], -1});
@@ -237,8 +242,10 @@ Tensor reduce_examples(const Tensor& t, int64_t reduction) {
                             : ops::sum_dim(flat, OptIntList(IntList{1}), false, std::nullopt);
 }
 
+}  // namespace
+
 // Element by element, then reduced.
-void loss_rule(BatchCall& c) {
+void batch_loss(BatchCall& c) {
   const int r = c.op().schema.index_of("reduction");
   std::vector<Value> args = c.args();
   args[r] = Value(int64_t{kNone});
@@ -255,6 +262,8 @@ void loss_rule(BatchCall& c) {
   c.call(args.data());
   c.results.tensors[0] = reduce_examples(c.results.tensors[0], c.arg(r).integer());
 }
+
+namespace {
 
 // The negative log likelihoods of all examples as one batch, one number per target.
 struct LikelihoodCall {
@@ -333,58 +342,24 @@ void nll_backward_rule(BatchCall& c) {
 }  // namespace
 
 void add_nn_rules(BatchTable& t) {
-  t.set("convolution", convolution_rule, "groups");
-  t.set("_conv_input_gradient", input_gradient_rule, "groups");
-  t.set("_conv_weight_gradient", weight_gradient_rule, "groups");
-  for (const char* name : {"nn::_adaptive_avg_pool2d",
-                           "nn::_adaptive_avg_pool3d",
-                           "nn::adaptive_avg_pool1d",
-                           "nn::adaptive_max_pool1d_with_indices",
-                           "nn::adaptive_max_pool2d_with_indices",
-                           "nn::adaptive_max_pool3d_with_indices",
-                           "nn::avg_pool1d",
-                           "nn::avg_pool2d",
-                           "nn::avg_pool3d",
-                           "nn::max_pool1d_with_indices",
-                           "nn::max_pool2d_with_indices",
-                           "nn::max_pool3d_with_indices",
-                           "_adaptive_avg_pool_backward",
-                           "_avg_pool_backward",
-                           "_max_pool_backward",
-                           "nn::reflection_pad1d",
-                           "nn::reflection_pad2d",
-                           "nn::reflection_pad3d",
-                           "nn::replication_pad1d",
-                           "nn::replication_pad2d",
-                           "nn::replication_pad3d",
-                           "nn::_pad_circular",
-                           "_pad_inside_backward"})
-    t.set(name, pool_rule, "batch");
-  for (const char* name :
-       {"nn::upsample_nearest1d", "nn::upsample_nearest2d", "nn::upsample_nearest3d",
-        "nn::_upsample_nearest_exact1d", "nn::_upsample_nearest_exact2d", "nn::_upsample_nearest_exact3d",
-        "nn::upsample_linear1d", "nn::upsample_bilinear2d", "nn::upsample_trilinear3d",
-        "nn::upsample_bicubic2d", "nn::_upsample_bilinear2d_aa", "nn::_upsample_bicubic2d_aa",
-        "nn::_upsample_lanczos2d_aa", "_upsample", "_upsample_backward", "grid_sampler_2d", "grid_sampler_3d",
-        "_grid_sampler_backward"})
-    t.set(name, batch_rule, "batch");
-  t.set("nn::im2col", im2col_rule, "batch");
-  t.set("nn::col2im", col2im_rule, "batch");
-  for (const char* name : {"_thnn_fused_lstm_cell", "_thnn_fused_lstm_cell_backward", "_thnn_fused_gru_cell",
-                           "_thnn_fused_gru_cell_backward"})
-    t.set(name, cell_rule, "batch");
-  t.set("_scaled_dot_product_flash_attention_for_cpu", attention_rule, "batch");
-  t.set("_scaled_dot_product_flash_attention_for_cpu_backward", attention_rule, "batch");
-  t.set("native_layer_norm", layer_norm_rule, "batch");
-  t.set("_fused_rms_norm", layer_norm_rule, "batch");
-  t.set("native_batch_norm", batch_norm_rule, "channels");
-  t.set("native_group_norm", group_norm_rule, "batch");
-  for (const char* name : {"mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-                           "binary_cross_entropy_with_logits"})
-    t.set(name, loss_rule, "loss");
-  t.set("nll_loss", nll_rule, "loss");
-  t.set("nll_loss2d", nll_rule, "loss");
-  t.set("nll_loss_backward", nll_backward_rule, "loss");
+  t.set(ops::convolution, convolution_rule, "groups");
+  t.set(ops::conv_input_gradient, input_gradient_rule, "groups");
+  t.set(ops::conv_weight_gradient, weight_gradient_rule, "groups");
+  t.set(ops::im2col, im2col_rule, "batch");
+  t.set(ops::col2im, col2im_rule, "batch");
+  t.set(ops::fused_lstm_cell, cell_rule, "batch");
+  t.set(ops::fused_lstm_cell_backward, cell_rule, "batch");
+  t.set(ops::fused_gru_cell, cell_rule, "batch");
+  t.set(ops::fused_gru_cell_backward, cell_rule, "batch");
+  t.set(ops::flash_attention, attention_rule, "batch");
+  t.set(ops::flash_attention_backward, attention_rule, "batch");
+  t.set(ops::native_layer_norm, layer_norm_rule<3>, "batch");
+  t.set(ops::fused_rms_norm, layer_norm_rule<-1>, "batch");
+  t.set(ops::native_batch_norm, batch_norm_rule, "channels");
+  t.set(ops::native_group_norm, group_norm_rule, "batch");
+  t.set(ops::nll_loss_forward, nll_rule, "loss");
+  t.set(ops::nll_loss2d_forward, nll_rule, "loss");
+  t.set(ops::nll_loss_backward, nll_backward_rule, "loss");
 }
 
 }  // namespace rushlight

@@ -42,7 +42,9 @@ void keep_weak(const BatchCall& c, std::vector<Tensor>& operands, const std::vec
       operands[i] = to_dtype(operands[i], want);
 }
 
-void pointwise(BatchCall& c) {
+}  // namespace
+
+void batch_pointwise(BatchCall& c) {
   std::vector<int> parameters;
   int64_t rank = 0;
   for (uint64_t bits = c.op().tensor_parameters; bits; bits &= bits - 1) {
@@ -59,26 +61,33 @@ void pointwise(BatchCall& c) {
   c.call(args.data());
 }
 
-// copy_, fill_: the target's shape rules.
+namespace {
+
+// What copy_ and fill_ read, lined up with the target.
+Tensor source_of_write(const BatchCall& c) {
+  const Tensor& given = c.logical(1);
+  RL_CHECK(given.dim() <= c.rank(0) || given.numel() <= c.logical(0).numel(), "output with shape ",
+           c.logical(0).sizes(), " doesn't match the broadcast shape ", given.sizes());
+  return line_up(c, given, c.rank(0));
+}
+
 void write_pointwise(BatchCall& c) {
   std::vector<Value> args = c.args();
   const Tensor self = c.front(0);
-  const int64_t rank = c.rank(0);
   Tensor source;
   args[0] = Value(self);
-  if (c.arg_count() > 1 && c.given(1)) {
-    const Tensor& given = c.logical(1);
-    RL_CHECK(given.dim() <= rank || given.numel() <= c.logical(0).numel(), "output with shape ",
-             c.logical(0).sizes(), " doesn't match the broadcast shape ", given.sizes());
-    source = line_up(c, given, rank);
-    args[1] = Value(source);
-  }
-  if (c.op().name() == "fill_" && c.batched(1)) return void(ops::copy_(self, source, false));
+  if (c.arg_count() > 1 && c.given(1)) args[1] = Value(source = source_of_write(c));
   c.call(args.data());
 }
 
+// A value for each example is copied: the kernel takes one for all.
+void fill_rule(BatchCall& c) {
+  if (!c.batched(1)) return write_pointwise(c);
+  ops::copy_(c.front(0), source_of_write(c), false);
+}
+
 void masked_fill(BatchCall& c) {
-  if (!c.batched(2)) return pointwise(c);
+  if (!c.batched(2)) return batch_pointwise(c);
   const int64_t rank = std::max(c.rank(0), c.rank(1));
   RL_CHECK(c.rank(2) == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
            c.rank(2), " dimension(s).");
@@ -90,31 +99,10 @@ void masked_fill(BatchCall& c) {
 }  // namespace
 
 void add_pointwise_rules(BatchTable& t) {
-  for (const Op& op : t.table().ops())
-    if (op.family == Family::Pointwise) t.set(op, pointwise, "pointwise");
-  for (const char* name : {"elu_backward",
-                           "gelu_backward",
-                           "hardshrink_backward",
-                           "hardsigmoid_backward",
-                           "hardswish_backward",
-                           "hardtanh_backward",
-                           "leaky_relu_backward",
-                           "log_sigmoid_backward",
-                           "mish_backward",
-                           "sigmoid_backward",
-                           "silu_backward",
-                           "softplus_backward",
-                           "softshrink_backward",
-                           "tanh_backward",
-                           "threshold_backward",
-                           "frexp",
-                           "complex",
-                           "positive",
-                           "polar",
-                           "nn::prelu_kernel"})
-    t.set(name, pointwise, "pointwise");
-  t.set("masked_fill", masked_fill, "pointwise");
-  for (const char* name : {"copy_", "fill_", "zero_"}) t.set(name, write_pointwise, "pointwise");
+  t.set(ops::masked_fill, masked_fill, "pointwise");
+  t.set(ops::copy_, write_pointwise, "pointwise");
+  t.set(ops::fill_, fill_rule, "pointwise");
+  t.set(ops::zero_, write_pointwise, "pointwise");
 }
 
 }  // namespace rushlight

@@ -12,12 +12,6 @@ bool any_batched(const BatchCall& c) {
   return any;
 }
 
-// Parameters of the distribution that are tensors: then the operand is more than a shape.
-bool is_shape_only(const Op& op) {
-  return op.mutated || op.name().ends_with("_like") || op.name() == "_dropout_noise" ||
-         op.name() == "_rrelu_slopes" || (op.name() == "bernoulli" && op.schema.overload == "p");
-}
-
 void draw_in_place(BatchCall& c) {
   RL_CHECK(c.batched(0) || c.level().randomness != Randomness::Different,
            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like "
@@ -39,7 +33,7 @@ void draw_in_place(BatchCall& c) {
 }
 
 void draw_same(BatchCall& c) {
-  RL_CHECK(!any_batched(c) || is_shape_only(c.op()),
+  RL_CHECK(!any_batched(c) || c.op().traits.batching == Batching::RandomLike,
            "Vmap does not currently support same randomness with a batched tensor input");
   const Operands one(c.frame(), [&](const Tensor& t, int) {
     const Wrapping* w = wrapping_at(t, c.level());
@@ -49,13 +43,15 @@ void draw_same(BatchCall& c) {
   c.shared = true;
 }
 
-void draw(BatchCall& c) {
+}  // namespace
+
+void draw_numbers(BatchCall& c) {
   RL_CHECK(c.level().randomness != Randomness::Error,
            "vmap: called random operation while in randomness error mode. Please either use the 'same' or "
            "'different' randomness flags on vmap or perform the randomness operation out of vmap");
   if (c.op().mutated) return draw_in_place(c);
   if (c.level().randomness == Randomness::Same) return draw_same(c);
-  if (c.op().name() == "randperm" || c.op().name() == "multinomial") return loop_over_examples(c);
+  if (c.op().traits.batching == Batching::RandomEach) return loop_over_examples(c);
   if (c.op().tensor_parameters & (c.op().tensor_parameters - 1)) {  // normal(mean, std), binomial
     int64_t rank = 0;
     each_operand(c.frame(), [&](const Tensor& t) { rank = std::max(rank, t.dim()); });
@@ -63,17 +59,6 @@ void draw(BatchCall& c) {
     return call_boxed(c.op(), all.args(), c.results);
   }
   shift_dims(c);
-}
-
-}  // namespace
-
-void add_random_rules(BatchTable& t) {
-  for (const Op& op : t.table().ops()) {
-    bool random = op.family == Family::Random;
-    if (op.family == Family::Factory)
-      for (const Parameter& p : op.schema.parameters) random |= p.type == Tag::Generator;
-    if (random) t.set(op, draw, "random");
-  }
 }
 
 }  // namespace rushlight

@@ -4,7 +4,6 @@
 #include "transform/vmap.h"
 
 namespace rushlight {
-namespace {
 
 // Reductions over several dimensions: none given means all of them.
 void reduce_dims(BatchCall& c) {
@@ -29,6 +28,8 @@ void reduce_dims(BatchCall& c) {
   for (int i = 0; i < c.results.count; ++i)
     if (c.results.tensors[i].dim() > 1) c.results.tensors[i] = ops::squeeze_dim(c.results.tensors[i], 1);
 }
+
+namespace {
 
 Tensor flat_examples(const BatchCall& c) {
   return ops::reshape(c.front(0), IntList{c.size(), c.logical(0).numel()});
@@ -86,49 +87,19 @@ void count_nonzero_rule(BatchCall& c) {
 }  // namespace
 
 void add_reduction_rules(BatchTable& t) {
-  for (const char* name : {"sum.dim_IntList", "mean.dim", "nansum", "amax", "amin", "logsumexp",
-                           "var.correction", "std.correction", "var_mean.correction", "std_mean.correction",
-                           "linalg::vector_norm", "all.dims", "any.dims", "count_nonzero.dim_IntList"})
-    t.set(name, reduce_dims, "reduction");
-  for (const char* name : {"prod.dim_int",
-                           "all.dim",
-                           "any.dim",
-                           "max.dim",
-                           "min.dim",
-                           "median.dim",
-                           "nanmedian.dim",
-                           "mode",
-                           "kthvalue",
-                           "sort",
-                           "argsort",
-                           "topk",
-                           "cumsum",
-                           "cumprod",
-                           "cummax",
-                           "cummin",
-                           "logcumsumexp",
-                           "_softmax",
-                           "_log_softmax",
-                           "_softmax_backward_data",
-                           "_log_softmax_backward_data"})
-    t.set(name, shift_dims, "dims");
-  auto whole = [&](const char* name, BatchRule rule) {
-    for (const Op* op : t.table().find("", name))
-      if (op->schema.overload.empty()) t.set(*op, rule, "reduction");
-  };
-  whole("sum", reduce_all<ops::sum_dim>);
-  whole("mean", reduce_all<ops::mean_dim>);
-  whole("prod", reduce_all<ops::prod_dim>);
-  whole("all", reduce_all<ops::all_dim>);
-  whole("any", reduce_all<ops::any_dim>);
-  whole("max", extreme_all<ops::amax>);
-  whole("min", extreme_all<ops::amin>);
-  whole("median", select_all<ops::median_dim>);
-  whole("nanmedian", select_all<ops::nanmedian_dim>);
-  whole("argmax", arg_extreme<ops::argmax>);
-  whole("argmin", arg_extreme<ops::argmin>);
-  whole("aminmax", aminmax_rule);
-  whole("count_nonzero", count_nonzero_rule);
+  t.set(ops::sum, reduce_all<ops::sum_dim>, "reduction");
+  t.set(ops::mean, reduce_all<ops::mean_dim>, "reduction");
+  t.set(ops::prod, reduce_all<ops::prod_dim>, "reduction");
+  t.set(ops::all, reduce_all<ops::all_dim>, "reduction");
+  t.set(ops::any, reduce_all<ops::any_dim>, "reduction");
+  t.set(ops::max, extreme_all<ops::amax>, "reduction");
+  t.set(ops::min, extreme_all<ops::amin>, "reduction");
+  t.set(ops::median, select_all<ops::median_dim>, "reduction");
+  t.set(ops::nanmedian, select_all<ops::nanmedian_dim>, "reduction");
+  t.set(ops::argmax, arg_extreme<ops::argmax>, "reduction");
+  t.set(ops::argmin, arg_extreme<ops::argmin>, "reduction");
+  t.set(ops::aminmax, aminmax_rule, "reduction");
+  t.set(ops::count_nonzero, count_nonzero_rule, "reduction");
 }
 
 }  // namespace rushlight

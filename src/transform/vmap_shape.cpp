@@ -32,7 +32,7 @@ int64_t counted_rank(const BatchCall& c) {
   } else {
     rank = c.rank(p);
   }
-  return one_of(c.op().name(), {"stack", "unsqueeze", "diag_embed"}) ? rank + 1 : rank;
+  return rank;
 }
 
 // The arguments of a call, rewritten; owns what they borrow.
@@ -50,9 +50,8 @@ struct Rewritten {
 };
 
 // A 0-dim example counts as having one dimension: `scalar` says that this was needed.
-Rewritten rewrite(const BatchCall& c, bool& scalar) {
+Rewritten rewrite(const BatchCall& c, int64_t rank, bool& scalar) {
   Rewritten r{c.args(), {}, {}, {}};
-  const int64_t rank = counted_rank(c);
   bool has_dims = false;
   for (int p = 0; p < c.arg_count(); ++p) {
     const Parameter& parameter = c.op().schema.parameters[p];
@@ -89,13 +88,14 @@ Rewritten rewrite(const BatchCall& c, bool& scalar) {
 
 // --- views
 
-void view_rule(BatchCall& c) {
+Dims viewed_sizes(const BatchCall& c) {
   Dims sizes = infer_shape(c.arg(1).ints(), c.logical(0).numel());
   sizes.insert(0, c.size());
-  const Tensor self = c.front(0);
-  if (c.op().name() == "_unsafe_view") return c.result(ops::reshape(self, sizes));
-  c.result(ops::view(self, sizes));
+  return sizes;
 }
+
+void view_rule(BatchCall& c) { c.result(ops::view(c.front(0), viewed_sizes(c))); }
+void unsafe_view_rule(BatchCall& c) { c.result(ops::reshape(c.front(0), viewed_sizes(c))); }
 
 void expand_rule(BatchCall& c) {
   const IntList size = c.arg(1).ints();
@@ -174,10 +174,14 @@ void new_rule(BatchCall& c) {
   Dims sizes = c.arg(1).ints().dims();
   sizes.insert(0, c.size());
   args[1] = Value(IntList(sizes));
-  if (c.op().name() == "new_empty_strided")
-    return c.result(ops::new_empty(self, sizes, args[3].as<OptDType>(), std::nullopt, args[5].as<OptDevice>(),
-                                   std::nullopt));
   c.call(args.data());
+}
+
+void new_strided_rule(BatchCall& c) {
+  Dims sizes = c.arg(1).ints().dims();
+  sizes.insert(0, c.size());
+  c.result(ops::new_empty(c.front(0), sizes, c.arg(3).as<OptDType>(), std::nullopt, c.arg(5).as<OptDevice>(),
+                          std::nullopt));
 }
 
 void repeat_rule(BatchCall& c) {
@@ -209,67 +213,52 @@ void cat_rule(BatchCall& c) {
   c.result(ops::cat(list, wrap_dim(c.arg(1).integer(), rank) + 1));
 }
 
-}  // namespace
-
-void shift_dims(BatchCall& c) {
+void shift_dims_of(BatchCall& c, int64_t rank) {
   bool scalar = false;
-  const Rewritten r = rewrite(c, scalar);
+  const Rewritten r = rewrite(c, rank, scalar);
   c.call(r.args.data());
   if (!scalar) return;
   for (int i = 0; i < c.results.count; ++i)
     if (c.results.tensors[i].dim() > 1) c.results.tensors[i] = ops::squeeze_dim(c.results.tensors[i], 1);
 }
 
+// Dimensions are counted in the result, which has one more.
+void shift_result_dims(BatchCall& c) { shift_dims_of(c, counted_rank(c) + 1); }
+
+}  // namespace
+
+void shift_dims(BatchCall& c) { shift_dims_of(c, counted_rank(c)); }
+
 void add_shape_rules(BatchTable& t) {
-  for (const char* name : {"transpose",
-                           "select",
-                           "slice",
-                           "unsqueeze",
-                           "unfold",
-                           "diagonal",
-                           "split",
-                           "split_with_sizes",
-                           "unbind",
-                           "flip",
-                           "diag_embed",
-                           "select_backward",
-                           "slice_backward",
-                           "diagonal_backward",
-                           "unfold_backward",
-                           "_split_backward",
-                           "_unbind_backward",
-                           "stack",
-                           "narrow",
-                           "constant_pad_nd",
-                           "_fft_c2c",
-                           "_fft_c2r",
-                           "_fft_r2c",
-                           "tril",
-                           "triu",
-                           "view_as_real",
-                           "view_as_complex",
-                           "real",
-                           "imag",
-                           "view.dtype"})
-    t.set(name, shift_dims, "dims");
-  t.set("roll", roll_rule, "dims");
-  t.set("view", view_rule, "view");
-  t.set("view.dtype", shift_dims, "view");
-  t.set("_unsafe_view", view_rule, "view");
-  t.set("expand", expand_rule, "view");
-  t.set("permute", permute_rule, "view");
-  t.set("t", t_rule, "view");
-  t.set("squeeze", squeeze_some, "view");
-  for (const Op* op : t.table().find("", "squeeze"))
-    if (op->schema.overload.empty()) t.set(*op, squeeze_all, "view");
-  t.set("as_strided", as_strided_rule, "view");
-  for (const char* name : {"alias", "detach"}) t.set(name, keep_rule, "view");
-  for (const char* name : {"clone", "_to_copy", "zeros_like", "ones_like", "full_like", "empty_like"})
-    t.set(name, copy_rule, "pointwise");
-  for (const char* name : {"new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided"})
-    t.set(name, new_rule, "factory");
-  t.set("repeat", repeat_rule, "dims");
-  t.set("cat", cat_rule, "dims");
+  t.set(ops::stack, shift_result_dims, "dims");
+  t.set(ops::unsqueeze, shift_result_dims, "dims");
+  t.set(ops::diag_embed, shift_result_dims, "dims");
+  t.set(ops::roll, roll_rule, "dims");
+  t.set(ops::view, view_rule, "view");
+  t.set(ops::view_dtype, shift_dims, "view");
+  t.set(ops::unsafe_view, unsafe_view_rule, "view");
+  t.set(ops::expand, expand_rule, "view");
+  t.set(ops::permute, permute_rule, "view");
+  t.set(ops::t, t_rule, "view");
+  t.set(ops::squeeze, squeeze_all, "view");
+  t.set(ops::squeeze_dim, squeeze_some, "view");
+  t.set(ops::squeeze_dims, squeeze_some, "view");
+  t.set(ops::as_strided, as_strided_rule, "view");
+  t.set(ops::alias, keep_rule, "view");
+  t.set(ops::detach, keep_rule, "view");
+  t.set(ops::clone, copy_rule, "pointwise");
+  t.set(ops::to_copy, copy_rule, "pointwise");
+  t.set(ops::zeros_like, copy_rule, "pointwise");
+  t.set(ops::ones_like, copy_rule, "pointwise");
+  t.set(ops::full_like, copy_rule, "pointwise");
+  t.set(ops::empty_like, copy_rule, "pointwise");
+  t.set(ops::new_zeros, new_rule, "factory");
+  t.set(ops::new_ones, new_rule, "factory");
+  t.set(ops::new_full, new_rule, "factory");
+  t.set(ops::new_empty, new_rule, "factory");
+  t.set(ops::new_empty_strided, new_strided_rule, "factory");
+  t.set(ops::repeat, repeat_rule, "dims");
+  t.set(ops::cat, cat_rule, "dims");
 }
 
 }  // namespace rushlight

@@ -15,9 +15,9 @@
 #include "cuda/layers.h"
 #include "cuda/operands.h"
 #include "cuda/solver.h"
-#include "dispatch/device_kernels.h"
-#include "dispatch/device_layers.h"
-#include "dispatch/device_linalg.h"
+#include "device/kernels.h"
+#include "device/layers.h"
+#include "device/linalg.h"
 #include "emulated_driver.h"
 
 namespace rushlight {

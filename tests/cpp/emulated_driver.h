@@ -9,7 +9,7 @@
 
 #include "core/device_driver.h"
 #include "cpu/fused.h"
-#include "dispatch/device_layers.h"
+#include "device/layers.h"
 
 namespace rushlight::emulated {
 

@@ -116,7 +116,7 @@ TEST_F(Gate, ARecordWithoutDerivativeOrRefusalIsRejected) {
   EXPECT_THROW(table_.freeze(), Error);
 }
 
-TEST(Operators, TheWholeTableIsComplete) { EXPECT_NO_THROW(operator_table().freeze()); }
+TEST(Operators, TheWholeTableIsComplete) { EXPECT_NO_THROW(mutable_operator_table().freeze()); }
 
 }  // namespace
 }  // namespace rushlight

@@ -53,14 +53,14 @@ def derivative(record, composite):
 
 
 def tangent(record, composite):
-    kind = record["jvp"]
+    kind = record["traits"].tangent
     if kind == "none":
         return REFUSED, record["refusal"] or "its result carries no tangent"
     return (DERIVED, kind) if composite or record["differentiable"] else (REFUSED, record["refusal"])
 
 
 def batching(record):
-    return (DERIVED if record["vmap"] in ("composite", "loop") else RULE), record["vmap"]
+    return (DERIVED if record["traits"].batching in ("composite", "loop") else RULE), record["traits"].batching
 
 
 def show(state, text):

@@ -37,7 +37,7 @@ def state(record):
     """device, view, composite or cpu."""
     if record["family"] in ("composite", "view"):
         return record["family"]
-    return "device" if record["on_device"] else "cpu"
+    return "device" if record["traits"].devices else "cpu"
 
 
 def states(records):

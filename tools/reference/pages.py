@@ -108,7 +108,7 @@ def notes(name, records, program):
     if composite:
         found.append("devices: those of the operators that it calls")
     else:
-        own = any(r["on_device"] for r in records)
+        own = any(r["traits"].devices for r in records)
         found.append(
             "devices: CPU and CUDA" if own else "devices: CPU; tensors on CUDA are copied there and back"
         )

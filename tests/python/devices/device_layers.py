@@ -33,7 +33,7 @@ def compare(f, *tensors, atol=2e-5, rtol=2e-5):
 
 def computed_there(*names):
     """None of these falls back to the CPU."""
-    records = {r["name"]: r["on_device"] for r in torch._C._operator_records()}
+    records = {r["name"]: r["traits"].devices for r in torch._C._operator_records()}
     assert all(records[n] for n in names), [n for n in names if not records[n]]
 
 

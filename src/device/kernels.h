@@ -1,4 +1,4 @@
-// The loops that a device's library provides, and the way out for operators that it lacks.
+// The loops that a device's library provides.
 #pragma once
 #include <array>
 #include <span>
@@ -8,10 +8,7 @@
 
 namespace rushlight {
 
-struct Op;
-struct Results;
 class Generator;
-class Value;
 namespace cpu {
 enum class ReduceOp : uint8_t;
 enum class ScatterOp : uint8_t;
@@ -106,12 +103,5 @@ struct DeviceKernels {
 };
 void register_device_kernels(DeviceType type, const DeviceKernels* kernels);
 const DeviceKernels& device_kernels(DeviceType type);
-
-// Note [Operators that a device lacks]
-// An operator runs on a device when its record has a kernel there: a view, a composite, a kernel whose loops
-// ask ops/device_loops.h, or one of the device's library. The others run on the CPU: operands are copied
-// there, results and what was written in place are copied back, and the first call of each operator warns.
-// RUSHLIGHT_CUDA_FALLBACK=error refuses instead, =silent does not warn.
-void run_on_cpu(const Op& op, const Value* args, Results& results, Device device);
 
 }  // namespace rushlight

@@ -136,14 +136,14 @@ struct DeviceLayers {
   void (*gru_step)(int device, DType dtype, const cpu::GruStep& step) = nullptr;
   void (*gru_step_backward)(int device, DType dtype, const cpu::GruStepGradients& step) = nullptr;
 
-  // Steps of an optimizer (dispatch/device_optimizer.h). `unscale` multiplies gradients by *inverse, on the
+  // Steps of an optimizer (device/optimizer.h). `unscale` multiplies gradients by *inverse, on the
   // device, and sets *found_inf to 1 where one of them was not finite.
   void (*optimizer_step)(int device, DType dtype, const DeviceOptimizer& options,
                          std::span<const DeviceStep> params) = nullptr;
   void (*unscale)(int device, DType dtype, std::span<const DeviceStep> grads, const float* inverse,
                   float* found_inf) = nullptr;
 
-  // Attention in tiles (dispatch/device_attention.h). False: not of these sizes.
+  // Attention in tiles (device/attention.h). False: not of these sizes.
   bool (*attention)(int device, const DeviceAttention& plan) = nullptr;
   bool (*attention_backward)(int device, const DeviceAttention& plan,
                              const DeviceAttentionGradients& gradients) = nullptr;

@@ -1,6 +1,5 @@
-#include "dispatch/device_kernels.h"
+#include "dispatch/cpu_fallback.h"
 
-#include <array>
 #include <bit>
 #include <cstdlib>
 #include <mutex>
@@ -8,14 +7,10 @@
 #include <vector>
 
 #include "core/device_backend.h"
-#include "dispatch/device_layers.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
 namespace {
-
-std::array<const DeviceKernels*, kDeviceTypeCount> all_kernels{};
-std::array<const DeviceLayers*, kDeviceTypeCount> all_layers{};
 
 void report(const Op& op, Device device) {
   static const std::string_view wish = [] {
@@ -80,29 +75,6 @@ class Copies {
 };
 
 }  // namespace
-
-void register_device_kernels(DeviceType type, const DeviceKernels* kernels) {
-  all_kernels[static_cast<int>(type)] = kernels;
-}
-
-const DeviceKernels& device_kernels(DeviceType type) {
-  const DeviceKernels* kernels = all_kernels[static_cast<int>(type)];
-  RL_ASSERT(kernels && kernels->copy, "no loops are registered for ", device_type_name(type));
-  return *kernels;
-}
-
-void register_device_layers(DeviceType type, const DeviceLayers* layers) {
-  all_layers[static_cast<int>(type)] = layers;
-}
-
-const DeviceLayers* device_layers(DeviceType type) { return all_layers[static_cast<int>(type)]; }
-
-const DeviceLayers* device_layers(const Tensor& t) {
-  if (t.is_cpu() || t.device().is_meta()) return nullptr;
-  const DeviceLayers* layers = all_layers[static_cast<int>(t.device().type())];
-  RL_ASSERT(layers, "no layers are registered for ", device_type_name(t.device().type()));
-  return layers;
-}
 
 void run_on_cpu(const Op& op, const Value* args, Results& results, Device device) {
   report(op, device);

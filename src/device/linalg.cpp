@@ -1,4 +1,4 @@
-#include "dispatch/device_linalg.h"
+#include "device/linalg.h"
 
 #include <array>
 
