@@ -163,6 +163,11 @@ class OpOverload(OperatorBase):
         aliases = [a.alias_info for a in schema.arguments if a.alias_info is not None]
         return bool(aliases) and not schema.is_mutable
 
+    @functools.cached_property
+    def traits(self):
+        """What the library knows of the operator besides its schema: a ``_C.OperatorTraits``."""
+        return _C._operator_traits(self._entry.index)
+
     def _record(self):
         schema = self._entry.schema
         return schema if isinstance(schema, dict) else {}

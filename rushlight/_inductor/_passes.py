@@ -1,21 +1,12 @@
 """Passes over graphs of operators."""
 
-import functools
-
 import rushlight as torch
-from rushlight import _C
 from rushlight.fx import Node
 
 __all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "written_by"]
 
-_DRAWS = ("rand", "randn", "randint", "randperm", "normal")
 # Where the share that dropout drops stands among the arguments.
 _DROPS = {"scaled_dot_product_attention": 4, "_scaled_dot_product_efficient_attention": 5}
-
-
-@functools.cache
-def _families():
-    return [record["family"] for record in _C._operator_records()]
 
 
 def has_effects(node):
@@ -37,8 +28,7 @@ def draws(node):
         return bool(node.kwargs.get("dropout_p", node.args[drops] if len(node.args) > drops else 0))
     if node.target.namespace != "aten":
         return True  # what a custom operator does in Python is not known
-    family = _families()[node.target._entry.index]
-    return family == "random" or (family == "factory" and node.target._opname.removesuffix("_like") in _DRAWS)
+    return node.target.traits.batching == "random"
 
 
 def device_of(graph):

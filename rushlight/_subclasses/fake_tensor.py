@@ -161,9 +161,6 @@ class FakeTensorConverter:
 
 
 _DATA_DEPENDENT = ("_local_scalar_dense", "item", "equal", "is_nonzero")
-_DYNAMIC = """
-    nonzero masked_select _unique2 unique_dim unique_consecutive bincount repeat_interleave
-""".split()
 _LIFTS = ("lift_fresh", "lift")
 
 
@@ -233,7 +230,7 @@ class FakeTensorMode(TorchDispatchMode):
             return self._value(func, args, kwargs)
         if name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]])):
             raise DynamicOutputShapeException(func)
-        if name in _DYNAMIC and not _has_output_size(name, kwargs):
+        if func.traits.data_dependent_shape and not _has_output_size(name, kwargs):
             raise DynamicOutputShapeException(func)
         args, kwargs = self._accept(func, args, kwargs)
         return self._run(func, args, kwargs)

@@ -54,6 +54,7 @@ class Call:
         self.name = func._opname if self.custom else record["name"]
         self.overload = func._overloadname
         self.family = "custom" if self.custom else record["family"]
+        self.traits = func.traits
         self.form = func._entry.form
         self.writes = not self.custom and any(a.is_write for a in func._schema.arguments)
         self._collect()

@@ -2,28 +2,28 @@
 
 A function is found by its name; in-place forms and methods share the rule of the function."""
 
+import functools
+
 import rushlight
 from rushlight import _C
+from rushlight._operators.traits import names_of
 from rushlight.nested._internal.nested_tensor import NestedTensor, jagged_from_list, plain
 
-# Element by element: any number of operands, broadcast.
-_POINTWISE = set(
+# Python's operators on tensors that are no records of their own.
+_OPERATORS = frozenset(
     """
-    abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan arctan2
-    arctanh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or
-    bitwise_right_shift bitwise_xor ceil celu clamp clamp_max clamp_min clip conj conj_physical
-    copysign cos cosh deg2rad digamma div divide elu eq erf erfc erfinv exp exp2 expm1 fix
-    float_power floor floor_divide fmax fmin fmod frac ge gelu greater greater_equal gt hardshrink
-    hardsigmoid hardswish hardtanh heaviside hypot i0 imag isfinite isinf isnan isneginf isposinf
-    isreal ldexp le leaky_relu lerp less less_equal lgamma log log10 log1p log2 logaddexp logaddexp2
-    logical_and logical_not logical_or logical_xor logit logsigmoid lt masked_fill maximum minimum
-    mish mul multiply nan_to_num ne neg negative nextafter not_equal positive pow rad2deg real
-    reciprocal relu relu6 remainder round rrelu rsqrt rsub selu sgn sigmoid sign signbit silu sin
-    sinc sinh softplus softshrink softsign sqrt square sub subtract tan tanh tanhshrink threshold
-    true_divide trunc where xlogy __and__ __or__ __xor__ __rpow__ __rdiv__ __rtruediv__
-    __rfloordiv__ __rsub__ __pow__ __truediv__ __floordiv__ __eq__ __ne__
+    __and__ __or__ __xor__ __rpow__ __rdiv__ __rtruediv__ __rfloordiv__ __rsub__ __pow__ __truediv__
+    __floordiv__ __eq__ __ne__
     """.split()
 )
+
+
+@functools.cache
+def _elementwise():
+    """Element by element: any number of operands, broadcast."""
+    return names_of(lambda traits: traits.elementwise) | _OPERATORS
+
+
 # The same shape, nothing broadcast: conversions, copies, random numbers.
 _VALUEWISE = set(
     """
@@ -67,10 +67,10 @@ def call(func, args, kwargs):
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if name in _RULES:
         return _RULES[name](func, *args, **kwargs)
-    if base in _POINTWISE:
-        return _pointwise(func, base, args, kwargs)
     if name in _VALUEWISE:
         return _valuewise(func, args, kwargs)
+    if base in _elementwise():
+        return _pointwise(func, base, args, kwargs)
     if name in _REDUCTIONS:
         return _reduce(func, name, *args, **kwargs)
     raise NotImplementedError(

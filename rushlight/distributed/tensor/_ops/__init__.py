@@ -40,14 +40,20 @@ FREE = {
 
 
 def rule_of(call):
-    """The operator's rule, by its name or its family; None when there is none."""
+    """The operator's rule, by its name, its traits or its family; None when there is none."""
+    if call.form == 2:
+        return None
     rule = RULES.get(call.name) or RULES.get(call.name.rstrip("_"))
-    if rule is None and call.form != 2:
-        rule = {"pointwise": _pointwise.pointwise, "random": _special.random}.get(call.family)
-    return None if call.form == 2 else rule
+    if rule is None and call.traits.elementwise:
+        return _pointwise.pointwise
+    if rule is None and call.traits.batching == "window":
+        return _neural.on_images
+    return rule or {"reduction": _reductions.reduction, "random": _special.random}.get(call.family)
 
 
 def adjustment_of(call):
     if call.family == "random":
         return _special.draw_own_part
+    if call.traits.batching == "window" and call.family == "gradient":
+        return _neural.own_input_sizes
     return ADJUSTMENTS.get(call.name)

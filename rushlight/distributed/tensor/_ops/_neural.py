@@ -115,29 +115,19 @@ def _spatial_dims(call):
     return len(call["kernel_size"]) if "kernel_size" in call.names else len(call["padding"]) // 2
 
 
-def _images(call):
+def on_images(call):
     """By example and by channel."""
     free = len(call.specs[0].shape) - _spatial_dims(call)
     return [([Shard(d)] * len(call.out_metas), [Shard(d)] * len(call.specs)) for d in range(free)]
 
 
-def _own_input_sizes(call, plan, args, kwargs):
+def own_input_sizes(call, plan, args, kwargs):
     from rushlight.distributed.tensor._dispatch import local_shape
 
     name = "input_sizes" if "input_sizes" in call.names else "input_size"
     args[call.names.index(name)] = local_shape(plan.outputs[0])
     return args, kwargs, call.func
 
-
-_ON_IMAGES = """
-    max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool1d_with_indices
-    adaptive_max_pool2d_with_indices avg_pool1d avg_pool2d adaptive_avg_pool1d _adaptive_avg_pool2d
-    avg_pool3d _adaptive_avg_pool3d reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
-    replication_pad2d replication_pad3d _pad_circular
-""".split()
-_IMAGE_GRADIENTS = """
-    _max_pool_backward _avg_pool_backward _adaptive_avg_pool_backward _pad_inside_backward
-""".split()
 
 RULES = {
     "native_layer_norm": _row_norm,
@@ -152,9 +142,5 @@ RULES = {
     "huber_loss": _loss,
     "binary_cross_entropy": _loss,
     "binary_cross_entropy_with_logits": _loss,
-    **dict.fromkeys(_ON_IMAGES + _IMAGE_GRADIENTS, _images),
 }
-ADJUSTMENTS = {
-    "embedding": _embedding_of_own_rows,
-    **dict.fromkeys(_IMAGE_GRADIENTS, _own_input_sizes),
-}
+ADJUSTMENTS = {"embedding": _embedding_of_own_rows}

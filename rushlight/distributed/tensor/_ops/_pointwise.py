@@ -59,14 +59,4 @@ def _scaled(call, partial: Partial):
     return ways
 
 
-RULES = dict.fromkeys(
-    """
-    clone _to_copy copy_ fill_ zero_ positive lift_fresh frexp sigmoid_backward tanh_backward
-    log_sigmoid_backward
-    silu_backward mish_backward gelu_backward softplus_backward threshold_backward leaky_relu_backward
-    hardtanh_backward hardsigmoid_backward hardswish_backward softshrink_backward hardshrink_backward
-    elu_backward
-    complex ones_like zeros_like full_like empty_like
-    """.split(),
-    pointwise,
-)
+RULES: dict = {}  # all that are elementwise by their records

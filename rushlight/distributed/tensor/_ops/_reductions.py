@@ -18,7 +18,7 @@ def _dims(call, rank, name):
     return {d % rank for d in dims} if rank else set()
 
 
-def _reduction(call):
+def reduction(call):
     self = "x" if "x" in call.names else "self"
     rank = len(call.shape(self))
     reduced = _dims(call, rank, "dims" if "dims" in call.names else "dim")
@@ -54,10 +54,4 @@ def _term(call, self, dim):
     return Partial(how) if how else None
 
 
-RULES = dict.fromkeys(
-    """
-    sum nansum mean prod amax amin max min argmax argmin var std var_mean std_mean logsumexp vector_norm
-    linalg_vector_norm count_nonzero any all
-    """.split(),
-    _reduction,
-)
+RULES: dict = {}  # all of this family
