@@ -172,6 +172,7 @@ void register_complex_operators(Table& t) {
       .doc("The complex conjugate.")
       .linear()
       .out_apart(kFirst)
+      .may_return_input()
       .derivative([](Grad g) { return conj_of(g); });
   t.composite(ops::conj, "conj(Tensor(a) self) -> Tensor(a)", conj_body)
       .doc("The complex conjugate.")
