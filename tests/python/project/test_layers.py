@@ -182,26 +182,6 @@ SENTENCE = re.compile(r"May include: ((?:`[^`]+`(?:, )?)+)\.")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+/[^">]+)[">]', re.MULTILINE)
 ELSEWHERE = ("rushlight", "torch")  # the folders of include/
 
-# Known violations, to be removed: (folder, include). Of 2026-11.
-ALLOWED: set = {
-    ("dispatch", "cpu/conv.h"),
-    ("dispatch", "cpu/fft.h"),
-    ("dispatch", "cpu/linalg.h"),
-    ("dispatch", "cpu/loss.h"),
-    ("dispatch", "cpu/norm.h"),
-    ("dispatch", "cpu/optimizer.h"),
-    ("dispatch", "cpu/rnn.h"),
-    ("dispatch", "cpu/softmax.h"),
-    ("dispatch", "formulas/pool_window.h"),
-    ("dispatch", "formulas/table.h"),
-    ("ops", "transform/autocast.h"),
-    ("ops", "transform/autograd.h"),
-    ("ops", "transform/forward.h"),
-    ("ops", "transform/level.h"),
-    ("ops", "transform/profiler.h"),
-    ("ops", "transform/sparse.h"),
-}
-
 
 def _may_include():
     """folder of src -> what its README allows: folders, or headers, with wildcards within a folder."""
@@ -238,8 +218,7 @@ def test_folders_include_what_their_readme_allows():
     for folder, header, path in includes:
         if not any(_allows(entry, header) for entry in may[folder]):
             outside[folder, header].append(str(path))
-    assert {key: files for key, files in outside.items() if key not in ALLOWED} == {}
-    assert ALLOWED - outside.keys() == set(), "these violations are gone: take them off the list"
+    assert dict(outside) == {}
 
 
 def test_what_readmes_allow_is_used_and_points_one_way():
