@@ -60,7 +60,8 @@ def tangent(record, composite):
 
 
 def batching(record):
-    return (DERIVED if record["traits"].batching in ("composite", "loop") else RULE), record["traits"].batching
+    kind = record["traits"].batching
+    return (DERIVED if kind in ("composite", "loop") else RULE), kind
 
 
 def show(state, text):
