@@ -1,5 +1,5 @@
 # rushlight-run: models of one file without Python, beside the package's library.
-add_executable(rushlight_run "${CMAKE_CURRENT_SOURCE_DIR}/src/run/main.cpp")
+add_executable(rushlight_run "${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp")
 target_link_libraries(rushlight_run PRIVATE rushlight)
 target_compile_definitions(rushlight_run PRIVATE RUSHLIGHT_CORE)
 set_target_properties(rushlight_run PROPERTIES OUTPUT_NAME rushlight-run

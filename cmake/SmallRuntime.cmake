@@ -10,16 +10,16 @@ endif()
 file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
 list(FILTER runtime_ops EXCLUDE REGEX
   "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|quantized_product|sparse[a-z_]*)\\.cpp$")
-set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/register.cpp")
+set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/register.cpp")
 if(RUSHLIGHT_X86_64)
-  list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/wide_variants.cpp")
+  list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/wide_variants.cpp")
 endif()
 add_library(rushlight_inference OBJECT ${in_all} ${runtime_ops} ${runtime_sources})
 target_include_directories(rushlight_inference PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
 target_link_libraries(rushlight_inference PRIVATE rushlight_flags rushlight_deps)
 target_compile_definitions(rushlight_inference PRIVATE RUSHLIGHT_CORE RUSHLIGHT_INFERENCE)
 target_compile_options(rushlight_inference PRIVATE -Os
-  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/no_derivatives.h\"")
+  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/no_derivatives.h\"")
 
 # Everything else is the library's.
 set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/(ops/|transform/operator_table)>"
@@ -27,13 +27,13 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/(ops/|tra
   $<TARGET_OBJECTS:rushlight_inference>)
 foreach(isa ${isas})
   set(left_out "^$")
-  if(isa STREQUAL "avx512")  # see runtime/wide_variants.cpp
+  if(isa STREQUAL "avx512")  # see small_runtime/wide_variants.cpp
     set(left_out "/isa/(arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|embedding_bag|grid_sample(_backward)?|matrix_vector|norm|pool|reduce_hot|resample|rnn|small_(matrices|products)|special)\\.cpp")
   endif()
   list(APPEND runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight_${isa}>,EXCLUDE,${left_out}>")
 endforeach()
 set(runtime_options -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags
-  "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/src/runtime/symbols.map")
+  "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/symbols.map")
 if(RUSHLIGHT_HAVE_LLD)
   list(APPEND runtime_options -Wl,--icf=all -Wl,-O2)
 endif()
@@ -44,7 +44,7 @@ target_link_options(rushlight_runtime PRIVATE ${runtime_options} -Wl,--no-undefi
 set_target_properties(rushlight_runtime PROPERTIES LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN;${bundled_dirs}" INSTALL_RPATH "$ORIGIN")
 
-add_executable(rushlight_runtime_run ${in_all} "${CMAKE_CURRENT_SOURCE_DIR}/src/run/main.cpp")
+add_executable(rushlight_runtime_run ${in_all} "${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp")
 target_include_directories(rushlight_runtime_run PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src" "${CMAKE_CURRENT_SOURCE_DIR}/include")
 target_link_libraries(rushlight_runtime_run PRIVATE rushlight_flags rushlight_runtime)
 target_compile_definitions(rushlight_runtime_run PRIVATE RUSHLIGHT_CORE)

@@ -219,7 +219,7 @@ def chain_matmul(*matrices, out=None):
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
-    """The former name of `linalg.lu_factor`: factors and pivots, with `get_infos` LAPACK's verdicts too."""
+    """The former name of `linalg.lu_factor`: factors and pivots, with `get_infos` LAPACK's status too."""
     factors = torch._lu_with_info(A, pivot=pivot, check_errors=not get_infos)
     results = factors if get_infos else (factors.LU, factors.pivots)
     if out is None:

@@ -45,7 +45,7 @@ class Entry:
         self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
         self.pays = True
-        self.key = None  # under which the verdict is kept on disk
+        self.key = None  # under which the decision is kept on disk
 
     @property
     def decided(self):
@@ -190,11 +190,11 @@ class Compiled:
         return getattr(self.backend, "opts_out", False) and settings.measure
 
     def _recall(self, entry, texts):
-        """Use the verdict that an earlier process came to, if one did."""
-        from rushlight._inductor import _verdicts
+        """Use the decision that an earlier process came to, if one did."""
+        from rushlight._inductor import _decision_cache
 
-        entry.key = _verdicts.key_of(self.name, texts)
-        known = None if entry.key is None else _verdicts.load(entry.key)
+        entry.key = _decision_cache.key_of(self.name, texts)
+        known = None if entry.key is None else _decision_cache.load(entry.key)
         if known is not None:
             entry.trials, entry.pays = None, known
             _decisions.info("%s: %s, as found earlier", self.name, "a graph" if known else "as written")
@@ -216,9 +216,9 @@ class Compiled:
             (plain, graph), entry.pays = trials.best(), trials.pays()
             entry.trials = None
             if entry.key is not None and trials.is_clear():
-                from rushlight._inductor import _verdicts
+                from rushlight._inductor import _decision_cache
 
-                _verdicts.store(entry.key, entry.pays)
+                _decision_cache.store(entry.key, entry.pays)
             _decisions.info("%s: %.4g ms as a graph, %.4g ms as written", self.name, 1e3 * graph, 1e3 * plain)
             if not entry.pays and len(self.entries) == 1:
                 self.give_up(

@@ -18,7 +18,7 @@ class Trials:
     _ROUNDS = ((0.05, 4), (0.001, 8), (0.0, 40))  # so many of each for calls above so many seconds
     _WORTH = 0.98  # a graph that takes more of the program's time than this is not worth its checks
     _NOISE = 1.03
-    _MARGIN = 0.03  # a verdict this far from the limit will not turn over
+    _MARGIN = 0.03  # a decision this far from the limit will not turn over
 
     def __init__(self, records=False, device="cpu"):
         self.records = records

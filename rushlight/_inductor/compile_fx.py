@@ -7,13 +7,13 @@ from rushlight import _C
 from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor import config
 from rushlight._inductor._convolutions import fuse_convolutions
+from rushlight._inductor._cuda_graphs import Recorded, recordable
 from rushlight._inductor._freeze import freeze
 from rushlight._inductor._functional import functionalize
 from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, remove_dead, storage_of
-from rushlight._inductor._recorded import Recorded, recordable
 from rushlight.fx._operator_code import generate
 
 __all__ = ["compile_fx"]

@@ -1,7 +1,7 @@
 """``FakeTensor``: a tensor with shape, dtype, strides and a device it pretends to be on, and no data.
 
-A fake tensor shares a storage without memory with its meta twin. Under ``FakeTensorMode`` every operator
-runs on the twins (see "Tensors without data" in the core); results are dressed up again; views stay views.
+A fake tensor shares a storage without memory with a meta tensor. Under ``FakeTensorMode`` every operator
+runs on these (see "Tensors without data" in the core); results are dressed up again; views stay views.
 """
 
 import contextlib
@@ -145,7 +145,7 @@ class FakeTensorConverter:
         return fake
 
     def _meta(self, t):
-        """The meta twin; tensors that share memory have twins that share a storage."""
+        """The meta tensor; tensors that share memory have ones that share a storage."""
         meta = _C._as_meta(t)
         if t.is_meta:
             return meta
@@ -263,15 +263,15 @@ class FakeTensorMode(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         fakes = _tensors([args, kwargs])
         device = _common_device(func, fakes)
-        twins = {id(t): _C._as_meta(t) for t in fakes}
-        originals = {id(meta): t for t, meta in zip(fakes, (twins[id(t)] for t in fakes))}
+        metas = {id(t): _C._as_meta(t) for t in fakes}
+        originals = {id(meta): t for t, meta in zip(fakes, (metas[id(t)] for t in fakes))}
         asked = []
 
         def to_meta(value):
             if isinstance(value, torch.device):
                 asked.append(value)
                 return torch.device("meta")
-            return twins[id(value)] if isinstance(value, torch.Tensor) else value
+            return metas[id(value)] if isinstance(value, torch.Tensor) else value
 
         meta_args = _map_all(to_meta, args)
         meta_kwargs = _map_all(to_meta, kwargs)
@@ -284,7 +284,7 @@ class FakeTensorMode(TorchDispatchMode):
         if written:
             for t in fakes:
                 t.constant = None
-                _C._take_layout(t, twins[id(t)])
+                _C._take_layout(t, metas[id(t)])
 
         def dress(t):
             known = originals.get(id(t))

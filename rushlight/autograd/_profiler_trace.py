@@ -127,12 +127,12 @@ def _link(events, records):
             parent.append_cpu_child(event)
     for event in events:
         while len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name:
-            twin = event.cpu_children[0]
-            event.cpu_children = twin.cpu_children
+            inner = event.cpu_children[0]
+            event.cpu_children = inner.cpu_children
             for child in event.cpu_children:
                 child.set_cpu_parent(event)
-            twin.cpu_parent = twin
-            twin.same_call = event
+            inner.cpu_parent = inner
+            inner.same_call = event
     return [event for event in events if event.cpu_parent is not event]
 
 

@@ -80,7 +80,7 @@ class _Recorded:
         return call
 
 
-def _with_eager_twin(module, call):
+def _with_eager_fallback(module, call):
     """The module in the mode it was recorded in runs its graphs, in the other mode it runs as before."""
     training, eager = module.training, module.forward
 
@@ -130,5 +130,5 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, allow_unu
     made = []
     for c, recorded in zip(callables, recordings):
         call = recorded.graphed()
-        made.append(_with_eager_twin(c, call) if isinstance(c, rushlight.nn.Module) else call)
+        made.append(_with_eager_fallback(c, call) if isinstance(c, rushlight.nn.Module) else call)
     return made[0] if single else tuple(made)

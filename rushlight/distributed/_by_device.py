@@ -15,7 +15,7 @@ def _by_first_tensor(name):
 
 
 class EnginesByDevice:
-    """The face of an engine, with one of its own behind it for each type of device."""
+    """The interface of an engine, with one of its own behind it for each type of device."""
 
     def __init__(self, engines):
         self.engines = engines  # by device type

@@ -84,7 +84,7 @@ class _Message:
 
 
 class _Transport:
-    """The face of `_gloo.Group`, with MPI behind it."""
+    """The interface of `_gloo.Group`, with MPI behind it."""
 
     def __init__(self, mpi, ranks, rank, name):
         self._mpi, self._rank, self._size = mpi, rank, len(ranks)

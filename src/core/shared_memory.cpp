@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/caching_allocator.h"
+#include "core/deferred_layout.h"
 #include "core/error.h"
-#include "core/hidden_layout.h"
 #include "core/host.h"
 #include "core/shared_slab.h"
 
@@ -337,7 +337,7 @@ bool is_shared(const StorageImpl& storage) {
 void share(StorageImpl& storage, bool keep_former) {
   RL_CHECK(storage.device().is_cpu(), "share_memory_: only CPU memory can be shared, got device ",
            storage.device());
-  reveal_layout(storage);
+  materialize_layout(storage);
   Registry& registry = Registry::get();
   Storage former;  // freed after the lock
   std::lock_guard guard(registry.mutex);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/deferred_layout.h"
 #include "core/device_backend.h"
-#include "core/hidden_layout.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
 
@@ -41,7 +41,7 @@ void* TensorImpl::no_data() const {
   RL_CHECK(storage->nbytes() > 0 || device.is_meta(),
            "The tensor has a non-zero number of elements, but its data is not allocated yet: its storage was "
            "resized to 0 bytes. Resize the storage and write to the tensor before it is read.");
-  reveal_layout(*storage);
+  materialize_layout(*storage);
   if (std::byte* start = storage->data()) return start + offset * static_cast<int64_t>(element_size(dtype));
   throw NoData(device.is_meta() ? "Cannot read a meta tensor: it has no data"
                                 : "Cannot access data pointer of Tensor that doesn't have storage");
@@ -266,7 +266,7 @@ void resize_tensor(const Tensor& t, IntList sizes) {
                end <= INT64_MAX,
            "Storage size calculation overflowed with sizes=", sizes);
   if (numel && t->storage->nbytes() < end) {
-    reveal_layout(*t->storage);
+    materialize_layout(*t->storage);
     t->storage->resize(end);
   }
   t->set_contiguous(sizes);

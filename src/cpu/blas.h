@@ -1,4 +1,4 @@
-// One overloaded face for MKL's and OpenBLAS's CBLAS. RL_WITH_BLAS is defined where either is built in.
+// One overloaded interface for MKL's and OpenBLAS's CBLAS. RL_WITH_BLAS is defined where either is built in.
 #pragma once
 #include <complex>
 #include <cstdint>

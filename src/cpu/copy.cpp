@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/parallel.h"
 #include "cpu/copy_run.h"
 #include "cpu/iterator.h"
@@ -106,13 +106,13 @@ void clear(void* data, size_t nbytes) {
 }
 
 namespace {
-// Note [Hidden layouts]
+// Note [Deferred layout conversion]
 [[maybe_unused]] const bool orders_images =
-    (put_in_order = [](const Tensor& image, const Tensor& plain) { copy(plain, image); }, true);
+    (copy_to_plain_layout = [](const Tensor& image, const Tensor& plain) { copy(plain, image); }, true);
 }  // namespace
 
 void copy(const Tensor& out, const Tensor& source) {
-  if (!source.has_data() && has_hidden_layout(source)) [[unlikely]]
+  if (!source.has_data() && has_deferred_layout(source)) [[unlikely]]
     return copy(out, image_of(source));
   if (out.dtype() == source.dtype() && out->sizes == source->sizes && out->strides == source->strides &&
       is_non_overlapping_and_dense(out)) {

@@ -1,6 +1,6 @@
 #include "cpu/epilogue.h"
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/parallel.h"
 #include "cpu/isa_variant.h"
 

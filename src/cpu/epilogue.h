@@ -1,4 +1,4 @@
-// What operators left to be done to an image whose channels come last. Note [Unfinished images]
+// What operators left to be done to an image whose channels come last. Note [Deferred epilogues]
 #pragma once
 #include <cstdint>
 

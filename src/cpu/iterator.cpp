@@ -27,9 +27,9 @@ Dims walking_order(int operands, const Dims& sizes, StrideOf stride_of) {
   for (size_t i = 1; i < n; ++i) {
     size_t moving = i;
     for (size_t j = i; j-- > 0;) {
-      const int verdict = compare_dims(operands, sizes, order[j], order[moving], stride_of);
-      if (verdict < 0) break;
-      if (verdict > 0) {
+      const int compared = compare_dims(operands, sizes, order[j], order[moving], stride_of);
+      if (compared < 0) break;
+      if (compared > 0) {
         std::swap(order[j], order[moving]);
         moving = j;
       }

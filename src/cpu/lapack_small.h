@@ -1,5 +1,5 @@
 // Loops for matrices of a few rows, where calling a library costs more than the work. By columns, pivots and
-// verdicts as in lapack.h.
+// status as in lapack.h.
 #pragma once
 #include "cpu/lapack.h"
 

@@ -1,6 +1,6 @@
 // Factorisations and solvers for batches of dense matrices, each by columns without gaps, one after the
 // other. For float, double and their complex types; singular values and eigenvalues of Hermitian matrices are
-// real. `info` gets LAPACK's verdict on each matrix, pivots count from 1. See lapack.h.
+// real. `info` gets LAPACK's status on each matrix, pivots count from 1. See lapack.h.
 #pragma once
 #include "cpu/lapack.h"
 

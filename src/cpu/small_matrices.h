@@ -1,5 +1,5 @@
 // Factors of many small matrices at once: each lane of a vector belongs to a matrix of its own. By columns,
-// with pivots and verdicts as in lapack.h, and the arithmetic of lapack_small.h.
+// with pivots and status as in lapack.h, and the arithmetic of lapack_small.h.
 #pragma once
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cuda/formula_many.h"
+#include "cuda/formula_multi_tensor.h"
 #include "cuda/kernels.h"
 #include "cuda/operands.h"
 #include "device/kernels.h"
@@ -124,15 +124,15 @@ bool run_formulas(std::span<const FormulaCall> calls) {
   if (!std::all_of(calls.begin(), calls.end(),
                    [&](const FormulaCall& call) { return loads_all(column, call); }))
     return false;
-  FormulaMany many;
+  FormulaMultiTensor many;
   auto launch = [&] {
-    if (many.shares.count > 0) kernel.many(many, device);
-    many.shares = {};
+    if (many.tensor_blocks.count > 0) kernel.many(many, device);
+    many.tensor_blocks = {};
   };
   for (const FormulaCall& call : calls) {
     const PackedParameters packed(column, call.parameters());
     auto run = [&](const Piece& piece) {
-      if (!kernel.many || !FormulaMany::fits(piece)) return kernel.one(piece, packed.bytes, device);
+      if (!kernel.many || !FormulaMultiTensor::fits(piece)) return kernel.one(piece, packed.bytes, device);
       if (!many.goes_with(piece)) launch();
       visit_column(column, [&](auto tag) {
         using T = typename decltype(tag)::type;

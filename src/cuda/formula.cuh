@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "cuda/check.h"
-#include "cuda/formula_many.h"
+#include "cuda/formula_multi_tensor.h"
 #include "cuda/formula_struct.h"
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
@@ -172,14 +172,14 @@ void run(const Piece& piece, const void* packed, int device) {
 
 // A block takes 1024 elements of one of many tensors.
 template <class F, class T>
-__global__ void many_kernel(FormulaMany many) {
-  const int k = many.shares.owner(blockIdx.x);
-  const FormulaMany::Entry& entry = many.entries[k];
-  const T parameters[] = {FormulaMany::number_of<T>(entry.parameters[0]),
-                          FormulaMany::number_of<T>(entry.parameters[1])};
+__global__ void many_kernel(FormulaMultiTensor many) {
+  const int k = many.tensor_blocks.owner(blockIdx.x);
+  const FormulaMultiTensor::Entry& entry = many.entries[k];
+  const T parameters[] = {FormulaMultiTensor::number_of<T>(entry.parameters[0]),
+                          FormulaMultiTensor::number_of<T>(entry.parameters[1])};
   const auto size = static_cast<uint32_t>(stored_size(many.dtypes[0]));
-  uint32_t i = (blockIdx.x - many.shares.first_block[k]) * FormulaMany::kPerBlock + threadIdx.x;
-  for (uint32_t n = 0; n < FormulaMany::kPerBlock / kThreads && i < entry.numel; ++n, i += kThreads) {
+  uint32_t i = (blockIdx.x - many.tensor_blocks.first_block[k]) * FormulaMultiTensor::kPerBlock + threadIdx.x;
+  for (uint32_t n = 0; n < FormulaMultiTensor::kPerBlock / kThreads && i < entry.numel; ++n, i += kThreads) {
     const T a = many.input<T>(entry, 0, i), b = F::kInputs > 1 ? many.input<T>(entry, 1, i) : T{},
             c = F::kInputs > 2 ? many.input<T>(entry, 2, i) : T{};
     store(many.dtypes[0], entry.out + uint64_t{i} * size, apply<F, T>(a, b, c, parameters));
@@ -187,9 +187,9 @@ __global__ void many_kernel(FormulaMany many) {
 }
 
 template <class F, class T>
-void run_many(const FormulaMany& many, int device) {
+void run_many(const FormulaMultiTensor& many, int device) {
   on_stream({device, F::kName}, [&](cudaStream_t stream) {
-    many_kernel<F, T><<<many.shares.blocks(), kThreads, 0, stream>>>(many);
+    many_kernel<F, T><<<many.tensor_blocks.blocks(), kThreads, 0, stream>>>(many);
   });
 }
 
@@ -197,7 +197,7 @@ template <class F, class T, class... List>
 constexpr FormulaKernel kernel_if(TypeList<List...>) {
   if constexpr (!(std::is_same_v<T, List> || ...))
     return {};
-  else if constexpr (kForMany && F::kParameters <= FormulaMany::kMostParameters)
+  else if constexpr (kForMany && F::kParameters <= FormulaMultiTensor::kMostParameters)
     return {run<F, T>, run_many<F, T>};
   else
     return {run<F, T>};

@@ -30,11 +30,11 @@ bool run_fused(const cpu::FusedProgram& program, std::span<const Tensor> inputs,
 inline bool loads(DType t) { return !is_complex(t) && t <= DType::Float64; }
 
 // A formula in one compute type. Null: not here.
-struct FormulaMany;
+struct FormulaMultiTensor;
 struct FormulaKernel {
   // One piece. `parameters`: of the compute type.
   void (*one)(const Piece& piece, const void* parameters, int device) = nullptr;
-  void (*many)(const FormulaMany& many, int device) = nullptr;
+  void (*many)(const FormulaMultiTensor& many, int device) = nullptr;
 };
 // By formula of the family in order, then by compute type: int32, int64, float, double, bool.
 using FormulaKernels = FormulaKernel[5];

@@ -5,7 +5,7 @@
 #include "cpu/optimizer_steps.h"
 #include "cuda/channels.h"
 #include "cuda/layers.h"
-#include "cuda/shares.h"
+#include "cuda/multi_tensor.h"
 #include "device/optimizer.h"
 
 namespace rushlight::cuda {
@@ -17,7 +17,7 @@ constexpr int kMany = 40;
 constexpr int64_t kPiece = 8192;
 
 struct Many {
-  Shares<kMany> shares;
+  TensorBlocks<kMany> tensor_blocks;
   struct {
     void *param, *grad, *first, *second, *third;
     int64_t size;
@@ -37,9 +37,9 @@ struct OverMany {
   Many many;
   Work work;
   RL_BOTH void operator()(const Block& block) const {
-    const int k = many.shares.owner(block.index);
+    const int k = many.tensor_blocks.owner(block.index);
     const auto& e = many.each[k];
-    const int64_t start = (block.index - many.shares.first_block[k]) * kPiece;
+    const int64_t start = (block.index - many.tensor_blocks.first_block[k]) * kPiece;
     const int64_t end = start + kPiece < e.size ? start + kPiece : e.size;
     StepArrays arrays{e.param, e.grad,    e.first,      e.second,    e.third,
                       e.size,  e.factors, e.factors[0], e.factors[1]};
@@ -54,13 +54,13 @@ void over_many(const Launch& at, std::span<const DeviceStep> params, const Work&
     Many& many = kernel.many;
     for (const DeviceStep& p : params.subspan(start, std::min<size_t>(kMany, params.size() - start))) {
       if (p.arrays.size == 0) continue;
-      auto& e = many.each[many.shares.count];
+      auto& e = many.each[many.tensor_blocks.count];
       e.param = p.arrays.param, e.grad = p.arrays.grad, e.size = p.arrays.size, e.step = p.step;
       e.first = p.arrays.first, e.second = p.arrays.second, e.third = p.arrays.third;
       std::copy(std::begin(p.factors), std::end(p.factors), e.factors);
-      many.shares.add((p.arrays.size + kPiece - 1) / kPiece);
+      many.tensor_blocks.add((p.arrays.size + kPiece - 1) / kPiece);
     }
-    for_each_block(at, many.shares.blocks(), kernel);
+    for_each_block(at, many.tensor_blocks.blocks(), kernel);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
-#include "cuda/shares.h"
+#include "cuda/multi_tensor.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -249,7 +249,7 @@ template <class F, class A>
 struct ReduceMany {
   static constexpr int kMost = 128;
   static constexpr int64_t kPiece = 16384;
-  Shares<kMost> shares;
+  TensorBlocks<kMost> tensor_blocks;
   WholeReduction tensors[kMost];
   DType in_dtype, out_dtype;
   double divisor = 1;
@@ -257,8 +257,8 @@ struct ReduceMany {
   bool first = true;
 
   RL_BOTH void operator()(const Block& block) const {
-    const int k = first ? shares.owner(block.index) : static_cast<int>(block.index);
-    const int64_t from = shares.first_block[k], to = shares.first_block[k + 1];
+    const int k = first ? tensor_blocks.owner(block.index) : static_cast<int>(block.index);
+    const int64_t from = tensor_blocks.first_block[k], to = tensor_blocks.first_block[k + 1];
     const WholeReduction& t = tensors[k];
     typename F::Combine combine;
     A total = F::template start<A>();
@@ -291,14 +291,14 @@ void reduce_many(int device, DType in, DType out, std::span<const WholeReduction
     kernel.in_dtype = in, kernel.out_dtype = out, kernel.divisor = divisor;
     for (const WholeReduction& t :
          tensors.subspan(start, std::min<size_t>(Kernel::kMost, tensors.size() - start))) {
-      kernel.tensors[kernel.shares.count] = t;
-      kernel.shares.add((t.numel + Kernel::kPiece - 1) / Kernel::kPiece);
+      kernel.tensors[kernel.tensor_blocks.count] = t;
+      kernel.tensor_blocks.add((t.numel + Kernel::kPiece - 1) / Kernel::kPiece);
     }
-    const size_t bytes = static_cast<size_t>(std::max(kernel.shares.blocks(), 1)) * sizeof(A);
+    const size_t bytes = static_cast<size_t>(std::max(kernel.tensor_blocks.blocks(), 1)) * sizeof(A);
     kernel.pieces = static_cast<A*>(backend.allocate(bytes, device));
-    for_each_block(launch, kernel.shares.blocks(), kernel);
+    for_each_block(launch, kernel.tensor_blocks.blocks(), kernel);
     kernel.first = false;
-    for_each_block(launch, kernel.shares.count, kernel);
+    for_each_block(launch, kernel.tensor_blocks.count, kernel);
     backend.deallocate(kernel.pieces, bytes, device);
   }
 }

@@ -16,7 +16,7 @@ struct ReduceParams;
 struct FusedProgram;
 }  // namespace cpu
 
-// Calls of `formula` and `reduce` that are launched together (ops/device_together.h).
+// Calls of `formula` and `reduce` that are launched together (ops/device_multi_tensor.h).
 struct FormulaCall {
   FormulaCall(Formula f, DType type, const Tensor& result, std::span<const Tensor* const> operands,
               std::span<const Scalar> numbers)
@@ -65,8 +65,8 @@ struct DeviceKernels {
   bool (*where)(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) = nullptr;
   // out = source, broadcast and converted. Every device has this one.
   void (*copy)(const Tensor& out, const Tensor& source) = nullptr;
-  // As their twins in cpu/reduce.h and cpu/scan.h; params.centre is of in's dtype. False: not for these
-  // dtypes.
+  // As their counterparts in cpu/reduce.h and cpu/scan.h; params.centre is of in's dtype. False: not for
+  // these dtypes.
   bool (*reduce)(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
                  const cpu::ReduceParams& params) = nullptr;
   // As `formulas`, for calls of one formula and divisor.

@@ -1,5 +1,5 @@
-// The loops of layers that a device's library provides: as their twins in src/cpu, on contiguous memory of
-// `device`. Elements are floating; what a layer computes in is float for halves.
+// The loops of layers that a device's library provides: as their counterparts in src/cpu, on contiguous
+// memory of `device`. Elements are floating; what a layer computes in is float for halves.
 #pragma once
 #include <span>
 

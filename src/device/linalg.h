@@ -1,5 +1,6 @@
-// Factorisations and solvers that a device's library provides: as their twins in cpu/linalg.h, on memory of
-// `device`, with pivots and `info` there too. Nothing is waited for: what went wrong is read from `info`.
+// Factorisations and solvers that a device's library provides: as their counterparts in cpu/linalg.h, on
+// memory of `device`, with pivots and `info` there too. Nothing is waited for: what went wrong is read from
+// `info`.
 #pragma once
 #include "core/device.h"
 #include "cpu/linalg.h"

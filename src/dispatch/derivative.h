@@ -173,7 +173,7 @@ Derivative make_derivative(R (F::*)(A...) const) {
   return d;
 }
 }  // namespace detail
-#ifndef RUSHLIGHT_INFERENCE  // else: runtime/no_derivatives.h
+#ifndef RUSHLIGHT_INFERENCE  // else: small_runtime/no_derivatives.h
 // `rule` must capture nothing.
 template <class F>
 Derivative make_derivative(F) {

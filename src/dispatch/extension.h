@@ -130,23 +130,23 @@ class OperatorLibrary {
   // A function written with public operators: autograd and the transforms see what it calls. The schema may
   // be a name alone; parameters are then x0, x1, ...
   template <class R, class... A>
-  Record def(const std::string& schema, R (*function)(A...)) {
+  OpBuilder def(const std::string& schema, R (*function)(A...)) {
     return add<R, A...>(schema, function, true);
   }
   // A function that reads memory. It runs below autograd: give it a `.derivative(...)`, or it refuses
   // operands that require gradients.
   template <class R, class... A>
-  Record kernel(const std::string& schema, R (*function)(A...)) {
+  OpBuilder kernel(const std::string& schema, R (*function)(A...)) {
     return add<R, A...>(schema, function, false);
   }
 
  private:
   template <class R, class... A>
-  Record add(const std::string& schema, R (*function)(A...), bool composite) {
+  OpBuilder add(const std::string& schema, R (*function)(A...), bool composite) {
     const bool named = schema.find('(') == std::string::npos;
     const std::string text = named ? extension::schema_of<R, A...>(schema) : schema;
-    return Record(define(text, &extension::run_function<R, A...>, reinterpret_cast<const void*>(function),
-                         sizeof...(A), composite));
+    return OpBuilder(define(text, &extension::run_function<R, A...>, reinterpret_cast<const void*>(function),
+                            sizeof...(A), composite));
   }
   Op& define(const std::string& schema, Op::Trampoline trampoline, const void* function, size_t parameters,
              bool composite);

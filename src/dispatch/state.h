@@ -19,7 +19,7 @@ struct DispatchState {
 };
 extern thread_local DispatchState dispatch_state __attribute__((tls_model("initial-exec")));
 
-// Whether what is computed now may be differentiated: a derivative then takes its differentiable twin.
+// Whether what is computed now may be differentiated: a derivative then takes its differentiable reference.
 inline bool derivatives_wanted() { return dispatch_state.consider & (kAutograd | kForwardGrad); }
 
 class GradMode {  // scope: GradMode off(false);

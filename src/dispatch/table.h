@@ -9,139 +9,139 @@
 namespace rushlight {
 
 // Fluent access to the record just added.
-class Record {
+class OpBuilder {
  public:
-  explicit Record(Op& op) : op_(op) {}
-  Record& doc(const char* text) {
+  explicit OpBuilder(Op& op) : op_(op) {}
+  OpBuilder& doc(const char* text) {
     op_.doc = text;
     return *this;
   }
-  Record& family(Family f) {
+  OpBuilder& family(Family f) {
     op_.family = f;
     return f == Family::View || f == Family::Pointwise ? on_devices() : *this;
   }
   template <class F>
-  Record& derivative(F rule) {
+  OpBuilder& derivative(F rule) {
     op_.derivative = make_derivative(rule);
     return *this;
   }
-  Record& not_differentiable(const char* reason) {
+  OpBuilder& not_differentiable(const char* reason) {
     op_.refusal = reason;
     op_.intercepted &= ~kAutograd;
     return *this;
   }
   // What the result looks like depends on the operands' values: no shapes on the meta device.
-  Record& no_meta(const char* reason) {
+  OpBuilder& no_meta(const char* reason) {
     op_.meta_refusal = reason;
     return *this;
   }
-  Record& inplace() {  // also `name_`
+  OpBuilder& inplace() {  // also `name_`
     op_.has_inplace = true;
     return *this;
   }
-  Record& out(OutRule demand = OutRule::Castable) {  // also out=
+  OpBuilder& out(OutRule demand = OutRule::Castable) {  // also out=
     op_.has_out = true;
     op_.traits.out = demand;
     return *this;
   }
-  Record& function_only() {
+  OpBuilder& function_only() {
     op_.is_method = false;
     return *this;
   }
-  Record& method_only() {
+  OpBuilder& method_only() {
     op_.is_function = false;
     return *this;
   }
-  Record& internal() {
+  OpBuilder& internal() {
     op_.is_method = op_.is_function = false;
     return *this;
   }  // C++ only
   // A composite that reads values or memory: under vmap it runs once for every example.
-  Record& example_by_example() {
+  OpBuilder& example_by_example() {
     op_.intercepted |= kWrapped;
     return *this;
   }
   // The kernel serves other devices too: it touches no data but through ops/device_loops.h.
-  Record& on_devices() {
+  OpBuilder& on_devices() {
     op_.kernel[static_cast<int>(DeviceType::CUDA)] = op_.kernel[0];
     return *this;
   }
-  Record& data(const void* family_data) {
+  OpBuilder& data(const void* family_data) {
     op_.family_data = family_data;
     return *this;
   }
   Op& op() { return op_; }
 
   // Traits. Note [Traits]
-  Record& tangent(Tangent rule) {
+  OpBuilder& tangent(Tangent rule) {
     op_.traits.tangent = rule;
     return *this;
   }
-  Record& linear() { return tangent(Tangent::Linear); }
-  Record& batching(Batching rule) {
+  OpBuilder& linear() { return tangent(Tangent::Linear); }
+  OpBuilder& batching(Batching rule) {
     op_.traits.batching = rule;
     return *this;
   }
-  Record& autocast(Cast cpu, Cast cuda) {
+  OpBuilder& autocast(Cast cpu, Cast cuda) {
     op_.traits.autocast_cpu = cpu;
     op_.traits.autocast_cuda = cuda;
     return *this;
   }
-  Record& autocast(Cast both) { return autocast(both, both); }
-  Record& may_return_input() {
+  OpBuilder& autocast(Cast both) { return autocast(both, both); }
+  OpBuilder& may_return_input() {
     op_.traits.aliasing = Aliasing::MayReturnInput;
     return *this;
   }
-  Record& out_apart(uint64_t operands) {
+  OpBuilder& out_apart(uint64_t operands) {
     op_.traits.out_overlap.apart = operands;
     return *this;
   }
-  Record& out_strictly_apart(uint64_t operands) {
+  OpBuilder& out_strictly_apart(uint64_t operands) {
     op_.traits.out_overlap.strict = true;
     return out_apart(operands);
   }
-  Record& out_accumulates() {
+  OpBuilder& out_accumulates() {
     op_.traits.out_overlap.accumulates = true;
     return *this;
   }
-  Record& numbers(Numbers which) {
+  OpBuilder& numbers(Numbers which) {
     op_.traits.numbers = which;
     return *this;
   }
-  Record& random() {
+  OpBuilder& random() {
     op_.traits.random = true;
     return *this;
   }
-  Record& uninitialized() {
+  OpBuilder& uninitialized() {
     op_.traits.uninitialized = true;
     return *this;
   }
-  Record& elementwise() {
+  OpBuilder& elementwise() {
     op_.traits.elementwise = true;
     return *this;
   }
-  Record& data_dependent_shape() {
+  OpBuilder& data_dependent_shape() {
     op_.traits.data_dependent_shape = true;
     return *this;
   }
-  Record& any_device(uint64_t parameters) {
+  OpBuilder& any_device(uint64_t parameters) {
     op_.traits.any_device = parameters;
     return *this;
   }
-  Record& inplace_function() {
+  OpBuilder& inplace_function() {
     op_.traits.inplace_function = true;
     return *this;
   }
-  Record& node(const char* name) {
+  OpBuilder& node(const char* name) {
     op_.traits.node = name;
     return *this;
   }
-  Record& node_of_number(int parameter, const char* name) {
+  OpBuilder& node_of_number(int parameter, const char* name) {
     op_.traits.number_nodes.push_back({parameter, name});
     return *this;
   }
   // A composite that PyTorch differentiates as one operator.
-  Record& one_node() {
+  OpBuilder& one_node() {
     op_.traits.one_node = true;
     op_.intercepted |= kAutograd;
     return *this;
@@ -160,29 +160,29 @@ class Table {
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
   // data).
   template <class R, class... A>
-  Record op(Fn<R(A...)>& handle, const char* schema,
-            std::type_identity_t<R (*)(const Call&, A...)> cpu_kernel) {
+  OpBuilder op(Fn<R(A...)>& handle, const char* schema,
+               std::type_identity_t<R (*)(const Call&, A...)> cpu_kernel) {
     Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
     op.kernel[0] = reinterpret_cast<const void*>(cpu_kernel);
     handle.bind(&op);
-    return Record(op);
+    return OpBuilder(op);
   }
   // A composite: written in public operators, the same on every device; autograd sees what it calls.
   template <class R, class... A>
-  Record composite(Fn<R(A...)>& handle, const char* schema,
-                   std::type_identity_t<R (*)(const Call&, A...)> body) {
-    Record r = op(handle, schema, body);
+  OpBuilder composite(Fn<R(A...)>& handle, const char* schema,
+                      std::type_identity_t<R (*)(const Call&, A...)> body) {
+    OpBuilder r = op(handle, schema, body);
     r.op().kernel.fill(reinterpret_cast<const void*>(body));
     r.op().intercepted &= ~kFollowed;
     return r.family(Family::Composite);
   }
   // A composite that no C++ code calls by handle.
   template <class R, class... A>
-  Record composite(const char* schema, R (*body)(const Call&, A...)) {
+  OpBuilder composite(const char* schema, R (*body)(const Call&, A...)) {
     Op& op = add(schema, &detail::Signature<R, A...>::trampoline, sizeof...(A));
     op.kernel.fill(reinterpret_cast<const void*>(body));
     op.intercepted &= ~kFollowed;
-    return Record(op).family(Family::Composite);
+    return OpBuilder(op).family(Family::Composite);
   }
 
   // An operator that a program defines while it runs; `kernel` serves every device. The text must live on.

@@ -1,4 +1,4 @@
-// The C++ face of the engine: backward, grad, hooks, functions with derivatives of one's own.
+// The C++ interface of the engine: backward, grad, hooks, functions with derivatives of one's own.
 #include "rushlight/autograd.h"
 
 #include <atomic>

@@ -44,9 +44,9 @@ Tensor activate_exactly(const Call& call, const Tensor& self, const P&... parame
 Tensor relu_kernel(const Call& call, const Tensor& self) {
   RL_CHECK(!is_bool(self.dtype()), "Boolean inputs not supported for relu");
   if (is_complex(self.dtype())) RL_NOT_IMPLEMENTED("relu is not supported for complex inputs");
-  if (const Tensor later = clamp_later(call, self, 0, std::numeric_limits<double>::infinity());
-      later.defined())
-    return later;
+  if (const Tensor deferred = defer_clamp(call, self, 0, std::numeric_limits<double>::infinity());
+      deferred.defined())
+    return deferred;
   return activate<Formula::Relu>(call, self);
 }
 
@@ -86,8 +86,8 @@ Tensor hardtanh_kernel(const Call& call, const Tensor& self, const Scalar& low, 
   RL_CHECK_VALUE(low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
   RL_CHECK(is_signed(self.dtype()) || (low.to_int() >= 0 && high.to_int() >= 0),
            "cannot do hardtanh on an unsigned type with negative limits");
-  if (const Tensor later = clamp_later(call, self, low.to_double(), high.to_double()); later.defined())
-    return later;
+  if (const Tensor deferred = defer_clamp(call, self, low.to_double(), high.to_double()); deferred.defined())
+    return deferred;
   return activate<Formula::Clamp>(call, self, low, high);
 }
 Tensor shrink_bound(const Call& call, const Tensor& self, const Scalar& lambd) {
@@ -173,7 +173,7 @@ Grads elu_second(const Tensor& g, const Tensor& grad, double alpha, double scale
 
 // --- records
 
-Record pointwise_record(Record r, const char* doc) {
+OpBuilder pointwise_record(OpBuilder r, const char* doc) {
   return r.internal().family(Family::Pointwise).inplace().out().doc(doc);
 }
 

@@ -115,10 +115,10 @@ bool tiled(const Operands& a, bool grouped) {
 
 namespace {
 
-using attention::Operands, attention::empty_as, attention::gradients_twin, attention::joined,
+using attention::Operands, attention::empty_as, attention::gradients_reference, attention::joined,
     attention::lead_of, attention::scale_of, attention::tiled, attention::with_dense_rows;
 
-// --- the slow twin: all scores at once, in public operators
+// --- the reference implementation: all scores at once, in public operators
 
 // A query that may look at nothing gets zeros, not NaN.
 Tensor softmax_or_zero(const Tensor& scores, bool masked) {
@@ -143,13 +143,13 @@ Operands ungrouped(Operands a) {
   return a;
 }
 
-Tensor attention_twin(const Operands& a, double dropout_p) {
+Tensor attention_reference(const Operands& a, double dropout_p) {
   const DType dtype = a.query.dtype();
   if (is_reduced_float(dtype) && a.key.dtype() == dtype && a.value.dtype() == dtype) {
     const auto wide = [](const Tensor& t) { return to_dtype(t, DType::Float32); };
     const Tensor mask = a.mask.defined() && !is_bool(a.mask.dtype()) ? wide(a.mask) : a.mask;
     return to_dtype(
-        attention_twin({wide(a.query), wide(a.key), wide(a.value), mask, a.causal, a.scale}, dropout_p),
+        attention_reference({wide(a.query), wide(a.key), wide(a.value), mask, a.causal, a.scale}, dropout_p),
         dtype);
   }
   Tensor p = probabilities(a);
@@ -160,8 +160,8 @@ Tensor attention_twin(const Operands& a, double dropout_p) {
 
 }  // namespace
 
-Grads attention::gradients_twin(const Tensor& grad, const Operands& a, const Tensor& factors,
-                                bool mask_wanted) {
+Grads attention::gradients_reference(const Tensor& grad, const Operands& a, const Tensor& factors,
+                                     bool mask_wanted) {
   const Operands all = a.query.dim() >= 3 ? ungrouped(a) : a;
   const Tensor p = probabilities(all);
   const auto dropped = [&](const Tensor& t) { return factors.defined() ? t * factors : t; };
@@ -286,7 +286,7 @@ Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const
     if (device_layers(query))
       return std::get<0>(efficient_attention(query, key, value, mask, records, dropout_p, causal, scale));
   }
-  return attention_twin(grouped && query.dim() >= 3 ? ungrouped(a) : a, dropout_p);
+  return attention_reference(grouped && query.dim() >= 3 ? ungrouped(a) : a, dropout_p);
 }
 
 }  // namespace
@@ -315,7 +315,7 @@ void register_attention_operators(Table& t) {
                      In<5> mask, Attr<6, std::optional<double>> scale) {
         if (!g.defined()) return Grads{Tensor(), Tensor(), Tensor(), Tensor()};
         if (derivatives_wanted() || dispatch_state.level)
-          return gradients_twin(g, {q, k, v, mask, causal, scale_of(q, *scale)}, Tensor(), false);
+          return gradients_reference(g, {q, k, v, mask, causal, scale_of(q, *scale)}, Tensor(), false);
         auto [dq, dk, dv] = flash_attention_backward(g, q, k, v, out, logsumexp, 0.0, causal, mask, scale);
         return Grads{dq, dk, dv, Tensor()};
       });
@@ -330,7 +330,8 @@ void register_attention_operators(Table& t) {
       .doc("Gradients of attention in tiles, whose scores are computed again.")
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of the forward operator uses its reference implementation when gradients are recorded");
 }
 
 }  // namespace rushlight

@@ -316,7 +316,8 @@ void register_device_attention_operators(Table& t) {
         if (derivatives_wanted() || dispatch_state.level) {
           const Operands a{q, k, v, mask, causal, scale_of(q, *scale)};
           const Tensor factors = dropout_factors(a, dropout_at(p, seed, offset), 0, q.size(-2));
-          return gradients_twin(g, a, factors.defined() ? to_dtype(factors, q.dtype()) : factors, need[3]);
+          return gradients_reference(g, a, factors.defined() ? to_dtype(factors, q.dtype()) : factors,
+                                     need[3]);
         }
         const bool wanted[] = {need[0], need[1], need[2], need[3]};
         auto [dq, dk, dv, dm] = efficient_attention_backward(g, q, k, v, mask, out, logsumexp, seed, offset,
@@ -333,7 +334,8 @@ void register_device_attention_operators(Table& t) {
       .on_devices()
       .doc("Gradients of attention in tiles on a device: the weights are computed and drawn again.")
       .family(Family::Gradient)
-      .not_differentiable("the rule of the forward operator uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of the forward operator uses its reference implementation when gradients are recorded");
 }
 
 }  // namespace rushlight

@@ -28,7 +28,7 @@ Tensor sum_heads(const Tensor& t, const Tensor& like);
 
 // The gradients of query, key, value and, where it wants one, mask, from all scores at once. `factors`: what
 // dropout makes of the weights, or undefined.
-Grads gradients_twin(const Tensor& grad, const Operands& a, const Tensor& factors, bool mask_wanted);
+Grads gradients_reference(const Tensor& grad, const Operands& a, const Tensor& factors, bool mask_wanted);
 
 Dims lead_of(const Tensor& t);
 Dims joined(IntList lead, int64_t rows, int64_t columns);

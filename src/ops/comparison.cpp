@@ -8,12 +8,12 @@
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/index_common.h"
-#include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/view.h"
+#include "ops/zeros_like.h"
 
 namespace rushlight {
 namespace {

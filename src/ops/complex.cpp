@@ -4,10 +4,10 @@
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
 #include "ops/copy.h"
-#include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/view.h"
+#include "ops/zeros_like.h"
 
 namespace rushlight {
 namespace {

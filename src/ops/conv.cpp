@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "cpu/conv.h"
 #include "cpu/depthwise.h"
 #include "dispatch/table.h"
@@ -27,22 +27,23 @@ MemoryFormat format_of(const Tensor& t) {
 bool wants_channels_last(const Tensor& image, const Tensor& weight) {
   return is_channels_last(image) || (image.dim() >= 4 && is_channels_last(weight));
 }
-// Whether images of this convolution, plain to the user, are computed with their channels last and hide it.
-// Note [Hidden layouts]
+// Whether images of this convolution, plain to the user, are computed with their channels last, conversion
+// deferred.
+// Note [Deferred layout conversion]
 // Depthwise convolutions have a kernel of their own for planes.
-bool hide_layout_of(cpu::ConvShape& s, const Tensor& image) {
-  const bool hides = s.spatial == 2 && !s.channels_last && cpu::conv_by_onednn(s) && s.output_numel() &&
-                     (has_hidden_layout(image) || !cpu::depthwise_convolves(s));
-  s.channels_last |= hides;
-  return hides;
+bool defer_layout_of(cpu::ConvShape& s, const Tensor& image) {
+  const bool deferred = s.spatial == 2 && !s.channels_last && cpu::conv_by_onednn(s) && s.output_numel() &&
+                        (has_deferred_layout(image) || !cpu::depthwise_convolves(s));
+  s.channels_last |= deferred;
+  return deferred;
 }
-// The operand as the kernel wants it, taken as it lies where its layout is hidden.
+// The operand as the kernel wants it, taken as it lies where its layout is deferred.
 Tensor laid_out(const Tensor& t, bool channels_last) {
   return contiguous(channels_last ? image_of(t) : t, channels_last ? format_of(t) : MemoryFormat::Contiguous);
 }
 // An image in planes may stay so.
 Tensor input_for(cpu::ConvShape& s, const Tensor& input) {
-  s.input_in_planes = s.channels_last && !has_hidden_layout(input) && input.is_contiguous() &&
+  s.input_in_planes = s.channels_last && !has_deferred_layout(input) && input.is_contiguous() &&
                       !is_channels_last(input) && cpu::reads_planes(s);
   return s.input_in_planes ? input : laid_out(input, s.channels_last);
 }
@@ -177,11 +178,11 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
                                 dilation, groups, wants_channels_last(grad, weight));
   if (grad.device().is_meta()) return empty_image(input_sizes, grad, s.channels_last);
   if (!grad.is_cpu()) return device_conv_input_gradient(s, grad, weight, input_sizes);
-  const bool hidden = hide_layout_of(s, grad);
+  const bool deferred = defer_layout_of(s, grad);
   const Tensor result = empty_image(input_sizes, grad, s.channels_last);
   const Tensor g = laid_out(grad, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
   cpu::conv_input_gradient(s, g.data_ptr(), w.data_ptr(), result.data_ptr());
-  return hidden ? hide_layout(result) : result;
+  return deferred ? defer_layout(result) : result;
 }
 
 constexpr const char* kWithoutPixels =
@@ -218,12 +219,12 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
                                 g.dilation, groups, wants_channels_last(input, weight));
   if (input.device().is_meta()) return empty_image(sizes, input, s.channels_last);
   if (!input.is_cpu()) return device_conv(s, input, weight, bias, sizes);
-  const bool hidden = hide_layout_of(s, input);
+  const bool deferred = defer_layout_of(s, input);
   const Tensor result = empty_image(sizes, input, s.channels_last);
   const Tensor x = input_for(s, input), w = contiguous(weight, MemoryFormat::Contiguous);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
-  return hidden ? hide_layout(result) : result;
+  return deferred ? defer_layout(result) : result;
 }
 
 // --- with what follows
@@ -280,7 +281,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   check_following(call, f, input, sizes);
   cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
                                 g.dilation, groups, wants_channels_last(input, weight));
-  const bool hidden = hide_layout_of(s, input);
+  const bool deferred = defer_layout_of(s, input);
   if (!s.channels_last)
     return follow(convolution(input, weight, bias, stride, padding, dilation, false, IntList{0}, groups), f);
   const Tensor result = empty_image(sizes, input, true), x = input_for(s, input),
@@ -295,7 +296,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   after.bounded = f.bounded(), after.low = static_cast<float>(low), after.high = static_cast<float>(high);
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),
                     after);
-  return hidden ? hide_layout(result) : result;
+  return deferred ? defer_layout(result) : result;
 }
 
 Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes,
@@ -315,7 +316,7 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
     return device_conv_weight_gradient(s, grad, input, weight_sizes);
   const Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
   if (result.device().is_meta()) return result;
-  hide_layout_of(s, has_hidden_layout(input) ? input : grad);
+  defer_layout_of(s, has_deferred_layout(input) ? input : grad);
   const Tensor g = laid_out(grad, s.channels_last), x = input_for(s, input);
   cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());
   return result;

@@ -2,16 +2,16 @@
 
 #include <cstring>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
-#include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/view.h"
+#include "ops/zeros_like.h"
 
 namespace rushlight {
 namespace {
@@ -130,15 +130,15 @@ Tensor empty_in_format(const Tensor& like, DType dtype, Device device, MemoryFor
   return empty_strided_tensor(like.sizes(), strides, dtype, device);
 }
 
-// A copy of what self hides, hidden in turn. Note [Hidden layouts]
+// A copy of the image behind self, its layout deferred in turn. Note [Deferred layout conversion]
 Tensor copy_of_image(const Tensor& self, DType dtype) {
   const Tensor copy = empty_tensor(self.sizes(), dtype, self.device(), MemoryFormat::ChannelsLast);
   cpu::copy(copy, image_of(self));
-  return hide_layout(copy);
+  return defer_layout(copy);
 }
 bool copies_image(const Tensor& self, std::optional<MemoryFormat> format) {
   return !self.has_data() && format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve &&
-         has_hidden_layout(self);
+         has_deferred_layout(self);
 }
 
 // What to(non_blocking=) hands to the copy below it: an operator without that argument, which graphs record.

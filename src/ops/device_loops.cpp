@@ -5,7 +5,7 @@
 #include "core/device_backend.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 
 namespace rushlight::loops {
 namespace {
@@ -42,7 +42,7 @@ Tensor packed(const Tensor& t, DType dtype) {
 }
 
 void move_bytes(const Tensor& out, const Tensor& source, bool non_blocking) {
-  Together::launch_waiting();
+  MultiTensorLaunch::launch_waiting();
   DeviceBackend& backend = device_backend(out.is_cpu() ? source.device().type() : out.device().type());
   backend.copy(out.data_ptr(), out.device(), source.data_ptr(), source.device(), out.nbytes(), non_blocking);
 }
@@ -52,7 +52,7 @@ void move_bytes(const Tensor& out, const Tensor& source, bool non_blocking) {
 void formula(Formula f, DType compute, const Tensor& out, Inputs inputs, std::span<const Scalar> parameters) {
   if (out.is_cpu()) return cpu::run_formula(f, compute, out, inputs, parameters);
   if (out.device().is_meta() || out.numel() == 0) return;
-  if (Together::hold(f, compute, out, inputs, parameters)) return;
+  if (MultiTensorLaunch::hold(f, compute, out, inputs, parameters)) return;
   const DeviceKernels& kernels = kernels_on(out);
   if (kernels.formula && kernels.formula(f, compute, out, inputs, parameters)) return;
   detour(out, inputs, [&](const Tensor& result, Inputs moved) {

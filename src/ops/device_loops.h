@@ -23,13 +23,13 @@ void where(const Tensor& out, const Tensor& condition, const Tensor& a, const Te
 // `non_blocking`: copies between a device and pinned memory may still be under way on return.
 void copy(const Tensor& out, const Tensor& source, bool non_blocking = false);
 
-// As their twins in cpu/reduce.h and cpu/scan.h.
+// As their counterparts in cpu/reduce.h and cpu/scan.h.
 void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
             const cpu::ReduceParams& params, const char* who);
 void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices);
 void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out);
 
-// As their twins in cpu/index.h. On a device, positions out of bounds stop the kernel.
+// As their counterparts in cpu/index.h. On a device, positions out of bounds stop the kernel.
 bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out);
 bool scatter(cpu::ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
              bool check);

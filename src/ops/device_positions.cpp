@@ -1,7 +1,7 @@
 // Reading and writing at computed positions where the operands are.
 #include "cpu/index.h"
 #include "ops/device_loops.h"
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 
 namespace rushlight::loops {
 namespace {

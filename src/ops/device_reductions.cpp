@@ -7,7 +7,7 @@
 #include "cpu/reduce.h"
 #include "cpu/scan.h"
 #include "ops/device_loops.h"
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 
 namespace rushlight::loops {
 namespace {
@@ -29,7 +29,7 @@ void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out
             const cpu::ReduceParams& params, const char* who) {
   const bool whole = out.numel() == 1 && dims + 1 == uint64_t{1} << in.dim() && !params.centre;
   if (whole && is_non_overlapping_and_dense(in) && !in.device().is_meta() && !in.is_cpu() &&
-      Together::hold({op, params.divisor, in, out, who}))
+      MultiTensorLaunch::hold({op, params.divisor, in, out, who}))
     return;
   const DeviceKernels* kernels = kernels_of(in);
   if (!kernels) return cpu::reduce(op, in, dims, out, params, who);

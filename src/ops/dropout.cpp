@@ -124,7 +124,7 @@ Tensor rrelu_body(const Call&, const Tensor& self, const Scalar& lower, const Sc
 }
 
 // Unlike other names with an underscore these are functions, and no methods.
-void function_in_place(Record record) {
+void function_in_place(OpBuilder record) {
   record.op().is_function = true;
   record.op().is_method = false;
 }

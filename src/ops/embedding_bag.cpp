@@ -10,8 +10,8 @@
 #include "ops/index.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/reference.h"
 #include "ops/register.h"
-#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -178,9 +178,9 @@ std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad,
 }
 
 // The same in public operators. The largest of each bag is taken where the kernel found it.
-Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
-                const Tensor& factors, bool include_last, int64_t padding, bool by_frequency,
-                const Tensor& counts, const Tensor& places, bool sparse = false) {
+Tensor bag_reference(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+                     const Tensor& factors, bool include_last, int64_t padding, bool by_frequency,
+                     const Tensor& counts, const Tensor& places, bool sparse = false) {
   if (mode == static_cast<int64_t>(BagMode::Max)) {
     const Tensor nobody = places < Scalar(0);
     const Tensor rows = gather(weight, 0, clamp_min(places, Scalar(0)), false);
@@ -198,18 +198,18 @@ Tensor bag_twin(const Tensor& weight, const Tensor& indices, const Tensor& offse
   return out;
 }
 
-// A sparse gradient of the table comes from the twin.
-FourTensors bag_or_twin(const Tensor& weight, const Tensor& given, const Tensor& begins, bool by_frequency,
-                        int64_t mode, bool sparse, const Tensor& factors, bool include_last,
-                        int64_t padding) {
+// A sparse gradient of the table comes from the reference.
+FourTensors bag_or_reference(const Tensor& weight, const Tensor& given, const Tensor& begins,
+                             bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
+                             bool include_last, int64_t padding) {
   const auto [indices, offsets] = of_one_dtype(given, begins);
   if (!sparse)
     return bag_of_rows(weight, indices, offsets, by_frequency, mode, false, factors, include_last, padding);
   const Tensor plain = factors.defined() ? ops::detach(factors) : factors;
   auto [out, numbers, counts, places] = bag_of_rows(ops::detach(weight), indices, offsets, by_frequency, mode,
                                                     false, plain, include_last, padding);
-  return {bag_twin(weight, indices, offsets, mode, factors, include_last, padding, by_frequency, counts,
-                   places, true),
+  return {bag_reference(weight, indices, offsets, mode, factors, include_last, padding, by_frequency, counts,
+                        places, true),
           numbers, counts, places};
 }
 
@@ -223,12 +223,12 @@ FourTensors padded_body(const Call&, const Tensor& weight, const Tensor& indices
     RL_CHECK(row >= 0 && row < rows, "padding_idx must be within the number of embeddings, -", rows,
              " through ", rows - 1, ", but got ", *padding);
   }
-  return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, row);
+  return bag_or_reference(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, row);
 }
 FourTensors plain_body(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
                        bool by_frequency, int64_t mode, bool sparse, const Tensor& factors,
                        bool include_last) {
-  return bag_or_twin(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
+  return bag_or_reference(weight, indices, offsets, by_frequency, mode, sparse, factors, include_last, -1);
 }
 
 FourTensors forward_only_body(const Call&, const Tensor& weight, const Tensor& given, const Tensor& begins,
@@ -254,10 +254,11 @@ void register_embedding_bag_operators(Table& t) {
                      Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
                      Out<2> counts, Out<3> places, Needs need) {
         if (derivatives_wanted() || dispatch_state.level) {
-          const auto twin = [&](const std::vector<Tensor>& x) {
-            return bag_twin(x[0], indices, offsets, mode, x[1], last, padding, by_frequency, counts, places);
+          const auto reference = [&](const std::vector<Tensor>& x) {
+            return bag_reference(x[0], indices, offsets, mode, x[1], last, padding, by_frequency, counts,
+                                 places);
           };
-          Grads both = gradients_by_twin(twin, {w, factors}, g);
+          Grads both = gradients_of_reference(reference, {w, factors}, g);
           return Grads{both[0], Tensor(), Tensor(), both[1]};
         }
         auto [gw, gf] = bag_gradients(g, w, indices, offsets, counts, places, by_frequency, mode, factors,
@@ -280,7 +281,8 @@ void register_embedding_bag_operators(Table& t) {
       .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()
       .family(Family::Gradient)
-      .not_differentiable("the rule of _embedding_bag uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of _embedding_bag uses its reference implementation when gradients are recorded");
   t.composite(bag_with_padding,
               "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool "
               "scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool "

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 
 namespace rushlight {
 namespace {
@@ -12,9 +12,9 @@ bool is_written_elsewhere(const Call& call, const Tensor& self) {
 }
 
 // `self` with its image replaced in an in-place call, or a fresh tensor.
-Tensor left_for_later(const Call& call, const Tensor& self, UnfinishedImage unfinished) {
-  if (!call.out) return hide_unfinished(std::move(unfinished));
-  replace_hidden(self, std::move(unfinished));
+Tensor deferred_result(const Call& call, const Tensor& self, DeferredEpilogue pending) {
+  if (!call.out) return defer_epilogue(std::move(pending));
+  replace_deferred(self, std::move(pending));
   return self;
 }
 
@@ -25,46 +25,45 @@ bool is_exact(DType dtype, double bound) {
          (dtype == DType::Float32 || static_cast<float>(BFloat16(narrow)) == narrow);
 }
 
-// An unfinished image to which a sum can still be added.
-std::optional<UnfinishedImage> awaiting_sum(const Tensor& t) {
-  auto unfinished = unfinished_image_of(t);
-  const bool taken =
-      unfinished && (unfinished->epilogue.residual.defined() || unfinished->epilogue.bounded());
-  return taken ? std::nullopt : unfinished;
+// A deferred epilogue to which a sum can still be added.
+std::optional<DeferredEpilogue> awaiting_sum(const Tensor& t) {
+  auto pending = deferred_epilogue_of(t);
+  const bool taken = pending && (pending->epilogue.residual.defined() || pending->epilogue.bounded());
+  return taken ? std::nullopt : pending;
 }
 
 }  // namespace
 
-Tensor affine_later(const Tensor& image, const Tensor& scale, const Tensor& shift) {
+Tensor defer_affine(const Tensor& image, const Tensor& scale, const Tensor& shift) {
   const bool fits = image.dtype() == DType::Float32 || image.dtype() == DType::BFloat16;
-  if (!fits || !can_hide(image)) return Tensor();
+  if (!fits || !can_defer(image)) return Tensor();
   Epilogue epilogue;
   epilogue.scale = scale, epilogue.shift = shift;
-  return hide_unfinished({image, std::move(epilogue)});
+  return defer_epilogue({image, std::move(epilogue)});
 }
 
-Tensor clamp_later(const Call& call, const Tensor& self, double low, double high) {
+Tensor defer_clamp(const Call& call, const Tensor& self, double low, double high) {
   if (self.has_data() || is_written_elsewhere(call, self)) [[likely]]
     return Tensor();
-  auto unfinished = unfinished_image_of(self);
-  if (!unfinished || !is_exact(self.dtype(), low) || !is_exact(self.dtype(), high) || !(low <= high))
+  auto pending = deferred_epilogue_of(self);
+  if (!pending || !is_exact(self.dtype(), low) || !is_exact(self.dtype(), high) || !(low <= high))
     return Tensor();
-  Epilogue& e = unfinished->epilogue;
+  Epilogue& e = pending->epilogue;
   const auto least = static_cast<float>(low), most = static_cast<float>(high);
   e.low = std::clamp(e.low, least, most), e.high = std::clamp(e.high, least, most);
-  return left_for_later(call, self, std::move(*unfinished));
+  return deferred_result(call, self, std::move(*pending));
 }
 
-Tensor add_later(const Call& call, const Tensor& self, const Tensor& other) {
+Tensor defer_add(const Call& call, const Tensor& self, const Tensor& other) {
   if (self.has_data() || other.has_data() || is_written_elsewhere(call, self)) [[likely]]
     return Tensor();
   if (self.sizes() != other.sizes() || self.dtype() != other.dtype()) return Tensor();
-  auto unfinished = awaiting_sum(self);
-  const Tensor& residual = unfinished ? other : self;
-  if (!unfinished && !call.out) unfinished = awaiting_sum(other);
-  if (!unfinished || !has_hidden_layout(residual)) return Tensor();
-  unfinished->epilogue.residual = image_of(residual);
-  return left_for_later(call, self, std::move(*unfinished));
+  auto pending = awaiting_sum(self);
+  const Tensor& residual = pending ? other : self;
+  if (!pending && !call.out) pending = awaiting_sum(other);
+  if (!pending || !has_deferred_layout(residual)) return Tensor();
+  pending->epilogue.residual = image_of(residual);
+  return deferred_result(call, self, std::move(*pending));
 }
 
 }  // namespace rushlight

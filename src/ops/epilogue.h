@@ -1,14 +1,14 @@
-// Steps that operators leave to the next reader of an image. Note [Unfinished images]
+// Steps that operators leave to the next reader of an image. Note [Deferred epilogues]
 #pragma once
 #include "dispatch/op.h"
 
 namespace rushlight {
 
-// image * scale + shift by channel, hidden; undefined where it cannot be left for later.
-Tensor affine_later(const Tensor& image, const Tensor& scale, const Tensor& shift);
-// clamp(self, low, high) of a tensor whose image is unfinished; undefined where it must be computed now.
-Tensor clamp_later(const Call& call, const Tensor& self, double low, double high);
-// The same for the sum of two such tensors, one of which at least is unfinished.
-Tensor add_later(const Call& call, const Tensor& self, const Tensor& other);
+// image * scale + shift by channel, deferred; undefined where that cannot be deferred.
+Tensor defer_affine(const Tensor& image, const Tensor& scale, const Tensor& shift);
+// clamp(self, low, high) of a tensor with a deferred epilogue; undefined where it must be computed now.
+Tensor defer_clamp(const Call& call, const Tensor& self, double low, double high);
+// The same for the sum of two such tensors, one of which at least has a deferred epilogue.
+Tensor defer_add(const Call& call, const Tensor& self, const Tensor& other);
 
 }  // namespace rushlight

@@ -12,7 +12,7 @@
 #include "ops/operators.h"
 #include "ops/register.h"
 #include "ops/sparse.h"
-#include "ops/unset.h"
+#include "ops/uninitialized.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -67,7 +67,7 @@ Tensor filled(Tensor t, const Scalar& value) {
 
 }  // namespace
 
-void fill_unset(const Tensor& t) {
+void fill_uninitialized(const Tensor& t) {
   const DType type = t.dtype();
   if (is_floating(type) || is_complex(type)) {
     filled(t, Scalar(std::numeric_limits<double>::quiet_NaN()));
@@ -77,14 +77,16 @@ void fill_unset(const Tensor& t) {
   }
 }
 
-bool fills_unset() { return device_math().deterministic_algorithms && device_math().fill_uninitialized; }
+bool fills_uninitialized() {
+  return device_math().deterministic_algorithms && device_math().fill_uninitialized;
+}
 
 namespace {
 
 // What nothing has been written to yet; equal from run to run in deterministic mode.
-Tensor unset(Tensor t) {
-  if (fills_unset()) [[unlikely]]
-    fill_unset(t);
+Tensor uninitialized(Tensor t) {
+  if (fills_uninitialized()) [[unlikely]]
+    fill_uninitialized(t);
   return t;
 }
 
@@ -96,13 +98,13 @@ Tensor empty_kernel(const Call& call, IntList size, OptDType dtype, OptLayout la
   check_options(call, layout, pin);
   RL_CHECK(format != MemoryFormat::Preserve,
            "empty(): memory_format=torch.preserve_format needs a tensor to follow");
-  return unset(empty_tensor(size, chosen(call, dtype), device.value_or(Device{}),
-                            format.value_or(MemoryFormat::Contiguous)));
+  return uninitialized(empty_tensor(size, chosen(call, dtype), device.value_or(Device{}),
+                                    format.value_or(MemoryFormat::Contiguous)));
 }
 Tensor empty_strided_kernel(const Call& call, IntList size, IntList stride, OptDType dtype, OptLayout layout,
                             OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  return unset(empty_strided_tensor(size, stride, chosen(call, dtype), device.value_or(Device{})));
+  return uninitialized(empty_strided_tensor(size, stride, chosen(call, dtype), device.value_or(Device{})));
 }
 // `order` lists the dimensions from the slowest to the fastest in memory.
 Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptDType dtype, OptLayout layout,
@@ -125,7 +127,7 @@ Tensor empty_permuted_kernel(const Call& call, IntList size, IntList order, OptD
     strides[d] = step;
     step *= std::max<int64_t>(size[d], 1);
   }
-  return unset(empty_strided_tensor(size, strides, chosen(call, dtype), device.value_or(Device{})));
+  return uninitialized(empty_strided_tensor(size, strides, chosen(call, dtype), device.value_or(Device{})));
 }
 
 template <int Value>
@@ -154,10 +156,10 @@ Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, O
   const DType type = dtype.value_or(self.dtype());
   const Device target = device.value_or(self.device());
   if (format.value_or(MemoryFormat::Preserve) != MemoryFormat::Preserve)
-    return unset(empty_tensor(self.sizes(), type, target, *format));
-  if (target == self.device()) return unset(empty_like_tensor(self, type));
+    return uninitialized(empty_tensor(self.sizes(), type, target, *format));
+  if (target == self.device()) return uninitialized(empty_like_tensor(self, type));
   const Tensor layout_of = empty_like_tensor(self, type);
-  return unset(empty_strided_tensor(self.sizes(), layout_of.strides(), type, target));
+  return uninitialized(empty_strided_tensor(self.sizes(), layout_of.strides(), type, target));
 }
 template <int Value>
 Tensor constant_like_kernel(const Call& call, const Tensor& self, OptDType dtype, OptLayout layout,
@@ -176,7 +178,7 @@ Tensor new_empty_kernel(const Call& call, const Tensor& self, IntList size, OptD
                         OptDevice device, OptBool pin) {
   if (is_sparse_layout(layout)) return without_elements(size, dtype.value_or(self.dtype()), *layout);
   check_options(call, layout, pin);
-  return unset(empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device())));
+  return uninitialized(empty_tensor(size, dtype.value_or(self.dtype()), device.value_or(self.device())));
 }
 template <int Value>
 Tensor new_constant_kernel(const Call& call, const Tensor& self, IntList size, OptDType dtype,
@@ -194,7 +196,7 @@ Tensor new_full_kernel(const Call& call, const Tensor& self, IntList size, const
 Tensor new_empty_strided_kernel(const Call& call, const Tensor& self, IntList size, IntList stride,
                                 OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {
   check_options(call, layout, pin);
-  return unset(
+  return uninitialized(
       empty_strided_tensor(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device())));
 }
 
@@ -389,7 +391,7 @@ Tensor triangle_indices_kernel(const Call& call, int64_t row, int64_t col, int64
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 void register_fills(Table& t) {
-  auto factory = [](Record r, const char* doc) {
+  auto factory = [](OpBuilder r, const char* doc) {
     return r.family(Family::Factory).on_devices().not_differentiable(kConstant).doc(doc);
   };
   factory(
@@ -455,7 +457,7 @@ void register_fills(Table& t) {
 }
 
 void register_ranges(Table& t) {
-  auto factory = [](Record r, const char* doc) {
+  auto factory = [](OpBuilder r, const char* doc) {
     r.family(Family::Factory).not_differentiable(kConstant).out().doc(doc);
   };
   t.composite("arange(Scalar end, *, " RL_OPTIONS ") -> Tensor", arange_end_body)
@@ -477,7 +479,7 @@ void register_ranges(Table& t) {
                "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " RL_OPTIONS ") -> Tensor",
                logspace_kernel),
           "Powers of base, their exponents evenly spaced.");
-  auto between = [](Record r) {
+  auto between = [](OpBuilder r) {
     r.no_meta("the numbers are in the tensors").out().doc("The same between numbers that tensors hold.");
   };
 #define RL_LINSPACE(kind, bounds) "linspace." kind "(" bounds ", int steps, *, " RL_OPTIONS ") -> Tensor"
@@ -494,7 +496,7 @@ void register_ranges(Table& t) {
 }
 
 void register_matrices(Table& t) {
-  auto factory = [](Record r, const char* doc) {
+  auto factory = [](OpBuilder r, const char* doc) {
     return r.family(Family::Factory).not_differentiable(kConstant).doc(doc);
   };
   static Fn<Tensor(int64_t, OptDType, OptLayout, OptDevice, OptBool)> eye_square;

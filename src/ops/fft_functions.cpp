@@ -247,7 +247,7 @@ Tensor shift_body(const Call&, const Tensor& self, OptIntList dim) {
 }  // namespace
 
 void register_fft_functions(Table& t) {
-  auto function = [](Record r, const char* doc) {
+  auto function = [](OpBuilder r, const char* doc) {
     r.function_only().out(OutRule::SameCategory).autocast(Cast::Float).doc(doc);
   };
 #define RL_FFT_1D "(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor"
@@ -290,7 +290,7 @@ void register_fft_functions(Table& t) {
       .autocast(Cast::Float)
       .doc("Inverse of fftshift.");
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-  auto factory = [](Record r, const char* doc) {
+  auto factory = [](OpBuilder r, const char* doc) {
     r.family(Family::Factory).not_differentiable("made from numbers, not from tensors").out().doc(doc);
   };
   static Fn<Tensor(int64_t, double, OptDType, OptLayout, OptDevice, OptBool)> fftfreq, rfftfreq;

@@ -4,7 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/copy.h"
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -43,23 +43,23 @@ Tensor factors(TensorList self, const Tensor& scalars) {
   return scalars;
 }
 
-// f(i) for each position, collected or written into self. Note [Calls together]
+// f(i) for each position, collected or written into self. Note [Multi-tensor launches]
 template <class F>
 Tensors collect(TensorList self, F f) {
   check_not_empty(self);
-  loops::Together together(self);
+  loops::MultiTensorLaunch launches(self);
   Tensors out;
   out.reserve(self.size());
   for (size_t i = 0; i < self.size(); ++i) out.push_back(f(i));
-  together.launch();
+  launches.launch();
   return out;
 }
 template <class F>
 void each(TensorList self, F f) {
   check_not_empty(self);
-  loops::Together together(self);
+  loops::MultiTensorLaunch launches(self);
   for (size_t i = 0; i < self.size(); ++i) f(i);
-  together.launch();
+  launches.launch();
 }
 
 template <auto& H>
@@ -227,7 +227,7 @@ class Writer {
     const char* schema =
         kept("_foreach_", name_, fresh ? "" : "_", suffix, fresh ? "(Tensor[] self" : "(Tensor(a!)[] self",
              parameters, fresh ? ") -> Tensor[]" : ") -> ()");
-    Record record = table_.composite(schema, body).doc("The operator on every tensor of the list.");
+    OpBuilder record = table_.composite(schema, body).doc("The operator on every tensor of the list.");
     record.op().is_function = true;
     record.op().is_method = false;
     return *this;

@@ -9,8 +9,8 @@
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/reference.h"
 #include "ops/register.h"
-#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -77,7 +77,7 @@ Tensor sampler_kernel(const Call&, const Tensor& input, const Tensor& grid, int6
   return result;
 }
 
-// --- the slow twin, in public operators
+// --- the reference implementation, in public operators
 
 // One tap of an axis: whole positions in pixels, and weights.
 struct Tap {
@@ -127,7 +127,7 @@ std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, SampleMode mode
   return {{base, Scalar(1) - u}, {base + Scalar(1), u}};
 }
 
-Tensor sampler_twin(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
+Tensor sampler_reference(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align) {
   const int64_t dims = input.dim() - 2, n = input->sizes[0], channels = input->sizes[1];
   std::vector<std::vector<Tap>> axes;
   int64_t points = 1, pixels = 1;
@@ -199,10 +199,10 @@ Tensor affine_grid_body(const Call&, const Tensor& theta, IntList size, bool ali
 Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, int64_t mode, int64_t padding,
                         bool align, int64_t wanted) {
   if (derivatives_wanted() || dispatch_state.level) {
-    const auto twin = [&](const std::vector<Tensor>& t) {
-      return sampler_twin(t[0], t[1], mode, padding, align);
+    const auto reference = [&](const std::vector<Tensor>& t) {
+      return sampler_reference(t[0], t[1], mode, padding, align);
     };
-    Grads grads = gradients_by_twin(twin, {x, grid}, g);
+    Grads grads = gradients_of_reference(reference, {x, grid}, g);
     // The nearest pixel does not move with the grid, but the gradient is part of the graph.
     if (wanted & 2 && !grads[1].defined())
       grads[1] = rushlight::where(zeros_like(grid, DType::Bool), grid, zeros_like(grid));
@@ -213,7 +213,7 @@ Grads sampler_gradients(const Tensor& g, const Tensor& x, const Tensor& grid, in
 }
 
 template <class F>
-Record add_sampler(Table& t, F& handle, const char* schema) {
+OpBuilder add_sampler(Table& t, F& handle, const char* schema) {
   return t.op(handle, schema, sampler_kernel)
       .function_only()
       .doc("input sampled at the points of grid, whose coordinates run from -1 to 1, last dimension first.")

@@ -40,7 +40,8 @@ void register_grid_sample_backward_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .batching(Batching::Batch)
-      .not_differentiable("the rule of grid_sampler uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of grid_sampler uses its reference implementation when gradients are recorded");
 }
 
 }  // namespace rushlight

@@ -57,7 +57,7 @@ void register_other_families(Table& t) {
   register_margin_loss_operators(t);
   register_embedding_operators(t);
   register_pad_operators(t);
-  register_pad_inside_operators(t);
+  register_pad_mode_operators(t);
   register_attention_operators(t);
   register_interpolate_operators(t);
   register_grid_sample_operators(t);

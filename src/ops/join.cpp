@@ -1,6 +1,6 @@
 #include "ops/join.h"
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "cpu/cat.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -103,11 +103,11 @@ void cat_strided(TensorList tensors, int64_t dim, const Tensor& out) {
   }
 }
 
-// The operands as they lie, if all hide their layout. Note [Hidden layouts]
+// The operands as they lie, if all have a deferred layout. Note [Deferred layout conversion]
 std::vector<Tensor> images_of(TensorList tensors) {
   std::vector<Tensor> images;
   for (const Tensor& t : tensors) {
-    if (t.has_data() || !has_hidden_layout(t)) return {};
+    if (t.has_data() || !has_deferred_layout(t)) return {};
     images.push_back(image_of(t));
   }
   return images;
@@ -126,7 +126,7 @@ Tensor cat_kernel(const Call& call, TensorList tensors, int64_t dim) {
   if (const std::vector<Tensor> images = images_of(tensors); !images.empty() && plan.sizes.size() == 4) {
     const Tensor out = empty_tensor(plan.sizes, plan.dtype, device, MemoryFormat::ChannelsLast);
     cat_strided(images, plan.dim, out);
-    return hide_layout(out);
+    return defer_layout(out);
   }
   if (plan.channels_last) {
     const auto format = plan.sizes.size() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;

@@ -1,4 +1,4 @@
-// What the families of linear algebra share: checks, matrices by columns, LAPACK's verdicts.
+// What the families of linear algebra share: checks, matrices by columns, LAPACK's status.
 #pragma once
 #include <type_traits>
 
@@ -44,7 +44,7 @@ Tensor new_info(IntList batch, const Tensor& like);
 inline bool has_work(const Tensor& t) { return !t.device().is_meta() && t.numel() > 0; }
 inline cpu::Batch batch_for(const Tensor& a) { return {a.dtype(), checked_numel(batch_of(a))}; }
 
-// A loop of cpu/linalg.h on the arguments, or its twin where `t` lies on a device.
+// A loop of cpu/linalg.h on the arguments, or its counterpart where `t` lies on a device.
 template <class... P>
 void compute(const Tensor& t, void (*here)(P...), void (*DeviceLinalg::*there)(int, P...),
              std::type_identity_t<P>... arguments) {

@@ -9,8 +9,8 @@
 #include "ops/loss.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/reference.h"
 #include "ops/scan.h"
-#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -42,10 +42,10 @@ Tensor rows_in_operators(const Tensor& x, const Tensor& target, bool squared, do
 
 Tensor slopes_in_operators(const Tensor& grad, const Tensor& x, const Tensor& target, bool squared,
                            double margin, const Tensor& weight) {
-  const auto twin = [&](const std::vector<Tensor>& in) {
+  const auto reference = [&](const std::vector<Tensor>& in) {
     return rows_in_operators(in[0], target, squared, margin, weight);
   };
-  return gradients_by_twin(twin, {x}, grad)[0];
+  return gradients_of_reference(reference, {x}, grad)[0];
 }
 
 struct Operands {
@@ -111,10 +111,10 @@ void register_margin_loss_operators(Table& t) {
       .family(Family::Gradient)
       .derivative([](Grad g, In<0> grad, In<1> x, In<2> target, Attr<3, bool> squared, Attr<4, double> margin,
                      In<5> weight) {
-        const auto twin = [&](const std::vector<Tensor>& in) {
+        const auto reference = [&](const std::vector<Tensor>& in) {
           return slopes_in_operators(in[0], in[1], target, squared, margin, weight);
         };
-        return gradients_by_twin(twin, {grad, x}, g);
+        return gradients_of_reference(reference, {grad, x}, g);
       });
 }
 

@@ -9,9 +9,9 @@
 #include "ops/join.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/reference.h"
 #include "ops/rnn.h"
 #include "ops/rnn_steps.h"
-#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -131,8 +131,8 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const
 }
 
 // Outputs, last hidden states and last cells as rows of one matrix; outputs in the order of time.
-Tensor lstm_layer_twin(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
-                       IntList batch_sizes, bool reverse, bool batch_first) {
+Tensor lstm_layer_reference(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
+                            IntList batch_sizes, bool reverse, bool batch_first) {
   const std::vector<Tensor> steps = batch_sizes.empty() ? unbind(projected, batch_first ? 1 : 0)
                                                         : split_with_sizes(projected, batch_sizes, 0);
   std::vector<Tensor> rows;
@@ -162,15 +162,15 @@ Grads lstm_layer_gradients(const LayerGradients& g, const Tensor& projected, con
                            Needs need) {
   const bool packed = !batch_sizes.empty();
   if (derivatives_wanted() || dispatch_state.level) {
-    const auto twin = [&](const std::vector<Tensor>& t) {
-      return lstm_layer_twin(t[0], t[1], t[2], t[3], batch_sizes, reverse, batch_first);
+    const auto reference = [&](const std::vector<Tensor>& t) {
+      return lstm_layer_reference(t[0], t[1], t[2], t[3], batch_sizes, reverse, batch_first);
     };
     Tensor outputs = g.output.defined() ? g.output : new_zeros(output, output.sizes());
     if (!packed) outputs = flatten(batch_first ? transpose(outputs, 0, 1) : outputs, 0, 1);
-    return gradients_by_twin(twin, {projected, hx, cx, w_hh},
-                             cat({outputs, g.hidden.defined() ? g.hidden : new_zeros(hx, hx.sizes()),
-                                  g.cell.defined() ? g.cell : new_zeros(cx, cx.sizes())},
-                                 0));
+    return gradients_of_reference(reference, {projected, hx, cx, w_hh},
+                                  cat({outputs, g.hidden.defined() ? g.hidden : new_zeros(hx, hx.sizes()),
+                                       g.cell.defined() ? g.cell : new_zeros(cx, cx.sizes())},
+                                      0));
   }
   auto [grad_gates, grad_hx, grad_cx] = lstm_layer_backward(g.output, g.hidden, g.cell, cx, w_hh, gates,
                                                             cells, batch_sizes, reverse, batch_first);
@@ -207,7 +207,8 @@ void register_lstm_layer_operators(Table& t) {
       .doc("Gradients of an LSTM layer with respect to its gates, first hidden and first cell state.")
       .internal()
       .family(Family::Gradient)
-      .not_differentiable("the rule of _lstm_layer uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of _lstm_layer uses its reference implementation when gradients are recorded");
 }
 
 }  // namespace rushlight

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/write_watch.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -25,19 +25,19 @@ struct Channels {
   Tensor x;
   cpu::ChannelShape shape;
   MemoryFormat format = MemoryFormat::Contiguous;
-  bool hidden = false;  // Note [Hidden layouts]
+  bool deferred = false;  // Note [Deferred layout conversion]
 
   Tensor finished(const Tensor& result) const {
-    return hidden && result.defined() ? hide_layout(result) : result;
+    return deferred && result.defined() ? defer_layout(result) : result;
   }
 };
 Channels channels_of(const Tensor& t, std::optional<MemoryFormat> wanted = std::nullopt) {
   Channels c;
-  c.hidden = has_hidden_layout(t);
+  c.deferred = has_deferred_layout(t);
   const Tensor image = image_of(t);
   if (wanted)
     c.format = *wanted;
-  else if (c.hidden || is_channels_last(image))
+  else if (c.deferred || is_channels_last(image))
     c.format = t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
   c.x = image.is_contiguous(c.format) ? image : contiguous(image, c.format);
   c.shape.channels = t->sizes[1];
@@ -150,8 +150,8 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
     copy_result(rstd, running_var, false);
   }
   const auto [scale, shift] = channel_constants(w, b, mean, rstd, eps);
-  if (c.hidden)
-    if (const Tensor y = affine_later(c.x, scale, shift); y.defined()) return {y, kept(mean), kept(rstd)};
+  if (c.deferred)
+    if (const Tensor y = defer_affine(c.x, scale, shift); y.defined()) return {y, kept(mean), kept(rstd)};
   const Tensor y = empty_in_format(input, c);
   if (input.numel())
     kernels.channel_affine(c.shape, c.x.data_ptr(), scale.data_ptr(), shift.data_ptr(), y.data_ptr());
@@ -210,7 +210,7 @@ Grads batch_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   const Dims dims = all_but_channels(x.dim());
   Normalized n;
   if (training) {
-    n = normalized_twin(x, dims, eps);
+    n = normalized_reference(x, dims, eps);
   } else {
     n.rstd = by_channel(rstd, x.dim());
     n.centred = (x - by_channel(mean, x.dim())) * n.rstd;
@@ -281,7 +281,7 @@ void register_norm_operators(Table& t) {
         grads.push_back(Tensor());
         return grads;
       });
-  const char* twin = "the rule uses Note [Twins of the normalisations] when gradients are recorded";
+  const char* reference = "the rule uses Note [Reference normalisations] when gradients are recorded";
   t.op(batch_norm_gradients,
        "_batch_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool "
        "training, int wanted) -> (Tensor, "
@@ -293,7 +293,7 @@ void register_norm_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable(twin);
+      .not_differentiable(reference);
   t.composite(batch_norm,
               "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
               "Tensor? bias=None, "

@@ -63,7 +63,7 @@ bool observed(std::initializer_list<const Tensor*> tensors) {
   return (dispatch_state.always | (flags & dispatch_state.consider)) != 0;
 }
 
-Normalized normalized_twin(const Tensor& x, IntList dims, double eps, bool subtract_mean) {
+Normalized normalized_reference(const Tensor& x, IntList dims, double eps, bool subtract_mean) {
   const Tensor shifted = subtract_mean ? x - mean_dim(x, dims, true) : x;
   const Tensor rstd = rsqrt(mean_dim(shifted * shifted, dims, true) + Scalar(eps));
   return {shifted * rstd, rstd};

@@ -27,14 +27,14 @@ void check_parameter_types(std::string_view who, const Tensor& input,
 // Whether a call on these tensors is recorded, traced or otherwise observed.
 bool observed(std::initializer_list<const Tensor*> tensors);
 
-// Note [Twins of the normalisations]
+// Note [Reference normalisations]
 // The fused backward kernels are used when gradients are not themselves recorded; otherwise the same gradient
 // is written in public operators here, as a function of the input, so that it can be differentiated again.
 struct Normalized {
   Tensor centred;  // (x - mean) / deviation
   Tensor rstd;
 };
-Normalized normalized_twin(const Tensor& x, IntList dims, double eps, bool subtract_mean = true);
+Normalized normalized_reference(const Tensor& x, IntList dims, double eps, bool subtract_mean = true);
 // The gradient of the input, `grad` being that of the normalised values.
 Tensor normalized_gradient(const Tensor& grad, const Normalized& n, IntList dims, bool subtract_mean = true);
 

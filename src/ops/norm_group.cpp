@@ -112,7 +112,7 @@ Grads group_gradients(const Tensor& g, const Tensor& x, const Tensor& weight, co
   }
   const Dims dims{2};
   const Tensor grad = reshape(g, flat);
-  const Normalized normal = normalized_twin(reshape(x, grouped), dims, eps);
+  const Normalized normal = normalized_reference(reshape(x, grouped), dims, eps);
   Tensor gx, gw, gb;
   if (wanted & 1) {
     const Tensor scaled = weight.defined() ? grad * view(weight, IntList{channels, 1}) : grad;
@@ -128,7 +128,7 @@ Tensor statistics_gradient(const Tensor& grad_mean, const Tensor& grad_rstd, con
                            int64_t channels, int64_t inner, int64_t groups, double eps) {
   const int64_t size = channels / groups * inner;
   const Tensor grouped = reshape(to_dtype(x, compute_dtype(x.dtype())), IntList{n, groups, -1});
-  const Normalized normal = normalized_twin(grouped, IntList{2}, eps);
+  const Normalized normal = normalized_reference(grouped, IntList{2}, eps);
   Tensor total = grouped * Scalar(0);
   if (grad_mean.defined()) total = total + unsqueeze(grad_mean, -1) / Scalar(size);
   if (grad_rstd.defined())
@@ -192,7 +192,7 @@ void register_group_norm_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable("the rule uses Note [Twins of the normalisations] when gradients are recorded");
+      .not_differentiable("the rule uses Note [Reference normalisations] when gradients are recorded");
   t.composite(group_norm,
               "nn::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "
               "eps=1e-05) -> Tensor",

@@ -173,7 +173,7 @@ Grads row_gradients(const Tensor& g, const Tensor& x, IntList shape, const Tenso
     return rms ? Grads{gx, shaped(gw)} : Grads{gx, shaped(gw), shaped(gb)};
   }
   const Dims dims = last_dims(x.dim(), shape.size());
-  const Normalized n = normalized_twin(x, dims, eps, !rms);
+  const Normalized n = normalized_reference(x, dims, eps, !rms);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = normalized_gradient(weight.defined() ? g * weight : g, n, dims, !rms);
   if (wanted & 2) gw = sum_leading(g * n.centred, shape);
@@ -210,7 +210,7 @@ void register_row_norm_operators(Table& t) {
         return row_gradients(g, x, shape, w, Tensor(), rstd, epsilon_of(x, eps),
                              wanted_gradients(need, 2, -1), true);
       });
-  const char* twin = "the rule uses Note [Twins of the normalisations] when gradients are recorded";
+  const char* reference = "the rule uses Note [Reference normalisations] when gradients are recorded";
   t.op(row_norm_gradients,
        "_row_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor? mean, Tensor rstd, int size, "
        "int wanted) -> (Tensor, Tensor, "
@@ -220,7 +220,7 @@ void register_row_norm_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable(twin);
+      .not_differentiable(reference);
   t.composite(layer_norm,
               "nn::layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
               "float eps=1e-05) -> Tensor",

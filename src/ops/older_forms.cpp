@@ -75,7 +75,7 @@ struct ProductForms {
 };
 // `declare` gives each form the traits that the operator has; `apart` are operands of the functions.
 template <auto& Op>
-void register_products(Table& t, const ProductForms& forms, void (*declare)(Record),
+void register_products(Table& t, const ProductForms& forms, void (*declare)(OpBuilder),
                        uint64_t apart = kSecond) {
   declare(t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc));
   declare(t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc));
@@ -84,9 +84,9 @@ void register_products(Table& t, const ProductForms& forms, void (*declare)(Reco
   declare(t.composite(forms.beta_before, before_body<Op>).out().out_apart(apart).function_only().doc(kDoc));
 }
 
-void cast_to_half(Record r) { r.autocast(Cast::Half); }
-void cast_to_half_in_one_node(Record r) { r.autocast(Cast::Half).one_node(); }
-void cast_on_cuda_in_one_node(Record r) { r.autocast(Cast::None, Cast::Half).one_node(); }
+void cast_to_half(OpBuilder r) { r.autocast(Cast::Half); }
+void cast_to_half_in_one_node(OpBuilder r) { r.autocast(Cast::Half).one_node(); }
+void cast_on_cuda_in_one_node(OpBuilder r) { r.autocast(Cast::None, Cast::Half).one_node(); }
 
 }  // namespace
 

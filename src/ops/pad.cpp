@@ -79,7 +79,8 @@ Tensor pad_body(const Call&, const Tensor& input, IntList amounts, std::string_v
                 std::optional<double> value) {
   if (mode == "constant") return constant_pad_nd(input, amounts, value ? Scalar(*value) : Scalar(0));
   RL_CHECK(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
-  if (mode == "reflect" || mode == "replicate" || mode == "circular") return pad_inside(input, amounts, mode);
+  if (mode == "reflect" || mode == "replicate" || mode == "circular")
+    return pad_with_mode(input, amounts, mode);
   RL_NOT_IMPLEMENTED("Unrecognised padding mode ", mode);
 }
 

@@ -3,11 +3,11 @@
 #include "ops/copy.h"
 #include "ops/epilogue.h"
 #include "ops/factory.h"
-#include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/view.h"
+#include "ops/zeros_like.h"
 
 namespace rushlight {
 namespace {
@@ -40,7 +40,7 @@ Tensor add_kernel(const Call& call, const Tensor& self, const Tensor& other, con
   static const PointwiseSpec *plain = make_spec(Formula::Add, Promote::Same),
                              *full = make_spec(Formula::AddScaled, Promote::Same);
   if (!self.has_data() && !other.has_data() && alpha.kind() == Scalar::Kind::Int && alpha.to_int() == 1)
-    if (const Tensor later = add_later(call, self, other); later.defined()) return later;
+    if (const Tensor deferred = defer_add(call, self, other); deferred.defined()) return deferred;
   return scaled_binary(call, plain, full, self, other, alpha);
 }
 

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "cpu/copy.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
@@ -68,7 +68,7 @@ const PointwiseSpec& spec_of(const Call& call) {
   return *static_cast<const PointwiseSpec*>(call.op.family_data);
 }
 
-// Whether an operand may have a hidden layout: none with memory has.
+// Whether an operand may have a deferred layout: none with memory has.
 bool maybe_hidden(const Tensor& t) { return !t.has_data(); }
 bool maybe_hidden(Inputs inputs) {
   return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return maybe_hidden(*t); });
@@ -80,35 +80,36 @@ Tensor with_channels_last(const Tensor& t) {
   return image;
 }
 
-// What the kernel sees instead of operands with hidden layouts; nothing where it must compute in plain
+// What the kernel sees instead of operands with deferred layouts; nothing where it must compute in plain
 // layout.
 struct ImageOperands {
   std::vector<Tensor> tensors;
   Tensor out;
 };
 std::optional<ImageOperands> image_operands(const Call& call, Inputs inputs) {
-  const auto hidden =
-      std::find_if(inputs.begin(), inputs.end(), [](const Tensor* t) { return has_hidden_layout(*t); });
-  if (hidden == inputs.end() || common_shape(inputs) != (**hidden)->sizes) return std::nullopt;
-  const IntList sizes = (*hidden)->sizes();
+  const auto deferred =
+      std::find_if(inputs.begin(), inputs.end(), [](const Tensor* t) { return has_deferred_layout(*t); });
+  if (deferred == inputs.end() || common_shape(inputs) != (**deferred)->sizes) return std::nullopt;
+  const IntList sizes = (*deferred)->sizes();
   ImageOperands found;
   if (call.out) {
-    if (!has_hidden_layout(*call.out) || call.out->sizes() != sizes) return std::nullopt;
-    found.out = own_image_of(*call.out);
+    if (!has_deferred_layout(*call.out) || call.out->sizes() != sizes) return std::nullopt;
+    found.out = writable_image_of(*call.out);
   }
   for (const Tensor* t : inputs) {
     const bool whole = t->sizes() == sizes && !has_internal_overlap(*t);  // not expanded
-    if (whole && has_hidden_layout(*t))
+    if (whole && has_deferred_layout(*t))
       found.tensors.push_back(image_of(*t));
     else if (!t->has_data() || (whole && !t->is_contiguous()))
-      return std::nullopt;  // a part of hidden memory, or strides that the user chose
+      return std::nullopt;  // a part of a deferred image, or strides that the user chose
     else
       found.tensors.push_back(whole ? with_channels_last(*t) : *t);
   }
   return found;
 }
 
-// f(call, operands) on images, whose result is hidden in turn. Note [Hidden layouts]
+// f(call, operands) on images, the layout of whose result is deferred in turn. Note [Deferred layout
+// conversion]
 template <class F>
 std::optional<Tensor> compute_on_images(const Call& call, Inputs inputs, F&& f) {
   const auto operands = image_operands(call, inputs);
@@ -116,7 +117,7 @@ std::optional<Tensor> compute_on_images(const Call& call, Inputs inputs, F&& f) 
   const Call inner{call.op, call.out ? &operands->out : nullptr, call.inplace};
   const Tensor result = f(inner, operands->tensors);
   if (call.out) return result.is_same(operands->out) ? *call.out : result;
-  return hide_layout(result.is_contiguous(MemoryFormat::ChannelsLast) ? result : with_channels_last(result));
+  return defer_layout(result.is_contiguous(MemoryFormat::ChannelsLast) ? result : with_channels_last(result));
 }
 
 }  // namespace

@@ -56,8 +56,8 @@ const PointwiseSpec* make_spec(cpu::Formula formula, Promote promote);
 }  // namespace pointwise
 
 // Records with in-place and out= forms.
-inline Record add_unary(Table& t, Fn<Tensor(const Tensor&)>& handle, const char* schema, cpu::Formula formula,
-                        Promote promote = Promote::Float) {
+inline OpBuilder add_unary(Table& t, Fn<Tensor(const Tensor&)>& handle, const char* schema,
+                           cpu::Formula formula, Promote promote = Promote::Float) {
   return t.op(handle, schema, pointwise::unary)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(formula, promote))
@@ -65,8 +65,8 @@ inline Record add_unary(Table& t, Fn<Tensor(const Tensor&)>& handle, const char*
       .inplace()
       .out();
 }
-inline Record add_binary(Table& t, Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
-                         cpu::Formula formula, Promote promote = Promote::Same) {
+inline OpBuilder add_binary(Table& t, Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
+                            cpu::Formula formula, Promote promote = Promote::Same) {
   return t.op(handle, schema, pointwise::binary)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(formula, promote))

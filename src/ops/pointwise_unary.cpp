@@ -8,10 +8,10 @@
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
-#include "ops/operators_named.h"
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/zeros_like.h"
 
 namespace rushlight {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "cpu/pool.h"
 #include "device/layers.h"
 #include "dispatch/table.h"
@@ -85,9 +85,9 @@ Tensor empty_pooled(IntList sizes, const Tensor& like, DType dtype, bool channel
                       format_of(static_cast<int64_t>(sizes.size()), channels_last));
 }
 
-// Results keep the layout that their input hides. Note [Hidden layouts]
+// Results keep the deferred layout of their input. Note [Deferred layout conversion]
 Tensor laid_out_as(const Tensor& input, const Tensor& result) {
-  return has_hidden_layout(input) ? hide_layout(result) : result;
+  return has_deferred_layout(input) ? defer_layout(result) : result;
 }
 std::tuple<Tensor, Tensor> laid_out_as(const Tensor& input, const std::tuple<Tensor, Tensor>& results) {
   return {laid_out_as(input, std::get<0>(results)), laid_out_as(input, std::get<1>(results))};
@@ -346,21 +346,22 @@ Tensor adaptive_avg_pool1d_body(const Call&, const Tensor& self, IntList size) {
 
 // The record that gives positions too, and the composite without them.
 template <int N, class Both, class Values>
-Record add_max_pool(Table& t, Both& both, Values& values) {
+OpBuilder add_max_pool(Table& t, Both& both, Values& values) {
   const std::string n = std::to_string(N),
                     windows = str("int[", n, "] kernel_size, int[", n, "]? stride=None, int[", n,
                                   "] padding=0, int[", n, "] dilation=1, bool ceil_mode=False");
-  Record record = t.op(both,
-                       kept_schema(str("nn::max_pool", n, "d_with_indices(Tensor input, ", windows,
-                                       ", bool return_indices=False) -> (Tensor, Tensor)")),
-                       max_pool_kernel<N>)
-                      .doc(
-                          "The largest element of each window and its position in the plane. Shape: [batch?, "
-                          "channels, ...].")
-                      .family(Family::Window)
-                      .on_devices()
-                      .batching(Batching::Window)
-                      .derivative(max_derivative<N>());
+  OpBuilder record =
+      t.op(both,
+           kept_schema(str("nn::max_pool", n, "d_with_indices(Tensor input, ", windows,
+                           ", bool return_indices=False) -> (Tensor, Tensor)")),
+           max_pool_kernel<N>)
+          .doc(
+              "The largest element of each window and its position in the plane. Shape: [batch?, "
+              "channels, ...].")
+          .family(Family::Window)
+          .on_devices()
+          .batching(Batching::Window)
+          .derivative(max_derivative<N>());
   t.composite(values, kept_schema(str("max_pool", n, "d(Tensor self, ", windows, ") -> Tensor")),
               max_pool_body<N>)
       .doc("The largest element of each window. Shape: [batch?, channels, ...].")
@@ -438,7 +439,7 @@ void register_max(Table& t) {
 }
 
 template <int N, class F>
-Record add_avg_pool(Table& t, F& handle) {
+OpBuilder add_avg_pool(Table& t, F& handle) {
   const std::string n = std::to_string(N);
   return t
       .op(handle,

@@ -31,7 +31,7 @@ inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, IntList kernel_size, In
 // Windows of each plane begin where its row of `starts` says, dimension after dimension.
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& starts, IntList kernel_size,
                                      IntList output_size)>
-    max_of_placed_windows;
+    fractional_max_pool;
 
 // The gradient goes to where the maximum stood; the same for every kind of max pooling over `n` dimensions.
 inline Fn<Tensor(const Tensor& grad_output, const Tensor& indices, IntList input_sizes, int64_t n)>

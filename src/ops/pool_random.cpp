@@ -2,8 +2,8 @@
 // compositions, and a kernel for the CPU.
 #include <tuple>
 
+#include "cpu/fractional_max_pool.h"
 #include "cpu/index.h"
-#include "cpu/placed_windows.h"
 #include "dispatch/table.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
@@ -146,8 +146,8 @@ Tensor window_positions(const Tensor& x, IntList kernel, IntList output, const s
   return flatten(at, 2 + n, -1);
 }
 
-std::tuple<Tensor, Tensor> placed_windows_kernel(const Call&, const Tensor& self, const Tensor& starts,
-                                                 IntList kernel, IntList output) {
+std::tuple<Tensor, Tensor> fractional_max_pool_kernel(const Call&, const Tensor& self, const Tensor& starts,
+                                                      IntList kernel, IntList output) {
   const auto n = static_cast<size_t>(output.size());
   const Dims sizes = joined(self.sizes().slice(0, 2), output);
   const Tensor values = empty_tensor(sizes, self.dtype(), self.device()),
@@ -157,7 +157,7 @@ std::tuple<Tensor, Tensor> placed_windows_kernel(const Call&, const Tensor& self
   Tensor all_starts = contiguous(starts);
   for (size_t d = n; d < 3; ++d)  // of dimensions that are not there
     all_starts = cat({new_zeros(starts, IntList{x.size(0), x.size(1), 1}, {}, {}, {}, {}), all_starts}, -1);
-  cpu::PlacedWindows w;
+  cpu::FractionalWindows w;
   w.planes = x.size(0) * x.size(1);
   w.starts = all_starts.data<int64_t>();
   int64_t first = 3 - static_cast<int64_t>(n);
@@ -169,7 +169,7 @@ std::tuple<Tensor, Tensor> placed_windows_kernel(const Call&, const Tensor& self
         "fractional_max_pool", n, "d(): _random_samples must be from 0 to below 1");
     first += output[d];
   }
-  cpu::max_of_placed_windows(w, x.dtype(), x.data_ptr(), values.data_ptr(), indices.data<int64_t>());
+  cpu::fractional_max_pool(w, x.dtype(), x.data_ptr(), values.data_ptr(), indices.data<int64_t>());
   return {values, indices};
 }
 
@@ -182,7 +182,7 @@ std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntL
   const std::vector<Tensor> starts = all_window_starts(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
   Tensor values, indices;
   if (x.is_cpu() && is_floating(x.dtype())) {
-    std::tie(values, indices) = max_of_placed_windows(x, cat(starts, -1), kernel, output);
+    std::tie(values, indices) = fractional_max_pool(x, cat(starts, -1), kernel, output);
   } else {
     const Tensor at = window_positions(x, kernel, output, starts);
     Tensor best;
@@ -223,10 +223,10 @@ void register_random_pool_operators(Table& t) {
       .doc("Maxima over windows of volumes spaced at random, and where they stood.")
       .autocast(Cast::Float, Cast::None)
       .one_node();
-  t.op(max_of_placed_windows,
+  t.op(fractional_max_pool,
        "_max_of_placed_windows(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
        "Tensor)",
-       placed_windows_kernel)
+       fractional_max_pool_kernel)
       .internal()
       .doc(
           "Maxima over windows that begin where `starts` says, [batch, channels, windows], and where they "

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 #include "ops/factory.h"
 #include "ops/random_common.h"
 #include "ops/register.h"

@@ -2,7 +2,7 @@
 // extremes in reduction_extreme.cpp, moments and norms in reduction_moment.cpp.
 #include "ops/reduction.h"
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "cpu/reduce.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
@@ -85,7 +85,7 @@ Tensor accumulate(ReduceOp op, const Tensor& self, std::optional<uint64_t> dims,
                   const char* who, const cpu::ReduceParams& params) {
   const DType target = dtype.value_or(cpu::reduced_dtype(ReduceOp::Sum, self.dtype()));
   const DType inner = target == DType::Complex32 ? DType::Complex64 : target;
-  // Note [Hidden layouts]: sums take the elements as they lie.
+  // Note [Deferred layout conversion]: sums take the elements as they lie.
   const Tensor image = self.has_data() ? self : image_of(self);
   const Tensor x = cpu::reduced_dtype(op, self.dtype()) == inner ? image : to_dtype(image, inner);
   return to_dtype(dims ? reduce_dims(op, x, *dims, keepdim, who, params) : reduce_all(op, x, who, params),

@@ -32,7 +32,7 @@ void register_norm_operators(Table& t);
 void register_loss_operators(Table& t);
 void register_embedding_operators(Table& t);
 void register_pad_operators(Table& t);
-void register_pad_inside_operators(Table& t);
+void register_pad_mode_operators(Table& t);
 void register_attention_operators(Table& t);
 void register_rnn_operators(Table& t);
 void register_einsum_operators(Table& t);

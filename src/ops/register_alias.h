@@ -21,8 +21,8 @@ struct Alias<Handle, Fn<R(A...)>> {
 
 // A second name for `Handle`, with in-place and out= forms.
 template <auto& Handle>
-Record add_alias(Table& t, const char* schema) {
-  Record record = t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
+OpBuilder add_alias(Table& t, const char* schema) {
+  OpBuilder record = t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
   const Op& named = Handle.op();
   if (named.family == Family::Pointwise || named.traits.elementwise) record.elementwise();
   return record;

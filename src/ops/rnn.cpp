@@ -9,9 +9,9 @@
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/random.h"
+#include "ops/reference.h"
 #include "ops/register.h"
 #include "ops/rnn_steps.h"
-#include "ops/twin.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -25,7 +25,7 @@ Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 // Rows may lie apart, their elements not.
 Tensor with_dense_rows(const Tensor& t) { return t->strides[1] == 1 || t->sizes[1] <= 1 ? t : contiguous(t); }
 
-// Where the state is: on the CPU, or by its device's twin.
+// Where the state is: on the CPU, or by its device's counterpart.
 template <class OnCpu, class OnDevice, class Step>
 void run_step(const Tensor& state, OnCpu on_cpu, OnDevice on_device, const Step& step) {
   if (state.numel() == 0) return;
@@ -71,8 +71,8 @@ std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Te
 }
 
 // The same in public operators, from the gates before activation, so that it can be differentiated again.
-Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& pre,
-                               const Tensor& cell) {
+Grads lstm_cell_gradients_reference(const Tensor& grad_hidden, const Tensor& grad_cell, const Tensor& pre,
+                                    const Tensor& cell) {
   const std::vector<Tensor> parts = chunk(pre, 4, 1);
   const Tensor i = sigmoid(parts[0]), f = sigmoid(parts[1]), g = tanh(parts[2]), o = sigmoid(parts[3]);
   const Tensor t = tanh(f * cell + i * g), one = wrapped_number(1);
@@ -89,7 +89,7 @@ Grads lstm_cell_gradients_twin(const Tensor& grad_hidden, const Tensor& grad_cel
 
 // --- the fused GRU step
 
-Tensor gru_cell_twin(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& state) {
+Tensor gru_cell_reference(const Tensor& input_gates, const Tensor& hidden_gates, const Tensor& state) {
   const std::vector<Tensor> x = chunk(input_gates, 3, 1), y = chunk(hidden_gates, 3, 1);
   const Tensor r = sigmoid(x[0] + y[0]), z = sigmoid(x[1] + y[1]), n = tanh(x[2] + r * y[2]);
   return (state - n) * z + n;
@@ -136,10 +136,11 @@ std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, c
 Grads gru_cell_gradients(const Tensor& g, const Tensor& a, const Tensor& b, const Tensor& state,
                          const Tensor& input_bias, const Tensor& hidden_bias, const Tensor& gates) {
   if (derivatives_wanted() || dispatch_state.level) {
-    const auto twin = [](const std::vector<Tensor>& t) {
-      return gru_cell_twin(t[3].defined() ? t[0] + t[3] : t[0], t[4].defined() ? t[1] + t[4] : t[1], t[2]);
+    const auto reference = [](const std::vector<Tensor>& t) {
+      return gru_cell_reference(t[3].defined() ? t[0] + t[3] : t[0], t[4].defined() ? t[1] + t[4] : t[1],
+                                t[2]);
     };
-    return gradients_by_twin(twin, {a, b, state, input_bias, hidden_bias}, g);
+    return gradients_of_reference(reference, {a, b, state, input_bias, hidden_bias}, g);
   }
   auto [x, y, old] = fused_gru_cell_backward(g, state, gates);
   return Grads{x, y, old, input_bias.defined() ? x : Tensor(), hidden_bias.defined() ? y : Tensor()};
@@ -477,7 +478,7 @@ void register_rnn_operators(Table& t) {
       .derivative(
           [](GradOf<0> gh, GradOf<1> gc, In<0> a, In<1> b, In<2> cell, Out<1> new_cell, Out<2> gates) {
             if (derivatives_wanted() || dispatch_state.level)
-              return lstm_cell_gradients_twin(gh, gc, a + b, cell);
+              return lstm_cell_gradients_reference(gh, gc, a + b, cell);
             auto [grad, old] = fused_lstm_cell_backward(gh, gc, cell, new_cell, gates);
             return Grads{grad, grad, old};
           });
@@ -489,7 +490,8 @@ void register_rnn_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable("the rule of _thnn_fused_lstm_cell uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of _thnn_fused_lstm_cell uses its reference implementation when gradients are recorded");
   t.op(fused_gru_cell,
        "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
        "Tensor? hidden_bias=None) -> (Tensor, Tensor)",
@@ -511,7 +513,8 @@ void register_rnn_operators(Table& t) {
       .internal()
       .family(Family::Gradient)
       .on_devices()
-      .not_differentiable("the rule of _thnn_fused_gru_cell uses its twin when gradients are recorded");
+      .not_differentiable(
+          "the rule of _thnn_fused_gru_cell uses its reference implementation when gradients are recorded");
   t.composite(lstm,
               "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
               "dropout, bool train, "

@@ -6,7 +6,7 @@
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/register.h"
-#include "ops/unset.h"
+#include "ops/uninitialized.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -285,9 +285,10 @@ Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::option
   const size_t before = self->storage->nbytes();
   resize_tensor(self, size);
   const size_t after = self->storage->nbytes();
-  if (after > before && fills_unset()) {
+  if (after > before && fills_uninitialized()) {
     const auto first = static_cast<int64_t>(before / self.itemsize());
-    fill_unset(make_view(self, {static_cast<int64_t>(after / self.itemsize()) - first}, {1}, first, false));
+    fill_uninitialized(
+        make_view(self, {static_cast<int64_t>(after / self.itemsize()) - first}, {1}, first, false));
   }
   if (format.value_or(MemoryFormat::Contiguous) != MemoryFormat::Contiguous &&
       *format != MemoryFormat::Preserve)

@@ -304,7 +304,7 @@ Tensor densely(const Tensor& g) { return is_sparse(g) ? to_dense(g, std::nullopt
 
 void register_parts(Table& t) {
   auto part = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    Record record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse);
+    OpBuilder record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
     return record.not_differentiable("integer output");
   };
@@ -323,7 +323,7 @@ void register_parts(Table& t) {
   part(row_indices, "row_indices(Tensor self) -> Tensor", part_kernel<false, false>,
        "The rows of a CSC or BSC tensor's elements: [batch..., nnz].");
   auto values_like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    Record record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse).may_return_input();
+    OpBuilder record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse).may_return_input();
     t.sparse(handle, kernel);
     return record.derivative([](Grad g, In<0> self) { return sparse_with_values(self, g); });
   };
@@ -332,7 +332,7 @@ void register_parts(Table& t) {
   values_like(sparse_values_raw, "_values(Tensor self) -> Tensor", raw_values_kernel,
               "The values [nnz, dense sizes...] of a sparse tensor, coalesced or not.");
   auto fact = [&](auto& handle, const char* schema, auto dense, auto kernel, const char* doc) {
-    Record record = t.op(handle, schema, dense).doc(doc).family(Family::Value);
+    OpBuilder record = t.op(handle, schema, dense).doc(doc).family(Family::Value);
     t.sparse(handle, kernel);
     return record.not_differentiable("not a tensor");
   };

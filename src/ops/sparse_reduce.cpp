@@ -182,7 +182,7 @@ void register_sparse_reduce_operators(Table& t) {
       });
   t.sparse(sparse_mm_reduce, reduce_kernel);
   auto resize = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    Record record = t.op(handle, schema, refuse_resize).method_only().doc(doc).family(Family::Sparse);
+    OpBuilder record = t.op(handle, schema, refuse_resize).method_only().doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
     return record.not_differentiable("changes the number of elements");
   };

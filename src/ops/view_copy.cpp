@@ -26,8 +26,9 @@ struct Copying<View, Fn<R(A...)>> {
   static R body(const Call&, A... args) { return dense(View(args...)); }
 };
 template <auto& View>
-Record copying(Table& t, const char* schema) {
-  Record record = t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.");
+OpBuilder copying(Table& t, const char* schema) {
+  OpBuilder record =
+      t.composite(schema, &Copying<View>::body).doc("What the view of that name shows, copied.");
   if constexpr (std::is_same_v<typename Copying<View>::Result, Tensor>) record.out(OutRule::SameType);
   return record;
 }

@@ -1,4 +1,4 @@
-// The Python face of autograd, shared by the autograd_*.cpp files.
+// The Python interface of autograd, shared by the autograd_*.cpp files.
 #pragma once
 #include "autograd/engine.h"
 #include "autograd/saved.h"

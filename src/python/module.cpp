@@ -50,7 +50,7 @@ static void init_all(PyObject* module) {
   init_factory(module);
   init_records(module);
   init_traits(module);
-  init_runtime(module);
+  init_process_settings(module);
   init_autocast(module);
   init_indexing(module);
   init_storage(module);

@@ -1,4 +1,4 @@
-// The recorder's face: start, stop, ranges that the program opens, and the events as tuples.
+// The recorder's interface: start, stop, ranges that the program opens, and the events as tuples.
 #include "dispatch/profiler.h"
 
 #include "python/parse.h"

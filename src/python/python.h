@@ -124,7 +124,7 @@ void init_tensor_type(PyObject* module);
 void init_operators(PyObject* module);
 void init_factory(PyObject* module);
 void init_records(PyObject* module);
-void init_runtime(PyObject* module);
+void init_process_settings(PyObject* module);
 void init_autocast(PyObject* module);
 void init_indexing(PyObject* module);
 void init_storage(PyObject* module);

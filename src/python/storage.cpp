@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
 #include "python/types.h"
@@ -33,7 +33,7 @@ static PyTypeObject* python_type() {
 }
 
 static PyObject* wrap_storage(Storage storage, PyTypeObject* type) {
-  reveal_layout(*storage);
+  materialize_layout(*storage);
   if (storage->pyobj) return Py_NewRef(static_cast<PyObject*>(storage->pyobj));
   PyObject* self = check(type->tp_alloc(type, 0));
   storage->pyobj = self;

@@ -91,7 +91,7 @@ static Tensor call_typed(const BinarySlot& slot, const Tensor& a, const Tensor& 
   return slot.form == BinarySlot::Form::Plain ? slot.plain.call(a, b) : slot.scaled.call(a, b, slot.alpha);
 }
 
-static Tensor call_boxed(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
+static Tensor call_slot(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
   const Value values[4] = {Value(a), Value(b), slot.defaults[0], slot.defaults[1]};
   Results results;
   call_boxed(*slot.op, values, results, inplace ? &a : nullptr, inplace);
@@ -99,7 +99,7 @@ static Tensor call_boxed(const BinarySlot& slot, const Tensor& a, const Tensor& 
 }
 
 static Tensor call_gate(const BinarySlot& slot, const Tensor& a, const Tensor& b, bool inplace) {
-  return inplace || slot.form == BinarySlot::Form::Other ? call_boxed(slot, a, b, inplace)
+  return inplace || slot.form == BinarySlot::Form::Other ? call_slot(slot, a, b, inplace)
                                                          : call_typed(slot, a, b);
 }
 

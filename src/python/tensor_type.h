@@ -1,4 +1,4 @@
-// The Python face of a TensorImpl: wrapping, unwrapping, identity.
+// The Python interface of a TensorImpl: wrapping, unwrapping, identity.
 #pragma once
 #include "core/tensor.h"
 #include "python/python.h"

@@ -1,6 +1,6 @@
 // Tensors of Python classes that compute elsewhere: they have a shape, a dtype and a device, and no data.
 #include "autograd/meta.h"
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "python/factory.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
@@ -84,7 +84,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// A tensor on the storage of another one, elsewhere: what a fake tensor and its meta twin are to each other.
+// A tensor on the storage of another one, elsewhere: what a fake tensor and its meta tensor are to each
+// other.
 Tensor on_device(const Tensor& t, Device device) {
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(t->storage, t.storage_offset(), t.dtype(), device));
   impl->set_layout(t.sizes(), t.strides());
@@ -98,7 +99,7 @@ PyObject* as_meta(PyObject*, PyObject* tensor) {
   return guard([&] {
     const Tensor& t = expect_tensor(tensor, "_as_meta(): argument");
     const Device meta{DeviceType::Meta};
-    if (t->storage && !t.has_data() && !has_hidden_layout(t)) return wrap(on_device(t, meta));
+    if (t->storage && !t.has_data() && !has_deferred_layout(t)) return wrap(on_device(t, meta));
     Tensor hollow = on_device(t, meta);  // real memory stays where it is
     hollow->storage = StorageImpl::allocate(t->storage ? t->storage->nbytes() : 0, meta);
     return wrap(std::move(hollow));

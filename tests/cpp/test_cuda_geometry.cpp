@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/tensor.h"
-#include "cuda/formula_many.h"
+#include "cuda/formula_multi_tensor.h"
 #include "cuda/operands.h"
 
 namespace rushlight::cuda {
@@ -128,7 +128,7 @@ Tensor filled(IntList sizes, DType dtype, float value) {
 TEST(CudaGeometry, SharesOneLaunchAmongTensors) {
   const Tensor number = scalar_tensor_of(0.5, DType::Float64), one = filled<BFloat16>({}, DType::BFloat16, 2);
   std::vector<Tensor> outs, ins;
-  FormulaMany many;
+  FormulaMultiTensor many;
   for (int64_t n : {1, 5000, 1024, 3}) {
     outs.push_back(filled<float>({n}, DType::Float32, 0));
     ins.push_back(filled<BFloat16>({n}, DType::BFloat16, static_cast<float>(n)));
@@ -137,20 +137,21 @@ TEST(CudaGeometry, SharesOneLaunchAmongTensors) {
     const Device gpu{DeviceType::CUDA, 0};
     ins.back()->device = gpu, one->device = gpu;  // no numbers: operands in memory
     for_each_piece(outs.back(), inputs, [&](const Piece& piece) {
-      ASSERT_TRUE(FormulaMany::fits(piece) && many.goes_with(piece));
+      ASSERT_TRUE(FormulaMultiTensor::fits(piece) && many.goes_with(piece));
       const Scalar factor(n == 3 ? 10.0 : 1.0);
       many.add<float>(piece, std::span(&factor, 1));
     });
     ins.back()->device = Device{}, one->device = Device{};
   }
-  EXPECT_EQ(many.shares.blocks(), 1 + 5 + 1 + 1);
-  for (int block = 0; block < many.shares.blocks(); ++block) {
-    const int k = many.shares.owner(block);
-    const FormulaMany::Entry& e = many.entries[k];
-    const auto first = static_cast<uint32_t>(block - many.shares.first_block[k]) * FormulaMany::kPerBlock;
-    for (uint32_t i = first; i < std::min(first + FormulaMany::kPerBlock, e.numel); ++i)
+  EXPECT_EQ(many.tensor_blocks.blocks(), 1 + 5 + 1 + 1);
+  for (int block = 0; block < many.tensor_blocks.blocks(); ++block) {
+    const int k = many.tensor_blocks.owner(block);
+    const FormulaMultiTensor::Entry& e = many.entries[k];
+    const auto first =
+        static_cast<uint32_t>(block - many.tensor_blocks.first_block[k]) * FormulaMultiTensor::kPerBlock;
+    for (uint32_t i = first; i < std::min(first + FormulaMultiTensor::kPerBlock, e.numel); ++i)
       reinterpret_cast<float*>(e.out)[i] += (many.input<float>(e, 0, i) + many.input<float>(e, 1, i)) *
-                                            FormulaMany::number_of<float>(e.parameters[0]);
+                                            FormulaMultiTensor::number_of<float>(e.parameters[0]);
   }
   for (const Tensor& out : outs) {
     const double n = static_cast<double>(out.numel()), rounded = n == 5000 ? 4992 : n;  // as bfloat16
@@ -170,11 +171,11 @@ TEST(CudaGeometry, LeavesOtherTensorsAlone) {
   };
   const Tensor plain = empty_tensor({40, 3}, DType::Float32),
                longer = empty_tensor({2 << 20}, DType::Float32);
-  EXPECT_TRUE(FormulaMany::fits(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
-  EXPECT_FALSE(FormulaMany::fits(piece_of(plain, strided({40, 3}, {1, 40}, 0, 120))));
-  EXPECT_FALSE(FormulaMany::fits(piece_of(plain, empty_tensor({3}, DType::Float32))));
-  EXPECT_FALSE(FormulaMany::fits(piece_of(longer, longer)));
-  FormulaMany many;
+  EXPECT_TRUE(FormulaMultiTensor::fits(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
+  EXPECT_FALSE(FormulaMultiTensor::fits(piece_of(plain, strided({40, 3}, {1, 40}, 0, 120))));
+  EXPECT_FALSE(FormulaMultiTensor::fits(piece_of(plain, empty_tensor({3}, DType::Float32))));
+  EXPECT_FALSE(FormulaMultiTensor::fits(piece_of(longer, longer)));
+  FormulaMultiTensor many;
   many.add<float>(piece_of(plain, plain), {});
   EXPECT_TRUE(many.goes_with(piece_of(plain, plain)));
   EXPECT_FALSE(many.goes_with(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));

@@ -15,7 +15,7 @@ from ...nn.parallel import DistributedDataParallel
 from .._initialize import get_rank, is_initialized
 from .._messages import broadcast_object_list
 from ..algorithms._checkpoint.checkpoint_wrapper import ActivationWrapper
-from . import _spread_states as spread
+from . import _dtensor_states as dtensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _tensor_at(model, name):
 def _offloaded(value, options):
     """The value as it is wanted: whole, on the CPU, with memory of its own."""
     if options.full_state_dict:
-        value = spread.whole(value)
+        value = dtensors.whole(value)
     return value.cpu() if options.cpu_offload and hasattr(value, "cpu") else value
 
 
@@ -103,10 +103,10 @@ def get_model_state_dict(
 ) -> dict:
     """The model's state dict with the plain model's names."""
     options = options or StateDictOptions()
-    if spread.is_wrapped(model):
-        state = spread.wrapped_state(model, options)
+    if dtensors.is_wrapped(model):
+        state = dtensors.wrapped_state(model, options)
         return {} if _leaves_out(options) else state
-    spread.reshard(model)
+    dtensors.reshard(model)
     chosen = None if submodules is None else {id(m) for s in submodules for m in s.modules()}
     persistent = set(_plain_persistent(model))
     result = {}
@@ -143,9 +143,9 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
     Raises RuntimeError for names and shapes that do not fit, as `load_state_dict` does."""
     options = options or StateDictOptions()
     state = _from_rank_0(model_state_dict, options)
-    if spread.is_wrapped(model):
-        return spread.load_wrapped(model, state, options)
-    spread.reshard(model)
+    if dtensors.is_wrapped(model):
+        return dtensors.load_wrapped(model, state, options)
+    dtensors.reshard(model)
     wrapped = {plain: name for name, plain in _plain_names(model).items()}
     missing = [p for p in _plain_persistent(model) if p not in state]
     unexpected = [key for key in state if key not in wrapped]
@@ -161,14 +161,14 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
     with no_grad():
         for key, value in state.items():
             if key in wrapped:
-                spread.copy(_tensor_at(model, wrapped[key]), value)
+                dtensors.copy(_tensor_at(model, wrapped[key]), value)
     return _IncompatibleKeys(missing, unexpected)
 
 
 def _from_rank_0(state, options):
     if not options.broadcast_from_rank0:
         return state
-    holder = [spread.wholes(state) if get_rank() == 0 else None]
+    holder = [dtensors.wholes(state) if get_rank() == 0 else None]
     broadcast_object_list(holder, 0)
     return holder[0]
 
@@ -186,16 +186,16 @@ def get_optimizer_state_dict(
 ) -> dict:
     """{"state": {name: ...}, "param_groups": [{"params": names, ...}]} of one or several optimizers."""
     options = options or StateDictOptions()
-    if spread.is_wrapped(model):
-        result = spread.wrapped_optimizer_state(model, _optimizers(optimizers), options)
+    if dtensors.is_wrapped(model):
+        result = dtensors.wrapped_optimizer_state(model, _optimizers(optimizers), options)
         if _leaves_out(options):
             return {}
         return _flattened(result) if options.flatten_optimizer_state_dict else result
-    spread.reshard(model)
+    dtensors.reshard(model)
     names = _names_of_parameters(model)
     result = {"state": {}, "param_groups": []}
     for optimizer in _optimizers(optimizers):
-        spread.make_state(optimizer)
+        dtensors.make_state(optimizer)
         for parameter, state in optimizer.state.items():
             kept = {key: _offloaded(value, options) for key, value in state.items()}
             result["state"][names[id(parameter)]] = kept
@@ -239,10 +239,10 @@ def set_optimizer_state_dict(
     Raises KeyError for a parameter that the state does not know."""
     options = options or StateDictOptions()
     state = _from_rank_0(optim_state_dict, options)
-    if spread.is_wrapped(model):
-        spread.load_wrapped_optimizer(model, _optimizers(optimizers), state)
+    if dtensors.is_wrapped(model):
+        dtensors.load_wrapped_optimizer(model, _optimizers(optimizers), state)
         return
-    spread.reshard(model)
+    dtensors.reshard(model)
     names = _names_of_parameters(model)
     for optimizer in _optimizers(optimizers):
         nested = state if "param_groups" in state else _unflattened(state, optimizer, names)
@@ -257,7 +257,7 @@ def set_optimizer_state_dict(
                 )
             indices = range(number, number + len(members))
             numbered |= {
-                i: spread.laid_out_as(p, nested["state"][name])
+                i: dtensors.laid_out_as(p, nested["state"][name])
                 for i, name, p in zip(indices, members, group["params"])
                 if name in nested["state"]
             }

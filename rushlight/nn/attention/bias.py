@@ -17,7 +17,7 @@ class CausalVariant(IntEnum):
 
 
 class CausalBias(rushlight.Tensor):
-    """A causal mask for ``scaled_dot_product_attention``; `causal_upper_left` and its twin make it."""
+    """A causal mask for ``scaled_dot_product_attention``, by `causal_upper_left` or `causal_lower_right`."""
 
     def __new__(cls, *args, **kwargs):
         return rushlight.Tensor._make_subclass(cls, rushlight.empty(0))

@@ -16,7 +16,7 @@ def _grads(parameters):
     return [p.grad for p in parameters if p.grad is not None]
 
 
-def _go_together(tensors):
+def _fit_foreach(tensors):
     """Whether one call can take them all: tensors of one kind, in dense memory."""
     first = tensors[0]
     kind, device, dtype = type(first), first.device, first.dtype
@@ -33,7 +33,7 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
         norm_type = float(norm_type)
         if not tensors:
             return torch.tensor(0.0)
-        if foreach is not False and _go_together(tensors):
+        if foreach is not False and _fit_foreach(tensors):
             norms = torch._foreach_norm(tensors, norm_type)
         else:
             device = tensors[0].device
@@ -56,7 +56,7 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
         grads = _grads(_listed(parameters))
         # Always multiplied, because asking whether it is needed would wait for the device.
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        if foreach is not False and grads and _go_together(grads) and grads[0].device == factor.device:
+        if foreach is not False and grads and _fit_foreach(grads) and grads[0].device == factor.device:
             torch._foreach_mul_(grads, factor)
             return
         for grad in grads:

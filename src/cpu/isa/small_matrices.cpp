@@ -65,7 +65,7 @@ template <class T>
 void factor(int64_t n, void* data, int32_t* pivots, int32_t* info, int64_t count) {
   Columns<T> a;
   a.load(n, n, static_cast<T*>(data), count);
-  int32_t best[kLanes<T>], verdict[kLanes<T>] = {};
+  int32_t best[kLanes<T>], status[kLanes<T>] = {};
   for (int64_t k = 0; k < n; ++k) {
     find_pivots(a, n, k, best);
     for (int64_t l = 0; l < count; ++l) pivots[l * n + k] = best[l] + 1;
@@ -74,7 +74,7 @@ void factor(int64_t n, void* data, int32_t* pivots, int32_t* info, int64_t count
     T divisor[kLanes<T>];  // a column of zeros stays one
     each_lane<T>([&](int64_t l) {
       const bool zero = a.at[k][k][l] == 0;
-      verdict[l] = zero & (verdict[l] == 0) ? static_cast<int32_t>(k) + 1 : verdict[l];
+      status[l] = zero & (status[l] == 0) ? static_cast<int32_t>(k) + 1 : status[l];
       divisor[l] = zero ? T(1) : a.at[k][k][l];
     });
     for (int64_t i = k + 1; i < n; ++i) each_lane<T>([&](int64_t l) { a.at[k][i][l] /= divisor[l]; });
@@ -82,7 +82,7 @@ void factor(int64_t n, void* data, int32_t* pivots, int32_t* info, int64_t count
       for (int64_t i = k + 1; i < n; ++i)
         each_lane<T>([&](int64_t l) { a.at[j][i][l] -= a.at[j][k][l] * a.at[k][i][l]; });
   }
-  for (int64_t l = 0; l < count; ++l) a.store(n, n, static_cast<T*>(data), l), info[l] = verdict[l];
+  for (int64_t l = 0; l < count; ++l) a.store(n, n, static_cast<T*>(data), l), info[l] = status[l];
 }
 
 // x = (P L U)^-1 x for the first `columns` columns.
@@ -137,12 +137,12 @@ void cholesky(int64_t n, bool upper, void* data, int32_t* info, int64_t count) {
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = j; i < n; ++i) a.at[j][i][l] = upper ? from[i * n + j] : from[j * n + i];
   }
-  int32_t verdict[kLanes<T>] = {};
+  int32_t status[kLanes<T>] = {};
   for (int64_t k = 0; k < n; ++k) {
     auto& column = a.at[k];
     each_lane<T>([&](int64_t l) {
       const bool positive = column[k][l] > 0;
-      verdict[l] = !positive & (verdict[l] == 0) ? static_cast<int32_t>(k) + 1 : verdict[l];
+      status[l] = !positive & (status[l] == 0) ? static_cast<int32_t>(k) + 1 : status[l];
       column[k][l] = std::sqrt(positive ? column[k][l] : T(1));
     });
     for (int64_t i = k + 1; i < n; ++i) each_lane<T>([&](int64_t l) { column[i][l] /= column[k][l]; });
@@ -151,8 +151,8 @@ void cholesky(int64_t n, bool upper, void* data, int32_t* info, int64_t count) {
         each_lane<T>([&](int64_t l) { a.at[j][i][l] -= column[i][l] * column[j][l]; });
   }
   for (int64_t l = 0; l < count; ++l) {
-    info[l] = verdict[l];
-    if (verdict[l]) continue;
+    info[l] = status[l];
+    if (status[l]) continue;
     T* to = matrices + l * n * n;
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = j; i < n; ++i) (upper ? to[i * n + j] : to[j * n + i]) = a.at[j][i][l];

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._dynamo._trials import Trials
-from rushlight._inductor import _verdicts
+from rushlight._inductor import _decision_cache
 from rushlight._inductor import config as settings
 from rushlight._inductor.utils import fresh_cache
 
@@ -40,7 +40,7 @@ def decided(monkeypatch, pays, clear=True):
 
 
 @pytest.mark.parametrize("pays", [True, False])
-def test_verdict_is_used_again(cache, monkeypatch, pays):
+def test_decision_is_used_again(cache, monkeypatch, pays):
     assert decided(monkeypatch, pays).entries[0].pays == pays
     assert len(list(cache.iterdir())) == 1
     again, x = torch.compile(program), torch.randn(4, 4)
@@ -54,7 +54,7 @@ def test_verdict_is_used_again(cache, monkeypatch, pays):
     assert not pays or not again._compiled.entries[1].decided
 
 
-def test_unclear_verdicts_are_not_kept(cache, monkeypatch):
+def test_unclear_decisions_are_not_kept(cache, monkeypatch):
     decided(monkeypatch, True, clear=False)
     assert not cache.exists()
 
@@ -86,31 +86,35 @@ def test_another_process_uses_it(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("pays", [True, False])
-def test_damaged_files_are_no_verdict(cache, pays):
-    assert _verdicts.load(KEY) is None
-    _verdicts.store(KEY, pays)
-    assert _verdicts.load(KEY) is pays
+def test_damaged_files_are_no_decision(cache, pays):
+    assert _decision_cache.load(KEY) is None
+    _decision_cache.store(KEY, pays)
+    assert _decision_cache.load(KEY) is pays
     good = (cache / KEY).read_bytes()
     flipped = [good[:i] + bytes([good[i] ^ 1]) + good[i + 1 :] for i in range(len(good))]
     for content in (b"", good[:-1], good + b"\n", good * 100, b"\xff" * 40, *flipped):
         (cache / KEY).write_bytes(content)
-        assert _verdicts.load(KEY) is None
+        assert _decision_cache.load(KEY) is None
     other = "1" * 64
     (cache / other).write_bytes(good)  # a file under another's name
-    assert _verdicts.load(other) is None
+    assert _decision_cache.load(other) is None
     (cache / KEY).unlink()
     (cache / KEY).mkdir()
-    assert _verdicts.load(KEY) is None
+    assert _decision_cache.load(KEY) is None
 
 
 def test_key_tells_programs_threads_and_builds_apart(cache, monkeypatch):
-    key = _verdicts.key_of("f", ["text"])
-    assert key == _verdicts.key_of("f", ["text"])
-    others = {_verdicts.key_of("g", ["text"]), _verdicts.key_of("f", ["other"]), _verdicts.key_of("f", [])}
+    key = _decision_cache.key_of("f", ["text"])
+    assert key == _decision_cache.key_of("f", ["text"])
+    others = {
+        _decision_cache.key_of("g", ["text"]),
+        _decision_cache.key_of("f", ["other"]),
+        _decision_cache.key_of("f", []),
+    }
     monkeypatch.setattr(torch, "get_num_threads", lambda: 77)
-    others.add(_verdicts.key_of("f", ["text"]))
-    monkeypatch.setattr(_verdicts, "_machine", lambda: ("another",))
-    others.add(_verdicts.key_of("f", ["text"]))
+    others.add(_decision_cache.key_of("f", ["text"]))
+    monkeypatch.setattr(_decision_cache, "_machine", lambda: ("another",))
+    others.add(_decision_cache.key_of("f", ["text"]))
     assert len(others) == 5 and key not in others
 
 
@@ -125,37 +129,37 @@ def test_nothing_is_kept_where_that_is_not_wanted(cache, monkeypatch):
 
 def test_folder_that_cannot_be_written(cache):
     cache.write_text("a file in the folder's place")
-    _verdicts.store(KEY, True)
-    assert _verdicts.load(KEY) is None
+    _decision_cache.store(KEY, True)
+    assert _decision_cache.load(KEY) is None
     assert cache.read_text() == "a file in the folder's place"
 
 
 def test_folder_stays_small(cache, monkeypatch):
-    monkeypatch.setattr(_verdicts, "_MOST", 4)
+    monkeypatch.setattr(_decision_cache, "_MOST", 4)
     for i in range(20):
-        _verdicts.store(f"{i:064}", True)
+        _decision_cache.store(f"{i:064}", True)
         os.utime(cache / f"{i:064}", ns=(i, i))
         assert len(list(cache.iterdir())) <= 4
-    assert _verdicts.load(f"{19:064}") is True
-    assert _verdicts.load(f"{0:064}") is None
+    assert _decision_cache.load(f"{19:064}") is True
+    assert _decision_cache.load(f"{0:064}") is None
 
 
 def test_fresh_cache(cache, tmp_path):
-    _verdicts.store(KEY, True)
+    _decision_cache.store(KEY, True)
     entries: dict = {}
     with fresh_cache(entries, dir=tmp_path):
-        assert _verdicts.load(KEY) is None
-        _verdicts.store("1" * 64, False)
-        place = _verdicts.folder()
+        assert _decision_cache.load(KEY) is None
+        _decision_cache.store("1" * 64, False)
+        place = _decision_cache.folder()
     assert list(entries) == [f"verdicts/{'1' * 64}"]
     assert not os.path.exists(place)
-    assert _verdicts.load(KEY) is True and _verdicts.load("1" * 64) is None
+    assert _decision_cache.load(KEY) is True and _decision_cache.load("1" * 64) is None
 
 
 def test_folder_of_the_user(monkeypatch):
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert _verdicts.folder() == "/somewhere/rushlight/verdicts"
+    assert _decision_cache.folder() == "/somewhere/rushlight/verdicts"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert _verdicts.folder() == "/home/me/.cache/rushlight/verdicts"
+    assert _decision_cache.folder() == "/home/me/.cache/rushlight/verdicts"

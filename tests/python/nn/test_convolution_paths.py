@@ -1,4 +1,4 @@
-"""The ways in which convolutions and pooling of hidden images are computed."""
+"""The ways in which convolutions and pooling of images with a deferred layout are computed."""
 
 import pytest
 
@@ -17,7 +17,9 @@ DTYPES = [rl.float32, rl.bfloat16]
 def test_filters_of_one_pixel_are_products(dtype, bias, size, stride):
     rl.manual_seed(0)
     convolve = F.conv2d if len(size) == 2 else F.conv3d
-    layout = rl.contiguous_format if len(size) == 2 else rl.channels_last_3d  # planes hide theirs
+    layout = (
+        rl.contiguous_format if len(size) == 2 else rl.channels_last_3d
+    )  # the layout of planes is deferred
     x = rl.randn(5, 40, *size, dtype=dtype).contiguous(memory_format=layout)
     w = rl.randn(48, 40, *[1] * len(size), dtype=dtype)
     b = rl.randn(48, dtype=dtype) if bias else None

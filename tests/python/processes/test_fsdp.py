@@ -71,7 +71,7 @@ def test_damaged_checkpoints_are_refused(tmp_path):
 
 def test_layouts_and_training_are_pytorchs(tmp_path):
     pytest.importorskip("torch")
-    script = os.path.join(os.path.dirname(__file__), "spread_oracle.py")
+    script = os.path.join(os.path.dirname(__file__), "dtensor_oracle.py")
     said = []
     for name in ("rushlight", "torch"):
         command = [sys.executable, script, name, str(tmp_path)]

@@ -69,7 +69,7 @@ def _run(setup, channel):
 
 
 class Threads:
-    """Threads with a channel to each: the same face as `processes.Workers`.
+    """Threads with a channel to each: the same interface as `processes.Workers`.
 
     A busy thread can't be ended; :meth:`shut_down` leaves it to finish what it is doing."""
 

@@ -10,15 +10,17 @@ import rushlight as rl
 from rushlight import nn
 from rushlight.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not rl.backends.mkldnn.is_available(), reason="layouts are hidden for oneDNN")
+pytestmark = pytest.mark.skipif(
+    not rl.backends.mkldnn.is_available(), reason="layouts are deferred for oneDNN"
+)
 
 
-def revealed():
-    return rl._C._revealed_layouts()
+def materialized():
+    return rl._C._materialized_layouts()
 
 
 def image(*, seed=0, channels=8, size=6):
-    """The result of a convolution, and the same computed by an operator that hides nothing."""
+    """The result of a convolution, and the same computed by an operator that defers nothing."""
     rl.manual_seed(seed)
     x, w = rl.randn(5, 3, size, size), rl.randn(channels, 3, 3, 3)
     plain = F.unfold(x, 3, padding=1).transpose(1, 2) @ w.flatten(1).t()
@@ -36,11 +38,11 @@ def test_a_result_is_contiguous_to_all_who_ask():
         and y.stride() == plain.stride()
         and not y.is_contiguous(memory_format=rl.channels_last)
     )
-    before = revealed()
+    before = materialized()
     assert close(y.view(-1), plain.view(-1))
-    assert revealed() == before + 1
+    assert materialized() == before + 1
     address = y.data_ptr()
-    assert close(y + 0, plain) and y.data_ptr() == address and revealed() == before + 1
+    assert close(y + 0, plain) and y.data_ptr() == address and materialized() == before + 1
 
 
 def network():
@@ -64,24 +66,24 @@ def network():
 @pytest.mark.parametrize("half", [False, True])
 def test_a_network_never_puts_its_images_in_order(half):
     model, x = network(), rl.randn(5, 3, 16, 16)
-    before = revealed()
+    before = materialized()
     with rl.autocast("cpu", dtype=rl.bfloat16, enabled=half):
         model(x).float().sum().backward()
     model.eval()
     with rl.no_grad():
         model(x)
-    assert revealed() == before
+    assert materialized() == before
 
 
-def test_residuals_branches_and_joins_stay_hidden():
+def test_residuals_branches_and_joins_stay_deferred():
     x = rl.randn(5, 8, 6, 6, requires_grad=True)
     a, b = nn.Conv2d(8, 8, 3, padding=1), nn.Conv2d(8, 8, 1)
-    before = revealed()
+    before = materialized()
     y = F.relu(a(x) + b(x)) * rl.sigmoid(b(x).mean((2, 3), keepdim=True))
     y.sum().backward()
     with rl.no_grad():
         z = rl.cat([y, a(y)], 1).clone().double().float()
-    assert revealed() == before
+    assert materialized() == before
     assert close(z, rl.cat([y.double(), a(y).double()], 1).contiguous().float())
 
 
@@ -92,7 +94,7 @@ def test_gradients_are_those_of_plain_layouts():
         model(x).square().sum().backward()
         return [x.grad, *[p.grad for p in model.parameters()]]
 
-    for ours, wide in zip(run(rl.float32), run(rl.float64), strict=True):  # doubles hide nothing
+    for ours, wide in zip(run(rl.float32), run(rl.float64), strict=True):  # doubles defer nothing
         assert rl.allclose(ours.double(), wide, rtol=1e-3, atol=1e-4)
 
 

@@ -2,7 +2,7 @@
 // without symmetry.
 #include <numeric>
 
-#include "cpu/lapack_own.h"
+#include "cpu/lapack_fallback.h"
 
 #ifndef RL_WITH_LAPACK
 

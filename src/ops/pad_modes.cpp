@@ -1,5 +1,5 @@
 // Padding by a tensor's own elements: mirrored, repeated, or from the other end.
-#include "cpu/pad_inside.h"
+#include "cpu/pad_modes.h"
 
 #include <algorithm>
 
@@ -165,8 +165,8 @@ Tensor pad_kernel(const Call&, const Tensor& input, IntList pad) {
   Tensor result = empty_tensor(sizes, input.dtype(), input.device(), format);
   if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = contiguous(input, format);
-  cpu::pad_inside(images_of(input.sizes(), pad, border, format != MemoryFormat::Contiguous), input.itemsize(),
-                  dense.data_ptr(), result.data_ptr());
+  cpu::pad_with_mode(images_of(input.sizes(), pad, border, format != MemoryFormat::Contiguous),
+                     input.itemsize(), dense.data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -189,13 +189,13 @@ Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntLi
   Tensor result = empty_tensor(sizes, grad.dtype(), grad.device(), format);
   if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor dense = contiguous(grad, format);
-  cpu::pad_inside_backward(images_of(sizes, pad, border, format != MemoryFormat::Contiguous), grad.dtype(),
-                           dense.data_ptr(), result.data_ptr());
+  cpu::pad_with_mode_backward(images_of(sizes, pad, border, format != MemoryFormat::Contiguous), grad.dtype(),
+                              dense.data_ptr(), result.data_ptr());
   return result;
 }
 
 template <Border border, class F>
-Record add_record(Table& t, F& handle, const char* schema, const char* doc) {
+OpBuilder add_record(Table& t, F& handle, const char* schema, const char* doc) {
   return t.op(handle, schema, pad_kernel<border>)
       .doc(doc)
       .family(Family::Window)
@@ -203,12 +203,12 @@ Record add_record(Table& t, F& handle, const char* schema, const char* doc) {
       .linear()
       .batching(Batching::Window)
       .derivative([](Grad g, Shape<0> x, Attr<1, IntList> pad) {
-        return pad_inside_backward(g, x, pad, name_of(border));
+        return pad_with_mode_backward(g, x, pad, name_of(border));
       });
 }
 
 template <Border border, class F>
-Record add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
+OpBuilder add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
   return add_record<border>(
              t, handle,
              kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
@@ -218,7 +218,7 @@ Record add_padding(Table& t, F& handle, const char* name, const char* doc, int d
 
 }  // namespace
 
-Tensor ops::pad_inside(const Tensor& input, IntList pad, std::string_view mode) {
+Tensor ops::pad_with_mode(const Tensor& input, IntList pad, std::string_view mode) {
   if (mode == "circular") return pad_circular(input, pad);
   const bool reflect = mode == "reflect";
   const size_t dims = pad.size() / 2;
@@ -229,7 +229,7 @@ Tensor ops::pad_inside(const Tensor& input, IntList pad, std::string_view mode) 
   return reflect ? reflection_pad3d(input, pad) : replication_pad3d(input, pad);
 }
 
-void register_pad_inside_operators(Table& t) {
+void register_pad_mode_operators(Table& t) {
   constexpr const char* kReflect =
       "Mirrors the last dimensions at their ends, which are not repeated; padding lists amounts before and "
       "after, last dimension first. Negative amounts crop.";
@@ -254,8 +254,8 @@ void register_pad_inside_operators(Table& t) {
       .family(Family::Window)
       .linear()
       .batching(Batching::Window);
-  t.op(pad_inside_backward,
-       "_pad_inside_backward(Tensor grad_output, int[] input_size, int[] padding, str mode) -> Tensor",
+  t.op(pad_with_mode_backward,
+       "_pad_with_mode_backward(Tensor grad_output, int[] input_size, int[] padding, str mode) -> Tensor",
        pad_backward_kernel)
       .on_devices()
       .doc("The adjoint of padding by mode 'reflect', 'replicate' or 'circular'.")
@@ -264,7 +264,7 @@ void register_pad_inside_operators(Table& t) {
       .linear()
       .batching(Batching::Window)
       .derivative([](Grad g, Attr<2, IntList> pad, Attr<3, std::string_view> mode) {
-        return ops::pad_inside(g, pad, mode);
+        return ops::pad_with_mode(g, pad, mode);
       });
 }
 

@@ -7,7 +7,9 @@ import pytest
 import rushlight as rl
 from rushlight.nn import functional as F
 
-pytestmark = pytest.mark.skipif(not rl.backends.mkldnn.is_available(), reason="layouts are hidden for oneDNN")
+pytestmark = pytest.mark.skipif(
+    not rl.backends.mkldnn.is_available(), reason="layouts are deferred for oneDNN"
+)
 DTYPES = [rl.float32, rl.bfloat16]
 
 

@@ -1,15 +1,16 @@
-// Note [Hidden layouts]
+// Note [Deferred layout conversion]
 // Convolutions and what follows them are fastest where the channels of a pixel lie next to each other. The
 // result of a convolution of plain input is contiguous to everybody who asks, but its storage has no memory
 // yet: the elements lie in an *image*, a tensor in channels-last layout, until somebody reads them through
 // TensorImpl::data(). Then they are put in order, once, and the image is given up. An operator that knows
-// takes image_of(t) and returns hide_layout(result); all others need no care.
+// takes image_of(t) and returns defer_layout(result); all others need no care.
 //
-// The rule: a two-dimensional convolution by oneDNN hides its result and the gradient of its input, unless
-// the channels come last to the user as well. Normalisation by channel, pooling, pointwise operators, sums
-// and concatenation keep what they find hidden. Writing forms that are given plain memory bring it to light.
+// The rule: a two-dimensional convolution by oneDNN defers the layout of its result and of the gradient of
+// its input, unless the channels come last to the user as well. Normalisation by channel, pooling, pointwise
+// operators, sums and concatenation keep a layout deferred. Writing forms that are given plain memory convert
+// it.
 //
-// Note [Unfinished images]
+// Note [Deferred epilogues]
 // What follows a convolution, normalisation, the sum with a residual, a bound from below, costs as much as
 // reading and writing the image each time. So these operators only note their step in an epilogue, and the
 // first reader of the image has all of them done in one pass: over the image itself where nobody else holds
@@ -32,33 +33,33 @@ struct Epilogue {
 };
 
 // Whether the elements of t, all of its storage, lie in an image.
-bool has_hidden_layout(const Tensor& t);
-// That image, finished, to read; t itself when nothing is hidden.
+bool has_deferred_layout(const Tensor& t);
+// That image, its epilogue computed, to read; t itself when nothing is deferred.
 Tensor image_of(const Tensor& t);
 // The same to write to: nobody else holds it.
-Tensor own_image_of(const Tensor& t);
+Tensor writable_image_of(const Tensor& t);
 // A contiguous tensor of the elements of `image`, fresh memory in channels-last layout.
-Tensor hide_layout(const Tensor& image);
-// Puts the elements of a storage in order if they are hidden.
-void reveal_layout(StorageImpl& storage);
+Tensor defer_layout(const Tensor& image);
+// Converts the elements of a storage to plain layout if that was deferred.
+void materialize_layout(StorageImpl& storage);
 
-// An image and what is still to be done to its elements.
-struct UnfinishedImage {
+// An image and the steps its elements still need.
+struct DeferredEpilogue {
   Tensor image;
   Epilogue epilogue;
 };
-std::optional<UnfinishedImage> unfinished_image_of(const Tensor& t);
-// A fresh tensor of such elements. `image` must be one that hide_layout would hide.
-Tensor hide_unfinished(UnfinishedImage unfinished);
-// Lets t, which hides an image, hide another one from now on: what an operator does in place.
-void replace_hidden(const Tensor& t, UnfinishedImage unfinished);
-bool can_hide(const Tensor& image);
+std::optional<DeferredEpilogue> deferred_epilogue_of(const Tensor& t);
+// A fresh tensor of such elements. `image` must be one that defer_layout would take.
+Tensor defer_epilogue(DeferredEpilogue pending);
+// Lets t, whose elements lie in an image, take another one from now on: what an operator does in place.
+void replace_deferred(const Tensor& t, DeferredEpilogue pending);
+bool can_defer(const Tensor& image);
 
 // Filled in above: copies an image into plain memory; computes an epilogue, `result` being the image itself
 // or another one.
-extern void (*put_in_order)(const Tensor& image, const Tensor& plain);
+extern void (*copy_to_plain_layout)(const Tensor& image, const Tensor& plain);
 extern void (*apply_epilogue)(const Tensor& image, const Epilogue& epilogue, const Tensor& result);
-// How many images have been put in order so far; for tests.
-int64_t revealed_layouts();
+// How many images have been converted to plain layout so far; for tests.
+int64_t materialized_layouts();
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-// What the own loops in place of LAPACK share.
+// What the fallbacks for a build without LAPACK share.
 #pragma once
 #include "cpu/lapack.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/formula_many.h"
+#include "cuda/formula_multi_tensor.h"
 
 #include "core/scalar.h"
 #include "cuda/operands.h"
@@ -21,7 +21,7 @@ uint64_t bytes_of(T value) {
 
 }  // namespace
 
-bool FormulaMany::fits(const Piece& piece) {
+bool FormulaMultiTensor::fits(const Piece& piece) {
   const Geometry& g = piece.geometry;
   if (g.rank > 1 || g.numel > kMostElements) return false;
   if (g.numel > 1 && step_of(piece, 0) != size_of(piece.operands[0])) return false;
@@ -32,9 +32,9 @@ bool FormulaMany::fits(const Piece& piece) {
   return true;
 }
 
-bool FormulaMany::goes_with(const Piece& piece) const {
-  if (shares.count == 0) return true;
-  if (shares.is_full()) return false;
+bool FormulaMultiTensor::goes_with(const Piece& piece) const {
+  if (tensor_blocks.count == 0) return true;
+  if (tensor_blocks.is_full()) return false;
   for (int i = 0; i < piece.geometry.operands; ++i) {
     const bool number = i > 0 && piece.operands[i].is_value;
     if (!number && dtypes[i] != piece.operands[i].dtype) return false;
@@ -43,8 +43,8 @@ bool FormulaMany::goes_with(const Piece& piece) const {
 }
 
 template <class T>
-void FormulaMany::add(const Piece& piece, std::span<const Scalar> parameters) {
-  Entry& entry = entries[shares.count];
+void FormulaMultiTensor::add(const Piece& piece, std::span<const Scalar> parameters) {
+  Entry& entry = entries[tensor_blocks.count];
   entry = {};
   entry.out = piece.operands[0].data;
   entry.numel = piece.geometry.numel;
@@ -62,13 +62,13 @@ void FormulaMany::add(const Piece& piece, std::span<const Scalar> parameters) {
   }
   for (size_t i = 0; i < parameters.size(); ++i)
     entry.parameters[i] = bytes_of(number_from<T>(parameters[i]));
-  shares.add((entry.numel + kPerBlock - 1) / kPerBlock);
+  tensor_blocks.add((entry.numel + kPerBlock - 1) / kPerBlock);
 }
 
-template void FormulaMany::add<int32_t>(const Piece&, std::span<const Scalar>);
-template void FormulaMany::add<int64_t>(const Piece&, std::span<const Scalar>);
-template void FormulaMany::add<float>(const Piece&, std::span<const Scalar>);
-template void FormulaMany::add<double>(const Piece&, std::span<const Scalar>);
-template void FormulaMany::add<bool>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<int32_t>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<int64_t>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<float>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<double>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<bool>(const Piece&, std::span<const Scalar>);
 
 }  // namespace rushlight::cuda

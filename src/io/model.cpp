@@ -1,7 +1,6 @@
-#include "rushlight/runtime.h"
-
 #include "io/model_file.h"
 #include "jit/executor.h"
+#include "rushlight/runtime.h"
 
 namespace rushlight::runtime {
 

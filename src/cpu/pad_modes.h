@@ -21,10 +21,10 @@ struct PaddedImages {
   int64_t inner = 1;  // elements that share a position: channels, where they come last
 };
 
-void pad_inside(const PaddedImages& p, size_t itemsize, const void* in, void* out);
+void pad_with_mode(const PaddedImages& p, size_t itemsize, const void* in, void* out);
 
 // The adjoint: each element of `grad` is added to its source in `out`, all of which is written. Floating or
 // complex.
-void pad_inside_backward(const PaddedImages& p, DType dtype, const void* grad, void* out);
+void pad_with_mode_backward(const PaddedImages& p, DType dtype, const void* grad, void* out);
 
 }  // namespace rushlight::cpu

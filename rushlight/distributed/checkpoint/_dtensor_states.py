@@ -5,13 +5,13 @@ import rushlight as torch
 _PREFIXES = ("module.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 
 
-def _is_spread(value):
+def _is_dtensor(value):
     return hasattr(value, "full_tensor")
 
 
 def whole(value):
     """The whole tensor of a spread one; every rank must ask for it."""
-    return value.full_tensor() if _is_spread(value) else value
+    return value.full_tensor() if _is_dtensor(value) else value
 
 
 def wholes(state):
@@ -23,9 +23,9 @@ def wholes(state):
 
 def part_for(target, value):
     """A whole tensor, or a DTensor in another layout, as a DTensor that lies as `target` does."""
-    if not _is_spread(target) or not isinstance(value, torch.Tensor):
+    if not _is_dtensor(target) or not isinstance(value, torch.Tensor):
         return whole(value)
-    if _is_spread(value):
+    if _is_dtensor(value):
         return (
             value
             if value.placements == target.placements

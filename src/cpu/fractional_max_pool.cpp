@@ -1,4 +1,4 @@
-#include "cpu/placed_windows.h"
+#include "cpu/fractional_max_pool.h"
 
 #include "core/parallel.h"
 
@@ -18,7 +18,7 @@ struct Best {
 
 // `starts`: of this plane.
 template <class T>
-void max_of_plane(const PlacedWindows& w, const int64_t* starts, const T* in, T* out, int64_t* indices) {
+void max_of_plane(const FractionalWindows& w, const int64_t* starts, const T* in, T* out, int64_t* indices) {
   const int64_t *deep = starts, *high = deep + w.out[0], *wide = high + w.out[1];
   for (int64_t d = 0; d < w.out[0]; ++d)
     for (int64_t h = 0; h < w.out[1]; ++h)
@@ -36,7 +36,8 @@ void max_of_plane(const PlacedWindows& w, const int64_t* starts, const T* in, T*
 
 }  // namespace
 
-void max_of_placed_windows(const PlacedWindows& w, DType dtype, const void* in, void* out, int64_t* indices) {
+void fractional_max_pool(const FractionalWindows& w, DType dtype, const void* in, void* out,
+                         int64_t* indices) {
   const int64_t cost = w.out_plane() * w.kernel[0] * w.kernel[1] * w.kernel[2],
                 starts = w.out[0] + w.out[1] + w.out[2];
   visit_dtype(FloatTypes{}, dtype, "fractional_max_pool", [&]<class T>(T) {

@@ -1,4 +1,4 @@
-#include "cpu/pad_inside.h"
+#include "cpu/pad_modes.h"
 
 #include <algorithm>
 
@@ -41,7 +41,7 @@ void add_row(const PaddedAxis& axis, int64_t inner, const T* in, T* out) {
 
 }  // namespace
 
-void pad_inside(const PaddedImages& p, size_t itemsize, const void* in, void* out) {
+void pad_with_mode(const PaddedImages& p, size_t itemsize, const void* in, void* out) {
   const auto& [depth, height, width] = p.axes;
   const int64_t rows = p.images * depth.out * height.out, length = width.out * p.inner;
   visit_width(itemsize, [&]<class T>(T) {
@@ -61,7 +61,7 @@ void pad_inside(const PaddedImages& p, size_t itemsize, const void* in, void* ou
   });
 }
 
-void pad_inside_backward(const PaddedImages& p, DType dtype, const void* grad, void* out) {
+void pad_with_mode_backward(const PaddedImages& p, DType dtype, const void* grad, void* out) {
   const auto& [depth, height, width] = p.axes;
   const int64_t before = depth.out * height.out * width.out * p.inner,
                 after = depth.in * height.in * width.in * p.inner;

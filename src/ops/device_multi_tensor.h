@@ -8,18 +8,18 @@
 
 namespace rushlight::loops {
 
-// Note [Calls together]
+// Note [Multi-tensor launches]
 // While one lives, formulas and whole reductions that this thread asks of a device wait, and their tensors
 // with them. They are launched as one by the first call that is of another kind or touches what they write
 // (or writes what they read), by anything else that loops are asked for, and at the end. So an operator over
-// a list says that its calls may go together, and stays a loop of calls.
-class Together {
+// a list opens such a scope, and stays a loop of calls.
+class MultiTensorLaunch {
  public:
   // For an operator on each of these. Nothing waits where Python, a transform or the CPU computes some of it.
-  explicit Together(TensorList list);
+  explicit MultiTensorLaunch(TensorList list);
   // Launches what waits. Errors are lost here: `launch` comes first where nothing else failed.
-  ~Together();
-  Together(const Together&) = delete;
+  ~MultiTensorLaunch();
+  MultiTensorLaunch(const MultiTensorLaunch&) = delete;
 
   void launch();
 
@@ -41,8 +41,8 @@ class Together {
   // Launches what waits unless the call goes with it.
   void make_room(bool same_kind, const Tensor& out, std::span<const Tensor* const> inputs);
 
-  static thread_local Together* current_;
-  Together* outer_;
+  static thread_local MultiTensorLaunch* current_;
+  MultiTensorLaunch* outer_;
   std::vector<FormulaCall> formulas_;
   std::vector<ReduceCall> reductions_;  // one of the two is empty
   std::vector<Extent> read_, written_;

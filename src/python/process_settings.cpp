@@ -1,6 +1,6 @@
 // Threads, memory statistics and what the build contains.
 #include "core/cpu_allocator.h"
-#include "core/hidden_layout.h"
+#include "core/deferred_layout.h"
 #include "core/parallel.h"
 #include "python/parse.h"
 #include "python/types.h"
@@ -52,7 +52,9 @@ static PyObject* f_memory_stats(PyObject*, PyObject*) {
   });
 }
 
-static PyObject* f_revealed_layouts(PyObject*, PyObject*) { return PyLong_FromLongLong(revealed_layouts()); }
+static PyObject* f_materialized_layouts(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(materialized_layouts());
+}
 
 static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
@@ -75,12 +77,12 @@ static PyMethodDef functions[] = {
     {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,
      "Gives idle memory back to the system; returns the bytes."},
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
-    {"_revealed_layouts", f_revealed_layouts, METH_NOARGS,
-     "How many images with a hidden layout had to be put in order."},
+    {"_materialized_layouts", f_materialized_layouts, METH_NOARGS,
+     "How many deferred layout conversions took place."},
     {"_result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_result_type)), METH_FASTCALL,
      nullptr},
     {}};
 
-void init_runtime(PyObject* module) { add_functions(module, functions); }
+void init_process_settings(PyObject* module) { add_functions(module, functions); }
 
 }  // namespace rushlight::python

@@ -6,7 +6,7 @@ namespace rushlight {
 
 // Whether torch.use_deterministic_algorithms and torch.utils.deterministic.fill_uninitialized_memory ask for
 // it.
-bool fills_unset();
-void fill_unset(const Tensor& t);
+bool fills_uninitialized();
+void fill_uninitialized(const Tensor& t);
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-#include "ops/device_together.h"
+#include "ops/device_multi_tensor.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace rushlight::loops {
 
-thread_local Together* Together::current_ = nullptr;
+thread_local MultiTensorLaunch* MultiTensorLaunch::current_ = nullptr;
 
 namespace {
 
@@ -29,16 +29,16 @@ bool are_plain(TensorList list) {
 }
 
 void launch_formulas(const std::vector<FormulaCall>& calls) {
-  const auto together = kernels_on(calls[0].out).formulas;
-  if (calls.size() > 1 && together && together(calls)) return;
+  const auto launch_all = kernels_on(calls[0].out).formulas;
+  if (calls.size() > 1 && launch_all && launch_all(calls)) return;
   for (const FormulaCall& call : calls)
     call.with_inputs(
         [&](Inputs inputs) { formula(call.formula, call.compute, call.out, inputs, call.parameters()); });
 }
 
 void launch_reductions(const std::vector<ReduceCall>& calls) {
-  const auto together = kernels_on(calls[0].out).reductions;
-  if (calls.size() > 1 && together && together(calls)) return;
+  const auto launch_all = kernels_on(calls[0].out).reductions;
+  if (calls.size() > 1 && launch_all && launch_all(calls)) return;
   for (const ReduceCall& call : calls) {
     const uint64_t all = (uint64_t{1} << call.in.dim()) - 1;
     loops::reduce(call.op, call.in, all, call.out, {.divisor = call.divisor}, call.who);
@@ -47,9 +47,10 @@ void launch_reductions(const std::vector<ReduceCall>& calls) {
 
 }  // namespace
 
-Together::Together(TensorList list) : outer_(std::exchange(current_, are_plain(list) ? this : nullptr)) {}
+MultiTensorLaunch::MultiTensorLaunch(TensorList list)
+    : outer_(std::exchange(current_, are_plain(list) ? this : nullptr)) {}
 
-Together::~Together() {
+MultiTensorLaunch::~MultiTensorLaunch() {
   current_ = outer_;
   try {
     launch();
@@ -57,11 +58,11 @@ Together::~Together() {
   }
 }
 
-void Together::launch() {
+void MultiTensorLaunch::launch() {
   read_.clear(), written_.clear();
   const auto formulas = std::exchange(formulas_, {});
   const auto reductions = std::exchange(reductions_, {});
-  Together* const waiting = std::exchange(current_, nullptr);  // these calls must not wait again
+  MultiTensorLaunch* const waiting = std::exchange(current_, nullptr);  // these calls must not wait again
   try {
     if (!formulas.empty()) launch_formulas(formulas);
     if (!reductions.empty()) launch_reductions(reductions);
@@ -72,10 +73,10 @@ void Together::launch() {
   current_ = waiting;
 }
 
-bool Together::hold(Formula f, DType compute, const Tensor& out, Inputs inputs,
-                    std::span<const Scalar> parameters) {
+bool MultiTensorLaunch::hold(Formula f, DType compute, const Tensor& out, Inputs inputs,
+                             std::span<const Scalar> parameters) {
   if (!current_) return false;
-  Together& t = *current_;
+  MultiTensorLaunch& t = *current_;
   const bool same = !t.formulas_.empty() && t.formulas_[0].formula == f &&
                     t.formulas_[0].compute == compute && t.formulas_[0].out.device() == out.device();
   t.make_room(same, out, inputs);
@@ -83,9 +84,9 @@ bool Together::hold(Formula f, DType compute, const Tensor& out, Inputs inputs,
   return true;
 }
 
-bool Together::hold(const ReduceCall& call) {
+bool MultiTensorLaunch::hold(const ReduceCall& call) {
   if (!current_) return false;
-  Together& t = *current_;
+  MultiTensorLaunch& t = *current_;
   const bool same = !t.reductions_.empty() && t.reductions_[0].op == call.op &&
                     t.reductions_[0].divisor == call.divisor &&
                     t.reductions_[0].in.device() == call.in.device();
@@ -95,7 +96,7 @@ bool Together::hold(const ReduceCall& call) {
   return true;
 }
 
-void Together::make_room(bool same_kind, const Tensor& out, Inputs inputs) {
+void MultiTensorLaunch::make_room(bool same_kind, const Tensor& out, Inputs inputs) {
   auto touches = [](const std::vector<Extent>& those, const Extent& memory) {
     return std::any_of(those.begin(), those.end(), [&](const Extent& e) { return e.overlaps(memory); });
   };
@@ -109,7 +110,7 @@ void Together::make_room(bool same_kind, const Tensor& out, Inputs inputs) {
     if (!t->is_cpu()) read_.push_back(extent_of(*t));
 }
 
-Together::Extent Together::extent_of(const Tensor& t) {
+MultiTensorLaunch::Extent MultiTensorLaunch::extent_of(const Tensor& t) {
   int64_t first = 0, last = 0;  // elements
   for (size_t d = 0; d < t.sizes().size(); ++d)
     (t->strides[d] < 0 ? first : last) += (t->sizes[d] - 1) * t->strides[d];
@@ -119,7 +120,7 @@ Together::Extent Together::extent_of(const Tensor& t) {
 }
 
 const DeviceKernels& kernels_on(const Tensor& t) {
-  Together::launch_waiting();
+  MultiTensorLaunch::launch_waiting();
   return device_kernels(t.device().type());
 }
 

@@ -1,16 +1,17 @@
-// The derivative of a fused kernel where it may itself be differentiated: that of its slow twin.
+// The derivative of a fused kernel where it may itself be differentiated: that of its reference
+// implementation.
 #pragma once
 #include "autograd/engine.h"
 #include "ops/view.h"
 
 namespace rushlight {
 
-// The gradients of `inputs` through twin(inputs), which is written in public operators, for the gradient g of
-// its result. Inputs are looked at through aliases: what one of them owes to another stays out of it, and
-// those that record nothing come to do so, by which a derivative in g alone, and forward mode, find their
+// The gradients of `inputs` through reference(inputs), which is written in public operators, for the gradient
+// g of its result. Inputs are looked at through aliases: what one of them owes to another stays out of it,
+// and those that record nothing come to do so, by which a derivative in g alone, and forward mode, find their
 // way.
-template <class Twin>
-Grads gradients_by_twin(Twin&& twin, std::vector<Tensor> inputs, const Tensor& g) {
+template <class Reference>
+Grads gradients_of_reference(Reference&& reference, std::vector<Tensor> inputs, const Tensor& g) {
   const bool recorded = GradMode::enabled();
   GradMode on(true);
   std::vector<Tensor> wanted;
@@ -21,7 +22,7 @@ Grads gradients_by_twin(Twin&& twin, std::vector<Tensor> inputs, const Tensor& g
     if (!known) set_requires_grad(t, true);
     wanted.push_back(t);
   }
-  const Tensor outputs[] = {twin(inputs)}, seeds[] = {g};
+  const Tensor outputs[] = {reference(inputs)}, seeds[] = {g};
   const std::vector<Tensor> found =
       grad(outputs, wanted, seeds, true, {.keep_graph = true, .create_graph = true, .accumulate = false});
   Grads grads;

@@ -1,8 +1,8 @@
 """Whether graphs pay, kept on disk: a later process need not try again what one on the same machine has.
 
-A verdict is a small text file whose name is a hash of everything that decides it: the graphs' texts, which
+A decision is a small text file whose name is a hash of everything that decides it: the graphs' texts, which
 tell shapes and dtypes, the program's name, threads, processor and library. Files are written in one piece and
-carry a checksum; whatever does not read as expected is no verdict, and the trials run. Nothing of a file is
+carry a checksum; whatever does not read as expected is no decision, and the trials run. Nothing of a file is
 executed, and a wrong one could cost time only: both ways of running a program give the same.
 """
 
@@ -26,7 +26,7 @@ _MOST = 4096  # files
 
 
 def folder():
-    """Where verdicts are kept: ``TORCHINDUCTOR_CACHE_DIR``, or a folder of the user's cache."""
+    """Where decisions are kept: ``TORCHINDUCTOR_CACHE_DIR``, or a folder of the user's cache."""
     told = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if told:
         return os.path.join(told, "verdicts")
@@ -80,7 +80,7 @@ def load(key):
 
 
 def store(key, pays):
-    """Keep a verdict. Where that cannot be, nothing happens."""
+    """Keep a decision. Where that cannot be, nothing happens."""
     place = folder()
     with contextlib.suppress(OSError):
         os.makedirs(place, mode=0o700, exist_ok=True)
@@ -96,7 +96,7 @@ def store(key, pays):
 
 
 def _content(key, pays):
-    """A verdict as its file; the checksum covers the name too, for files must not stand in for each other."""
+    """A decision as its file; the checksum covers the name too: files must not stand in for each other."""
     body = f"{_HEAD}\n{'pays' if pays else 'does not pay'}\n"
     return f"{body}{hashlib.sha256((key + body).encode()).hexdigest()}\n".encode()
 

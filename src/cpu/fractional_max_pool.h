@@ -8,7 +8,7 @@ namespace rushlight::cpu {
 
 // Planes of up to three dimensions; the windows of a plane begin where its row of `starts` says, dimension
 // after dimension.
-struct PlacedWindows {
+struct FractionalWindows {
   int64_t planes = 1;
   std::array<int64_t, 3> in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1};
   const int64_t* starts = nullptr;
@@ -18,7 +18,7 @@ struct PlacedWindows {
 };
 
 // Contiguous planes; indices are positions in a plane. Of equal elements the first, of NaN the last counts.
-void max_of_placed_windows(const PlacedWindows& windows, DType dtype, const void* in, void* out,
-                           int64_t* indices);
+void fractional_max_pool(const FractionalWindows& windows, DType dtype, const void* in, void* out,
+                         int64_t* indices);
 
 }  // namespace rushlight::cpu

@@ -1,5 +1,5 @@
 // Factorisations and solvers without a library: plain loops along columns.
-#include "cpu/lapack_own.h"
+#include "cpu/lapack_fallback.h"
 
 #ifndef RL_WITH_LAPACK
 

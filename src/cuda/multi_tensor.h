@@ -6,7 +6,7 @@ namespace rushlight::cuda {
 
 // As many tensors as fit into the 4096 bytes that a kernel's arguments may have everywhere are `most`.
 template <int most>
-struct Shares {
+struct TensorBlocks {
   int count = 0;
   int32_t first_block[most + 1] = {};
 

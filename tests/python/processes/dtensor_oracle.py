@@ -1,6 +1,6 @@
 """What both Rushlight and PyTorch run: layouts, training, errors, told as JSON.
 
-python spread_oracle.py rushlight|torch FOLDER
+python dtensor_oracle.py rushlight|torch FOLDER
 """
 
 import importlib

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "cuda/memory.h"
-#include "cuda/shares.h"
+#include "cuda/multi_tensor.h"
 
 namespace rushlight {
 class Scalar;
@@ -14,7 +14,7 @@ namespace rushlight::cuda {
 
 // What a launch is told. An operand is adjacent elements, one element for all or a number, and of one dtype
 // in all tensors. Longer tensors gain nothing by company: their own kernels read 16 bytes at a time.
-struct FormulaMany {
+struct FormulaMultiTensor {
   static constexpr int kMost = 64, kMostInputs = kMaxOperands - 1, kMostParameters = 2;
   static constexpr uint32_t kMostElements = 1 << 20, kPerBlock = 1024;
 
@@ -27,7 +27,7 @@ struct FormulaMany {
     uint8_t numbers;             // a bit for each input that is a number
   };
 
-  Shares<kMost> shares;
+  TensorBlocks<kMost> tensor_blocks;
   DType dtypes[kMaxOperands] = {};
   Entry entries[kMost];
 
@@ -51,6 +51,6 @@ struct FormulaMany {
                    reinterpret_cast<const char*>(entry.inputs[i]) + uint64_t{element} * entry.steps[i]);
   }
 };
-static_assert(sizeof(FormulaMany) <= 4096);
+static_assert(sizeof(FormulaMultiTensor) <= 4096);
 
 }  // namespace rushlight::cuda
