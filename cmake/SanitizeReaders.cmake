@@ -2,7 +2,7 @@
 # each tensor is a block of malloc's; everything else is as usual. Headers must not see the sanitizer, or the two halves
 # would not agree on what objects look like.
 file(GLOB reader_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/io/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/src/jit/*.cpp")
-foreach(name ivalue pickle script serialize zip)
+foreach(name ivalue pickle script serialize)
   list(APPEND reader_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/frontend/${name}.cpp")
 endforeach()
 set(reader_flags -fsanitize=${RUSHLIGHT_SANITIZE_READERS} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)

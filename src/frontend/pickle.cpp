@@ -1,7 +1,11 @@
+#include "frontend/pickle.h"
+
 #include <cstring>
+#include <deque>
+#include <span>
 #include <unordered_map>
 
-#include "frontend/archive.h"
+#include "io/pickle_machine.h"
 
 namespace rushlight::frontend {
 
@@ -135,246 +139,82 @@ class Writer {
 // --- reading
 struct Item;
 using Items = std::vector<Item>;
-enum class Kind : uint8_t { Plain, Mark, Global, List, Tuple, Dict, Storage };
+enum class Kind : uint8_t { Plain, Global, List, Tuple, Dict, Storage };
 struct Item {
   Kind kind = Kind::Plain;
-  IValue value;                  // Plain; of a Storage, the tensor on it
-  std::string global;            // "module name"
-  std::shared_ptr<Items> items;  // of a Dict: keys and values in turn
+  IValue value;            // Plain; of a Storage, the tensor on it
+  std::string global;      // "module name"
+  Items* items = nullptr;  // of a Dict: keys and values in turn
 };
 
-class Reader {
+// What the machine builds for C++: values and tensors. Nothing is ever executed.
+class Values {
  public:
+  using Object = Item;
+  using Span = std::span<Item>;
   using StorageOf = std::function<Tensor(const std::string&, ScalarType, int64_t)>;
-  Reader(std::string_view bytes, const StorageOf& storage) : bytes_(bytes), storage_(storage) {}
-  IValue run() {
-    for (;;) {
-      const auto code = take<uint8_t>();
-      if (code == '.') break;
-      step(static_cast<char>(code));
-    }
-    return finished(pop(), 0);
+  explicit Values(const StorageOf& storage) : storage_(storage) {}
+
+  [[noreturn]] void ended() const { RL_FAIL("load: the pickle is truncated"); }
+  [[noreturn]] void damaged(const std::string& what) const { RL_FAIL("load: the pickle is damaged: ", what); }
+  [[noreturn]] void refused(const std::string& what) const {
+    RL_FAIL("load: the pickle holds what files of tensors have no use for: ", what);
   }
 
- private:
-  [[noreturn]] void fail(const std::string& what) const { RL_FAIL("load: ", what); }
-  template <class T>
-  T take() {
-    T v;
-    std::memcpy(&v, text(sizeof v).data(), sizeof v);
-    return v;
+  static Item plain(IValue v) { return {Kind::Plain, std::move(v), {}, {}}; }
+  static Item none() { return plain(IValue()); }
+  static Item boolean(bool b) { return plain(IValue(b)); }
+  static Item integer(int64_t i) { return plain(IValue(i)); }
+  static Item real(double d) { return plain(IValue(d)); }
+  Item long_integer(std::string_view) const { damaged("an integer does not fit 64 bits"); }
+  static Item text(std::string_view s) { return plain(IValue(std::string(s))); }
+  static Item old_string(std::string_view s) { return text(s); }
+  Item bytes(std::string_view) const { refused("bytes"); }
+
+  Item list(Span items) { return container(Kind::List, items); }
+  Item tuple(Span items) { return container(Kind::Tuple, items); }
+  Item dict(Span pairs) { return container(Kind::Dict, pairs); }
+  Item set(Span) const { refused("a set"); }
+  Item frozen_set(Span) const { refused("a set"); }
+  void add(Item&, Span) const { refused("a set"); }
+  void append(Item& list, Span items) const { extend(list, Kind::List, items); }
+  void put(Item& dict, Span pairs) const { extend(dict, Kind::Dict, pairs); }
+
+  static Item global(const std::string& module, const std::string& name) {
+    return {Kind::Global, {}, module + " " + name, {}};
   }
-  std::string_view text(size_t n) {
-    if (bytes_.size() - at_ < n) fail("the pickle is truncated");
-    at_ += n;
-    return bytes_.substr(at_ - n, n);
-  }
-  std::string line() {
-    const size_t end = bytes_.find('\n', at_);
-    if (end == std::string_view::npos) fail("the pickle is truncated");
-    const std::string s(bytes_.substr(at_, end - at_));
-    at_ = end + 1;
-    return s;
-  }
-  void push(IValue v) { stack_.push_back({Kind::Plain, std::move(v), {}, {}}); }
-  void push(Kind kind, Items items) {
-    stack_.push_back({kind, {}, {}, std::make_shared<Items>(std::move(items))});
-  }
-  Item pop() {
-    if (stack_.empty()) fail("the pickle is damaged: its stack is empty");
-    Item item = std::move(stack_.back());
-    stack_.pop_back();
-    return item;
-  }
-  Item& top() {
-    if (stack_.empty()) fail("the pickle is damaged: its stack is empty");
-    return stack_.back();
-  }
-  Items pop_to_mark() {
-    size_t mark = stack_.size();
-    while (mark > 0 && stack_[mark - 1].kind != Kind::Mark) --mark;
-    if (mark == 0) fail("the pickle is damaged: a mark is missing");
-    Items items(std::make_move_iterator(stack_.begin() + static_cast<std::ptrdiff_t>(mark)),
-                std::make_move_iterator(stack_.end()));
-    stack_.resize(mark - 1);
-    return items;
-  }
-  Items pop_n(size_t n) {
-    Items items(n);
-    for (size_t i = n; i-- > 0;) items[i] = pop();
-    return items;
-  }
-  void append(Kind kind, Items items) {
-    Item& target = top();
-    if (target.kind != kind || (kind == Kind::Dict && items.size() % 2)) fail("the pickle is damaged");
-    target.items->insert(target.items->end(), items.begin(), items.end());
+  static const std::string& text_of(const Item& item) { return item.value.toStringRef(); }
+  Item make(const Item&, const Item&) const { refused("an object of a class"); }
+  void build(const Item& object, const Item&) const {  // the state of an OrderedDict
+    if (object.kind != Kind::Dict) refused("the state of an object");
   }
 
-  void step(char code) {
-    switch (code) {
-      case '\x80':
-        return void(take<uint8_t>());
-      case '\x95':
-        return void(take<uint64_t>());
-      case '(':
-        return stack_.push_back({Kind::Mark, {}, {}, {}});
-      case 'N':
-        return push(IValue());
-      case '\x88':
-        return push(IValue(true));
-      case '\x89':
-        return push(IValue(false));
-      case 'J':
-        return push(IValue(int64_t{take<int32_t>()}));
-      case 'K':
-        return push(IValue(int64_t{take<uint8_t>()}));
-      case 'M':
-        return push(IValue(int64_t{take<uint16_t>()}));
-      case '\x8a':
-        return push(IValue(long_integer(take<uint8_t>())));
-      case 'G':
-        return push(IValue(double_value()));
-      case 'X':
-        return push(IValue(std::string(text(take<uint32_t>()))));
-      case '\x8c':
-        return push(IValue(std::string(text(take<uint8_t>()))));
-      case '}':
-        return push(Kind::Dict, {});
-      case ']':
-        return push(Kind::List, {});
-      case ')':
-        return push(Kind::Tuple, {});
-      case 't':
-        return push(Kind::Tuple, pop_to_mark());
-      case 'd':
-        return push(Kind::Dict, pop_to_mark());
-      case 'l':
-        return push(Kind::List, pop_to_mark());
-      case '\x85':
-        return push(Kind::Tuple, pop_n(1));
-      case '\x86':
-        return push(Kind::Tuple, pop_n(2));
-      case '\x87':
-        return push(Kind::Tuple, pop_n(3));
-      case 's':
-        return append(Kind::Dict, pop_n(2));
-      case 'u':
-        return append(Kind::Dict, pop_to_mark());
-      case 'a':
-        return append(Kind::List, pop_n(1));
-      case 'e':
-        return append(Kind::List, pop_to_mark());
-      case '0':
-        return void(pop());
-      case 'q':
-        return remember(take<uint8_t>());
-      case 'r':
-        return remember(take<uint32_t>());
-      case '\x94':
-        return remember(static_cast<uint32_t>(memo_.size()));
-      case 'h':
-        return recall(take<uint8_t>());
-      case 'j':
-        return recall(take<uint32_t>());
-      case 'b':
-        return void(pop());  // the state of an OrderedDict
-      case 'Q':
-        return persistent(pop());
-      case 'R': {
-        const Item arguments = pop(), callee = pop();
-        return call(callee, arguments);
-      }
-      case 'c': {
-        const std::string module = line(), name = line();
-        return stack_.push_back({Kind::Global, {}, module + " " + name, {}});
-      }
-      case '\x93': {
-        const Item name = pop(), module = pop();
-        return stack_.push_back(
-            {Kind::Global, {}, module.value.toStringRef() + " " + name.value.toStringRef(), {}});
-      }
-      default:
-        fail(str("the pickle holds an instruction (", static_cast<int>(static_cast<uint8_t>(code)),
-                 ") that files of tensors have no use for"));
-    }
-  }
-  int64_t long_integer(size_t n) {
-    if (n > 8) fail("an integer does not fit 64 bits");
-    const std::string_view bytes = text(n);
-    int64_t v = n && (bytes[n - 1] & 0x80) ? -1 : 0;
-    std::memcpy(&v, bytes.data(), n);
-    return v;
-  }
-  double double_value() {
-    const uint64_t bits = __builtin_bswap64(take<uint64_t>());
-    double v;
-    std::memcpy(&v, &bits, 8);
-    return v;
-  }
-  void remember(uint32_t i) { memo_[i] = top(); }
-  void recall(uint32_t i) {
-    const auto found = memo_.find(i);
-    if (found == memo_.end()) fail("the pickle is damaged: it recalls what it never stored");
-    stack_.push_back(found->second);
-  }
-  const Item& argument(const Item& tuple, size_t i, Kind kind) const {
-    if (tuple.kind != Kind::Tuple || i >= tuple.items->size() || (*tuple.items)[i].kind != kind)
-      fail("the pickle is damaged: unexpected arguments");
-    return (*tuple.items)[i];
-  }
   // ('storage', torch.FloatStorage, key, location, numel)
-  void persistent(const Item& id) {
+  Item persistent(const Item& id) const {
     const std::string& type = argument(id, 1, Kind::Global).global;
     const std::string& key = argument(id, 2, Kind::Plain).value.toStringRef();
     const int64_t numel = argument(id, 4, Kind::Plain).value.toInt();
     for (const StorageName& s : kStorages)
-      if (type == std::string("torch ") + s.name) {
-        stack_.push_back({Kind::Storage, IValue(storage_(key, s.dtype, numel)), {}, {}});
-        return;
-      }
-    fail("storages of type " + type + " are not read here");
+      if (type == std::string("torch ") + s.name)
+        return {Kind::Storage, IValue(storage_(key, s.dtype, numel)), {}, {}};
+    refused("storages of type " + type);
   }
-  std::vector<int64_t> integers(const Item& tuple) const {
-    std::vector<int64_t> list;
-    for (const Item& i : *tuple.items) list.push_back(i.value.toInt());
-    return list;
-  }
-  void call(const Item& callee, const Item& arguments) {
-    if (callee.kind != Kind::Global || arguments.kind != Kind::Tuple)
-      fail("the pickle is damaged: a call of no type");
-    if (callee.global == "torch._utils _rebuild_tensor_v2") return push(IValue(tensor_on_storage(arguments)));
+  Item call(const Item& callee, const Item& arguments) {
+    if (callee.kind != Kind::Global || arguments.kind != Kind::Tuple) damaged("a call of no type");
+    if (callee.global == "torch._utils _rebuild_tensor_v2") return plain(tensor_on_storage(arguments));
     if (callee.global == "torch._utils _rebuild_parameter") {
       const Tensor t = argument(arguments, 0, Kind::Plain).value.toTensor();
-      return push(IValue(t.detach().set_requires_grad(argument(arguments, 1, Kind::Plain).value.toBool())));
+      return plain(t.detach().set_requires_grad(argument(arguments, 1, Kind::Plain).value.toBool()));
     }
-    if (callee.global == "collections OrderedDict") return push(Kind::Dict, {});
+    if (callee.global == "collections OrderedDict") return dict({});
     if (callee.global == "torch Size" && !arguments.items->empty())
-      return push(Kind::Tuple, *argument(arguments, 0, Kind::Tuple).items);
-    fail("the file names " + callee.global + ", which is not on the list of what may be read");
-  }
-  Tensor tensor_on_storage(const Item& a) const {
-    const Tensor& storage = argument(a, 0, Kind::Storage).value.toTensor();
-    const int64_t offset = argument(a, 1, Kind::Plain).value.toInt();
-    const auto sizes = integers(argument(a, 2, Kind::Tuple)), strides = integers(argument(a, 3, Kind::Tuple));
-    if (sizes.size() != strides.size() || sizes.size() > 64 || offset < 0)
-      fail("a tensor's geometry is damaged");
-    const int64_t numel = checked_numel(sizes);
-    int64_t last = offset;
-    for (size_t i = 0; i < sizes.size() && numel > 0; ++i) {
-      int64_t reach;
-      if (strides[i] < 0 || __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        fail("a tensor's geometry is damaged");
-    }
-    if (numel > 0 && last >= storage.numel()) fail("a tensor reaches beyond its storage");
-    const Tensor t = make_view(storage, sizes, strides, numel > 0 ? offset : 0, false);
-    const bool requires_grad = argument(a, 4, Kind::Plain).value.toBool();
-    return requires_grad ? t.detach().set_requires_grad(true) : t;
+      return tuple(*argument(arguments, 0, Kind::Tuple).items);
+    RL_FAIL("load: the file names ", callee.global, ", which is not on the list of what may be read");
   }
 
   // Containers may hold themselves, or each other many times over.
   IValue finished(const Item& item, int depth) {
-    if (depth > 200 || ++count_ > 20'000'000) fail("the value is nested too deeply");
+    if (depth > 200 || ++count_ > 20'000'000) damaged("the value is nested too deeply");
     auto each = [&](size_t i) { return finished((*item.items)[i], depth + 1); };
     switch (item.kind) {
       case Kind::Plain:
@@ -394,14 +234,49 @@ class Reader {
       case Kind::Global:
         return IValue(item.global);  // a type, such as a dtype, by name
       default:
-        fail("the pickle is damaged");
+        damaged("a storage alone is no value");
     }
   }
-  std::string_view bytes_;
+
+ private:
+  Item container(Kind kind, Span items) {
+    return {kind, {}, {}, &containers_.emplace_back(items.begin(), items.end())};
+  }
+  void extend(Item& target, Kind kind, Span items) const {
+    if (target.kind != kind) damaged("a container is of another kind");
+    target.items->insert(target.items->end(), items.begin(), items.end());
+  }
+  const Item& argument(const Item& tuple, size_t i, Kind kind) const {
+    if (tuple.kind != Kind::Tuple || i >= tuple.items->size() || (*tuple.items)[i].kind != kind)
+      damaged("unexpected arguments");
+    return (*tuple.items)[i];
+  }
+  std::vector<int64_t> integers(const Item& tuple) const {
+    std::vector<int64_t> list;
+    for (const Item& i : *tuple.items) list.push_back(i.value.toInt());
+    return list;
+  }
+  Tensor tensor_on_storage(const Item& a) const {
+    const Tensor& storage = argument(a, 0, Kind::Storage).value.toTensor();
+    const int64_t offset = argument(a, 1, Kind::Plain).value.toInt();
+    const auto sizes = integers(argument(a, 2, Kind::Tuple)), strides = integers(argument(a, 3, Kind::Tuple));
+    if (sizes.size() != strides.size() || sizes.size() > 64 || offset < 0) damaged("a tensor's geometry");
+    const int64_t numel = checked_numel(sizes);
+    int64_t last = offset;
+    for (size_t i = 0; i < sizes.size() && numel > 0; ++i) {
+      int64_t reach;
+      if (strides[i] < 0 || __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        damaged("a tensor's geometry");
+    }
+    if (numel > 0 && last >= storage.numel()) damaged("a tensor reaches beyond its storage");
+    const Tensor t = make_view(storage, sizes, strides, numel > 0 ? offset : 0, false);
+    const bool requires_grad = argument(a, 4, Kind::Plain).value.toBool();
+    return requires_grad ? t.detach().set_requires_grad(true) : t;
+  }
+
   const StorageOf& storage_;
-  size_t at_ = 0;
-  std::vector<Item> stack_;
-  std::unordered_map<uint32_t, Item> memo_;
+  std::deque<Items> containers_;  // of all depths: none owns another, and they may hold each other
   int64_t count_ = 0;
 };
 
@@ -412,7 +287,9 @@ std::string write_pickle(const IValue& value, std::vector<Tensor>& storages) {
 }
 IValue read_pickle(std::string_view bytes,
                    const std::function<Tensor(const std::string&, ScalarType, int64_t)>& s) {
-  return Reader(bytes, s).run();
+  io::PickleInput input(bytes);
+  Values values(s);
+  return values.finished(io::PickleMachine<Values>(input, values).run(), 0);
 }
 
 }  // namespace rushlight::frontend

@@ -7,7 +7,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "frontend/archive.h"
+#include "core/crc32.h"
+#include "frontend/pickle.h"
+#include "io/archive.h"
+#include "io/safetensors.h"
 #include "rushlight/autograd.h"
 
 namespace rushlight {
@@ -16,22 +19,27 @@ namespace {
 
 std::string bytes_of(const IValue& value) {
   std::vector<Tensor> storages;
-  std::vector<std::pair<std::string, std::string>> records;
-  records.emplace_back("archive/data.pkl", frontend::write_pickle(value, storages));
-  records.emplace_back("archive/byteorder", "little");
+  const std::string pickle = frontend::write_pickle(value, storages);
+  std::string out;
+  io::ArchiveWriter writer("archive");
+  const auto record = [&](const std::string& name, std::string_view data) {
+    out += writer.header(name, data.size(), crc32(data.data(), data.size()));
+    out += data;
+  };
+  record("data.pkl", pickle);
+  record("byteorder", "little");
   for (size_t i = 0; i < storages.size(); ++i)
-    records.emplace_back("archive/data/" + std::to_string(i),
-                         std::string(static_cast<const char*>(storages[i].data_ptr()), storages[i].nbytes()));
-  records.emplace_back("archive/version", "3\n");
-  return frontend::write_zip(records);
+    record("data/" + std::to_string(i),
+           {static_cast<const char*>(storages[i].data_ptr()), storages[i].nbytes()});
+  record("version", "3\n");
+  return out + writer.end();
 }
 
-IValue value_of(std::string_view bytes) {
-  const frontend::Records records = frontend::read_zip(bytes);
-  const auto pickle = records.find("data.pkl");
-  RL_CHECK(pickle != records.end(), "load: the archive holds no data.pkl; is it one of torch.save?");
-  if (const auto order = records.find("byteorder"); order != records.end())
-    RL_CHECK(order->second == "little", "load: the file was written on a machine of another byte order");
+IValue value_of(std::unique_ptr<io::ByteSource> bytes, const std::string& name) {
+  const io::Archive archive(std::move(bytes), name);
+  if (archive.has("byteorder"))
+    RL_CHECK(archive.read("byteorder") == "little",
+             "load: the file was written on a machine of another byte order");
   std::unordered_map<std::string, Tensor> loaded;
   auto storage = [&](const std::string& key, ScalarType dtype, int64_t numel) {
     if (const auto found = loaded.find(key); found != loaded.end()) {
@@ -39,24 +47,19 @@ IValue value_of(std::string_view bytes) {
                " is described in two ways");
       return found->second;
     }
-    const auto record = records.find("data/" + key);
-    RL_CHECK(record != records.end(), "load: the record data/", key, " is missing");
-    RL_CHECK(numel >= 0 && record->second.size() / element_size(dtype) >= static_cast<size_t>(numel),
+    const io::Archive::Record& record = archive.record("data/" + key);
+    RL_CHECK(numel >= 0 && record.size / element_size(dtype) >= static_cast<size_t>(numel),
              "load: the record data/", key, " is too short for ", numel, " elements");
+    archive.offset(record);  // before memory is allocated
     const Tensor t = empty_tensor(numel, dtype);
-    if (numel) std::memcpy(t.data_ptr(), record->second.data(), t.nbytes());
+    archive.read(record, t.data_ptr(), t.nbytes());
     loaded.emplace(key, t);
     return t;
   };
-  return frontend::read_pickle(pickle->second, storage);
+  return frontend::read_pickle(archive.read("data.pkl"), storage);
 }
-
-std::string read_file(const std::string& filename) {
-  std::ifstream file(filename, std::ios::binary);
-  RL_CHECK(file, "load: cannot open ", filename, ": ", std::strerror(errno));
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return std::move(bytes).str();
+IValue value_of(std::string_view bytes) {
+  return value_of(std::make_unique<io::MemorySource>(bytes), "the given bytes");
 }
 
 // Through a neighbour that takes the name at the end, so that no reader sees half a file.
@@ -84,13 +87,15 @@ void save_value(const IValue& value, std::ostream& stream) {
   const std::string bytes = bytes_of(value);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
-IValue load_value(const std::string& filename) { return value_of(read_file(filename)); }
+IValue load_value(const std::string& filename) {
+  return value_of(std::make_unique<io::FileSource>(filename), filename);
+}
 IValue load_value(std::istream& stream) {
   std::ostringstream bytes;
   bytes << stream.rdbuf();
   return value_of(bytes.str());
 }
-IValue load_value(const char* data, size_t size) { return value_of({data, size}); }
+IValue load_value(const char* data, size_t size) { return value_of(std::string_view(data, size)); }
 void save_value(const IValue& value, const Writer& writer) {
   const std::string bytes = bytes_of(value);
   const size_t written = writer(bytes.data(), bytes.size());
@@ -110,20 +115,10 @@ std::vector<char> pickle_save(const IValue& value) {
   const std::string bytes = bytes_of(value);
   return {bytes.begin(), bytes.end()};
 }
-IValue pickle_load(const std::vector<char>& bytes) { return value_of({bytes.data(), bytes.size()}); }
+IValue pickle_load(const std::vector<char>& bytes) { return load_value(bytes.data(), bytes.size()); }
 
 // --- safetensors: a length, a JSON header, the bytes
 namespace {
-
-struct SafeName {
-  ScalarType dtype;
-  const char* name;
-};
-constexpr SafeName kSafeNames[] = {
-    {DType::Float32, "F32"}, {DType::Float64, "F64"},  {DType::Float16, "F16"}, {DType::BFloat16, "BF16"},
-    {DType::Int64, "I64"},   {DType::Int32, "I32"},    {DType::Int16, "I16"},   {DType::Int8, "I8"},
-    {DType::UInt8, "U8"},    {DType::Bool, "BOOL"},    {DType::UInt16, "U16"},  {DType::UInt32, "U32"},
-    {DType::UInt64, "U64"},  {DType::Complex64, "C64"}};
 
 std::string quoted(const std::string& s) {
   std::string out = "\"";
@@ -140,108 +135,6 @@ std::string quoted(const std::string& s) {
   return out + '"';
 }
 
-// As much of JSON as the header uses.
-class Json {
- public:
-  explicit Json(std::string_view text) : text_(text) {}
-  void expect(char c) {
-    RL_CHECK(accept(c), "load: the header of the safetensors file is damaged at byte ", at_);
-  }
-  bool accept(char c) {
-    skip();
-    if (at_ < text_.size() && text_[at_] == c) return ++at_, true;
-    return false;
-  }
-  std::string string() {
-    expect('"');
-    std::string out;
-    while (at_ < text_.size() && text_[at_] != '"') {
-      char c = text_[at_++];
-      if (c == '\\' && at_ < text_.size()) {
-        c = text_[at_++];
-        if (c == 'u') {
-          RL_CHECK(text_.size() - at_ >= 4, "load: the header of the safetensors file is damaged");
-          const long code = std::strtol(std::string(text_.substr(at_, 4)).c_str(), nullptr, 16);
-          at_ += 4;
-          if (code >= 0x800)
-            out += static_cast<char>(0xe0 | code >> 12), out += static_cast<char>(0x80 | (code >> 6 & 0x3f));
-          else if (code >= 0x80)
-            out += static_cast<char>(0xc0 | code >> 6);
-          c = static_cast<char>(code < 0x80 ? code : 0x80 | (code & 0x3f));
-        } else if (c == 'n') {
-          c = '\n';
-        } else if (c == 't') {
-          c = '\t';
-        }
-      }
-      out += c;
-    }
-    RL_CHECK(at_ < text_.size(), "load: the header of the safetensors file is truncated");
-    ++at_;
-    return out;
-  }
-  int64_t integer() {
-    skip();
-    int64_t v = 0;
-    const size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9')
-      RL_CHECK(
-          !__builtin_mul_overflow(v, int64_t{10}, &v) && !__builtin_add_overflow(v, text_[at_++] - '0', &v),
-          "load: a number in the safetensors header is too large");
-    RL_CHECK(at_ > start, "load: the header of the safetensors file is damaged at byte ", at_);
-    return v;
-  }
-  std::vector<int64_t> integers() {
-    std::vector<int64_t> list;
-    expect('[');
-    if (accept(']')) return list;
-    do list.push_back(integer());
-    while (accept(','));
-    expect(']');
-    return list;
-  }
-
- private:
-  void skip() {
-    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_])) ++at_;
-  }
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
-Tensor read_entry(Json& json, std::string_view data, const std::string& name) {
-  std::string dtype;
-  std::vector<int64_t> shape, offsets;
-  json.expect('{');
-  do {
-    const std::string key = json.string();
-    json.expect(':');
-    if (key == "dtype")
-      dtype = json.string();
-    else if (key == "shape")
-      shape = json.integers();
-    else if (key == "data_offsets")
-      offsets = json.integers();
-    else
-      RL_FAIL("load: the safetensors header has an entry '", key, "' for ", name);
-  } while (json.accept(','));
-  json.expect('}');
-  for (const SafeName& s : kSafeNames) {
-    if (dtype != s.name) continue;
-    const int64_t numel = checked_numel(shape);
-    RL_CHECK(offsets.size() == 2 && offsets[0] >= 0 && offsets[0] <= offsets[1] &&
-                 static_cast<uint64_t>(offsets[1]) <= data.size() &&
-                 static_cast<uint64_t>(offsets[1] - offsets[0]) / element_size(s.dtype) ==
-                     static_cast<uint64_t>(numel) &&
-                 static_cast<uint64_t>(offsets[1] - offsets[0]) % element_size(s.dtype) == 0,
-             "load: the tensor ", name, " does not fit its place in the file");
-    const Tensor t = empty_tensor(shape, s.dtype);
-    if (numel) std::memcpy(t.data_ptr(), data.data() + offsets[0], t.nbytes());
-    return t;
-  }
-  RL_FAIL("load: the tensor ", name, " has an unknown dtype '", dtype, "'");
-}
-
 bool is_safetensors(const std::string& filename) { return filename.ends_with(".safetensors"); }
 
 }  // namespace
@@ -252,15 +145,14 @@ void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std
   int64_t at = 0;
   for (const auto& item : tensors) {
     const Tensor t = item.value().detach().cpu().contiguous();
-    const char* dtype = nullptr;
-    for (const SafeName& s : kSafeNames)
-      if (s.dtype == t.dtype()) dtype = s.name;
-    RL_CHECK(dtype, "save: safetensors files hold no tensors of dtype ", dtype_name(t.dtype()));
+    const auto type = std::ranges::find(io::kSafetensorsTypes, t.dtype(), &io::SafetensorsType::dtype);
+    RL_CHECK(type != std::end(io::kSafetensorsTypes), "save: safetensors files hold no tensors of dtype ",
+             dtype_name(t.dtype()));
     const auto size = static_cast<int64_t>(t.nbytes());
     std::string shape;
     for (const int64_t s : t.sizes()) shape += (shape.empty() ? "" : ",") + std::to_string(s);
-    header += str(header.size() > 1 ? "," : "", quoted(item.key()), ":{\"dtype\":\"", dtype, "\",\"shape\":[",
-                  shape, "],\"data_offsets\":[", at, ",", at + size, "]}");
+    header += str(header.size() > 1 ? "," : "", quoted(item.key()), ":{\"dtype\":\"", type->name,
+                  "\",\"shape\":[", shape, "],\"data_offsets\":[", at, ",", at + size, "]}");
     at += size;
     kept.push_back(t);
   }
@@ -273,30 +165,13 @@ void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std
 }
 
 OrderedDict<std::string, Tensor> load_safetensors(const std::string& filename) {
-  const std::string bytes = read_file(filename);
-  uint64_t length = 0;
-  RL_CHECK(bytes.size() >= 8, "load: ", filename, " is too short for a safetensors file");
-  std::memcpy(&length, bytes.data(), 8);
-  RL_CHECK(length <= bytes.size() - 8, "load: ", filename, " is truncated, or no safetensors file");
-  Json json(std::string_view(bytes).substr(8, length));
-  const std::string_view data = std::string_view(bytes).substr(8 + length);
+  io::FileSource file(filename);
   OrderedDict<std::string, Tensor> tensors("Tensor");
-  json.expect('{');
-  if (json.accept('}')) return tensors;
-  do {
-    const std::string name = json.string();
-    json.expect(':');
-    if (name != "__metadata__") {
-      tensors.insert(name, read_entry(json, data, name));
-      continue;
-    }
-    json.expect('{');
-    if (json.accept('}')) continue;
-    do json.string(), json.expect(':'), json.string();
-    while (json.accept(','));
-    json.expect('}');
-  } while (json.accept(','));
-  json.expect('}');
+  for (const io::SafetensorsEntry& e : io::read_safetensors_header(file, filename).entries) {
+    const Tensor t = empty_tensor(e.shape, e.dtype);
+    RL_CHECK(file.read(e.begin, t.data_ptr(), t.nbytes()) == t.nbytes(), "load: ", filename, " ends early");
+    tensors.insert(e.name, t);
+  }
   return tensors;
 }
 

@@ -20,9 +20,10 @@
 #include <random>
 #include <sstream>
 
+#include "core/crc32.h"
 #include "core/parallel.h"
 #include "dispatch/table.h"
-#include "frontend/archive.h"
+#include "io/archive.h"
 #include "io/checksum.h"
 #include "io/model_file.h"
 #include "io/npy.h"
@@ -181,14 +182,18 @@ std::string change_model(const std::string& file, Draw& draw, const std::vector<
 
 // An archive whose pickle differs, with lengths and checksums that fit.
 std::string change_archive(const std::string& file, Draw& draw) {
-  std::vector<std::pair<std::string, std::string>> records;
-  for (const auto& [name, content] : frontend::read_zip(file))
-    records.emplace_back("archive/" + name, std::string(content));
-  for (auto& [name, content] : records)
-    if (name.ends_with("data.pkl") || draw.one_in(10)) change_bytes(content, draw);
-  if (draw.one_in(10) && !records.empty())
-    records.erase(records.begin() + static_cast<std::ptrdiff_t>(draw.below(records.size())));
-  return frontend::write_zip(records);
+  const io::Archive archive(std::make_unique<io::MemorySource>(file), "the seed");
+  std::string out;
+  io::ArchiveWriter writer("archive");
+  const std::string left_out =
+      draw.one_in(10) ? archive.records()[draw.below(archive.records().size())].name : "";
+  for (const io::Archive::Record& record : archive.records()) {
+    std::string content = archive.read(record.name);
+    if (record.name == "data.pkl" || draw.one_in(10)) change_bytes(content, draw);
+    if (record.name == left_out) continue;
+    out += writer.header(record.name, content.size(), crc32(content.data(), content.size())) + content;
+  }
+  return out + writer.end();
 }
 
 std::string change_safetensors(const std::string& file, Draw& draw) {

@@ -6,6 +6,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/crc32.h"
+#include "io/archive.h"
+
 namespace {
 
 namespace nn = torch::nn;
@@ -133,6 +136,18 @@ TEST(ApiSerialize, DamagedFilesAreErrors) {
       torch::load(t, in);
     } catch (const rushlight::Error&) {
     }
+  }
+}
+
+// A million lists, each in the one before, and one that holds itself.
+TEST(ApiSerialize, NestedPicklesAreErrors) {
+  const std::string deep = std::string(1'000'000, ']') + std::string(999'999, 'a') + ".";
+  for (const std::string& pickle : {deep, std::string("]q\0h\0a.", 7)}) {
+    rushlight::io::ArchiveWriter writer("top");
+    std::string file =
+        writer.header("data.pkl", pickle.size(), rushlight::crc32(pickle.data(), pickle.size()));
+    file += pickle + writer.end();
+    EXPECT_THROW(rushlight::load_value(file.data(), file.size()), rushlight::Error);
   }
 }
 

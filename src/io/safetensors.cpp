@@ -1,0 +1,252 @@
+#include "io/safetensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+#include "core/error.h"
+
+namespace rushlight::io {
+namespace {
+
+constexpr uint64_t kLargestHeader = 100'000'000;
+
+// --- JSON, as much of it as a header uses
+
+void put_code_point(std::string& out, uint32_t code) {
+  const auto more = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | code >> 6), more(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0 | code >> 12), more(6), more(0);
+  } else {
+    out += static_cast<char>(0xf0 | code >> 18), more(12), more(6), more(0);
+  }
+}
+
+// The length of the valid UTF-8 sequence at the beginning; 0 if there is none.
+size_t sequence_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  // Neither longer than needed, nor half of a surrogate pair, nor beyond the last code point.
+  const uint8_t second = byte(1);
+  const bool bad = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+                   (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
+  return bad ? 0 : length;
+}
+
+class Json {
+ public:
+  Json(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    RL_FAIL("safetensors: the header of ", file_, " ", what, " at byte ", at_);
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    return ++at_, true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(str("is not JSON of this format: expected '", c, "'"));
+  }
+  void expect_end() {
+    skip_space();
+    if (at_ != text_.size()) fail("goes on behind its table");
+  }
+  bool accept_null() {
+    skip_space();
+    const bool found = text_.substr(at_, 4) == "null";
+    if (found) at_ += 4;
+    return found;
+  }
+  std::string string() {
+    expect('"');
+    std::string out;
+    for (;;) {
+      if (at_ == text_.size()) fail("ends inside of a string");
+      const char c = text_[at_];
+      if (c == '"') return ++at_, out;
+      if (c == '\\') {
+        ++at_;
+        escape(out);
+        continue;
+      }
+      const size_t length = static_cast<uint8_t>(c) < 0x20 ? 0 : sequence_length(text_.substr(at_));
+      if (!length) fail("has a string that is not text");
+      out += text_.substr(at_, length);
+      at_ += length;
+    }
+  }
+  int64_t size() {
+    skip_space();
+    const size_t start = at_;
+    int64_t v = 0;
+    for (; at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9'; ++at_)
+      if (__builtin_mul_overflow(v, int64_t{10}, &v) || __builtin_add_overflow(v, text_[at_] - '0', &v))
+        fail("has a number that is too large");
+    if (at_ == start || (text_[start] == '0' && at_ > start + 1)) fail("has no size where one is expected");
+    return v;
+  }
+  template <class F>
+  void list(char open, char close, F&& item) {
+    expect(open);
+    if (accept(close)) return;
+    do item();
+    while (accept(','));
+    expect(close);
+  }
+
+ private:
+  void skip_space() {
+    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_]) ++at_;
+  }
+  void escape(std::string& out) {
+    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    const char c = at_ < text_.size() ? text_[at_++] : '\0';
+    if (c != 'u') {
+      const size_t found = kLetters.find(c);
+      if (found == std::string_view::npos) fail("has an unknown escape");
+      out += kMeanings[found];
+      return;
+    }
+    uint32_t code = hexadecimal();
+    if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_, 2) == "\\u") {
+      at_ += 2;
+      const uint32_t low = hexadecimal();
+      if (low < 0xdc00 || low > 0xdfff) fail("has half of a surrogate pair");
+      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    } else if (code >= 0xd800 && code < 0xe000) {
+      fail("has half of a surrogate pair");
+    }
+    put_code_point(out, code);
+  }
+  uint32_t hexadecimal() {
+    const std::string_view digits = text_.substr(at_, 4);
+    uint32_t code = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    if (error != std::errc() || digits.size() != 4 || end != digits.data() + 4) fail("has an unknown escape");
+    at_ += 4;
+    return code;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  size_t at_ = 0;
+};
+
+// --- the header
+
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, uint64_t data, uint64_t file_size, const std::string& file)
+      : json_(text, file), data_(data), file_size_(file_size), file_(file) {}
+
+  SafetensorsHeader run() {
+    json_.list('{', '}', [&] { entry(); });
+    json_.expect_end();
+    check_order();
+    return std::move(header_);
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view name, const std::string& what) const {
+    RL_FAIL("safetensors: ", file_, ": `", name.substr(0, 200), "` ", what);
+  }
+
+  void entry() {
+    std::string name = json_.string();
+    json_.expect(':');
+    if (!names_.insert(name).second) json_.fail("has the name `" + name.substr(0, 200) + "` twice");
+    if (name != "__metadata__") return tensor(std::move(name));
+    if (json_.accept_null()) return;
+    header_.metadata.emplace();
+    json_.list('{', '}', [&] {
+      std::string key = json_.string();
+      json_.expect(':');
+      header_.metadata->emplace_back(std::move(key), json_.string());
+    });
+  }
+
+  void tensor(std::string name) {
+    SafetensorsEntry e;
+    e.name = std::move(name);
+    std::string type;
+    std::vector<int64_t> shape, offsets;
+    unsigned seen = 0;
+    const auto first_time = [&](unsigned bit) {
+      if (seen & bit) fail(e.name, "is described twice");
+      seen |= bit;
+    };
+    json_.list('{', '}', [&] {
+      const std::string key = json_.string();
+      json_.expect(':');
+      if (key == "dtype") {
+        first_time(1), type = json_.string();
+      } else if (key == "shape") {
+        first_time(2), json_.list('[', ']', [&] { shape.push_back(json_.size()); });
+      } else if (key == "data_offsets") {
+        first_time(4), json_.list('[', ']', [&] { offsets.push_back(json_.size()); });
+      } else {
+        fail(e.name, "has the unknown property '" + key.substr(0, 40) + "'");
+      }
+    });
+    if (seen != 7 || offsets.size() != 2 || shape.size() > 64)
+      fail(e.name, "is not described by dtype, shape and data_offsets");
+    const auto found = std::ranges::find(kSafetensorsTypes, type, &SafetensorsType::name);
+    if (found == std::end(kSafetensorsTypes))
+      fail(e.name, "has the unknown type '" + type.substr(0, 40) + "'");
+    e.dtype = found->dtype;
+    e.shape = Dims(shape.data(), shape.size());
+    int64_t nbytes = 0;
+    if (offsets[0] > offsets[1] ||
+        __builtin_mul_overflow(checked_numel(e.shape), static_cast<int64_t>(element_size(e.dtype)),
+                               &nbytes) ||
+        nbytes != offsets[1] - offsets[0])
+      fail(e.name, str("of type ", type, ", shape ", e.shape, " does not fill the bytes from ", offsets[0],
+                       " to ", offsets[1]));
+    e.begin = static_cast<uint64_t>(offsets[0]), e.end = static_cast<uint64_t>(offsets[1]);
+    header_.entries.push_back(std::move(e));
+  }
+
+  // Nothing lies between the tensors, and no two share bytes. Turns offsets into positions in the file.
+  void check_order() {
+    std::ranges::sort(header_.entries, {}, [](const auto& e) { return std::pair(e.begin, e.end); });
+    uint64_t at = 0;
+    for (SafetensorsEntry& e : header_.entries) {
+      if (e.begin != at) fail(e.name, str("begins at ", e.begin, " where ", at, " was expected"));
+      at = e.end;
+      e.begin += data_, e.end += data_;
+    }
+    if (at != file_size_ - data_)
+      RL_FAIL("safetensors: ", file_, " holds ", file_size_ - data_, " bytes of data, its header wants ", at);
+  }
+
+  Json json_;
+  uint64_t data_, file_size_;
+  const std::string& file_;
+  std::unordered_set<std::string> names_;
+  SafetensorsHeader header_;
+};
+
+}  // namespace
+
+SafetensorsHeader read_safetensors_header(ByteSource& bytes, const std::string& file) {
+  uint64_t length = 0;
+  RL_CHECK(bytes.read(0, &length, sizeof length) == sizeof length, "safetensors: ", file, " is too short, ",
+           bytes.size(), " bytes");
+  RL_CHECK(length <= std::min(bytes.size() - sizeof length, kLargestHeader), "safetensors: ", file, " has ",
+           bytes.size(), " bytes, but a header of ", length);
+  std::string text(length, '\0');
+  RL_CHECK(bytes.read(sizeof length, text.data(), length) == length, "safetensors: ", file, " ends early");
+  return HeaderReader(text, sizeof length + length, bytes.size(), file).run();
+}
+
+}  // namespace rushlight::io
