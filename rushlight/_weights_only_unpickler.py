@@ -1,15 +1,16 @@
 """An unpickler that builds tensors and plain containers and nothing else.
 
-It runs the standard library's pickle machine with the instructions that call or change objects replaced: a
-name must be on the closed list (or allowed by the user), only listed callables are called, and only objects
-made from them are given state. So a file cannot run code of its own.
+The machine is that of `src/io/pickle_machine.h`, which leaves out instructions that build objects by other
+routes or reach beyond the file. It asks here what a file may do: a name must be on the closed list (or
+allowed by the user), only listed callables are called, and only objects made from them are given state. So a
+file cannot run code of its own.
 """
 
-import pickle
 from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
 import rushlight
+from rushlight import _C
 
 _user_globals: list = []
 
@@ -136,11 +137,9 @@ class _Refused(UnpicklingError):
     """A pickle that is well formed but asks for something outside the closed list."""
 
 
-class Unpickler(pickle._Unpickler):
-    dispatch: dict = dict(pickle._Unpickler.dispatch)  # type: ignore[misc]
-
+class Unpickler(_C._Unpickler):
     def __init__(self, file, *, encoding="bytes"):
-        super().__init__(file, encoding=encoding)
+        super().__init__(file, encoding)
         if not _names:
             _build_closed_list()
         self._user = _user_table()
@@ -169,27 +168,20 @@ class Unpickler(pickle._Unpickler):
         if id(function) not in _callables and id(function) not in self._user_ids:
             raise _Refused(f"Trying to call reduce for unrecognized function {function}")
 
-    def load_reduce(self):
-        args, function = self.stack[-1], self.stack[-2]
-        self._check_callable(function)
-        if not isinstance(args, tuple):
-            raise UnpicklingError("arguments of a call must be a tuple")
-        self.stack.pop()
-        self.stack[-1] = function(*args)
+    def _check_changed(self, container):
+        if id(type(container)) not in self._user_ids:
+            raise _Refused(f"Can only append to lists and set items of dicts, but got {type(container)}")
 
-    def load_newobj(self):
-        args, cls = self.stack[-1], self.stack[-2]
+    def _new_object(self, cls, args):
         if id(cls) not in self._user_ids or not isinstance(cls, type) or not isinstance(args, tuple):
             raise _Refused(f"Trying to create new object for unrecognized class {cls}")
-        self.stack.pop()
-        self.stack[-1] = cls.__new__(cls, *args)
+        return cls.__new__(cls, *args)
 
-    def load_build(self):
-        state, target = self.stack.pop(), self.stack[-1]
+    def _build(self, target, state):
         kind = type(target)
         if kind is OrderedDict:
             target.__dict__.update(_plain_attributes(state))
-        elif any(kind is allowed for allowed in self._user.values()):
+        elif id(kind) in self._user_ids:
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:
@@ -201,35 +193,11 @@ class Unpickler(pickle._Unpickler):
                 f"Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got {kind}"
             )
 
-    dispatch[pickle.REDUCE[0]] = load_reduce
-    dispatch[pickle.NEWOBJ[0]] = load_newobj
-    dispatch[pickle.BUILD[0]] = load_build
-
 
 def _plain_attributes(state):
     if not isinstance(state, dict) or not all(isinstance(k, str) for k in state):
         raise _Refused("the state of an OrderedDict must be a dict of attributes")
     return state
-
-
-# Instructions that build objects by other routes, or reach beyond this file.
-for _opcode in (
-    pickle.INST,
-    pickle.OBJ,
-    pickle.NEWOBJ_EX,
-    pickle.EXT1,
-    pickle.EXT2,
-    pickle.EXT4,
-    pickle.BYTEARRAY8,
-    pickle.NEXT_BUFFER,
-    pickle.READONLY_BUFFER,
-    pickle.PERSID,
-):
-
-    def _refuse(self, _number=_opcode[0]):
-        raise _Refused(f"Unsupported operand {_number}")
-
-    Unpickler.dispatch[_opcode[0]] = _refuse
 
 
 def _allowed(name):

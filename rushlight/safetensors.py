@@ -4,34 +4,15 @@ at the table only, and trusts none of it."""
 import json
 import mmap
 import os
-from math import prod
 
 import rushlight
+from rushlight import _C
 from rushlight._serialization.zip_records import write_atomically
-from rushlight._utils import _rebuild_tensor
-from rushlight.storage import TypedStorage, UntypedStorage
+from rushlight.storage import UntypedStorage
 
 __all__ = ["SafetensorError", "load", "load_file", "safe_open", "save", "save_file"]
 
-_LARGEST_HEADER = 100_000_000
-_DTYPES = {
-    "F64": rushlight.float64,
-    "F32": rushlight.float32,
-    "F16": rushlight.float16,
-    "BF16": rushlight.bfloat16,
-    "I64": rushlight.int64,
-    "I32": rushlight.int32,
-    "I16": rushlight.int16,
-    "I8": rushlight.int8,
-    "U64": rushlight.uint64,
-    "U32": rushlight.uint32,
-    "U16": rushlight.uint16,
-    "U8": rushlight.uint8,
-    "BOOL": rushlight.bool,
-    "C64": rushlight.complex64,
-    "F8_E4M3": rushlight.float8_e4m3fn,
-    "F8_E5M2": rushlight.float8_e5m2,
-}
+_DTYPES = _C._safetensors_types()
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
@@ -115,79 +96,22 @@ def looks_like(head, size):
     return len(head) > 8 and 2 <= int.from_bytes(head[:8], "little") <= size - 8 and head[8:9] == b"{"
 
 
-def _no_duplicates(pairs):
-    table = dict(pairs)
-    if len(table) != len(pairs):
-        raise SafetensorError("safetensors: a name occurs twice in the header")
-    return table
-
-
 def _read_header(content, name):
-    """The table of a buffer, checked, and where its data begins."""
-    size = len(content)
-    if size < 8:
-        raise SafetensorError(f"safetensors: {name} is too short, {size} bytes")
-    length = int.from_bytes(content[:8], "little")
-    if length > min(size - 8, _LARGEST_HEADER):
-        raise SafetensorError(f"safetensors: {name} has {size} bytes, but a header of {length}")
+    """Of each tensor of a buffer its type, shape, first and one-past-last byte; and the metadata."""
     try:
-        table = json.loads(bytes(content[8 : 8 + length]).decode(), object_pairs_hook=_no_duplicates)
-    except (ValueError, RecursionError) as error:
-        raise SafetensorError(f"safetensors: the header of {name} is not JSON: {error}") from None
-    if not isinstance(table, dict):
-        raise SafetensorError(f"safetensors: the header of {name} is not a table")
-    metadata = table.pop("__metadata__", None)
-    if metadata is not None and not (
-        isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
-    ):
-        raise SafetensorError(f"safetensors: the metadata of {name} are not strings")
-    entries = {key: _check_entry(key, entry, name) for key, entry in table.items()}
-    at = 0
-    for key, (_, _, start, end) in sorted(entries.items(), key=lambda item: item[1][2:]):
-        if start != at:
-            raise SafetensorError(f"safetensors: `{key}` of {name} begins at {start} where {at} was expected")
-        at = end
-    if at != size - 8 - length:
-        raise SafetensorError(
-            f"safetensors: {name} holds {size - 8 - length} bytes of data, its header wants {at}"
-        )
-    return entries, metadata, 8 + length
+        return _C._safetensors_header(content, name)
+    except RuntimeError as error:
+        raise SafetensorError(str(error)) from None
 
 
-def _is_size(value):
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**62
-
-
-def _check_entry(key, entry, name):
-    bad = SafetensorError(f"safetensors: {name}: bad description of `{key}`: {entry!r:.200}")
-    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise bad
-    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
-    if not isinstance(dtype, str) or not isinstance(shape, list) or not isinstance(offsets, list):
-        raise bad
-    if dtype not in _DTYPES:
-        raise SafetensorError(f"safetensors: {name}: `{key}` has the unknown type {dtype!r:.40}")
-    if len(offsets) != 2 or len(shape) > 64 or not all(map(_is_size, [*shape, *offsets])):
-        raise bad
-    start, end = offsets
-    if prod(shape) * _DTYPES[dtype].itemsize != end - start:
-        raise SafetensorError(
-            f"safetensors: {name}: `{key}` of type {dtype}, shape {shape} does not fill {end - start} bytes"
-        )
-    return dtype, shape, start, end
-
-
-def _make(buffer, at, dtype, shape):
-    dtype = _DTYPES[dtype]
-    nbytes = prod(shape) * dtype.itemsize
-    if at % dtype.itemsize:  # written by someone who did not align it
-        storage = UntypedStorage(nbytes)
-        memoryview(storage).cast("B")[:] = buffer[at : at + nbytes]
+def _make(buffer, dtype, shape, start, end):
+    if start % dtype.itemsize:  # written by someone who did not align it
+        storage = UntypedStorage(end - start)
+        memoryview(storage).cast("B")[:] = buffer[start:end]
     else:
-        storage = UntypedStorage._from_buffer(buffer, at, nbytes)
-    strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
-    typed = TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
-    return _rebuild_tensor(typed, 0, tuple(shape), tuple(strides))
+        storage = UntypedStorage._from_buffer(buffer, start, end - start)
+    tensor = rushlight.empty(0, dtype=dtype)
+    return tensor.set_(storage, 0, shape)
 
 
 class _Slice:
@@ -200,7 +124,7 @@ class _Slice:
         return list(self._opened._entry(self._name)[1])
 
     def get_dtype(self):
-        return self._opened._entry(self._name)[0]
+        return _NAMES[self._opened._entry(self._name)[0]]
 
     def __getitem__(self, index):
         return self._opened._mapped(self._name)[index].clone().to(self._opened._device)
@@ -220,7 +144,7 @@ class safe_open:
         with open(filename, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             self._buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
-        self._entries, self._metadata, self._start = _read_header(memoryview(self._buffer), self._path)
+        self._entries, self._metadata = _read_header(self._buffer, self._path)
 
     def __enter__(self):
         return self
@@ -234,7 +158,7 @@ class safe_open:
 
     def offset_keys(self):
         """The names in the order of their bytes."""
-        return sorted(self._entries, key=lambda key: self._entries[key][2])
+        return list(self._entries)
 
     def metadata(self):
         return self._metadata
@@ -247,8 +171,7 @@ class safe_open:
     def _mapped(self, name):
         if self._buffer is None:
             raise SafetensorError("safetensors: File is closed")
-        dtype, shape, start, _ = self._entry(name)
-        return _make(self._buffer, self._start + start, dtype, shape)
+        return _make(self._buffer, *self._entry(name))
 
     def get_tensor(self, name):
         """One tensor. On the CPU it is a copy-on-write view of the file."""
@@ -268,6 +191,6 @@ def load_file(filename, device="cpu"):
 
 def load(data):
     """All tensors of bytes, by name."""
-    entries, _, start = _read_header(memoryview(data), "the data")
+    entries, _ = _read_header(data, "the data")
     content = bytearray(data)
-    return {name: _make(content, start + at, dtype, shape) for name, (dtype, shape, at, _) in entries.items()}
+    return {name: _make(content, *entry) for name, entry in entries.items()}

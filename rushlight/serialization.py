@@ -458,9 +458,9 @@ def _load_records(records, file, name, restore, make, mmap):
             if location == "meta":
                 storage = UntypedStorage(nbytes, device="meta")
             elif mapped is not None:
-                storage = _mapped_storage(mapped, records, f"data/{key}", nbytes, name)
+                storage = UntypedStorage._from_buffer(mapped, records.offset(f"data/{key}", nbytes), nbytes)
             else:
-                storage = _read_storage(records, f"data/{key}", nbytes, name)
+                storage = records.read_storage(f"data/{key}", nbytes)
             if swap:
                 storage.byteswap(dtype)
             loaded[key] = restore(storage, location)
@@ -478,25 +478,6 @@ def _load_torchscript(file, start, map_location, weights_only):
     return rushlight.jit.load(file, map_location=map_location)
 
 
-def _check_record(records, record, nbytes, name):
-    if records.size(record) < nbytes:
-        raise RuntimeError(
-            f"load: {name}: record {record} holds {records.size(record)} bytes where {nbytes} are needed; "
-            "the file is damaged"
-        )
-    return records.offset(record)
-
-
-def _read_storage(records, record, nbytes, name):
-    _check_record(records, record, nbytes, name)
-    storage = UntypedStorage(nbytes)
-    if nbytes:
-        records.read_into(record, storage)
-    return storage
-
-
-def _mapped_storage(mapped, records, record, nbytes, name):
-    return UntypedStorage._from_buffer(mapped, _check_record(records, record, nbytes, name), nbytes)
 
 
 def _map_file(file):

@@ -26,10 +26,8 @@ class PyTorchFileReader:
     def get_storage_from_record(self, name, numel, dtype):
         """A tensor over the record's bytes; ``torch.UntypedStorage`` as dtype gives bytes."""
         dtype = dtype if isinstance(dtype, torch.dtype) else torch.uint8
-        tensor = torch.empty(numel, dtype=dtype)
-        if numel:
-            self._reader.read_into(name, tensor.view(torch.uint8).numpy())
-        return tensor
+        storage = self._reader.read_storage(name, numel * dtype.itemsize)
+        return torch.empty(0, dtype=dtype).set_(storage)
 
     def get_record_offset(self, name):
         return self._reader.offset(name)

@@ -6,7 +6,6 @@ import os
 
 import rushlight as torch
 from rushlight._serialization.zip_records import RecordReader, RecordWriter, write_atomically, write_to_stream
-from rushlight.storage import UntypedStorage
 
 from . import _pt2_values as values
 from ._one_file import SUFFIX, save_file
@@ -63,9 +62,7 @@ def _read_tensors(records, place):
             found[name] = torch.load(io.BytesIO(records.read(folder + path)), weights_only=True)
             continue
         if path not in storages:
-            storages[path] = UntypedStorage(records.size(folder + path))
-            if storages[path].nbytes():
-                records.read_into(folder + path, storages[path])
+            storages[path] = records.read_storage(folder + path, records.size(folder + path))
         found[name] = _tensor(storages[path], record)
     return found
 

@@ -6,21 +6,22 @@ the archive only. The pickles are read by a closed unpickler."""
 
 import pickle
 import struct
-import zipfile
 import zlib
 from collections import OrderedDict
 
 import rushlight
-from rushlight import _utils
+from rushlight import _C, _utils
 from rushlight.jit._script import RecursiveScriptModule
 from rushlight.jit._torchscript_code import Unit, refuse
+from rushlight.jit._torchscript_values import Instance
 from rushlight.nn import Module, Parameter
 
 _DAMAGE = (
     pickle.UnpicklingError, KeyError, IndexError, TypeError, AttributeError, ValueError, EOFError, OSError,
-    struct.error, zipfile.BadZipFile, zlib.error, RecursionError, MemoryError,
+    struct.error, zlib.error, RecursionError, MemoryError,
 )  # fmt: skip
 _CODE_LIMIT = 256 << 20
+_DEFLATED = 8  # how zip files call it
 _LISTS = ("build_intlist", "build_doublelist", "build_boollist", "build_tensorlist")
 
 
@@ -117,26 +118,26 @@ class _Archive:
         return root
 
     def _read(self, record):
-        """Code may be compressed, so zipfile reads it; sizes are believed up to a limit."""
-        info = self.records._info(record)
-        if info.file_size > _CODE_LIMIT:
+        """Code may be compressed; sizes are believed up to a limit."""
+        method, size, checksum, content = self.records.read_packed(record)
+        if size > _CODE_LIMIT:
             raise ValueError(f"the record {record} is too large")
-        return self.records._zip.read(info)
+        if method == _DEFLATED:
+            content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(content, size + 1)
+        elif method:
+            raise ValueError(f"the record {record} is compressed by the unknown method {method}")
+        if len(content) != size or zlib.crc32(content) != checksum:
+            raise ValueError(f"the record {record} fails its checksum")
+        return content
 
     # --- pickles
 
     def _pickle(self, folder, content):
         from rushlight.serialization import _load_records
 
-        make = lambda file, persistent_load: self._unpickler(file, persistent_load)  # noqa: E731
+        make = lambda file, persistent_load: _Unpickler(file, self, persistent_load)  # noqa: E731
         records = _Folder(self.records, folder, content)
         return _load_records(records, self.file, self.name, self.restore, make, None)
-
-    def _unpickler(self, file, persistent_load):
-        unpickler = _Unpickler(file, encoding="utf-8")
-        unpickler.archive, unpickler.weights_only = self, True
-        unpickler.persistent_load = persistent_load
-        return unpickler
 
     def rebuild(self, storage, offset, sizes, strides, requires_grad, hooks, *more):
         key = (storage._untyped_storage.data_ptr(), offset, tuple(sizes), tuple(strides), storage.dtype)
@@ -177,23 +178,31 @@ class _Folder:
     def has(self, name):
         return self._records.has(self._place(name))
 
-    def size(self, name):
-        return self._records.size(self._place(name))
-
-    def offset(self, name):
-        return self._records.offset(self._place(name))
+    def offset(self, name, nbytes):
+        return self._records.offset(self._place(name), nbytes)
 
     def read(self, name):
         return self._content if name == "data.pkl" else self._records.read(self._place(name))
 
-    def read_into(self, name, target):
-        self._records.read_into(self._place(name), target)
+    def read_storage(self, name, nbytes):
+        return self._records.read_storage(self._place(name), nbytes)
 
 
-class _Unpickler(pickle.Unpickler):
+class _Unpickler(_C._Unpickler):
     """Knows tensors, plain containers and the archive's own classes; all else is an error."""
 
+    weights_only = True
+
+    def __init__(self, file, archive, persistent_load):
+        super().__init__(file, "utf-8")
+        self.archive, self.persistent_load = archive, persistent_load
+        self._named = []
+
     def find_class(self, module, name):
+        self._named.append(self._find(module, name))
+        return self._named[-1]
+
+    def _find(self, module, name):
         if module == "__torch__" or module.startswith("__torch__."):
             return self.archive.lookup(f"{module}.{name}")
         if module == "torch._utils" and name == "_rebuild_tensor_v2":
@@ -212,3 +221,25 @@ class _Unpickler(pickle.Unpickler):
         raise RuntimeError(
             f"jit.load: {self.archive.name} names {module}.{name}, which archives may not hold here"
         )
+
+    def _refuse(self, what):
+        raise RuntimeError(f"jit.load: {self.archive.name} {what}, which archives may not do here")
+
+    def _check_callable(self, function):
+        if not any(function is named for named in self._named):
+            self._refuse(f"calls {function!r:.100}")
+
+    def _check_changed(self, container):
+        self._refuse(f"changes {type(container)}")
+
+    def _new_object(self, cls, args):
+        self._check_callable(cls)
+        return cls.__new__(cls, *args)
+
+    def _build(self, target, state):
+        if not isinstance(target, (LoadedModule, Instance)):
+            self._refuse(f"gives state to {type(target)}")
+        if hasattr(target, "__setstate__"):
+            target.__setstate__(state)
+        else:
+            target.__dict__.update(state)

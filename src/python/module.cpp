@@ -12,6 +12,8 @@ void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
 void init_package_name(PyObject* module);
 void init_pickling(PyObject* module);
+void init_archive(PyObject* module);
+void init_unpickler(PyObject* module);
 void init_module_attributes(PyObject* module);
 void init_shared_memory(PyObject* module);
 void init_process(PyObject* module);
@@ -68,6 +70,8 @@ static void init_all(PyObject* module) {
   init_custom_ops(module);
   init_package_name(module);
   init_pickling(module);
+  init_archive(module);
+  init_unpickler(module);
   init_module_attributes(module);
   init_profiler(module);
   init_cuda(module);

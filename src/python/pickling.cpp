@@ -1,8 +1,7 @@
-// What saving needs: all about a tensor in one call, and checksums.
+// What saving needs: all about a tensor in one call.
 #include <algorithm>
 
 #include "autograd/meta.h"
-#include "core/crc32.h"
 #include "python/op_function.h"
 #include "python/storage.h"
 #include "python/types.h"
@@ -54,25 +53,11 @@ PyObject* plain_parts(PyObject*, PyObject* o) {
   });
 }
 
-// _crc32(buffer) -> int, as zlib.crc32.
-PyObject* checksum(PyObject*, PyObject* o) {
-  Py_buffer view;
-  if (PyObject_GetBuffer(o, &view, PyBUF_SIMPLE) < 0) return nullptr;
-  uint32_t crc = 0;
-  Py_BEGIN_ALLOW_THREADS;
-  crc = crc32(view.buf, static_cast<size_t>(view.len));
-  Py_END_ALLOW_THREADS;
-  PyBuffer_Release(&view);
-  return PyLong_FromUnsignedLong(crc);
-}
-
 }  // namespace
 
 void init_pickling(PyObject* module) {
   static PyMethodDef functions[] = {
-      {"_plain_parts", plain_parts, METH_O, "What saving needs to know of a tensor."},
-      {"_crc32", checksum, METH_O, "The CRC-32 of a buffer, as zlib's."},
-      {}};
+      {"_plain_parts", plain_parts, METH_O, "What saving needs to know of a tensor."}, {}};
   add_functions(module, functions);
 }
 

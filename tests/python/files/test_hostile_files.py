@@ -102,34 +102,41 @@ def test_false_claims_are_refused(claims):
 
 
 ATTACKS = {
-    "system": b"cos\nsystem\n(S'true'\ntR.",
-    "eval": b"cbuiltins\neval\n(S'1'\ntR.",
-    "getattr": b"c__builtin__\ngetattr\n(c__builtin__\nset\nS'__class__'\ntR.",
-    "inst": b"(S'true'\nios\nsystem\n.",
-    "obj": b"(cos\nsystem\nS'true'\no.",
+    "system": b"cos\nsystem\n(\x8c\x04truetR.",
+    "eval": b"cbuiltins\neval\n(\x8c\x011tR.",
+    "getattr": b"c__builtin__\ngetattr\n(c__builtin__\nset\n\x8c\x09__class__tR.",
+    "inst": b"(\x8c\x04trueios\nsystem\n.",
+    "obj": b"(cos\nsystem\n\x8c\x04trueo.",
     "stack global": b"\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R.",
-    "submodule": b"ctorch.os\nsystem\n(S'true'\ntR.",
+    "submodule": b"ctorch.os\nsystem\n(\x8c\x04truetR.",
     "dotted": b"\x80\x04\x8c\x05torch\x8c\x0bos.path.sep\x93.",
-    "call of a string": b"S'x'\n(tR.",
+    "call of a string": b"\x8c\x01x(tR.",
     "call of a dtype": b"ctorch\nfloat32\n(tR.",
-    "call of a storage class": b"ctorch\nFloatStorage\n(I1000000000000\ntR.",
-    "length of a bytearray": b"cbuiltins\nbytearray\n(I1000000000000\ntR.",
-    "build of a class": b"ccollections\nCounter\n}S'update'\nNsb.",
-    "build of a function": b"ctorch._utils\n_rebuild_tensor_v2\n}S'__code__'\nNsb.",
-    "build of slots": b"ccollections\nOrderedDict\n(tRN}S'x'\nI1\ns\x86b.",
+    "call of a storage class": b"ctorch\nFloatStorage\n(\x8a\x06\x00\x10\xa5\xd4\xe8\x00tR.",
+    "length of a bytearray": b"cbuiltins\nbytearray\n(\x8a\x06\x00\x10\xa5\xd4\xe8\x00tR.",
+    "build of a class": b"ccollections\nCounter\n}\x8c\x06updateNsb.",
+    "build of a function": b"ctorch._utils\n_rebuild_tensor_v2\n}\x8c\x08__code__Nsb.",
+    "build of slots": b"ccollections\nOrderedDict\n(tRN}\x8c\x01xK\x01s\x86b.",
     "new object": b"ccollections\nCounter\n)\x81.",
+    "items of a type": b"ctorch\nfloat32\nK\x01K\x02s.",
+    "append to a type": b"ctorch\nfloat32\nK\x01a.",
+    "add to a list": b"](K\x01\x90.",
     "extension": b"\x82\x01.",
     "persistent text": b"Pabc\n.",
-    "persistent": b"S'abc'\nQ.",
-    "persistent tuple": b"(S'module'\nS'x'\ntQ.",
-    "codec": b"c_codecs\nencode\n(S'a'\nS'idna'\ntR.",
+    "text of protocol 0": b"S'x'\n.",
+    "persistent": b"\x8c\x03abcQ.",
+    "persistent tuple": b"(\x8c\x06module\x8c\x01xtQ.",
+    "codec": b"c_codecs\nencode\n(\x8c\x01a\x8c\x04idnatR.",
     "rebuild with another function": b"ctorch._tensor\n_rebuild_from_type_v2\n(ccollections\nCounter\n"
     b"ccollections\nCounter\n(t}tR.",
     "rebuild of another type": b"ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\n"
     b"ccollections\nCounter\n(t}tR.",
     "pop of nothing": b"0.",
+    "pop below a mark": b"]N(s.",
+    "mark without a beginning": b"]K\x01e.",
+    "key without a value": b"}(K\x01u.",
     "missing memo": b"h\x05.",
-    "unhashable key": b"}]I1\ns.",
+    "unhashable key": b"}]K\x01s.",
     "protocol": b"\x80\x63N.",
     "unknown opcode": b"\xff.",
     "big text": b"X\xff\xff\xff\x7fabc",
@@ -152,6 +159,25 @@ def test_compressed_and_encrypted_records_are_refused():
     file.seek(0)
     with pytest.raises(RuntimeError, match="compressed"):
         rushlight.load(file)
+
+
+def test_records_that_share_bytes_are_refused():
+    data = bytearray(saved(rushlight, [rushlight.arange(8.0), rushlight.ones(8)]).getvalue())
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        first, second = (archive.getinfo(f"archive/data/{n}").header_offset for n in (0, 1))
+    at = data.index(struct.pack("<I", second), data.index(b"PK\1\2"))
+    data[at : at + 4] = struct.pack("<I", first)
+    with pytest.raises(RuntimeError, match="into another record"):
+        rushlight.load(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("depth", [1000, 300000])
+def test_depth_is_no_fault(depth):
+    found = rushlight.load(_archive(b"]" * depth + b"a" * (depth - 1) + b"."))
+    while found:
+        (found,) = found
+        depth -= 1
+    assert depth == 1
 
 
 def test_every_truncation_is_an_error(tmp_path):

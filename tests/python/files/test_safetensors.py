@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import random
 
 import pytest
 
@@ -129,6 +128,13 @@ def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
         forged(entry(offsets=(0,))),
         forged(entry(), b"\0" * 12),
         forged({**entry(), "b": entry()["a"]}),
+        forged(b'{"\\ud800":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'),
+        forged(b'{"\xed\xa0\x80":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'),
+        forged(b'{"a\n":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'),
+        forged(b'{"a":{"dtype":"F32","shape":[02],"data_offsets":[0,8]}}'),
+        forged(b'{"a":{"dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8]}}'),
+        forged(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},}'),
+        forged(b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}}'),
     ],
 )
 def test_hostile_files_are_refused(content, tmp_path):
@@ -140,21 +146,18 @@ def test_hostile_files_are_refused(content, tmp_path):
         load_file(path)
 
 
-def test_truncated_and_changed_files_never_crash():
+def test_truncated_files_are_refused():  # changed ones are tests/fuzz/readers.cpp's
     whole = save(tensors(), metadata={"a": "b"})
     for length in range(len(whole)):
         with pytest.raises(SafetensorError):
             load(whole[:length])
-    generator = random.Random(0)
-    for _ in range(500):
-        changed = bytearray(whole)
-        for _ in range(generator.randint(1, 4)):
-            changed[generator.randrange(len(changed))] = generator.randrange(256)
-        try:
-            result = load(bytes(changed))
-        except SafetensorError:
-            continue
-        assert all(isinstance(tensor, torch.Tensor) for tensor in result.values())
+
+
+@pytest.mark.parametrize("name", ['a"\\/\b\f\n\r\t\x01', "é€😀", "\x7f\u2028"])
+def test_names_are_any_text(name):
+    for ascii_only in (True, False):
+        text = json.dumps({name: entry()["a"], "__metadata__": {name: name}}, ensure_ascii=ascii_only)
+        assert load(forged(text.encode())).keys() == {name}
 
 
 def test_unaligned_data_is_copied():

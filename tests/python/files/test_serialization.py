@@ -274,6 +274,15 @@ def test_map_location(torch):
     assert str(ours.value) == str(theirs.value)
 
 
+def test_files_behind_other_bytes(torch):
+    for writer, reader in ((torch, rushlight), (rushlight, torch)):
+        file = io.BytesIO()
+        file.write(b"before")
+        writer.save(writer.arange(3), file)
+        file.seek(6)
+        assert reader.load(file).tolist() == [0, 1, 2]
+
+
 def test_byte_order(torch):
     big = io.BytesIO()
     with (
