@@ -10,6 +10,7 @@
 #include "core/crc32.h"
 #include "frontend/pickle.h"
 #include "io/archive.h"
+#include "io/mapped_file.h"
 #include "io/safetensors.h"
 #include "rushlight/autograd.h"
 
@@ -35,8 +36,8 @@ std::string bytes_of(const IValue& value) {
   return out + writer.end();
 }
 
-IValue value_of(std::unique_ptr<io::ByteSource> bytes, const std::string& name) {
-  const io::Archive archive(std::move(bytes), name);
+IValue value_of(std::string_view bytes, const std::string& name = "the given bytes") {
+  const io::Archive archive(std::make_unique<io::MemorySource>(bytes), name);
   if (archive.has("byteorder"))
     RL_CHECK(archive.read("byteorder") == "little",
              "load: the file was written on a machine of another byte order");
@@ -57,9 +58,6 @@ IValue value_of(std::unique_ptr<io::ByteSource> bytes, const std::string& name) 
     return t;
   };
   return frontend::read_pickle(archive.read("data.pkl"), storage);
-}
-IValue value_of(std::string_view bytes) {
-  return value_of(std::make_unique<io::MemorySource>(bytes), "the given bytes");
 }
 
 // Through a neighbour that takes the name at the end, so that no reader sees half a file.
@@ -88,7 +86,7 @@ void save_value(const IValue& value, std::ostream& stream) {
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 IValue load_value(const std::string& filename) {
-  return value_of(std::make_unique<io::FileSource>(filename), filename);
+  return value_of(io::MappedFile::open(filename)->bytes(), filename);
 }
 IValue load_value(std::istream& stream) {
   std::ostringstream bytes;
@@ -165,7 +163,8 @@ void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std
 }
 
 OrderedDict<std::string, Tensor> load_safetensors(const std::string& filename) {
-  io::FileSource file(filename);
+  const Ref<io::MappedFile> mapped = io::MappedFile::open(filename);
+  io::MemorySource file(mapped->bytes());
   OrderedDict<std::string, Tensor> tensors("Tensor");
   for (const io::SafetensorsEntry& e : io::read_safetensors_header(file, filename).entries) {
     const Tensor t = empty_tensor(e.shape, e.dtype);

@@ -1,7 +1,8 @@
-// Where a reader's bytes come from: memory, a file, an object of another language.
+// Where a reader's bytes come from: memory, or an object of another language.
 #pragma once
+#include <algorithm>
 #include <cstdint>
-#include <string>
+#include <cstring>
 #include <string_view>
 
 namespace rushlight::io {
@@ -22,20 +23,14 @@ class ByteSource {
 class MemorySource final : public ByteSource {
  public:
   explicit MemorySource(std::string_view bytes) : ByteSource(bytes.size()), bytes_(bytes) {}
-  size_t read(uint64_t at, void* to, size_t nbytes) override;
+  size_t read(uint64_t at, void* to, size_t nbytes) override {
+    const size_t count = at < bytes_.size() ? std::min<size_t>(nbytes, bytes_.size() - at) : 0;
+    if (count) std::memcpy(to, bytes_.data() + at, count);
+    return count;
+  }
 
  private:
   std::string_view bytes_;
-};
-
-class FileSource final : public ByteSource {
- public:
-  explicit FileSource(const std::string& path);
-  ~FileSource() override;
-  size_t read(uint64_t at, void* to, size_t nbytes) override;
-
- private:
-  int fd_;
 };
 
 }  // namespace rushlight::io

@@ -16,6 +16,7 @@ class MappedFile final : public RefCounted {
   static void destroy(MappedFile* file) { delete file; }
   const std::byte* data() const { return data_; }
   size_t size() const { return size_; }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), size_}; }
   // Calls f(bytes) for parts of a range, one after another, each a multiple of 32 bytes long but for the
   // last. Where there are many they leave memory again: a range that is only looked through needs no room as
   // a whole.
