@@ -70,5 +70,6 @@ inline Fn<Tensor(const Tensor& A, int64_t n)> linalg_matrix_power;
 inline Fn<Tensor(const Tensor& A)> linalg_matrix_exp;
 inline Fn<Tensor(TensorList tensors)> linalg_multi_dot;
 inline Fn<Tensor(const Tensor& self, const Tensor& other)> kron;
+inline Fn<Tensor(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim)> pairwise_distance;
 
 }  // namespace rushlight::ops

@@ -14,6 +14,26 @@ Tensor dist_body(const Call&, const Tensor& self, const Tensor& other, const Sca
   return vector_norm(self - other, p, std::nullopt, false, std::nullopt);
 }
 
+Tensor pairwise_distance_body(const Call&, const Tensor& x1, const Tensor& x2, double p, double eps,
+                              bool keepdim) {
+  return vector_norm(x1 - x2 + Scalar(eps), Scalar(p), OptIntList(IntList{-1}), keepdim, std::nullopt);
+}
+
+// Dividing before multiplying keeps the result within [-1, 1].
+Tensor cosine_similarity_body(const Call&, const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+  RL_CHECK(eps >= 0, "cosine_similarity: eps must be non-negative, got: ", eps);
+  const DType type = promote_types(x1.dtype(), x2.dtype());
+  RL_CHECK(is_floating(type), "expected common dtype to be floating point, yet common dtype is ",
+           legacy_name(type));
+  const Dims sizes = broadcast_shapes(x1.sizes(), x2.sizes());
+  const auto directions = [&](const Tensor& given) {
+    const Tensor x = to_dtype(given.sizes() == sizes ? given : expand(given, sizes, false), type);
+    return x /
+           clamp_min(vector_norm(x, Scalar(2), OptIntList(IntList{dim}), true, std::nullopt), Scalar(eps));
+  };
+  return sum_dim(directions(x1) * directions(x2), IntList{dim}, false, std::nullopt);
+}
+
 inline Fn<Tensor(const Tensor& x1, const Tensor& x2, double p, bool by_product)> cdist_forward;
 inline Fn<Tensor(const Tensor& self, double p)> pdist_forward;
 inline Fn<Tensor(const Tensor& grad, const Tensor& self, double p, const Tensor& distances)> pdist_backward;
@@ -144,6 +164,17 @@ void register_linalg_distance_operators(Table& t) {
       .doc("The norm of the difference.")
       .autocast(Cast::None, Cast::Float)
       .one_node();
+  t.composite(pairwise_distance,
+              "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> "
+              "Tensor",
+              pairwise_distance_body)
+      .function_only()
+      .doc("The p-norm of x1 - x2 + eps along the last dimension.");
+  t.composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",
+              cosine_similarity_body)
+      .function_only()
+      .doc("Cosine of the angle between vectors along `dim`.")
+      .autocast(Cast::None, Cast::Float);
   t.op(cdist_forward, "_cdist_forward(Tensor x1, Tensor x2, float p, bool by_product) -> Tensor",
        cdist_kernel)
       .internal()

@@ -36,6 +36,13 @@ Tensor reduced(const Tensor& loss, int64_t reduction) {
   return reduction == kMean ? mean(loss) : reduction == kSum ? sum(loss) : loss;
 }
 
+Tensor in_type_of(const Tensor& operand, const Tensor& loss, std::string_view who) {
+  RL_CHECK(can_cast(loss.dtype(), operand.dtype()), "result type ", legacy_name(loss.dtype()),
+           " can't be cast to the desired output type ", legacy_name(operand.dtype()), " (", who, " got ",
+           describe(operand), ": convert it to a floating-point dtype)");
+  return to_dtype(loss, operand.dtype());
+}
+
 namespace {
 
 // How much of a reduced loss's gradient each element gets.
@@ -56,14 +63,6 @@ Tensor differences(const Call& call, const Tensor& self, const Tensor& target, c
   static const PointwiseSpec* spec = pointwise::make_spec(F, Promote::Same);
   const Scalar list[sizeof...(P) + 1] = {parameters...};
   return pointwise::binary_with(Call{call.op}, *spec, self, target, {list, sizeof...(P)});
-}
-
-// A loss in the dtype of an operand, as if it was written there; never with less than its kind can hold.
-Tensor in_type_of(const Tensor& operand, const Tensor& loss, std::string_view who) {
-  RL_CHECK(can_cast(loss.dtype(), operand.dtype()), "result type ", legacy_name(loss.dtype()),
-           " can't be cast to the desired output type ", legacy_name(operand.dtype()), " (", who, " got ",
-           describe(operand), ": convert it to a floating-point dtype)");
-  return to_dtype(loss, operand.dtype());
 }
 
 // Whether slopes are not differentiated again: then they are bounds, elsewhere choices.
@@ -201,6 +200,10 @@ Tensor with_weights(const Tensor& loss, const Tensor& weight, const Tensor& inpu
   return reduction == kMean && divide_by_weights ? sum(scaled) / sum(weight) : reduced(scaled, reduction);
 }
 
+Tensor l1_loss_raw_body(const Call&, const Tensor& self, const Tensor& target, int64_t reduction) {
+  return reduced(abs(self - target), reduction);
+}
+
 Tensor mse_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
                      OptBool reduce, std::string_view reduction, const Tensor& weight) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
@@ -213,15 +216,15 @@ Tensor l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptB
                     OptBool reduce, std::string_view reduction, const Tensor& weight) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   const Pair p = broadcast_pair(input, target);
-  const Tensor loss = abs(p.input - p.target);
-  return weight.defined() ? with_weights(loss, weight, input, how, true) : reduced(loss, how);
+  if (!weight.defined()) return l1_loss_raw(p.input, p.target, how);
+  return with_weights(abs(p.input - p.target), weight, input, how, true);
 }
 
 Tensor smooth_l1_loss_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
                            OptBool reduce, std::string_view reduction, double beta) {
   const int64_t how = reduction_of(reduction, size_average, reduce);
   const Pair p = broadcast_pair(input, target);
-  return beta == 0 ? reduced(abs(p.input - p.target), how) : smooth_l1_loss_raw(p.input, p.target, how, beta);
+  return beta == 0 ? l1_loss_raw(p.input, p.target, how) : smooth_l1_loss_raw(p.input, p.target, how, beta);
 }
 
 Tensor huber_loss_body(const Call&, const Tensor& input, const Tensor& target, std::string_view reduction,
@@ -254,28 +257,8 @@ Tensor bce_logits_body(const Call&, const Tensor& input, const Tensor& target, c
   return binary_cross_entropy_with_logits_raw(input, target, weight, pos_weight, how);
 }
 
-Tensor kl_div_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
-                   OptBool reduce, std::string_view reduction, bool log_target) {
-  for (const Tensor* t : {&input, &target}) {
-    RL_CHECK(!is_complex(t->dtype()), "kl_div: Complex inputs not supported, got ", describe(*t));
-    RL_CHECK(!is_integral_or_bool(t->dtype()), "kl_div: Integral inputs not supported, got ", describe(*t));
-  }
-  const bool by_batch = reduction == "batchmean" && !size_average && !reduce;
-  const int64_t how = by_batch ? kSum : reduction_of(reduction, size_average, reduce);
-  if (how == kMean)
-    show_warning(
-        "reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' "
-        "divides only by the batch "
-        "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as "
-        "'batchmean' in the next major "
-        "release.");
-  const Tensor loss =
-      reduced(log_target ? exp(target) * (target - input) : xlogy(target, target) - target * input, how);
-  return by_batch && input.dim() != 0 ? loss / Scalar(input->sizes[0]) : loss;
-}
-
 void register_raw_losses(Table& t) {
-  t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction) -> Tensor", mse_kernel)
+  t.op(mse_loss_raw, "mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", mse_kernel)
       .doc("Squared differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
       .family(Family::Loss)
@@ -286,7 +269,8 @@ void register_raw_losses(Table& t) {
         const Tensor gx = mse_gradient(each_gradient(g, reduction, x), x, y);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
-  t.op(smooth_l1_loss_raw, "smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+  t.op(smooth_l1_loss_raw,
+       "smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor",
        smooth_l1_kernel)
       .doc("Absolute differences, squared below beta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
@@ -298,7 +282,7 @@ void register_raw_losses(Table& t) {
         const Tensor gx = smooth_l1_gradient(each_gradient(g, reduction, x), x, y, beta);
         return Grads{gx, need[1] ? -gx : Tensor()};
       });
-  t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+  t.op(huber_loss_raw, "huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor",
        huber_kernel)
       .doc("Half squared differences, linear above delta; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
@@ -312,7 +296,7 @@ void register_raw_losses(Table& t) {
             return Grads{gx, need[1] ? -gx : Tensor()};
           });
   t.op(binary_cross_entropy_raw,
-       "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight, int reduction) -> Tensor",
+       "binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor",
        bce_kernel)
       .doc("Cross entropy of probabilities; reduction 0 keeps them, 1 is the mean, 2 the sum.")
       .internal()
@@ -329,12 +313,12 @@ void register_raw_losses(Table& t) {
         return grads;
       });
   t.op(binary_cross_entropy_with_logits_raw,
-       "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight, Tensor? pos_weight, int "
-       "reduction) -> Tensor",
+       "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? "
+       "pos_weight=None, int reduction=1) -> Tensor",
        bce_logits_kernel)
       .doc(
           "Cross entropy of the logistic function of self; reduction 0 keeps them, 1 is the mean, 2 the sum.")
-      .internal()
+      .function_only()
       .family(Family::Loss)
       .on_devices()
       .batching(Batching::Loss)
@@ -357,6 +341,11 @@ void register_raw_losses(Table& t) {
 void register_loss_operators(Table& t) {
   register_nll_operators(t);
   register_raw_losses(t);
+  t.composite(l1_loss_raw, "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss_raw_body)
+      .internal()
+      .doc("Absolute differences; reduction 0 keeps them, 1 is the mean, 2 the sum.");
+  register_likelihood_loss_operators(t);
+  register_embedding_loss_operators(t);
   t.composite(mse_loss,
               "nn::mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
               "reduction='mean', "
@@ -397,13 +386,6 @@ void register_loss_operators(Table& t) {
               "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
               bce_logits_body)
       .doc("Cross entropy of sigmoid(input) with 0/1 targets, without overflow.")
-      .autocast(Cast::Float);
-  t.composite(kl_div,
-              "nn::kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
-              "reduction='mean', "
-              "bool log_target=False) -> Tensor",
-              kl_div_body)
-      .doc("Kullback-Leibler divergence of target from the log probabilities in input.")
       .autocast(Cast::Float);
 }
 

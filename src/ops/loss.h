@@ -38,7 +38,23 @@ inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& target, c
 inline Fn<Tensor(const Tensor& grad_output, const Tensor& target, const Tensor& weight, int64_t reduction,
                  int64_t ignore_index, const Tensor& total_weight, IntList input_sizes)>
     nll_loss_backward;
-inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction)> mse_loss_raw;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction)> mse_loss_raw, l1_loss_raw,
+    soft_margin_loss, multilabel_margin_loss;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction, bool log_target)> kl_div_raw;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, const Scalar& p, const Scalar& margin,
+                 const Tensor& weight, int64_t reduction)>
+    multi_margin_loss;
+inline Fn<Tensor(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
+                 int64_t reduction)>
+    poisson_nll_loss;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, double margin, int64_t reduction)>
+    hinge_embedding_loss;
+inline Fn<Tensor(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                 int64_t reduction)>
+    cosine_embedding_loss, margin_ranking_loss;
+inline Fn<Tensor(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin,
+                 double p, double eps, bool swap, int64_t reduction)>
+    triplet_margin_loss;
 inline Fn<Tensor(const Tensor& self, const Tensor& target, int64_t reduction, double beta)>
     smooth_l1_loss_raw, huber_loss_raw;
 inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction)>
@@ -56,7 +72,11 @@ enum Reduction : int64_t { kNone = 0, kMean = 1, kSum = 2 };
 Reduction reduction_of(std::string_view reduction, std::optional<bool> size_average = std::nullopt,
                        std::optional<bool> reduce = std::nullopt);
 Tensor reduced(const Tensor& loss, int64_t reduction);
+// A loss in the dtype of an operand, as if it was written there; never with less than its kind can hold.
+Tensor in_type_of(const Tensor& operand, const Tensor& loss, std::string_view who);
 
 void register_nll_operators(class Table& t);
+void register_likelihood_loss_operators(Table& t);
+void register_embedding_loss_operators(Table& t);
 
 }  // namespace rushlight

@@ -83,9 +83,86 @@ Tensor margin_rows_backward_kernel(const Call&, const Tensor& grad, const Tensor
   return result;
 }
 
+// --- the losses
+
+void check_scores(const Tensor& x, std::string_view who) {
+  RL_CHECK_AS(NotImplemented, is_floating(x.dtype()), "\"", who, "\" not implemented for '",
+              legacy_name(x.dtype()), "'");
+  const bool empty_batch = x.dim() == 2 && x->sizes[0] == 0 && x->sizes[1] != 0;
+  RL_CHECK(empty_batch || (x.dim() <= 2 && x.numel()),
+           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ", x.sizes());
+}
+Tensor rows_of(const Tensor& x) { return x.dim() == 2 ? x : reshape(x, IntList{1, -1}); }
+void check_classes(const Tensor& target) {
+  RL_CHECK(target.dtype() == DType::Int64, "expected scalar type Long but found ",
+           legacy_name(target.dtype()));
+}
+
+Tensor multi_margin_body(const Call& call, const Tensor& self, const Tensor& target, const Scalar& p,
+                         const Scalar& margin, const Tensor& weight, int64_t reduction) {
+  const double power = p.to_double();
+  RL_CHECK(power == 1 || power == 2, "only p == 1 and p == 2 supported");
+  check_scores(self, call.op.name());
+  const Tensor x = rows_of(self);
+  RL_CHECK(target.dim() <= 1 && target.numel() == x.size(0),
+           "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+           "(batch size). Expected target size [",
+           x.size(0), "], but got ", target.sizes(), ". Input has shape ", self.sizes(), ".");
+  RL_CHECK(!weight.defined() || (weight.dim() <= 1 && weight.numel() == x.size(1)),
+           "inconsistent weight size, expected ", x.size(1), " but got ",
+           weight.defined() ? to_string(weight.sizes()) : "");
+  check_classes(target);
+  const Tensor loss = margin_rows(x, reshape(target, IntList{-1}), power == 2, margin.to_double(), weight);
+  return reduced(self.dim() == 2 || target.dim() ? loss : squeeze_dim(loss, 0), reduction);
+}
+
+Tensor multilabel_margin_body(const Call& call, const Tensor& self, const Tensor& target, int64_t reduction) {
+  check_scores(self, call.op.name());
+  RL_CHECK(target.sizes() == self.sizes(), "inconsistent target size: ", target.sizes(),
+           " for input of size: ", self.sizes());
+  check_classes(target);
+  const Tensor x = rows_of(self), loss = margin_rows(x, reshape(target, x.sizes()), false, 1.0, Tensor());
+  return reduced(self.dim() == 2 ? loss : squeeze_dim(loss, 0), reduction);
+}
+
+Tensor nn_multi_margin_body(const Call&, const Tensor& input, const Tensor& target, const Scalar& p,
+                            const Scalar& margin, const Tensor& weight, OptBool size_average, OptBool reduce,
+                            std::string_view reduction) {
+  const int64_t how = reduction_of(reduction, size_average, reduce);
+  RL_CHECK_VALUE(p.to_double() == 1 || p.to_double() == 2, "only p == 1 and p == 2 supported");
+  RL_CHECK_VALUE(!weight.defined() || weight.dim() == 1, "weight must be one-dimensional");
+  return multi_margin_loss(input, target, p, margin, weight, how);
+}
+Tensor nn_multilabel_margin_body(const Call&, const Tensor& input, const Tensor& target, OptBool size_average,
+                                 OptBool reduce, std::string_view reduction) {
+  return multilabel_margin_loss(input, target, reduction_of(reduction, size_average, reduce));
+}
+
 }  // namespace
 
 void register_margin_loss_operators(Table& t) {
+  t.composite(
+       multi_margin_loss,
+       "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
+       "int reduction=1) -> Tensor",
+       multi_margin_body)
+      .internal()
+      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.");
+  t.composite(multilabel_margin_loss,
+              "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
+              multilabel_margin_body)
+      .internal()
+      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.");
+  t.composite(
+       "nn::multi_margin_loss(Tensor input, Tensor target, Scalar p=1, Scalar margin=1.0, Tensor? "
+       "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
+       nn_multi_margin_body)
+      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.");
+  t.composite(
+       "nn::multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
+       "reduce=None, str reduction='mean') -> Tensor",
+       nn_multilabel_margin_body)
+      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.");
   t.op(margin_rows,
        "_margin_loss(Tensor self, Tensor target, bool squared, float margin, Tensor? weight) -> Tensor",
        margin_rows_kernel)
