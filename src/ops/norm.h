@@ -9,6 +9,9 @@ using ThreeTensors = std::tuple<Tensor, Tensor, Tensor>;
 inline Fn<Tensor(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                  const Tensor& weight, const Tensor& bias, bool training, double momentum, double eps)>
     batch_norm;
+inline Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                 const Tensor& running_var, bool training, double momentum, double eps, bool cudnn_enabled)>
+    torch_batch_norm, instance_norm;
 inline Fn<Tensor(const Tensor& input, IntList normalized_shape, const Tensor& weight, const Tensor& bias,
                  double eps)>
     layer_norm;

@@ -303,6 +303,7 @@ void register_norm_operators(Table& t) {
           "Each channel shifted and scaled to mean 0 and variance 1 over the batch, or by the running "
           "statistics.");
   t.composite(
+       torch_batch_norm,
        "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
        "bool training, "
        "float momentum, float eps, bool cudnn_enabled) -> Tensor",
@@ -310,6 +311,7 @@ void register_norm_operators(Table& t) {
       .doc("As nn.functional.batch_norm, with weight and bias before the running statistics.")
       .function_only();
   register_group_norm_operators(t);
+  register_composite_norm_operators(t);
 }
 
 }  // namespace rushlight

@@ -58,5 +58,6 @@ ChannelConstants channel_constants(const Tensor& weight, const Tensor& bias, con
 
 void register_row_norm_operators(Table& t);
 void register_group_norm_operators(Table& t);
+void register_composite_norm_operators(Table& t);
 
 }  // namespace rushlight
