@@ -251,9 +251,31 @@ void register_classes(Table& t) {
       .doc("Whether shapes and all elements agree.");
 }
 
+void assert_body(const Call&, const Tensor& self, std::string_view message) {
+  RL_CHECK(self.numel() == 1, "Boolean value of Tensor with ",
+           self.numel() ? "more than one value" : "no values", " is ambiguous");
+  RL_CHECK(read_scalar(self).to<bool>(), message);
+}
+void plain_assert_body(const Call& call, const Tensor& self) {
+  assert_body(call, self, "Expected Tensor with single nonzero value, but got zero");
+}
+
+void register_assertions(Table& t) {
+  const char* doc = "Raises RuntimeError unless the tensor's only element is true.";
+  t.composite("_assert_async(Tensor self) -> ()", plain_assert_body)
+      .function_only()
+      .example_by_example()
+      .doc(doc);
+  t.composite("_assert_async.msg(Tensor self, str assert_msg) -> ()", assert_body)
+      .function_only()
+      .example_by_example()
+      .doc(doc);
+}
+
 }  // namespace
 
 void register_comparison_operators(Table& t) {
+  register_assertions(t);
   auto compare = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, Formula f,
                      const char* doc, Promote promote = Promote::Same) {
     return add_binary(t, handle, schema, f, promote).not_differentiable(kBoolResult).doc(doc);

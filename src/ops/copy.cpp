@@ -278,6 +278,13 @@ void register_copy_operators(Table& t) {
       .not_differentiable("a Python number has no gradient")
       .no_meta("the value of a tensor without data cannot be read")
       .doc("The only element as a number.");
+  t.composite(
+       "_cast_Long(Tensor self, bool non_blocking=False) -> Tensor",
+       +[](const Call&, const Tensor& self, bool non_blocking) {
+         return ops::to(self, DType::Int64, std::nullopt, non_blocking, false, std::nullopt);
+       })
+      .function_only()
+      .doc("The tensor in int64.");
   t.op(ops::copy_, "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", copy_kernel)
       .elementwise()
       .on_devices()

@@ -9,6 +9,7 @@
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
+#include "ops/operators.h"
 #include "ops/reduction.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
@@ -228,9 +229,188 @@ Tensor histogram_cells_kernel(const Call&, const Tensor& self, TensorList edges,
   return reshape(to_dtype(sums, self.dtype()), shape);
 }
 
+// --- histograms of points, [points, coordinates]; their messages are those of torch.histogramdd
+
+using OptFloats = std::optional<FloatList>;
+using TwoTensors = std::tuple<Tensor, Tensor>;
+
+Tensor points_of(const Call& call, const Tensor& self) {
+  RL_CHECK(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ",
+           self.dim());
+  RL_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"", call.op.name(), "\" not implemented for '",
+              legacy_name(self.dtype()), "'");
+  return reshape(self, IntList{-1, self.size(-1)});
+}
+
+// One for each point, or nothing.
+Tensor weights_of(const Tensor& self, IntList sizes, const Tensor& weight) {
+  if (!weight.defined()) return weight;
+  RL_CHECK(weight.dtype() == self.dtype(),
+           "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the "
+           "same dtype, but got input(",
+           dtype_name(self.dtype()), "), and weight(", dtype_name(weight.dtype()), ")");
+  RL_CHECK(
+      weight.sizes() == sizes,
+      "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
+      "excluding its innermost dimension, but got input with shape ",
+      self.sizes(), " and weight with shape ", weight.sizes());
+  return reshape(weight, IntList{-1});
+}
+
+void check_edges(const Tensor& points, TensorList edges) {
+  RL_CHECK(
+      edges.size() == static_cast<size_t>(points.size(1)),
+      "torch.histogramdd: The size of bins must be equal to the innermost dimension of the input, but got ",
+      edges.size(), " and ", points.size(1));
+  for (size_t i = 0; i < edges.size(); ++i) {
+    RL_CHECK(
+        edges[i].dtype() == points.dtype(),
+        "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with "
+        "dtype ",
+        dtype_name(points.dtype()), " and bins for dimension ", i, " with dtype ",
+        dtype_name(edges[i].dtype()));
+    RL_CHECK(edges[i].dim() == 1 && edges[i].numel() > 0,
+             "torch.histogramdd: bins tensor should have one dimension, but got ", edges[i].dim(),
+             " dimensions in the bins tensor for dimension ", i, ", of ", edges[i].numel(), " elements");
+  }
+}
+
+// Between which numbers the values of one coordinate lie, or are to be counted.
+std::pair<double, double> outer_edges(const Tensor& points, int64_t i, const OptFloats& range) {
+  double low = 0, high = 1;
+  if (range) {
+    low = (*range)[2 * i], high = (*range)[2 * i + 1];
+  } else if (points.size(0)) {
+    const auto [least, greatest] = aminmax(select(points, 1, i), std::nullopt, false);
+    low = read_scalar(least).to_double(), high = read_scalar(greatest).to_double();
+  }
+  RL_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histogramdd: dimension ", i, "'s range [", low,
+           ", ", high, "] is not finite");
+  RL_CHECK(low <= high, "torch.histogramdd: min should not exceed max, but got min ", low, " max ", high);
+  return low == high ? std::pair(low - 0.5, high + 0.5) : std::pair(low, high);
+}
+
+std::vector<Tensor> equal_edges(const Tensor& points, IntList bins, const OptFloats& range) {
+  const int64_t n = points.size(1);
+  RL_CHECK(
+      bins.size() == static_cast<size_t>(n),
+      "torch.histogramdd: The size of bins must be equal to the innermost dimension of the input, but got ",
+      bins.size(), " and ", n, ".");
+  for (const int64_t count : bins)
+    RL_CHECK(count > 0, "torch.histogramdd(): bins must be > 0, but got ", bins);
+  RL_CHECK(!range || range->size() == static_cast<size_t>(2 * n), "torch.histogramdd: for a ", n,
+           "-dimensional histogram range should have ", 2 * n, " elements, but got ",
+           range ? range->size() : 0);
+  std::vector<Tensor> edges;
+  for (int64_t i = 0; i < n; ++i) {
+    const auto [low, high] = outer_edges(points, i, range);
+    edges.push_back(linspace(Scalar(low), Scalar(high), bins[i] + 1, points.dtype(), std::nullopt,
+                             points.device(), std::nullopt));
+  }
+  return edges;
+}
+
+Tensor counts_between(const Tensor& points, TensorList edges, bool equal, const Tensor& weight,
+                      bool density) {
+  const Tensor hist = histogram_cells(points, edges, equal, weight);
+  if (!density) return hist;
+  Tensor result = hist / sum(hist, std::nullopt);
+  for (size_t i = 0; i < edges.size(); ++i) {
+    Dims sizes(edges.size(), 1);
+    sizes[i] = -1;
+    const Tensor& e = edges[i];
+    result = result / view(slice(e, 0, 1, std::nullopt, 1) - slice(e, 0, std::nullopt, -1, 1), sizes);
+  }
+  return result;
+}
+
+std::vector<Tensor> histogramdd_edges_body(const Call& call, const Tensor& self, IntList bins,
+                                           const OptFloats& range, const Tensor& weight, bool) {
+  const GradMode off(false);
+  const Tensor points = points_of(call, self);
+  weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
+  return equal_edges(points, bins, range);
+}
+Tensor histogramdd_counts_body(const Call& call, const Tensor& self, IntList bins, const OptFloats& range,
+                               const Tensor& weight, bool density) {
+  const GradMode off(false);
+  const Tensor points = points_of(call, self);
+  const Tensor w = weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
+  return counts_between(points, equal_edges(points, bins, range), true, w, density);
+}
+Tensor histogramdd_tensors_body(const Call& call, const Tensor& self, TensorList bins, const Tensor& weight,
+                                bool density) {
+  const GradMode off(false);
+  const Tensor points = points_of(call, self);
+  const Tensor w = weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
+  check_edges(points, bins);
+  return counts_between(points, bins, false, w, density);
+}
+
+TwoTensors histogram_body(const Call& call, const Tensor& self, int64_t bins, const OptFloats& range,
+                          const Tensor& weight, bool density) {
+  const GradMode off(false);
+  const Tensor points = points_of(call, reshape(self, IntList{-1, 1}));
+  const Tensor w = weights_of(self, self.sizes(), weight);
+  const std::vector<Tensor> edges = equal_edges(points, IntList{bins}, range);
+  return {counts_between(points, edges, true, w, density), edges[0]};
+}
+TwoTensors histogram_tensor_body(const Call& call, const Tensor& self, const Tensor& bins,
+                                 const Tensor& weight, bool density) {
+  const GradMode off(false);
+  const Tensor points = points_of(call, reshape(self, IntList{-1, 1}));
+  const Tensor w = weights_of(self, self.sizes(), weight);
+  check_edges(points, {bins});
+  return {counts_between(points, {bins}, false, w, density), bins};
+}
+
+void register_histograms_of_points(Table& t) {
+  const char* doc =
+      "Counts (or sums of weights) of values in bins, and the bins' edges: equal bins over `range` (or over "
+      "the values), or those between the edges in a tensor. With `density` the integral over the bins is 1.";
+  t.composite(
+       "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
+       "(Tensor hist, Tensor bin_edges)",
+       histogram_tensor_body)
+      .out()
+      .data(&exact_dtype_out)
+      .example_by_example()
+      .doc(doc);
+  t.composite(
+       "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
+       "density=False) -> (Tensor hist, Tensor bin_edges)",
+       histogram_body)
+      .out()
+      .data(&exact_dtype_out)
+      .example_by_example()
+      .doc(doc);
+  t.composite(
+       "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, "
+       "bool density=False) -> Tensor[]",
+       histogramdd_edges_body)
+      .function_only()
+      .example_by_example()
+      .doc("The edges of histogramdd's bins.");
+  t.composite(
+       "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, "
+       "bool density=False) -> Tensor",
+       histogramdd_counts_body)
+      .function_only()
+      .example_by_example()
+      .doc("Counts of points in equal boxes.");
+  t.composite(
+       "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool "
+       "density=False) -> Tensor",
+       histogramdd_tensors_body)
+      .function_only()
+      .example_by_example()
+      .doc("Counts of points in the boxes between edges.");
+}
+
 }  // namespace
 
 void register_histogram_operators(Table& t) {
+  register_histograms_of_points(t);
   const char* integer = "integer output";
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
       .no_meta("how many elements there are depends on their values")

@@ -253,7 +253,9 @@ void register_index_operators(Table& t) {
         for (size_t i = 0; i < at.size(); ++i) grads.push_back(Tensor());
         grads.push_back(need[2] ? index(g, at) : Tensor());
         return grads;
-      });
+      })
+      .op()
+      .is_function = true;
   t.composite(index_put,
               "index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
               index_put_body)

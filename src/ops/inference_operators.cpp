@@ -18,6 +18,11 @@ void register_ctc_operators(Table& t);
 void register_fold_operators(Table& t);
 void register_batch_norm_constants(Table& t);
 void register_fused_operators(Table& t);
+void register_layer_operators(Table& t);
+void register_power_pool_operators(Table& t);
+void register_window_operators(Table& t);
+void register_calculus_operators(Table& t);
+void register_hash_operators(Table& t);
 
 void register_pointwise_families(Table& t) {
   cpu::choose_loops();
@@ -71,6 +76,11 @@ void register_other_families(Table& t) {
   register_stft_operators(t);
   register_batch_norm_constants(t);
   register_fused_operators(t);
+  register_layer_operators(t);
+  register_power_pool_operators(t);
+  register_window_operators(t);
+  register_calculus_operators(t);
+  register_hash_operators(t);
 }
 
 }  // namespace rushlight

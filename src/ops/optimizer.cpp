@@ -257,6 +257,26 @@ void unscale_all(const Call& call, TensorList grads, const Tensor& found_inf, co
   }
 }
 
+// Lowers the scale of losses after an overflow, raises it after growth_interval steps without one.
+Tensor amp_update_scale(const Call&, const Tensor& self, const Tensor& growth_tracker,
+                        const Tensor& found_inf, double growth_factor, double backoff_factor,
+                        int64_t growth_interval) {
+  const auto write = [](const Tensor& to, const Scalar& value) { ops::fill_(to, wrapped_number(value)); };
+  const double scale = read_scalar(self).to_double();
+  const int64_t steps = read_scalar(growth_tracker).to_int() + 1;
+  if (read_scalar(found_inf).to_double() != 0) {
+    write(self, Scalar(scale * backoff_factor));
+    write(growth_tracker, Scalar(0));
+  } else if (steps < growth_interval || steps > growth_interval) {
+    write(growth_tracker, Scalar(steps));
+  } else {
+    const auto grown = static_cast<float>(scale * growth_factor);
+    if (std::isfinite(grown)) write(self, Scalar(grown));  // a scale that has no next one stays
+    write(growth_tracker, Scalar(0));
+  }
+  return self;
+}
+
 constexpr const char* kReason =
     "an optimizer's step is not differentiated; differentiable=True runs the plain loop";
 
@@ -283,6 +303,15 @@ void register_optimizer_operators(Table& t) {
       .family(Family::MultiTensor)
       .not_differentiable("gradients are scaled after the backward pass")
       .no_meta("it asks whether values are finite")
+      .on_devices()
+      .function_only();
+  t.op(_amp_update_scale_,
+       "_amp_update_scale_(Tensor(a!) self, Tensor(b!) growth_tracker, Tensor found_inf, float "
+       "scale_growth_factor, float scale_backoff_factor, int growth_interval) -> Tensor(a!)",
+       amp_update_scale)
+      .doc("Lowers the scale of losses after an overflow, raises it after growth_interval steps without one.")
+      .not_differentiable("the scale is no function of the parameters")
+      .no_meta("it asks whether there was an overflow")
       .on_devices()
       .function_only();
   const auto adam = [&](auto& handle, const char* schema, auto kernel, const char* doc) {

@@ -18,6 +18,9 @@ inline Fn<void(std::string_view rule, TensorList self, TensorList grads, TensorL
                bool maximize, const Tensor& grad_scale, const Tensor& found_inf)>
     _fused_update_;
 
+inline Fn<Tensor(const Tensor& self, const Tensor& growth_tracker, const Tensor& found_inf,
+                 double scale_growth_factor, double scale_backoff_factor, int64_t growth_interval)>
+    _amp_update_scale_;
 inline Fn<void(TensorList self, const Tensor& found_inf, const Tensor& inv_scale)>
     _amp_foreach_non_finite_check_and_unscale_;
 

@@ -17,6 +17,23 @@ std::vector<Tensor> broadcast_tensors_body(const Call&, TensorList tensors) {
   return views;
 }
 
+// With at least so many dimensions; new ones where NumPy puts them.
+Tensor at_least_1d(const Call&, const Tensor& t) { return t.dim() == 0 ? reshape(t, IntList{1}) : t; }
+Tensor at_least_2d(const Call&, const Tensor& t) {
+  return t.dim() == 0 ? reshape(t, IntList{1, 1}) : t.dim() == 1 ? unsqueeze(t, 0) : t;
+}
+Tensor at_least_3d(const Call&, const Tensor& t) {
+  if (t.dim() == 0) return reshape(t, IntList{1, 1, 1});
+  return t.dim() == 1 ? unsqueeze(unsqueeze(t, 0), -1) : t.dim() == 2 ? unsqueeze(t, -1) : t;
+}
+template <auto One>
+std::vector<Tensor> for_each(const Call& call, TensorList tensors) {
+  std::vector<Tensor> results;
+  results.reserve(tensors.size());
+  for (const Tensor& t : tensors) results.push_back(One(call, t));
+  return results;
+}
+
 std::vector<Tensor> meshgrid_body(const Call&, TensorList tensors, std::string_view indexing) {
   RL_CHECK(!tensors.empty(), "meshgrid expects a non-empty TensorList");
   RL_CHECK(indexing == "ij" || indexing == "xy",
@@ -118,6 +135,19 @@ void register_rearranging_operators(Table& t) {
   t.composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", broadcast_tensors_body)
       .doc("Views of all tensors, expanded to their common shape.")
       .function_only();
+  const auto at_least = [&](const char* one, auto body, const char* all, auto each, const char* doc) {
+    t.composite(one, body).doc(doc).function_only();
+    t.composite(all, each).doc(doc).function_only();
+  };
+  at_least("atleast_1d(Tensor self) -> Tensor", at_least_1d,
+           "atleast_1d.Sequence(Tensor[] tensors) -> Tensor[]", for_each<at_least_1d>,
+           "The tensors with at least one dimension.");
+  at_least("atleast_2d(Tensor self) -> Tensor", at_least_2d,
+           "atleast_2d.Sequence(Tensor[] tensors) -> Tensor[]", for_each<at_least_2d>,
+           "The tensors with at least two dimensions; new ones go in front.");
+  at_least("atleast_3d(Tensor self) -> Tensor", at_least_3d,
+           "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", for_each<at_least_3d>,
+           "The tensors with at least three dimensions, placed as NumPy places them.");
   t.composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", meshgrid_body)
       .doc("Coordinates of the grid spanned by 0-dim or 1-dim tensors, one tensor for each axis.")
       .function_only();

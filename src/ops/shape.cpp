@@ -329,7 +329,9 @@ void register_inplace_geometry(Table& t) {
        as_strided_,
        "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
        as_strided_inplace)
-      .doc("Gives the tensor itself another size, stride and offset in its storage.");
+      .doc("Gives the tensor itself another size, stride and offset in its storage.")
+      .op()
+      .is_function = true;  // as in PyTorch, which has few names with an underscore as functions
   t.op(set_strides_,
        "_set_strides_(Tensor(a!) self, int[] size, int[] stride, int shift, int[] old_stride) -> Tensor(a!)",
        set_strides_inplace)
@@ -352,6 +354,22 @@ void register_inplace_geometry(Table& t) {
 }  // namespace
 
 void register_shape_operators(Table& t) {
+  t.composite(
+       "_shape_as_tensor(Tensor self) -> Tensor",
+       +[](const Call&, const Tensor& self) {
+         const Tensor sizes = empty_tensor({self.dim()}, DType::Int64);
+         std::ranges::copy(self.sizes(), sizes.data<int64_t>());
+         return sizes;
+       })
+      .function_only()
+      .doc("The sizes as an int64 tensor.");
+  t.composite(
+       "slice_inverse(Tensor(a) self, Tensor src, int dim=0, int? start=None, int? end=None, int step=1) -> "
+       "Tensor(a)",
+       +[](const Call&, const Tensor& self, const Tensor& src, int64_t, OptInt, OptInt, int64_t) {
+         return as_strided(self, src.sizes(), src.strides(), src.storage_offset());
+       })
+      .doc("The tensor seen through the geometry of `src`, of which it was a slice.");
   t.composite(reshape, "reshape(Tensor(a) self, int[1] shape) -> Tensor(a)", reshape_body)
       .doc("The same elements in another shape: a view where possible, else a copy. One size may be -1.");
   t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body)

@@ -387,7 +387,35 @@ CompressedRows compressed_rows(const Tensor& t) {
   return rows;
 }
 
+// Row starts of sorted row numbers: how many are below 0, 1, ..., size.
+static Tensor row_starts_body(const Call&, const Tensor& self, int64_t size, bool out_int32) {
+  const Tensor rows =
+      arange(Scalar(0), Scalar(size + 1), Scalar(1), self.dtype(), std::nullopt, self.device());
+  return searchsorted(contiguous(self, MemoryFormat::Contiguous), rows, out_int32);
+}
+static Tensor coordinates_body(const Call&, const Tensor& starts, const Tensor& columns, bool out_int32,
+                               bool transpose) {
+  const Tensor counts = diff(starts);
+  const Tensor rows =
+      arange(Scalar(0), Scalar(counts.numel()), Scalar(1), columns.dtype(), std::nullopt, columns.device());
+  const Tensor repeated = repeat_interleave_tensor(rows, counts);
+  const Tensor pair = transpose ? stack({columns, repeated}) : stack({repeated, columns});
+  return to_dtype(pair, out_int32 ? DType::Int32 : DType::Int64);
+}
+
 void register_sparse_operators(Table& t) {
+  t.composite("_convert_indices_from_coo_to_csr(Tensor self, int size, *, bool out_int32=False) -> Tensor",
+              row_starts_body)
+      .function_only()
+      .out()
+      .doc("Row starts of sorted row numbers: how many are below 0, 1, ..., size.");
+  t.composite(
+       "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool "
+       "out_int32=False, bool transpose=False) -> Tensor",
+       coordinates_body)
+      .function_only()
+      .out()
+      .doc("Row and column numbers from row starts and column numbers.");
   t.op(sparse_coo,
        "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, int[] size, *, bool? is_coalesced=None) -> "
        "Tensor",

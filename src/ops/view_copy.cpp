@@ -1,6 +1,7 @@
 // Views as copies (`x_copy`), writes through a view into a copy (`x_scatter`), and the other ways to split.
 #include "dispatch/table.h"
 #include "ops/comparison.h"
+#include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/register.h"
@@ -174,6 +175,8 @@ Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return de
 void register_copies(Table& t) {
   copying<alias>(t, "alias_copy(Tensor self) -> Tensor").one_node().node("AliasBackward0_copy");
   copying<detach>(t, "detach_copy(Tensor self) -> Tensor");
+  copying<view_as_complex>(t, "view_as_complex_copy(Tensor self) -> Tensor");
+  copying<view_as_real>(t, "view_as_real_copy(Tensor self) -> Tensor");
   copying<as_strided>(
       t, "as_strided_copy(Tensor self, int[] size, int[] stride, int? storage_offset=None) -> Tensor")
       .one_node()
@@ -304,7 +307,9 @@ void register_view_copy_operators(Table& t) {
                                              : MemoryFormat::ChannelsLast3d;
          return resize_(self, other.sizes(), format);
        })
-      .doc("Gives the tensor itself the size of another; see resize_.");
+      .doc("Gives the tensor itself the size of another; see resize_.")
+      .op()
+      .is_function = true;
   t.composite("diagflat(Tensor self, int offset=0) -> Tensor", diagflat_body)
       .doc("A square matrix with all elements of self on a diagonal.");
   t.composite("unsafe_split.Tensor(Tensor self, int split_size, int dim=0) -> Tensor[]", unsafe_split_body)
