@@ -1,5 +1,6 @@
 #include "rushlight/optim.h"
 
+#include <array>
 #include <cmath>
 
 #include "ops/optimizer.h"
@@ -301,53 +302,43 @@ AdagradParamState& Adagrad::started(const Tensor& p, const AdagradOptions& o) {
 Tensor Adagrad::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  for (auto& group : param_groups_) {
-    auto& o = static_cast<AdagradOptions&>(group.options());
-    for (Tensor& p : group.params()) {
-      if (!p.grad().defined()) continue;
+  each_batch(param_groups_, [&](OptimizerOptions& options, Batch& b) {
+    const auto& o = static_cast<AdagradOptions&>(options);
+    std::vector<Tensor> sums;
+    std::vector<double> rates;
+    for (const Tensor& p : b.params) {
       AdagradParamState& state = started(p, o);
       const double step = state["step"].add_(1).item<double>();
-      const Tensor g = o.weight_decay() != 0 ? p.grad().add(p, o.weight_decay()) : p.grad();
-      Tensor& sum = state["sum"];
-      sum.addcmul_(g, g, 1);
-      p.addcdiv_(g, sum.sqrt().add_(o.eps()), -o.lr() / (1 + (step - 1) * o.lr_decay()));
+      sums.push_back(state["sum"]);
+      rates.push_back(o.lr() / (1 + (step - 1) * o.lr_decay()));
     }
-  }
+    ops::_fused_update_("adagrad", b.params, b.grads, sums, {}, {}, rates, std::array{o.eps()},
+                        o.weight_decay());
+  });
   return loss;
 }
 
 Tensor RMSprop::step(LossClosure closure) {
   NoGradGuard no_grad;
   Tensor loss = run(closure);
-  for (auto& group : param_groups_) {
-    auto& o = static_cast<RMSpropOptions&>(group.options());
-    for (Tensor& p : group.params()) {
-      if (!p.grad().defined()) continue;
+  each_batch(param_groups_, [&](OptimizerOptions& options, Batch& b) {
+    const auto& o = static_cast<RMSpropOptions&>(options);
+    std::vector<Tensor> squares, buffers, means;
+    for (const Tensor& p : b.params) {
       ParamState& state = state_of<RMSpropParamState>(p);
       if (!state.contains("step")) state.insert("step", zeros({}, kFloat));
       state["step"].add_(1);
-      ensure(state, "square_avg", p);
-      const Tensor g = o.weight_decay() != 0 ? p.grad().add(p, o.weight_decay()) : p.grad();
-      Tensor square = state["square_avg"];
-      square.mul_(o.alpha()).addcmul_(g, g, 1 - o.alpha());
-      Tensor spread = square;
-      if (o.centered()) {
-        ensure(state, "grad_avg", p);
-        Tensor mean = state["grad_avg"];
-        mean.lerp_(g, 1 - o.alpha());
-        spread = square.addcmul(mean, mean, -1);
-      }
-      const Tensor root = spread.sqrt().add_(o.eps());
-      if (o.momentum() > 0) {
-        ensure(state, "momentum_buffer", p);
-        Tensor buffer = state["momentum_buffer"];
-        buffer.mul_(o.momentum()).addcdiv_(g, root);
-        p.add_(buffer, -o.lr());
-      } else {
-        p.addcdiv_(g, root, -o.lr());
-      }
+      const auto add = [&](std::vector<Tensor>& list, const char* name) {
+        ensure(state, name, p);
+        list.push_back(state[name]);
+      };
+      add(squares, "square_avg");
+      if (o.momentum() > 0) add(buffers, "momentum_buffer");
+      if (o.centered()) add(means, "grad_avg");
     }
-  }
+    const std::array numbers{o.eps(), o.alpha(), o.lr(), o.momentum()};
+    ops::_fused_update_("rmsprop", b.params, b.grads, squares, buffers, means, {}, numbers, o.weight_decay());
+  });
   return loss;
 }
 
