@@ -54,10 +54,8 @@ _HOMES = {
     "_extension.tags": "Tag",
     "_extension.names": "has_lapack has_openmp has_spectral",
     "functional": """
-        atleast_1d atleast_2d atleast_3d bartlett_window blackman_window broadcast_shapes
-        broadcast_tensors cdist chain_matmul cumulative_trapezoid einsum hamming_window hann_window
-        kaiser_window lu meshgrid nonzero norm split tensordot trapezoid trapz unique unique_consecutive
-        unravel_index
+        atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cdist chain_matmul einsum lu
+        meshgrid nonzero norm split tensordot unique unique_consecutive unravel_index
     """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_functions.settings": """
@@ -100,20 +98,9 @@ _HOMES = {
         _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args
         _validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args
     """,
-    "_functions.native_forms": """
-        cosine_similarity pairwise_distance
-        bilinear binary_cross_entropy_with_logits kl_div cosine_embedding_loss hinge_embedding_loss
-        margin_ranking_loss triplet_margin_loss poisson_nll_loss instance_norm
-        conv_tbc norm_except_dim batch_norm_stats batch_norm_elemt
-    """,
     "_functions.composites": """
-        as_strided_ detach_ resize_as_ index_put_
-        gradient histogram histogramdd hash_tensor from_file _shape_as_tensor _assert_async
-        _check_tensor_all_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo
-        _amp_update_scale_ _cast_Long
-        batch_norm_update_stats view_as_complex_copy view_as_real_copy slice_inverse
-        set_anomaly_enabled
-        sym_sum sym_constrain_range sym_constrain_range_for_size
+        detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
+        sym_constrain_range_for_size
     """,
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",

@@ -21,18 +21,12 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
-    "bartlett_window",
-    "blackman_window",
     "broadcast_shapes",
     "broadcast_tensors",
     "cdist",
     "chain_matmul",
-    "cumulative_trapezoid",
     "einsum",
-    "hamming_window",
-    "hann_window",
     "istft",
-    "kaiser_window",
     "lu",
     "meshgrid",
     "nonzero",
@@ -40,8 +34,6 @@ __all__ = [
     "split",
     "stft",
     "tensordot",
-    "trapezoid",
-    "trapz",
     "unique",
     "unique_consecutive",
     "unravel_index",
@@ -86,37 +78,29 @@ def broadcast_tensors(*tensors):
     return _broadcast_tensors(tensors)
 
 
-def _each(function, tensors):
-    if len(tensors) == 1:
-        if isinstance(tensors[0], (list, tuple)):
-            return tuple(function(t) for t in tensors[0])
-        return function(tensors[0])
-    return tuple(function(t) for t in tensors)
+def _one_or_all(tensors):
+    """What ``f(t)``, ``f(t, u)`` and ``f([t, u])`` are given, as the core takes it."""
+    return tensors[0] if len(tensors) == 1 else tensors
+
+
+_atleast_1d = torch._C._VariableFunctions.atleast_1d
+_atleast_2d = torch._C._VariableFunctions.atleast_2d
+_atleast_3d = torch._C._VariableFunctions.atleast_3d
 
 
 def atleast_1d(*tensors):
     """The tensors with at least one dimension."""
-    return _each(lambda t: t.reshape(1) if t.dim() == 0 else t, tensors)
+    return _atleast_1d(_one_or_all(tensors))
 
 
 def atleast_2d(*tensors):
     """The tensors with at least two dimensions; new ones go in front."""
-    return _each(
-        lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t, tensors
-    )
+    return _atleast_2d(_one_or_all(tensors))
 
 
 def atleast_3d(*tensors):
     """The tensors with at least three dimensions, placed as NumPy places them."""
-
-    def widen(t):
-        if t.dim() == 0:
-            return t.reshape(1, 1, 1)
-        if t.dim() == 1:
-            return t.unsqueeze(0).unsqueeze(-1)
-        return t.unsqueeze(-1) if t.dim() == 2 else t
-
-    return _each(widen, tensors)
+    return _atleast_3d(_one_or_all(tensors))
 
 
 def _stored(result, out, name):
@@ -132,6 +116,9 @@ def _stored(result, out, name):
     if out.dtype != result.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
     return out.resize_(result.shape).copy_(result)
+
+
+_tensordot = torch._C._VariableFunctions.tensordot
 
 
 def tensordot(a, b, dims=2, out=None):
@@ -157,8 +144,7 @@ def tensordot(a, b, dims=2, out=None):
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing "
             f"two lists, but got {dims=}"
         )
-    result = torch._tensordot(a, b, dims_a, dims_b)
-    return _stored(result, out, "tensordot")
+    return _tensordot(a, b, dims_a, dims_b) if out is None else _tensordot(a, b, dims_a, dims_b, out=out)
 
 
 def _letter(subscript):
@@ -167,6 +153,9 @@ def _letter(subscript):
     if not 0 <= subscript < 52:
         raise ValueError("einsum(): subscripts must be in the range [0, 52)")
     return chr(ord("A") + subscript) if subscript < 26 else chr(ord("a") + subscript - 26)
+
+
+_einsum = torch._C._VariableFunctions.einsum
 
 
 def einsum(*args):
@@ -193,7 +182,7 @@ def einsum(*args):
         return einsum(equation, *operands[0])
     if _has_torch_function(operands):  # which sees them side by side, however they came
         return _handle_torch_function(einsum, operands, equation, *operands)
-    return torch._einsum(equation, list(operands))
+    return _einsum(equation, operands)
 
 
 _CDIST_MODES = {
@@ -211,11 +200,14 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return _cdist(x1, x2, p, _CDIST_MODES[compute_mode])
 
 
+_chain_matmul = torch._C._VariableFunctions.chain_matmul
+
+
 def chain_matmul(*matrices, out=None):
     """The product of matrices, associated in the cheapest order."""
     if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)):
         matrices = matrices[0]
-    return torch._chain_matmul(list(matrices), out=out)
+    return _chain_matmul(matrices) if out is None else _chain_matmul(matrices, out=out)
 
 
 def lu(A, pivot=True, get_infos=False, out=None):
@@ -293,55 +285,6 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
     )
 
 
-def _panels(name, y, x, dx, dim):
-    """Areas of the trapezoids between neighbours along `dim`, and what their sums are to be divided by.
-
-    Sums of integers are divided as PyTorch does it: in the end.
-    """
-    for value in (y,) if x is None else (y, x):
-        if not isinstance(value, torch.Tensor):
-            raise TypeError(f"{name}(): argument must be Tensor, not {type(value).__name__}")
-        if value.dtype == torch.bool:
-            raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported")
-    n = y.shape[dim]
-    dim = dim % y.dim()
-    left, right = y.narrow(dim, 0, max(n - 1, 0)), y.narrow(dim, min(1, n), max(n - 1, 0))
-    if x is None or n == 0:
-        return (left + right) * (dx / 2), 1
-    if x.dim() == 1:
-        if x.shape[0] != n:
-            raise RuntimeError(
-                f"{name}: There must be one `x` value for each sample point, got {x.shape[0]} for {n}"
-            )
-        shape = [1] * y.dim()
-        shape[dim] = x.shape[0]
-        x = x.reshape(shape)
-    m = x.shape[dim]
-    width = x.narrow(dim, min(1, m), max(m - 1, 0)) - x.narrow(dim, 0, max(m - 1, 0))
-    return (left + right) * width, 2
-
-
-def trapezoid(y, x=None, *, dx=1, dim=-1):
-    """The integral along `dim` by the trapezoidal rule, over points `x` or points `dx` apart."""
-    if isinstance(y, torch.Tensor) and y.dtype != torch.bool and x is None and y.shape[dim] > 0:
-        return (y.sum(dim) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
-    areas, divisor = _panels("trapezoid", y, x, dx, dim)
-    if y.shape[dim] == 0:
-        return y.sum(dim, dtype=y.dtype)
-    return areas.sum(dim) / divisor
-
-
-def trapz(y, x=None, *, dx=1, dim=-1):
-    """Alias of `trapezoid`."""
-    return trapezoid(y, x, dx=dx, dim=dim)
-
-
-def cumulative_trapezoid(y, x=None, *, dx=1, dim=-1):
-    """Running integrals along `dim`; one element shorter than `y`."""
-    areas, divisor = _panels("cumulative_trapezoid", y, x, dx, dim)
-    return areas.cumsum(dim) / divisor
-
-
 def unravel_index(indices, shape):
     """Coordinates, one tensor a dimension, of flat `indices` into a tensor of `shape`."""
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
@@ -369,56 +312,6 @@ stft = torch._C._VariableFunctions.stft
 istft = torch._C._VariableFunctions.istft
 
 
-def _window(length, periodic, formula, options):
-    """Samples formula(t) for t in [0, 1], or the first `length` of one more when periodic."""
-    requires_grad = options.pop("requires_grad", False)
-    dtype = options.pop("dtype", None) or torch.get_default_dtype()
-    if not dtype.is_floating_point:
-        raise RuntimeError(f"window functions expect floating point dtypes, got: {dtype}")
-    if length < 0:
-        raise RuntimeError(f"window functions require non-negative window_length, got window_length={length}")
-    if length <= 1:
-        return torch.ones(length, dtype=dtype, **options).requires_grad_(requires_grad)
-    points = length + 1 if periodic else length
-    t = torch.arange(length, dtype=torch.float64, **options) / (points - 1)
-    return formula(t).to(dtype).requires_grad_(requires_grad)
-
-
-def hann_window(window_length, periodic=True, **options):
-    """Raised cosine window: ``(1 - cos(2 pi t)) / 2``."""
-    return hamming_window(window_length, periodic, 0.5, 0.5, **options)
-
-
-def hamming_window(window_length, periodic=True, alpha=0.54, beta=0.46, **options):
-    """``alpha - beta cos(2 pi t)``."""
-    return _window(window_length, periodic, lambda t: alpha - beta * torch.cos(2 * math.pi * t), options)
-
-
-def blackman_window(window_length, periodic=True, **options):
-    """``0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t)``."""
-
-    def formula(t):
-        return 0.42 - 0.5 * torch.cos(2 * math.pi * t) + 0.08 * torch.cos(4 * math.pi * t)
-
-    return _window(window_length, periodic, formula, options)
-
-
-def bartlett_window(window_length, periodic=True, **options):
-    """Triangle that is zero at its ends."""
-    return _window(window_length, periodic, lambda t: 1 - (2 * t - 1).abs(), options)
-
-
-def kaiser_window(window_length, periodic=True, beta=12.0, **options):
-    """``i0(beta sqrt(1 - (2 t - 1)^2)) / i0(beta)``."""
-
-    def formula(t):
-        return torch.i0(beta * (1 - (2 * t - 1) ** 2).clamp(min=0).sqrt()) / torch.i0(
-            torch.tensor(beta, dtype=t.dtype)
-        )
-
-    return _window(window_length, periodic, formula, options)
-
-
 _meshgrid = torch._C._VariableFunctions.meshgrid
 
 
@@ -439,6 +332,5 @@ def meshgrid(*tensors, indexing=None):
 make_overridable(
     globals(),
     lists="atleast_1d atleast_2d atleast_3d broadcast_tensors chain_matmul meshgrid".split(),
-    skip="broadcast_shapes hann_window hamming_window blackman_window bartlett_window kaiser_window".split()
-    + ["einsum", "make_overridable"],
+    skip=["broadcast_shapes", "einsum", "make_overridable"],
 )

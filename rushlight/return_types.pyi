@@ -52,6 +52,10 @@ class mode(NamedTuple):
     values: Tensor
     indices: Tensor
 
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
 class fractional_max_pool2d(NamedTuple):
     output: Tensor
     indices: Tensor

@@ -157,13 +157,7 @@ void print(const Tensor& t, int64_t line_size = 80);
 std::ostream& operator<<(std::ostream& out, TensorList list);
 
 // Functions whose Python form is written in Python.
-Tensor einsum(std::string_view equation, TensorList operands);
 inline std::vector<Tensor> meshgrid(TensorList tensors) { return meshgrid(tensors, "ij"); }
-Tensor tensordot(const Tensor& a, const Tensor& b, IntArrayRef dims_a, IntArrayRef dims_b);
-Tensor chain_matmul(TensorList matrices);
-Tensor hann_window(int64_t length, bool periodic = true, TensorOptions options = {});
-Tensor hamming_window(int64_t length, bool periodic = true, double alpha = 0.54, double beta = 0.46,
-                      TensorOptions options = {});
 std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted = true,
                                             bool return_inverse = false, bool return_counts = false);
 Tensor where(const Tensor& condition);
@@ -201,24 +195,12 @@ using nn::functional::relu6;
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size);
 Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size);
 Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size);
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim = 1, double eps = 1e-8);
-Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, double eps = 1e-6,
-                         bool keepdim = false);
 Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
                           const std::optional<Tensor>& weight = std::nullopt,
                           int64_t reduction = reduction::Mean, int64_t ignore_index = -100,
                           double label_smoothing = 0.0);
-Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction = reduction::Mean);
-Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction = reduction::Mean);
 Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt,
                 int64_t reduction = reduction::Mean, int64_t ignore_index = -100);
-Tensor binary_cross_entropy(const Tensor& self, const Tensor& target,
-                            const std::optional<Tensor>& weight = std::nullopt,
-                            int64_t reduction = reduction::Mean);
-Tensor binary_cross_entropy_with_logits(const Tensor& self, const Tensor& target,
-                                        const std::optional<Tensor>& weight = std::nullopt,
-                                        const std::optional<Tensor>& pos_weight = std::nullopt,
-                                        int64_t reduction = reduction::Mean);
 
 // Random numbers: as in Python, value for value.
 void manual_seed(uint64_t seed);

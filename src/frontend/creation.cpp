@@ -164,21 +164,6 @@ Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
 }
 
 // --- functions
-Tensor einsum(std::string_view equation, TensorList operands) {
-  static const Op& op = find_operator("_einsum");
-  const Value boxed[] = {Value(equation), Value(operands)};
-  return call<Tensor>(op, boxed);
-}
-Tensor tensordot(const Tensor& a, const Tensor& b, IntArrayRef dims_a, IntArrayRef dims_b) {
-  static const Op& op = find_operator("_tensordot");
-  const Value boxed[] = {Value(a), Value(b), Value(dims_a), Value(dims_b)};
-  return call<Tensor>(op, boxed);
-}
-Tensor chain_matmul(TensorList matrices) {
-  static const Op& op = find_operator("_chain_matmul");
-  const Value boxed[] = {Value(matrices)};
-  return call<Tensor>(op, boxed);
-}
 std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, bool return_inverse,
                                             bool return_counts) {
   static const Op& op = find_operator("_unique2");
@@ -186,21 +171,6 @@ std::tuple<Tensor, Tensor, Tensor> _unique2(const Tensor& self, bool sorted, boo
   return call<std::tuple<Tensor, Tensor, Tensor>>(op, boxed);
 }
 Tensor where(const Tensor& condition) { return condition.nonzero(); }
-
-static Tensor cosine_window(int64_t length, bool periodic, double alpha, double beta, TensorOptions options) {
-  RL_CHECK(length >= 0, "window: the length must not be negative, but got ", length);
-  if (length == 1) return ones(1, options);
-  const int64_t n = periodic ? length + 1 : length;
-  const Tensor phase =
-      arange(n, options.dtype(options.dtype())) * (2 * 3.141592653589793 / static_cast<double>(n - 1));
-  return (phase.cos() * -beta + alpha).narrow(0, 0, length);
-}
-Tensor hann_window(int64_t length, bool periodic, TensorOptions options) {
-  return cosine_window(length, periodic, 0.5, 0.5, options);
-}
-Tensor hamming_window(int64_t length, bool periodic, double alpha, double beta, TensorOptions options) {
-  return cosine_window(length, periodic, alpha, beta, options);
-}
 
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size) {
   static const Op& op = find_operator("nn::_adaptive_avg_pool2d");
@@ -217,16 +187,6 @@ Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {
 Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size) {
   return nn::functional::upsample_nearest2d(self, output_size, std::optional<double>());
 }
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
-  const Tensor a = linalg::vector_norm(x1, 2, dim, true).clamp_min(eps);
-  const Tensor b = linalg::vector_norm(x2, 2, dim, true).clamp_min(eps);
-  return ((x1 / a) * (x2 / b)).sum(dim);
-}
-
-Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
-  return linalg::vector_norm(x1 - x2 + eps, p, -1, keepdim);
-}
-
 static const char* reduction_name(int64_t reduction) {
   RL_CHECK_VALUE(reduction >= 0 && reduction < reduction::END, reduction,
                  " is not a valid value for reduction");
@@ -236,9 +196,6 @@ Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::o
                           int64_t reduction, int64_t ignore_index, double label_smoothing) {
   return nn::functional::cross_entropy(self, target, weight, ignore_index, reduction_name(reduction),
                                        label_smoothing);
-}
-Tensor l1_loss(const Tensor& self, const Tensor& target, int64_t reduction) {
-  return nn::functional::l1_loss(self, target, reduction_name(reduction));
 }
 Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
                 int64_t reduction, int64_t ignore_index) {

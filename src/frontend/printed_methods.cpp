@@ -394,6 +394,7 @@ Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const { sta
 std::vector<Tensor> Tensor::unbind(int64_t dim) const { return rushlight::unbind(*this, dim); }
 std::vector<Tensor> Tensor::split_with_sizes(IntArrayRef split_sizes, int64_t dim) const { return rushlight::split_with_sizes(*this, split_sizes, dim); }
 std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const { return rushlight::split(*this, split_size, dim); }
+Tensor Tensor::slice_inverse(const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end_, int64_t step) const { return rushlight::slice_inverse(*this, src, dim, start, end_, step); }
 Tensor Tensor::reshape(IntArrayRef shape) const { return rushlight::reshape(*this, shape); }
 Tensor Tensor::view_as(const Tensor& other) const { static const Op& op = find_operator("view_as"); const Tensor& self = *this; const Value boxed[] = {Value(self), Value(other)}; return call<Tensor>(op, boxed); }
 Tensor Tensor::reshape_as(const Tensor& other) const { static const Op& op = find_operator("reshape_as"); const Tensor& self = *this; const Value boxed[] = {Value(self), Value(other)}; return call<Tensor>(op, boxed); }
@@ -436,6 +437,8 @@ Tensor& Tensor::as_strided_(IntArrayRef size, IntArrayRef stride, std::optional<
 Tensor& Tensor::resize_(IntArrayRef size, std::optional<MemoryFormat> memory_format) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::resize_(self, size, memory_format); }
 Tensor Tensor::alias_copy() const { return rushlight::alias_copy(*this); }
 Tensor Tensor::detach_copy() const { return rushlight::detach_copy(*this); }
+Tensor Tensor::view_as_complex_copy() const { return rushlight::view_as_complex_copy(*this); }
+Tensor Tensor::view_as_real_copy() const { return rushlight::view_as_real_copy(*this); }
 Tensor Tensor::as_strided_copy(IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) const { return rushlight::as_strided_copy(*this, size, stride, storage_offset); }
 Tensor Tensor::diagonal_copy(int64_t offset, int64_t dim1, int64_t dim2) const { return rushlight::diagonal_copy(*this, offset, dim1, dim2); }
 Tensor Tensor::expand_copy(IntArrayRef size, bool implicit) const { return rushlight::expand_copy(*this, size, implicit); }
@@ -589,6 +592,8 @@ Tensor Tensor::quantile(const Tensor& q, std::optional<int64_t> dim, bool keepdi
 Tensor Tensor::nanquantile(const Tensor& q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) const { return rushlight::nanquantile(*this, q, dim, keepdim, interpolation); }
 Tensor Tensor::quantile(double q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) const { return rushlight::quantile(*this, q, dim, keepdim, interpolation); }
 Tensor Tensor::nanquantile(double q, std::optional<int64_t> dim, bool keepdim, std::string_view interpolation) const { return rushlight::nanquantile(*this, q, dim, keepdim, interpolation); }
+std::tuple<Tensor, Tensor> Tensor::histogram(const Tensor& bins, const std::optional<Tensor>& weight, bool density) const { return rushlight::histogram(*this, bins, weight, density); }
+std::tuple<Tensor, Tensor> Tensor::histogram(int64_t bins, std::optional<ArrayRef<double>> range, const std::optional<Tensor>& weight, bool density) const { return rushlight::histogram(*this, bins, range, weight, density); }
 Tensor Tensor::bincount(const std::optional<Tensor>& weights, int64_t minlength) const { return rushlight::bincount(*this, weights, minlength); }
 Tensor Tensor::histc(int64_t bins, const Scalar& min, const Scalar& max) const { return rushlight::histc(*this, bins, min, max); }
 Tensor Tensor::softmax(int64_t dim, std::optional<ScalarType> dtype) const { return rushlight::softmax(*this, dim, dtype); }
@@ -633,6 +638,7 @@ Tensor Tensor::corrcoef() const { return rushlight::corrcoef(*this); }
 Tensor Tensor::dist(const Tensor& other, const Scalar& p) const { return rushlight::dist(*this, other, p); }
 Tensor Tensor::stft(int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center, std::string_view pad_mode, bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex, std::optional<bool> align_to_window) const { return rushlight::stft(*this, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window); }
 Tensor Tensor::istft(int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center, bool normalized, std::optional<bool> onesided, std::optional<int64_t> length, bool return_complex) const { return rushlight::istft(*this, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex); }
+Tensor Tensor::hash_tensor(IntArrayRef dim, bool keepdim, int64_t mode) const { return rushlight::hash_tensor(*this, dim, keepdim, mode); }
 Tensor Tensor::indices() const { return rushlight::indices(*this); }
 Tensor Tensor::crow_indices() const { return rushlight::crow_indices(*this); }
 Tensor Tensor::col_indices() const { return rushlight::col_indices(*this); }

@@ -220,7 +220,7 @@ Tensor contract(Tensor a, Tensor b, const Dims& summed) {
   return permute(reshape(product, sizes), back);
 }
 
-Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors) {
+Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors, const OptIntList&) {
   RL_CHECK(!tensors.empty(), "einsum(): must provide at least one operand");
   const Plan p = plan_of(equation, tensors);
   std::vector<Tensor> operands;
@@ -259,7 +259,7 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors) {
 }  // namespace
 
 void register_einsum_operators(Table& t) {
-  t.composite(einsum, "_einsum(str equation, Tensor[] tensors) -> Tensor", einsum_body)
+  t.composite(einsum, "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum_body)
       .function_only()
       .doc("Products of the operands summed over the labels that the output lacks; see Note [einsum].")
       .autocast(Cast::None, Cast::Half);

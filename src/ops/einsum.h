@@ -4,6 +4,7 @@
 
 namespace rushlight::ops {
 
-inline Fn<Tensor(std::string_view equation, TensorList tensors)> einsum;
+// Operands are contracted from left to right, whatever `path` says.
+inline Fn<Tensor(std::string_view equation, TensorList tensors, const OptIntList& path)> einsum;
 
 }  // namespace rushlight::ops

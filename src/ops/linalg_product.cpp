@@ -320,7 +320,7 @@ void register_linalg_product_operators(Table& t) {
       .out(OutRule::SameType)
       .doc("The product of a chain of matrices, in the cheapest order; the first and last may be vectors.")
       .autocast(Cast::None, Cast::Half);
-  t.composite("_chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul_body)
+  t.composite("chain_matmul(Tensor[] matrices) -> Tensor", chain_matmul_body)
       .out()
       .function_only()
       .doc("The product of a chain of matrices, in the cheapest order.")

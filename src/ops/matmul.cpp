@@ -573,8 +573,9 @@ void register_matmul_operators(Table& t) {
   t.composite(inner, "inner(Tensor self, Tensor other) -> Tensor", inner_body)
       .doc("Sums of products over the last dimensions of both: [..., n] and [..., n].")
       .out(OutRule::SameType);
-  t.composite(tensordot, "_tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+  t.composite(tensordot, "tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
               tensordot_body)
+      .out(OutRule::SameType)
       .doc("Sums of products over dims_self of one and dims_other of the other.")
       .function_only()
       .autocast(Cast::None, Cast::Widest);

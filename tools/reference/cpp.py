@@ -66,6 +66,7 @@ TYPES = {
     "float?": "std::optional<double>",
     "float[]": "ArrayRef<double>",
     "float[]?": "std::optional<ArrayRef<double>>",
+    "Scalar[]": "ArrayRef<Scalar>",
     "bool": "bool",
     "bool?": "std::optional<bool>",
     "str": "std::string_view",
@@ -120,6 +121,8 @@ class Parameter:
             return f"{self.cpp_name}.list()"
         if self.kind in ("float[]", "float[]?"):
             return f"floats({self.cpp_name})"
+        if self.kind == "Scalar[]":
+            return f"Value(ScalarList({self.cpp_name}.data(), {self.cpp_name}.size()))"
         return f"Value({self.cpp_name})"
 
     def declare(self, default):

@@ -11,7 +11,7 @@
 namespace rushlight::nn::functional {
 
 // --- made of others
-Tensor bilinear(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias = {});
+using rushlight::bilinear;
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
                      bool scale_grad_by_freq = false, Mode mode = kMean, bool sparse = false,
                      const Tensor& per_sample_weights = {}, bool include_last_offset = false,
@@ -22,11 +22,6 @@ Tensor dropout2d(Tensor input, double p = 0.5, bool training = true, bool inplac
 Tensor dropout3d(Tensor input, double p = 0.5, bool training = true, bool inplace = false);
 Tensor alpha_dropout(Tensor input, double p = 0.5, bool training = false, bool inplace = false);
 Tensor feature_alpha_dropout(Tensor input, double p = 0.5, bool training = false, bool inplace = false);
-Tensor instance_norm(const Tensor& input, const Tensor& running_mean = {}, const Tensor& running_var = {},
-                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
-                     double momentum = 0.1, double eps = 1e-5);
-Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 1e-4, double beta = 0.75,
-                           double k = 1);
 struct NormalizeFuncOptions {
   TORCH_ARG(double, p) = 2.0;
   TORCH_ARG(int64_t, dim) = 1;
@@ -38,11 +33,7 @@ using CosineSimilarityFuncOptions = CosineSimilarityOptions;
 Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, const CosineSimilarityOptions& options = {});
 using PairwiseDistanceFuncOptions = PairwiseDistanceOptions;
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, const PairwiseDistanceOptions& options = {});
-inline Tensor pdist(const Tensor& input, double p = 2.0) {
-  const Tensor all = cdist(input, input, p);
-  const Tensor at = triu_indices(input.size(0), input.size(0), 1);
-  return all.index({at[0], at[1]});
-}
+using rushlight::pdist;
 struct GumbelSoftmaxFuncOptions {
   TORCH_ARG(double, tau) = 1.0;
   TORCH_ARG(bool, hard) = false;
@@ -138,25 +129,24 @@ inline Tensor unfold(const Tensor& input, const UnfoldOptions& o) {
 }
 
 // --- losses
-// (`defaults`: where no printed function takes the two tensors alone)
-#define RL_LOSS(name, Kind, defaults)      \
+#define RL_LOSS(name, Kind)                \
   using Kind##FuncOptions = Kind##Options; \
-  Tensor name(const Tensor& input, const Tensor& target, const Kind##Options& options defaults)
-RL_LOSS(l1_loss, L1Loss, );
-RL_LOSS(mse_loss, MSELoss, );
-RL_LOSS(binary_cross_entropy, BCELoss, );
-RL_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss, );
-RL_LOSS(cross_entropy, CrossEntropyLoss, );
-RL_LOSS(nll_loss, NLLLoss, );
-RL_LOSS(kl_div, KLDivLoss, );
-RL_LOSS(smooth_l1_loss, SmoothL1Loss, );
-RL_LOSS(huber_loss, HuberLoss, );
-RL_LOSS(soft_margin_loss, SoftMarginLoss, = {});
-RL_LOSS(multilabel_margin_loss, MultiLabelMarginLoss, = {});
-RL_LOSS(hinge_embedding_loss, HingeEmbeddingLoss, );
-RL_LOSS(multi_margin_loss, MultiMarginLoss, );
-RL_LOSS(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss, = {});
-RL_LOSS(poisson_nll_loss, PoissonNLLLoss, = {});
+  Tensor name(const Tensor& input, const Tensor& target, const Kind##Options& options)
+RL_LOSS(l1_loss, L1Loss);
+RL_LOSS(mse_loss, MSELoss);
+RL_LOSS(binary_cross_entropy, BCELoss);
+RL_LOSS(binary_cross_entropy_with_logits, BCEWithLogitsLoss);
+RL_LOSS(cross_entropy, CrossEntropyLoss);
+RL_LOSS(nll_loss, NLLLoss);
+RL_LOSS(kl_div, KLDivLoss);
+RL_LOSS(smooth_l1_loss, SmoothL1Loss);
+RL_LOSS(huber_loss, HuberLoss);
+RL_LOSS(soft_margin_loss, SoftMarginLoss);
+RL_LOSS(multilabel_margin_loss, MultiLabelMarginLoss);
+RL_LOSS(hinge_embedding_loss, HingeEmbeddingLoss);
+RL_LOSS(multi_margin_loss, MultiMarginLoss);
+RL_LOSS(multilabel_soft_margin_loss, MultiLabelSoftMarginLoss);
+RL_LOSS(poisson_nll_loss, PoissonNLLLoss);
 #undef RL_LOSS
 using CrossEntropyFuncOptions = CrossEntropyLossOptions;
 using BinaryCrossEntropyFuncOptions = BCELossOptions;
@@ -174,11 +164,11 @@ inline Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, SmoothL1
   return functional::smooth_l1_loss(input, target, options.beta(beta));
 }
 Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
-                             const CosineEmbeddingLossOptions& options = {});
+                             const CosineEmbeddingLossOptions& options);
 Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target,
-                           const MarginRankingLossOptions& options = {});
+                           const MarginRankingLossOptions& options);
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
-                           const TripletMarginLossOptions& options = {});
+                           const TripletMarginLossOptions& options);
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossOptions& options = {});
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,

@@ -77,15 +77,26 @@ Tensor layer_norm(const Tensor& input, IntArrayRef normalized_shape, const std::
 Tensor rms_norm(const Tensor& input, IntArrayRef normalized_shape, const std::optional<Tensor>& weight = std::nullopt, std::optional<double> eps = std::nullopt);
 Tensor batch_norm(const Tensor& input, const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, bool training = false, double momentum = 0.1, double eps = 1e-05);
 Tensor group_norm(const Tensor& input, int64_t num_groups, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, double eps = 1e-05);
+Tensor instance_norm(const Tensor& input, const std::optional<Tensor>& running_mean = std::nullopt, const std::optional<Tensor>& running_var = std::nullopt, const std::optional<Tensor>& weight = std::nullopt, const std::optional<Tensor>& bias = std::nullopt, bool use_input_stats = true, double momentum = 0.1, double eps = 1e-05);
+Tensor local_response_norm(const Tensor& input, int64_t size, double alpha = 0.0001, double beta = 0.75, double k = 1.0);
 Tensor nll_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t ignore_index = -100, std::string_view reduction = "mean");
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t ignore_index = -100, std::string_view reduction = "mean", double label_smoothing = 0.0);
+Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", bool log_target = false);
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, bool log_input = true, bool full = false, double eps = 1e-08, std::string_view reduction = "mean");
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean");
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean");
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin = 1.0, std::string_view reduction = "mean");
+Tensor cosine_embedding_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin = 0, std::string_view reduction = "mean");
+Tensor margin_ranking_loss(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin = 0, std::string_view reduction = "mean");
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin = 1.0, double p = 2, double eps = 1e-06, bool swap = false, std::string_view reduction = "mean");
 Tensor mse_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", const std::optional<Tensor>& weight = std::nullopt);
 Tensor l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", const std::optional<Tensor>& weight = std::nullopt);
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", double beta = 1.0);
 Tensor huber_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", double delta = 1.0, const std::optional<Tensor>& weight = std::nullopt);
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean");
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean", const std::optional<Tensor>& pos_weight = std::nullopt);
-Tensor kl_div(const Tensor& input, const Tensor& target, std::string_view reduction = "mean", bool log_target = false);
+Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const Scalar& p = 1, const Scalar& margin = 1.0, const std::optional<Tensor>& weight = std::nullopt, std::string_view reduction = "mean");
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& target, std::string_view reduction = "mean");
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = std::nullopt, std::optional<double> max_norm = std::nullopt, double norm_type = 2.0, bool scale_grad_by_freq = false, bool sparse = false);
 Tensor pad(const Tensor& input, IntArrayRef pad, std::string_view mode = "constant", std::optional<double> value = std::nullopt);
 Tensor reflection_pad1d(const Tensor& input, IntArrayRef padding);
@@ -128,5 +139,8 @@ Tensor col2im(const Tensor& self, IntArrayRef output_size, IntArrayRef kernel_si
 Tensor& col2im_out(Tensor& out, const Tensor& self, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation, IntArrayRef padding, IntArrayRef stride);
 Tensor unfold(const Tensor& input, IntArrayRef kernel_size, IntArrayRef dilation = 1, IntArrayRef padding = 0, IntArrayRef stride = 1);
 Tensor fold(const Tensor& input, IntArrayRef output_size, IntArrayRef kernel_size, IntArrayRef dilation = 1, IntArrayRef padding = 0, IntArrayRef stride = 1);
+Tensor lp_pool1d(const Tensor& input, const Scalar& norm_type, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, bool ceil_mode = false);
+Tensor lp_pool2d(const Tensor& input, const Scalar& norm_type, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, bool ceil_mode = false);
+Tensor lp_pool3d(const Tensor& input, const Scalar& norm_type, IntArrayRef kernel_size, OptionalIntArrayRef stride = std::nullopt, bool ceil_mode = false);
 
 }  // namespace rushlight::nn::functional

@@ -21,11 +21,6 @@ void check_probability(double p) {
 
 }  // namespace
 
-Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias) {
-  const Tensor y = einsum("...i,oij,...j->...o", {a, weight, b});
-  return bias.defined() ? y + bias : y;
-}
-
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets,
                      bool scale_grad_by_freq, Mode mode, bool sparse, const Tensor& per_sample_weights,
                      bool include_last_offset, std::optional<int64_t> padding_idx) {
@@ -70,34 +65,6 @@ RL_DROPOUT(feature_alpha_dropout, feature_alpha_dropout)
 #undef RL_DROPOUT
 
 // --- normalisation
-Tensor instance_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight,
-                     const Tensor& bias, bool use_input_stats, double momentum, double eps) {
-  RL_CHECK(x.dim() >= 2, "instance_norm: expected at least 2 dimensions, but got ", x.sizes());
-  const int64_t n = x.size(0), c = x.size(1);
-  // Each example's channels are channels of one batch.
-  auto repeated = [&](const Tensor& t) {
-    return t.defined() ? std::optional<Tensor>(t.repeat(n)) : std::nullopt;
-  };
-  std::vector<int64_t> sizes = {1, n * c};
-  sizes.insert(sizes.end(), x.sizes().begin() + 2, x.sizes().end());
-  const auto own_mean = repeated(mean), own_var = repeated(var);
-  const Tensor y = functional::batch_norm(x.reshape(sizes), own_mean, own_var, repeated(weight),
-                                          repeated(bias), use_input_stats, momentum, eps);
-  if (use_input_stats && mean.defined()) {
-    NoGradGuard no_grad;
-    Tensor(mean).copy_(own_mean->view({n, c}).mean(0));
-    Tensor(var).copy_(own_var->view({n, c}).mean(0));
-  }
-  return y.view(x.sizes());
-}
-Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
-  RL_CHECK(x.dim() >= 3, "Expected 3D or higher dimensionality input (got ", x.dim(), " dimensions)");
-  if (x.numel() == 0) return x;
-  const Tensor squares = (x * x).flatten(2).unsqueeze(1);
-  const Tensor around = constant_pad_nd(squares, {0, 0, size / 2, (size - 1) / 2});
-  const Tensor mean = functional::avg_pool2d(around, {size, 1}, IntArrayRef(1)).squeeze(1).view(x.sizes());
-  return x / (mean * alpha + k).pow(beta);
-}
 Tensor normalize(const Tensor& x, const NormalizeFuncOptions& o) {
   const Tensor norm = linalg::vector_norm(x, o.p(), o.dim(), true).clamp_min(o.eps()).expand_as(x);
   if (!o.out()) return x / norm;
@@ -163,9 +130,6 @@ Tensor avg_pool3d(const Tensor& x, const AvgPool3dOptions& o) {
   return functional::avg_pool3d(x, *o.kernel_size(), *o.stride(), *o.padding(), o.ceil_mode(),
                                 o.count_include_pad(), o.divisor_override());
 }
-static Tensor root_of_sum(const Tensor& mean, double norm, int64_t window) {
-  return (mean.sign() * mean.abs().relu() * static_cast<double>(window)).pow(1.0 / norm);
-}
 namespace {
 
 // The given size if it is within one stride of the default, which inverts pooling's formula.
@@ -228,22 +192,14 @@ Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const MaxUnpool3dFun
 RL_FRACTIONAL(2)
 RL_FRACTIONAL(3)
 #undef RL_FRACTIONAL
-Tensor lp_pool1d(const Tensor& x, const LPPool1dOptions& o) {
-  const Tensor mean =
-      functional::avg_pool1d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());
-  return root_of_sum(mean, o.norm_type(), (*o.kernel_size())[0]);
-}
-Tensor lp_pool2d(const Tensor& x, const LPPool2dOptions& o) {
-  const Tensor mean =
-      functional::avg_pool2d(x.pow(o.norm_type()), *o.kernel_size(), *o.stride(), 0, o.ceil_mode());
-  return root_of_sum(mean, o.norm_type(), (*o.kernel_size())[0] * (*o.kernel_size())[1]);
-}
-
-Tensor lp_pool3d(const Tensor& x, const LPPool3dOptions& o) {
-  const auto kernel = *o.kernel_size();
-  const Tensor mean = functional::avg_pool3d(x.pow(o.norm_type()), kernel, *o.stride(), 0, o.ceil_mode());
-  return root_of_sum(mean, o.norm_type(), kernel[0] * kernel[1] * kernel[2]);
-}
+#define RL_LP_POOL(D)                                                                                 \
+  Tensor lp_pool##D##d(const Tensor& x, const LPPool##D##dOptions& o) {                               \
+    return functional::lp_pool##D##d(x, o.norm_type(), *o.kernel_size(), *o.stride(), o.ceil_mode()); \
+  }
+RL_LP_POOL(1)
+RL_LP_POOL(2)
+RL_LP_POOL(3)
+#undef RL_LP_POOL
 
 Tensor pad(const Tensor& x, const PadFuncOptions& o) {
   return functional::pad(x, o.pad(), o.mode().name(),
@@ -335,54 +291,31 @@ Tensor huber_loss(const Tensor& x, const Tensor& y, const HuberLossOptions& o) {
   return functional::huber_loss(x, y, o.reduction().name(), o.delta());
 }
 Tensor soft_margin_loss(const Tensor& x, const Tensor& y, const SoftMarginLossOptions& o) {
-  return reduced((-y * x).exp().log1p(), o.reduction());
+  return functional::soft_margin_loss(x, y, o.reduction().name());
 }
 Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, const HingeEmbeddingLossOptions& o) {
-  const Tensor zero = zeros_like(x);
-  const Tensor far = where(y != 1, (o.margin() - x).clamp_min(0), zero);
-  return reduced(far + where(y != -1, x, zero), o.reduction());
+  return functional::hinge_embedding_loss(x, y, o.margin(), o.reduction().name());
 }
 Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginLossOptions& o) {
-  const Tensor rows = x.dim() == 1 ? x.unsqueeze(0) : x, at = y.reshape({-1, 1});
-  Tensor loss = (o.margin() - rows.gather(1, at) + rows).clamp_min(0).pow(o.p());
-  if (o.weight().defined()) loss = loss * o.weight().index({at.squeeze(1)}).unsqueeze(1);
-  loss = loss.masked_fill(zeros_like(rows, kBool).scatter(1, at, 1), 0).sum(1) / rows.size(1);
-  return reduced(x.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+  return functional::multi_margin_loss(x, y, o.p(), o.margin(), optional(o.weight()), o.reduction().name());
 }
 Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, const MultiLabelMarginLossOptions& o) {
-  const Tensor rows = x.dim() == 1 ? x.unsqueeze(0) : x, labels = y.dim() == 1 ? y.unsqueeze(0) : y;
-  // Labels count up to the first negative one.
-  const Tensor valid = (labels < 0).cumsum(1) == 0, at = labels.clamp_min(0);
-  const Tensor is_label = zeros_like(rows).scatter_add(1, at, valid.to(rows.scalar_type())) > 0;
-  const Tensor margins = (1 - rows.gather(1, at).unsqueeze(2) + rows.unsqueeze(1)).clamp_min(0);
-  const Tensor counted = valid.unsqueeze(2) & ~is_label.unsqueeze(1);
-  const Tensor loss = (margins * counted).sum({1, 2}) / rows.size(1);
-  return reduced(x.dim() == 1 ? loss.squeeze(0) : loss, o.reduction());
+  return functional::multilabel_margin_loss(x, y, o.reduction().name());
 }
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y,
                                    const MultiLabelSoftMarginLossOptions& o) {
-  Tensor loss = -(y * functional::logsigmoid(x) + (1 - y) * functional::logsigmoid(-x));
-  if (o.weight().defined()) loss = loss * o.weight();
-  return reduced(loss.sum(-1) / x.size(-1), o.reduction());
+  return functional::multilabel_soft_margin_loss(x, y, optional(o.weight()), o.reduction().name());
 }
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& y, const PoissonNLLLossOptions& o) {
-  Tensor loss = o.log_input() ? x.exp() - y * x : x - y * (x + o.eps()).log();
-  if (o.full()) {
-    const Tensor stirling = y * y.log() - y + 0.5 * (2 * 3.141592653589793 * y).log();
-    loss = loss + stirling.masked_fill(y <= 1, 0);
-  }
-  return reduced(loss, o.reduction());
+  return functional::poisson_nll_loss(x, y, o.log_input(), o.full(), o.eps(), o.reduction().name());
 }
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& y,
                              const CosineEmbeddingLossOptions& o) {
-  const Tensor cos = rushlight::cosine_similarity(a, b, a.dim() - 1), zero = zeros_like(cos);
-  const Tensor near = where(y == 1, 1 - cos, zero),
-               far = where(y == -1, (cos - o.margin()).clamp_min(0), zero);
-  return reduced(near + far, o.reduction());
+  return functional::cosine_embedding_loss(a, b, y, o.margin(), o.reduction().name());
 }
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& y,
                            const MarginRankingLossOptions& o) {
-  return reduced((-y * (a - b) + o.margin()).clamp_min(0), o.reduction());
+  return functional::margin_ranking_loss(a, b, y, o.margin(), o.reduction().name());
 }
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const TripletMarginWithDistanceLossOptions& o) {
@@ -396,15 +329,8 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
 }
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginLossOptions& o) {
-  const auto distance = PairwiseDistanceOptions().p(o.p()).eps(o.eps());
-  return triplet_margin_with_distance_loss(anchor, positive, negative,
-                                           TripletMarginWithDistanceLossOptions()
-                                               .distance_function([&](const Tensor& a, const Tensor& b) {
-                                                 return pairwise_distance(a, b, distance);
-                                               })
-                                               .margin(o.margin())
-                                               .swap(o.swap())
-                                               .reduction(o.reduction()));
+  return functional::triplet_margin_loss(anchor, positive, negative, o.margin(), o.p(), o.eps(), o.swap(),
+                                         o.reduction().name());
 }
 Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, const CTCLossOptions& o) {
