@@ -312,18 +312,6 @@ class Tensor(_C.TensorBase):
     def __rdiv__(self, other):
         return self.reciprocal() * other
 
-    def histogram(self, bins, *, range=None, weight=None, density=False):
-        """See :func:`torch.histogram`."""
-        return rushlight.histogram(self, bins, range=range, weight=weight, density=density)
-
-    def hash_tensor(self, dim=None, *, keepdim=False, mode=0) -> "Tensor":
-        """See :func:`torch.hash_tensor`."""
-        return rushlight.hash_tensor(self, dim, keepdim=keepdim, mode=mode)
-
-    def slice_inverse(self, src, dim=0, start=None, end=None, step=1) -> "Tensor":
-        """See :func:`torch.slice_inverse`."""
-        return rushlight.slice_inverse(self, src, dim, start, end, step)
-
     def resize(self, *sizes) -> "Tensor":
         """The same elements in another shape, of as many elements."""
         return self.reshape(*sizes)

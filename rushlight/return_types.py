@@ -4,7 +4,7 @@ from rushlight import _C
 
 __capture__ = "through"  # Note [Capture marks]
 
-_IN_PYTHON = ("histogram", "histogramdd")  # functions that are not operators
+_IN_PYTHON = ("histogramdd",)  # functions that are not operators
 
 
 def __getattr__(name):

@@ -478,8 +478,6 @@ def _load_torchscript(file, start, map_location, weights_only):
     return rushlight.jit.load(file, map_location=map_location)
 
 
-
-
 def _map_file(file):
     import mmap
 

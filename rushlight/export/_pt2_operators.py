@@ -58,17 +58,9 @@ class ForeignOperator:
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _loss(name, tensors, *parameters):
-    """A loss of so many tensors, whose reduction is a number."""
-    run = getattr(functional, name)
-
-    def call(*args, **kwargs):
-        words = {**dict(zip(parameters, args[tensors:], strict=False)), **kwargs}
-        if "reduction" in words:
-            words["reduction"] = _REDUCTIONS[words["reduction"]]
-        return run(*args[:tensors], **words)
-
-    return call
+def _nll_loss(input, target, weight=None, reduction=1, ignore_index=-100):
+    words = {"weight": weight, "ignore_index": ignore_index, "reduction": _REDUCTIONS[reduction]}
+    return functional.nll_loss(input, target, **words)
 
 
 def _resize(mode, aligns):
@@ -143,35 +135,8 @@ def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, de
     return x.to(copy=copy, **{name: value for name, value in words.items() if value is not None})
 
 
-# Functions written in Python that have the operator's arguments.
-_PUBLIC = (
-    "atleast_1d atleast_2d atleast_3d bartlett_window blackman_window hamming_window hann_window "
-    "kaiser_window range trapezoid cumulative_trapezoid"
-).split()
-# What PyTorch takes for arguments that are not given, where the record here wants them.
-_LOSS = {"reduction": 1}
-DEFAULTS = {
-    "binary_cross_entropy": {"weight": None, **_LOSS},
-    "binary_cross_entropy_with_logits": {"weight": None, "pos_weight": None, **_LOSS},
-    "huber_loss": {**_LOSS, "delta": 1.0},
-    "mse_loss": _LOSS,
-    "smooth_l1_loss": {**_LOSS, "beta": 1.0},
-}
 _FOREIGN = {
-    **{
-        name: _loss(name, 2, "reduction")
-        for name in ("l1_loss", "kl_div", "soft_margin_loss", "multilabel_margin_loss")
-    },
-    "hinge_embedding_loss": _loss("hinge_embedding_loss", 2, "margin", "reduction"),
-    "cosine_embedding_loss": _loss("cosine_embedding_loss", 3, "margin", "reduction"),
-    "margin_ranking_loss": _loss("margin_ranking_loss", 3, "margin", "reduction"),
-    "multi_margin_loss": _loss("multi_margin_loss", 2, "p", "margin", "weight", "reduction"),
-    "poisson_nll_loss": _loss("poisson_nll_loss", 2, "log_input", "full", "eps", "reduction"),
-    "triplet_margin_loss": _loss("triplet_margin_loss", 3, "margin", "p", "eps", "swap", "reduction"),
-    **{
-        name: _loss("nll_loss", 2, "weight", "reduction", "ignore_index")
-        for name in ("nll_loss_nd", "nll_loss", "nll_loss2d")
-    },
+    **dict.fromkeys(("nll_loss_nd", "nll_loss", "nll_loss2d"), _nll_loss),
     "nll_loss_forward": torch.ops.aten.nll_loss,
     "nll_loss2d_forward": torch.ops.aten.nll_loss2d,
     "_cdist_forward": lambda a, b, p, compute_mode=None: torch.cdist(a, b, p),
@@ -223,10 +188,8 @@ _FOREIGN = {
     "to.device": lambda x, device, dtype, *rest, **words: _to(x, *rest, dtype=dtype, device=device, **words),
     "to.other": lambda x, y, *rest, **words: _to(x, *rest, dtype=y.dtype, device=y.device, **words),
     "to.dtype_layout": lambda x, *, layout=None, pin_memory=None, **words: _to(x, **words),
-    "einsum": lambda equation, tensors, path=None: torch.einsum(equation, *tensors),
-    "tensordot": lambda a, b, dims_a, dims_b: torch.tensordot(a, b, (list(dims_a), list(dims_b))),
     **{f"__{name}__": getattr(operator, f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")},
-    **{name: getattr(torch, name) for name in _PUBLIC},
+    "range": torch.range,
 }  # fmt: skip
 _REGIONS = {"wrap_with_set_grad_enabled": _set_grad, "cond": _choose}
 _SIZES = {
@@ -324,7 +287,7 @@ _BY_NAME = {"_linalg_solve_ex": ("left",)}  # parameters that PyTorch takes by n
 _OURS_ALONE = frozenset(
     """
         _lstm_layer _dropout_noise _rrelu_slopes _fused_pointwise _conv_input_gradient
-        _conv_weight_gradient l1_loss kl_div cross_entropy _thnn_fused_gru_cell _thnn_fused_lstm_cell
+        _conv_weight_gradient cross_entropy _thnn_fused_gru_cell _thnn_fused_lstm_cell
         elu_backward leaky_relu_backward log_sigmoid_backward nll_loss_backward
     """.split()
 )

@@ -6,12 +6,11 @@ import operator
 
 import rushlight as torch
 from rushlight import fx
-from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
 
 from . import _pt2_values as values
-from ._pt2_operators import DEFAULTS, ForeignOperator, Unknown, find
+from ._pt2_operators import ForeignOperator, Unknown, find
 from .dynamic_shapes import Symbol, ValueRanges
 from .exported_program import CallSpec, ExportedProgram, InputGuard, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
@@ -125,10 +124,6 @@ class _GraphReader:
                 args.append(value)
         if bodies:
             function.bind(bodies)
-        if isinstance(function, OpOverload):
-            names = [given["name"] for given in inputs]
-            missing = DEFAULTS.get(function._opname, {}).items()
-            kwargs.update({name: value for name, value in missing if name not in names})
         return tuple(args), kwargs
 
     def _name_results(self, record, node):

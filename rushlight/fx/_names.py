@@ -25,9 +25,9 @@ _NATIVE_NN = frozenset(
 )
 _NATIVE_TORCH = frozenset(
     """
-        adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-        conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity hardshrink
-        native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
+        adaptive_avg_pool1d avg_pool1d celu_ channel_shuffle conv1d conv2d conv3d
+        conv_transpose1d conv_transpose2d conv_transpose3d hardshrink
+        native_channel_shuffle pixel_shuffle pixel_unshuffle prelu relu_ rrelu_
         selu_ threshold_
     """.split()
 )

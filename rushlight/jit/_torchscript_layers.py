@@ -11,10 +11,6 @@ def cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_
     )
 
 
-def instance_norm(x, weight, bias, mean, var, use_input_stats, momentum, eps, *cudnn):
-    return functional.instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps)
-
-
 def _split_heads(x, heads):
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 

@@ -335,24 +335,15 @@ _TABLE = {
     ("torch", "as_tensor"): lambda x, dtype=None, device=None: rushlight.as_tensor(
         x, dtype=dtype_of(dtype), device=device
     ),
-    ("torch", "_shape_as_tensor"): lambda x: rushlight.tensor(list(x.shape)),
     ("torch", "einsum"): lambda equation, tensors, path=None: rushlight.einsum(equation, tensors),
     ("torch", "cross_entropy_loss"): layers.cross_entropy,
     ("torch", "_transformer_encoder_layer_fwd"): layers.encoder_layer,
     ("torch", "_native_multi_head_attention"): layers.native_attention,
     # Without nested tensors: the layers then take padding as a mask.
     ("torch", "_nested_tensor_from_mask_left_aligned"): lambda x, mask: False,
-    ("torch", "instance_norm"): layers.instance_norm,
     ("torch", "adaptive_avg_pool1d"): lambda x, n: functional.adaptive_avg_pool1d(x, n),
     ("torch", "adaptive_avg_pool2d"): lambda x, n: functional.adaptive_avg_pool2d(x, n),
     ("torch", "adaptive_avg_pool3d"): lambda x, n: functional.adaptive_avg_pool3d(x, n),
-    ("torch", "cosine_similarity"): lambda a, b, dim=1, eps=1e-8: functional.cosine_similarity(
-        a, b, dim, eps
-    ),
-    ("torch", "pairwise_distance"): lambda a, b, p=2.0, eps=1e-6, keepdim=False: functional.pairwise_distance(
-        a, b, p, eps, keepdim
-    ),
-    ("torch", "bilinear"): lambda a, b, w, bias=None: functional.bilinear(a, b, w, bias),
     ("torch", "detach"): lambda x: x.detach(),
     ("torch", "type_as"): lambda x, y: x.type_as(y),
     ("torch", "__is__"): lambda a, b: a is b,

@@ -1,33 +1,7 @@
-"""Pooling composed of other operators: power means, fractional windows, and the inverse of max pooling."""
+"""Pooling: what is optional in the arguments of the core's operators."""
 
 import rushlight as torch
-from rushlight._C import _nn
 from rushlight.nn._ntuple import _pair, _single, _triple
-
-
-def _lp_pool(avg_pool, sides, input, norm_type, kernel_size, stride, ceil_mode):
-    kernel = sides(kernel_size)
-    count = 1
-    for k in kernel:
-        count *= k
-    mean = avg_pool(input.pow(norm_type), kernel, kernel if stride is None else stride, 0, ceil_mode)
-    # An odd power can have a negative sum; its root is taken of the positive part.
-    return (torch.sign(mean) * _nn.relu(torch.abs(mean))).mul(count).pow(1.0 / norm_type)
-
-
-def lp_pool1d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The p-norm of each window of (N, C, L)."""
-    return _lp_pool(_nn.avg_pool1d, _single, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The p-norm of each window of (N, C, H, W)."""
-    return _lp_pool(_nn.avg_pool2d, _pair, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(input, norm_type, kernel_size, stride=None, ceil_mode=False):
-    """The p-norm of each window of (N, C, D, H, W)."""
-    return _lp_pool(_nn.avg_pool3d, _triple, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def _max_pool(n):

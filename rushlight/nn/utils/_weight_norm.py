@@ -7,14 +7,6 @@ import rushlight as torch
 __all__ = ["weight_norm", "remove_weight_norm", "WeightNorm"]
 
 
-def norm_except_dim(v, dim):
-    """The norm of each slice of v along dim (of all of v for -1), with the dimensions kept."""
-    if dim == -1:
-        return torch.norm(v)
-    others = [d for d in range(v.dim()) if d != dim]
-    return v.pow(2).sum(others, keepdim=True).sqrt() if others else v.abs()
-
-
 class WeightNorm:
     """Recomputes the weight from weight_g and weight_v before each forward."""
 
@@ -24,7 +16,7 @@ class WeightNorm:
 
     def compute_weight(self, module):
         g, v = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
-        return v * (g / norm_except_dim(v, self.dim))
+        return v * (g / torch.norm_except_dim(v, 2, self.dim))
 
     @staticmethod
     def apply(module, name, dim):
@@ -40,7 +32,9 @@ class WeightNorm:
                 "forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", torch.nn.Parameter(norm_except_dim(weight, fn.dim).data))
+        module.register_parameter(
+            name + "_g", torch.nn.Parameter(torch.norm_except_dim(weight, 2, fn.dim).data)
+        )
         module.register_parameter(name + "_v", torch.nn.Parameter(weight.data))
         setattr(module, name, fn.compute_weight(module))
         module.register_forward_pre_hook(fn)

@@ -5,7 +5,6 @@ from rushlight.nn import Module
 from rushlight.nn import functional as F
 
 from . import parametrize
-from ._weight_norm import norm_except_dim
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -16,10 +15,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g, weight_v):
-        return weight_v * (weight_g / norm_except_dim(weight_v, self.dim))
+        return weight_v * (weight_g / torch.norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight):
-        return norm_except_dim(weight, self.dim), weight
+        return torch.norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module, name="weight", dim=0):
