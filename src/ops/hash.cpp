@@ -1,5 +1,4 @@
 // A hash of tensors: their elements' bits, combined.
-#include "dispatch/exact_out.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -54,8 +53,7 @@ Tensor hash_body(const Call&, const Tensor& self, IntList dim, bool keepdim, int
 void register_hash_operators(Table& t) {
   t.composite("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor",
               hash_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .doc("The elements' bits, as 64-bit integers, combined by exclusive or over `dim` (all for none).");
 }
 

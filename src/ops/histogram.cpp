@@ -372,16 +372,14 @@ void register_histograms_of_points(Table& t) {
        "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> "
        "(Tensor hist, Tensor bin_edges)",
        histogram_tensor_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .example_by_example()
       .doc(doc);
   t.composite(
        "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
        "density=False) -> (Tensor hist, Tensor bin_edges)",
        histogram_body)
-      .out()
-      .data(&exact_dtype_out)
+      .out(OutRule::SameType)
       .example_by_example()
       .doc(doc);
   t.composite(

@@ -66,10 +66,12 @@ void register_layer_operators(Table& t) {
   t.composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor",
               bilinear_body)
       .function_only()
-      .doc("input1 @ weight[k] @ input2 + bias[k] for each output k. All have one dtype.");
+      .doc("input1 @ weight[k] @ input2 + bias[k] for each output k. All have one dtype.")
+      .autocast(Cast::None, Cast::Widest);
   t.composite("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor", conv_tbc_body)
       .function_only()
-      .doc("Convolution over the first dimension of [time, batch, channels]; weight is [width, in, out].");
+      .doc("Convolution over the first dimension of [time, batch, channels]; weight is [width, in, out].")
+      .autocast(Cast::Half);
 }
 
 }  // namespace rushlight

@@ -343,7 +343,8 @@ void register_loss_operators(Table& t) {
   register_raw_losses(t);
   t.composite(l1_loss_raw, "l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor", l1_loss_raw_body)
       .internal()
-      .doc("Absolute differences; reduction 0 keeps them, 1 is the mean, 2 the sum.");
+      .doc("Absolute differences; reduction 0 keeps them, 1 is the mean, 2 the sum.")
+      .autocast(Cast::Float);
   register_likelihood_loss_operators(t);
   register_embedding_loss_operators(t);
   t.composite(mse_loss,

@@ -85,17 +85,20 @@ void register_likelihood_loss_operators(Table& t) {
               "kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor",
               kl_div_body)
       .function_only()
-      .doc("Kullback-Leibler divergence of target from the log probabilities in self.");
+      .doc("Kullback-Leibler divergence of target from the log probabilities in self.")
+      .autocast(Cast::Float);
   t.composite(poisson_nll_loss,
               "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int "
               "reduction) -> Tensor",
               poisson_nll_body)
       .function_only()
-      .doc("Negative log likelihood of Poisson counts; input is the rate or its logarithm.");
+      .doc("Negative log likelihood of Poisson counts; input is the rate or its logarithm.")
+      .autocast(Cast::Float);
   t.composite(soft_margin_loss, "soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
               soft_margin_body)
       .internal()
-      .doc("log(1 + exp(-target self)).");
+      .doc("log(1 + exp(-target self)).")
+      .autocast(Cast::Float);
   t.composite(kl_div,
               "nn::kl_div(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
               "reduction='mean', bool log_target=False) -> Tensor",
@@ -105,12 +108,14 @@ void register_likelihood_loss_operators(Table& t) {
        "nn::poisson_nll_loss(Tensor input, Tensor target, bool log_input=True, bool full=False, bool? "
        "size_average=None, float eps=1e-08, bool? reduce=None, str reduction='mean') -> Tensor",
        nn_poisson_nll_body)
-      .doc("Negative log likelihood of Poisson counts; input is the rate or its logarithm.");
+      .doc("Negative log likelihood of Poisson counts; input is the rate or its logarithm.")
+      .autocast(Cast::Float);
   t.composite(
        "nn::soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
        "str reduction='mean') -> Tensor",
        nn_soft_margin_body)
-      .doc("log(1 + exp(-target input)).");
+      .doc("log(1 + exp(-target input)).")
+      .autocast(Cast::Float);
   t.composite(
        "nn::multilabel_soft_margin_loss(Tensor input, Tensor target, Tensor? weight=None, bool? "
        "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",

@@ -147,22 +147,26 @@ void register_margin_loss_operators(Table& t) {
        "int reduction=1) -> Tensor",
        multi_margin_body)
       .internal()
-      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.");
+      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.")
+      .autocast(Cast::Float);
   t.composite(multilabel_margin_loss,
               "multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
               multilabel_margin_body)
       .internal()
-      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.");
+      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.")
+      .autocast(Cast::Float);
   t.composite(
        "nn::multi_margin_loss(Tensor input, Tensor target, Scalar p=1, Scalar margin=1.0, Tensor? "
        "weight=None, bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
        nn_multi_margin_body)
-      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.");
+      .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.")
+      .autocast(Cast::Float);
   t.composite(
        "nn::multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
        "reduce=None, str reduction='mean') -> Tensor",
        nn_multilabel_margin_body)
-      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.");
+      .doc("Hinge loss between each target class (listed up to the first -1) and each other class.")
+      .autocast(Cast::Float);
   t.op(margin_rows,
        "_margin_loss(Tensor self, Tensor target, bool squared, float margin, Tensor? weight) -> Tensor",
        margin_rows_kernel)
@@ -173,7 +177,6 @@ void register_margin_loss_operators(Table& t) {
           "of "
           "its square, summed over the targets: one, or those listed before a -1.")
       .family(Family::Loss)
-      .autocast(Cast::Float)
       .derivative(
           [](Grad g, In<0> x, In<1> target, Attr<2, bool> squared, Attr<3, double> margin, In<4> weight) {
             return Grads{Tensor(x).is_cpu() ? margin_rows_backward(g, x, target, squared, margin, weight)
