@@ -312,7 +312,7 @@ void Registry::after_fork_in_parent() {
 }
 
 void Registry::after_fork_in_child() {
-  own.release();  // the parent's: leaving it alone costs less than taking it down
+  (void)own.release();  // the parent's: leaving it alone costs less than taking it down
   for (auto& [base, slab] : slabs) {
     slab->holder = std::exchange(slab->child_holder, -1);
     slab->owned = false;

@@ -168,7 +168,7 @@ PyObject* enter(PyObject*, PyObject* name) {
     if (!PyUnicode_Check(name)) throw_python(PyExc_TypeError, "record_function: the name must be a string");
     auto scope = std::make_unique<ProfilerScope>(kind, string_view(name));
     PyObject* capsule = check(PyCapsule_New(scope.get(), kRange, free_range));
-    scope.release();
+    (void)scope.release();  // it is the capsule's now
     return capsule;
   });
 }
