@@ -211,6 +211,8 @@ def _vjp_with_argnums(func, *primals, argnums=None, has_aux=False):
         flat_output, out_spec = tree_flatten(output)
         _check_tensors(flat_output, "vjp(f, *primals)", "f(*primals)")
         flat_inputs, in_spec = tree_flatten(chosen)
+        for t in flat_output:
+            t.grad_fn  # noqa: B018 - of a view whose base was written to: found while the level is alive
         results = _unwrap_all(output, level)
         aux = _unwrap_all(aux, level)
 

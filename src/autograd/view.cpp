@@ -97,6 +97,9 @@ Ref<Node> view_grad_fn(const Tensor& view) {
   GradMode on(true);
   const Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(),
                                                view.strides(), view.storage_offset());
+  RL_CHECK(again->autograd,
+           "a view whose base was modified inplace has no history any more: the function transform that "
+           "recorded it has ended");
   AutogradMeta& own = autograd_meta(view);
   std::lock_guard guard(own.lock);
   own.grad_fn = again->autograd->grad_fn;

@@ -34,7 +34,11 @@ void TensorImpl::destroy(TensorImpl* t) {
 }
 
 void* TensorImpl::no_data() const {
-  if (numel == 0 || !storage) return nullptr;
+  if (numel == 0) return nullptr;
+  RL_CHECK(storage || !wrapping,
+           "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: a "
+           "program that reads its elements can't run for all examples at once");
+  if (!storage) return nullptr;
   RL_CHECK(!sparse,
            "Cannot access data pointer of Tensor that doesn't have storage: its elements are listed in ",
            "sparse parts; use .values(), or .to_dense()");

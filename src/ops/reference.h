@@ -17,9 +17,9 @@ Grads gradients_of_reference(Reference&& reference, std::vector<Tensor> inputs, 
   std::vector<Tensor> wanted;
   for (Tensor& t : inputs) {
     if (!t.defined()) continue;
-    const bool known = t.requires_grad_flag();
-    t = known ? ops::alias(t) : ops::detach(t);
-    if (!known) set_requires_grad(t, true);
+    t = t.requires_grad_flag() ? ops::alias(t) : ops::detach(t);
+    // An alias records nothing where the level of a function transform that recorded the input has ended.
+    if (!t.requires_grad_flag()) set_requires_grad(t, true);
     wanted.push_back(t);
   }
   const Tensor outputs[] = {reference(inputs)}, seeds[] = {g};

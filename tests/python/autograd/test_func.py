@@ -1,5 +1,7 @@
 """torch.func: the transforms, their compositions to depth three, and PyTorch's documented uses of them."""
 
+import math
+
 import pytest
 
 import rushlight as torch
@@ -269,3 +271,41 @@ def test_what_a_functional_module_assigns_goes_to_the_caller():
     assert module.count == 0 and state["count"] == 3
     with pytest.raises(TypeError, match="attribute `scale`: 0.0 is not an instance of torch.Tensor"):
         functional_call(module, {"scale": torch.ones(1)}, (torch.zeros(1),))
+
+
+def test_views_of_what_was_written_to_keep_their_history():
+    """The view is the output; its base was written to, and the level has ended when it is pulled back."""
+
+    oracle = pytest.importorskip("torch")
+
+    def program(m):
+        def f(x):
+            base = x.clone()
+            view = base[0]
+            base.mul_(2)
+            return view
+
+        out, pull = m.func.vjp(f, m.arange(4.0).reshape(2, 2))
+        return pull(m.ones_like(out))[0].tolist()
+
+    assert program(torch) == program(oracle) == [[2, 2], [0, 0]]
+
+
+def test_cells_are_pulled_back_after_their_level_has_ended():
+    oracle = pytest.importorskip("torch")
+
+    def program(m):
+        given = [m.linspace(-1, 1, math.prod(s)).reshape(s) for s in ((2, 3), (2, 4), (12, 3), (12, 4))]
+        out, pull = m.func.vjp(m.gru_cell, *given)
+        return [g.flatten().tolist() for g in pull(m.ones_like(out))]
+
+    for ours, theirs in zip(program(torch), program(oracle), strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-5, abs=1e-6)
+
+
+def test_lengths_are_not_mapped():
+    scores, labels = torch.rand(6, 2, 4).log_softmax(-1), torch.tensor([[1, 2, 2], [3, 1, 0]])
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        torch.vmap(lambda n: torch.ctc_loss(scores, labels, n, torch.tensor([3, 2]), 0, 2))(
+            torch.tensor([[6, 5]] * 3)
+        )
