@@ -19,6 +19,10 @@
 namespace rushlight {
 namespace {
 
+[[noreturn]] void refuse_first_derivative(const char* what) {
+  RL_NOT_IMPLEMENTED("the derivative for '", what, "' is not implemented.");
+}
+
 using cpu::Formula;
 
 Fn<Tensor(const Tensor& exponents)> power_of_two;
@@ -338,13 +342,15 @@ void register_gammas(Table& t) {
   add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma,
              Promote::Float)
       .doc("Regularised lower incomplete gamma function.")
-      .derivative([](Grad g, In<0> a, In<1> x) {
+      .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
+        if (need[0]) refuse_first_derivative("igamma: input");
         return Grads{Tensor(), g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))};
       });
   add_binary(t, ops::igammac, "special::gammaincc(Tensor self, Tensor other) -> Tensor", Formula::Igammac,
              Promote::Float)
       .doc("Regularised upper incomplete gamma function.")
-      .derivative([](Grad g, In<0> a, In<1> x) {
+      .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
+        if (need[0]) refuse_first_derivative("igammac: input");
         return Grads{Tensor(), -g * ops::exp((a - 1) * ops::log(x) - x - ops::lgamma(a))};
       });
   add_alias<ops::igamma>(t, "igamma(Tensor self, Tensor other) -> Tensor").out_apart(kAllOperands);
@@ -353,7 +359,10 @@ void register_gammas(Table& t) {
              Promote::Float)
       .doc("Hurwitz's zeta function.")
       .numbers(Numbers::Mixed)
-      .derivative([](Grad g, In<0> s, In<1> q) { return Grads{Tensor(), g * -s * ops::zeta(s + 1, q)}; });
+      .derivative([](Grad g, In<0> s, In<1> q, Needs need) {
+        if (need[0]) refuse_first_derivative("zeta");
+        return Grads{Tensor(), g * -s * ops::zeta(s + 1, q)};
+      });
 }
 
 void register_errors(Table& t) {

@@ -1,5 +1,7 @@
 """Bessel and Airy functions and orthogonal polynomials against mpmath and PyTorch."""
 
+import functools
+
 import pytest
 
 import rushlight as torch
@@ -111,3 +113,14 @@ def test_trigamma_by_its_identities(dtype):
     assert torch.allclose(
         torch.polygamma(1, torch.ones(1, dtype=dtype)), torch.tensor([torch.pi**2 / 6], dtype=dtype)
     )
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac", "special.zeta"])
+def test_the_first_operand_has_no_derivative(name):
+    """Said when a gradient is asked for, as PyTorch does: a missing one would be taken for zero."""
+    function = functools.reduce(getattr, name.split("."), torch)
+    a, x = (torch.tensor([1.5, 2.5], dtype=torch.float64, requires_grad=True) for _ in range(2))
+    function(a.detach(), x).sum().backward()
+    assert x.grad.isfinite().all()
+    with pytest.raises(NotImplementedError, match="derivative for '(igammac?: input|zeta)' is not implemented"):
+        function(a, x).sum().backward()
