@@ -288,7 +288,11 @@ class FakeTensorMode(TorchDispatchMode):
 
         def dress(t):
             known = originals.get(id(t))
-            return known if known is not None else self.from_meta(t, device)
+            if known is not None:
+                return known
+            if not t.is_meta:  # computed of numbers alone
+                return self.fake_tensor_converter.from_real_tensor(self, t)
+            return self.from_meta(t, device)
 
         return _map(dress, result)
 

@@ -144,8 +144,15 @@ Tensor interpolated(const Tensor& below, const Tensor& above, const Tensor& frac
   return lerp(below, above, fraction);
 }
 
+void check_fractions(const Tensor& given, const char* who) {
+  for (int64_t i = 0; i < given.numel() && given.is_cpu(); ++i) {
+    const double f = read_scalar(given, i).to_double();
+    RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
+  }
+}
+
 Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool keepdim, std::string_view how,
-                   bool skip_nan) {
+                   bool skip_nan, bool in_range = false) {
   const char* who = skip_nan ? "nanquantile" : "quantile";
   RL_CHECK(self.numel() > 0, who, "() input tensor must be non-empty");
   RL_CHECK(q.dim() <= 1, who, "() q must be a scalar or 1D tensor");
@@ -156,11 +163,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
   Tensor fractions = to_dtype(q, self.dtype());
-  const Tensor given = dense(detach(fractions));
-  for (int64_t i = 0; i < given.numel() && given.is_cpu(); ++i) {
-    const double f = read_scalar(given, i).to_double();
-    RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
-  }
+  if (!in_range) check_fractions(dense(detach(fractions)), who);
   if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
@@ -218,11 +221,11 @@ Tensor fraction_of(double q, const Tensor& self) {
 }
 Tensor quantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
                             std::string_view how) {
-  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, false);
+  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, false, true);
 }
 Tensor nanquantile_scalar_body(const Call&, const Tensor& self, double q, OptInt dim, bool keepdim,
                                std::string_view how) {
-  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, true);
+  return quantile_of(self, fraction_of(q, self), dim, keepdim, how, true, true);
 }
 
 Tensor sort_backward(const Tensor& g, const Tensor& at, IntList sizes, int64_t dim) {

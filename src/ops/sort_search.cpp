@@ -20,7 +20,8 @@ using namespace ops;
 
 Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
               const Tensor& given_sorter) {
-  const Tensor out = empty_tensor(values.sizes(), DType::Int64, values.device());
+  const Device device = values.is_wrapped_number() ? sequence.device() : values.device();
+  const Tensor out = empty_tensor(values.sizes(), DType::Int64, device);
   const DType common = sequence.dtype() == values.dtype() ? values.dtype() : result_type(sequence, values);
   const DType computed = common == DType::Bool ? DType::UInt8 : common;
   const Tensor boundaries = dense(to_dtype(sequence, computed)), wanted = dense(to_dtype(values, computed));
