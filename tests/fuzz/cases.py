@@ -10,15 +10,13 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "ops"))
 
 from engine import maker  # noqa: E402
-from test_ops import RECORDS, ROWS  # noqa: E402
+from loader import RECORDS, ROWS, refusal  # noqa: E402
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 OTHERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "complex64", "complex128")
 LAYOUTS = ("contiguous", "transposed", "strided", "offset", "expanded")
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-3, 1e4, float("inf"), float("-inf"), float("nan"))
-# What has no defined value, or says so by another name in each library.
-LEFT_OUT = {"Tensor.new_empty", "empty", "empty_like", "linalg.svdvals_", "range"}
-USABLE = [row for row in ROWS if row.name not in LEFT_OUT]
+USABLE = [row for row in ROWS if refusal(row, "fuzz") is None]
 
 
 @dataclass(frozen=True)

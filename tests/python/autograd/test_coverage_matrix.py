@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from engine import arguments, flatten, resolve  # noqa: E402
+from loader import each, main_dtype, may_need_values, records_of, samples  # noqa: E402
 from reference import coverage  # noqa: E402
-from test_ops import MAIN, RECORDS, ROWS, samples  # noqa: E402
 
 from rushlight.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from rushlight.utils._pytree import tree_flatten, tree_unflatten  # noqa: E402
@@ -48,64 +48,52 @@ def meta(value):
 
 def cells(row, column):
     """What the matrix says about a row's operator: the states of its overloads; none for compositions."""
-    records = RECORDS.get(row.name.removeprefix("Tensor."), [])
-    return {TABLE[r["schema"]][column][0] for r in records}
+    return {TABLE[r["schema"]][column][0] for r in records_of(row)}
 
 
-# Their arguments can say what shape the result has.
-SHAPED_BY_VALUES_UNLESS_TOLD = ["nn.functional.one_hot"]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each("meta")
 def test_the_meta_column_is_true(row):
     """Where the matrix promises shapes without data, they are the shapes with data."""
     if coverage.REFUSED in cells(row, "meta shape"):
         pytest.skip("refused for some overload")
-    if not any(r.get("meta_refusal") for found in RECORDS.values() for r in found):
-        pytest.skip("this version's records don't tell which operators need values")
-    for sample in samples(row, MAIN[row.name])[:2]:
-        args, kwargs = arguments(rl, sample, MAIN[row.name])
+    for sample in samples(row, main_dtype(row))[:2]:
+        args, kwargs = arguments(rl, sample, main_dtype(row))
         real = flatten(resolve(rl, row.name)(*args, **kwargs))
         try:
             shapes = flatten(resolve(rl, row.name)(*meta(args), **{k: meta(v) for k, v in kwargs.items()}))
         except (NotImplementedError, RuntimeError) as error:
-            # Programs in Python may look at values; the matrix speaks of operators.
-            refused = not cells(row, "meta shape") or row.name in SHAPED_BY_VALUES_UNLESS_TOLD
-            assert "meta" in str(error) and refused, f"{row.name}: {error}"
+            assert "meta" in str(error) and may_need_values(row), f"{row.name}: {error}"
             continue
         for mine, theirs in zip(shapes, real, strict=True):
             if isinstance(theirs, rl.Tensor):
                 assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each("gradcheck")
 def test_the_derivative_column_is_true(row):
     """Where the matrix promises a derivative, a floating result of a differentiable input has a grad_fn."""
     states = cells(row, "derivative")
-    dtype = MAIN[row.name]
+    dtype = main_dtype(row)
     if not states or not dtype.startswith("float"):
         pytest.skip("not an operator with floating input")
     for sample in samples(row, dtype)[:1]:
         args, kwargs = arguments(rl, sample, dtype, requires_grad=True)
         inputs = [a for a in flatten(list(args)) if isinstance(a, rl.Tensor) and a.requires_grad]
         results = [t for t in flatten(resolve(rl, row.name)(*args, **kwargs)) if isinstance(t, rl.Tensor)]
-        recorded = any(t.grad_fn is not None for t in results if t.is_floating_point() or t.is_complex())
+        results = [t for t in results if t.is_floating_point() or t.is_complex()]
+        recorded = any(t.grad_fn is not None for t in results)
         if any(r is a for r in results for a in inputs):
             continue  # the operand itself, history and all
         if states == {coverage.REFUSED}:
             assert not recorded
-        elif inputs and coverage.REFUSED not in states and row.grad:
+        elif inputs and results and coverage.REFUSED not in states:
             assert recorded
 
 
-# Programs in Python that look at values of their arguments.
-LOOKS_AT_VALUES = ["nn.functional.gaussian_nll_loss"]
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@each("trace")
 def test_the_trace_column_is_true(row):
     """A recorded program shows an operator as itself or by what it calls, and computes the same."""
-    states, dtype = cells(row, "trace"), MAIN[row.name]
+    states, dtype = cells(row, "trace"), main_dtype(row)
     args, kwargs = arguments(rl, samples(row, dtype)[0], dtype)
     leaves, spec = tree_flatten((args, kwargs))
 
@@ -119,7 +107,7 @@ def test_the_trace_column_is_true(row):
         rl.manual_seed(0)
         return function(*(leaf.clone() for leaf in leaves if isinstance(leaf, rl.Tensor)))
 
-    if states == {coverage.REFUSED} or row.name in LOOKS_AT_VALUES:
+    if states == {coverage.REFUSED}:
         with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
             seeded(make_fx(program))
         return
@@ -129,9 +117,21 @@ def test_the_trace_column_is_true(row):
             rl.testing.assert_close(mine, theirs, equal_nan=True)
     shown = {n.target._opname.rstrip("_") for n in module.graph.nodes if hasattr(n.target, "_opname")}
     if states == {coverage.RULE} and any(isinstance(leaf, rl.Tensor) for leaf in leaves):
-        records = RECORDS[row.name.removeprefix("Tensor.")]
-        names = {n for r in records for n in (r["name"], f"{r['space']}_{r['name']}")}
+        names = {n for r in records_of(row) for n in (r["name"], f"{r['space']}_{r['name']}")}
         assert shown & {name.rstrip("_") for name in names}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda x: x.sum().item(),
+        lambda x: x.sum().is_nonzero(),
+        lambda x: rl.nn.functional.gaussian_nll_loss(x, x, x),
+    ],
+)
+def test_programs_that_look_at_values_are_no_graphs(program):
+    with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+        make_fx(program)(rl.ones(3))
 
 
 def test_the_page_has_a_row_for_each_operator():

@@ -35,11 +35,11 @@ def shifts(make):
 
 FAMILIES = ((one_dimension, ""), (two_dimensions, "2"), (many_dimensions, "n"))
 ROWS = [
-    Row(f"fft.{kind}{suffix}", samples, dtypes=dtypes, out=True, method=False)
+    Row(f"fft.{kind}{suffix}", samples, dtypes=dtypes)
     for samples, suffix in FAMILIES
     for kinds, dtypes in (
         (("fft", "ifft", "irfft", "hfft"), FLOATS + COMPLEX),
         (("rfft", "ihfft"), (*FLOATS, "int64")),
     )
     for kind in kinds
-] + [Row(f"fft.{kind}", shifts, dtypes=FLOATS + COMPLEX, method=False) for kind in ("fftshift", "ifftshift")]
+] + [Row(f"fft.{kind}", shifts, dtypes=FLOATS + COMPLEX) for kind in ("fftshift", "ifftshift")]

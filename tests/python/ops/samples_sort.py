@@ -1,11 +1,12 @@
 """Rows of sorting, searching, counting and distinct values: name -> list of (args, kwargs)."""
 
 import numpy as np
+from rows import fixed_rows
 from samples_reduction import NAN, S, V, X, real, whole
 
 SORTED = np.sort(real(6))
 
-ROWS = {
+TABLE = {
     "sort": [((X,), {}), ((X, 0), {"descending": True}), ((NAN,), {}), ((NAN, 1, True), {}), ((S,), {})]
     + [((whole(4, 9, low=0, high=3),), {"stable": True, "dim": 0}), ((real(3000),), {})],
     "argsort": [((X,), {}), ((X, 1, True), {}), ((whole(40, low=0, high=3),), {"stable": True})],
@@ -25,5 +26,14 @@ ROWS = {
         ((whole(20, low=0, high=6),), {"minlength": 9}),
         ((whole(4, low=0, high=3), real(4)), {}),
     ],
+    "ops.aten.unique_dim": [
+        ((whole(6, 2, low=0, high=3), 0, True, True, True), {}),
+        ((whole(2, 6, low=0, high=2), 1, True, True, True), {}),
+    ],
     "histc": [((V,), {"bins": 4}), ((V,), {"bins": 3, "min": -1, "max": 2})],
 }
+COUNTED = {
+    "histogram": [((V, 4), {}), ((V, np.linspace(-3, 3, 5)), {"weight": np.abs(real(7)), "density": True})]
+}
+STEPS = {"gradcheck": "counts are steps, and PyTorch's have no gradient", "trace": "the range is read"}
+ROWS = [*fixed_rows(TABLE), *fixed_rows(COUNTED, refused=STEPS)]

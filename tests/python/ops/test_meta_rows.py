@@ -1,11 +1,16 @@
-"""Meta tensors over every operator row: shapes, dtypes and strides are the real result's, nothing is read."""
+"""Tensors without data over every operator row: meta and fake results are the real ones but for the data."""
 
+import engine
 import pytest
-from test_ops import MAIN, ROWS, engine, rl, samples
+from loader import each, main_dtype, may_need_values, samples
 
-# Operators whose result cannot be described without reading the operands: NotImplementedError, or what
-# `item()` raises.
-REFUSED = {r["name"] for r in rl._C._operator_records() if r.get("meta_refusal")}
+import rushlight as rl
+from rushlight._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 
 
 def described(leaf):
@@ -14,31 +19,51 @@ def described(leaf):
     return type(leaf)
 
 
-def to_meta(value):
+def mapped(function, value):
     if isinstance(value, rl.Tensor):
-        return rl.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="meta")
+        return function(value)
     if isinstance(value, (list, tuple)):
-        return type(value)(to_meta(v) for v in value)
-    return value
+        return type(value)(mapped(function, v) for v in value)
+    return {k: mapped(function, v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def to_meta(t):
+    return rl.empty_strided(t.size(), t.stride(), dtype=t.dtype, device="meta")
+
+
+def flat(value):
+    return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
+
+
+@each("meta")
 def test_meta_result_is_the_real_one_without_data(row):
-    dtype = MAIN[row.name]
     function = engine.resolve(rl, row.name)
-    for sample in samples(row, dtype):
-        args, kwargs = engine.arguments(rl, sample, dtype)
-        meta_args, meta_kwargs = to_meta(args), {k: to_meta(v) for k, v in kwargs.items()}
+    for sample in samples(row):
+        args, kwargs = engine.arguments(rl, sample, main_dtype(row))
+        meta_args, meta_kwargs = mapped(to_meta, args), mapped(to_meta, kwargs)
         real = engine.flatten(function(*args, **kwargs))
         try:
             found = engine.flatten(function(*meta_args, **meta_kwargs))
         except (NotImplementedError, RuntimeError) as error:
-            assert "meta" in str(error)
+            assert "meta" in str(error) and may_need_values(row), error
             pytest.skip(f"refused: {error}")
         assert [described(leaf) for leaf in found] == [described(leaf) for leaf in real]
         if any(isinstance(a, rl.Tensor) for a in flat(meta_args)):
             assert all(leaf.is_meta for leaf in found if isinstance(leaf, rl.Tensor))
 
 
-def flat(value):
-    return [leaf for v in value for leaf in flat(v)] if isinstance(value, (list, tuple)) else [value]
+@each("meta")
+def test_fake_result_is_the_real_one_without_data(row):
+    function = engine.resolve(rl, row.name)
+    for sample in samples(row):
+        args, kwargs = engine.arguments(rl, sample, main_dtype(row))
+        real = engine.flatten(function(*args, **kwargs))
+        with FakeTensorMode() as mode:
+            fake = mapped(mode.from_tensor, args), mapped(mode.from_tensor, kwargs)
+            try:
+                found = engine.flatten(function(*fake[0], **fake[1]))
+            except (DataDependentOutputException, DynamicOutputShapeException, NotImplementedError) as error:
+                assert may_need_values(row), error
+                pytest.skip(f"refused: {type(error).__name__}")
+            assert [described(leaf) for leaf in found] == [described(leaf) for leaf in real]
+            assert all(isinstance(leaf, FakeTensor) for leaf in found if isinstance(leaf, rl.Tensor))

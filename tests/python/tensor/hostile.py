@@ -334,14 +334,14 @@ def subjects(rl, only):
     """(name, function making a call from a Maker) of every public record and every row."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
     import engine
-    import test_ops
+    import loader
 
     found = []
     for record in rl._C._operator_records():
         if record["function"] or record["method"]:
             make = lambda maker, record=record: call_of_record(rl, record, maker)
             found.append((record["schema"], make))
-    for row in test_ops.ROWS:
+    for row in loader.ROWS:
         found.append((f"row {row.name}", lambda maker, row=row: call_of_row(rl, engine, row, maker)))
     return [(name, make) for name, make in found if re.search(only, name)]
 

@@ -1,21 +1,14 @@
-"""Pointwise operators against PyTorch: values, promotion, layouts, in-place, gradients of both orders."""
+"""Pointwise operators against PyTorch: promotion, broadcasting, how results lie in memory, casts."""
 
-from functools import reduce
-
+import numpy as np
 import pytest
-from samples_activation import ACTIVATION, FLAGGED
-from samples_pointwise import BINARY, INTEGER, TERNARY, TESTS, UNARY
+from engine import arguments, compare, convert, resolve
+from loader import ROWS, main_dtype, records_of, samples
+from samples_activation import FLAGGED
 
 import rushlight as torch
 
 oracle = pytest.importorskip("torch")
-np = pytest.importorskip("numpy")
-
-FLOATS = ["float32", "float64", "float16", "bfloat16"]
-
-
-def find(module, name):
-    return reduce(getattr, name.split("."), module)
 
 
 def ours(t):
@@ -43,128 +36,57 @@ def check(got, want, wide=False):
     )
 
 
-def tensors(row, count, dtype, shapes=((4, 6), (4, 6), (4, 6))):
-    g = oracle.Generator().manual_seed(7)
-    made = []
-    for i in range(count):
-        t = oracle.rand(shapes[i], generator=g, dtype=oracle.float64) * (row.high - row.low) + row.low
-        made.append(t.to(getattr(oracle, dtype)))
-    return made
+POINTWISE = pytest.mark.parametrize(
+    "row",
+    [row for row in ROWS if records_of(row) and all(r["family"] == "pointwise" for r in records_of(row))],
+    ids=lambda row: row.id,
+)
 
 
-def ident(row):
-    return row.name + "".join(f"-{v}" for v in (*row.extra, *row.kwargs.values()))
+def operands(row):
+    """The tensors of a row's first call as arrays, and a function of (library, tensors in their places)."""
+    sample = samples(row)[0]
+    places = [i for i, a in enumerate(sample.args) if isinstance(a, np.ndarray)]
+
+    def call(module, tensors):
+        args, kwargs = arguments(module, sample, main_dtype(row))
+        args = list(args)
+        for i, tensor in zip(places, tensors, strict=True):
+            args[i] = tensor
+        return resolve(module, row.name)(*args, **kwargs)
+
+    return [sample.args[i] for i in places], call
 
 
-def both(row, inputs):
-    want = find(oracle, row.name)(*row.first, *inputs, *row.extra, **row.kwargs)
-    got = find(torch, row.name)(*row.first, *(ours(t) for t in inputs), *row.extra, **row.kwargs)
-    return got, want
+def tensors(module, row, arrays):
+    return [convert(module, array, main_dtype(row)) for array in arrays]
 
 
-ROWS = [(r, 1) for r in UNARY + TESTS + ACTIVATION] + [(r, 2) for r in BINARY] + [(r, 3) for r in TERNARY]
-ALL = pytest.mark.parametrize(("row", "count"), ROWS, ids=[f"{ident(r)}-{n}" for r, n in ROWS])
+@POINTWISE
+def test_results_lie_as_their_operands(row):
+    arrays, call = operands(row)
+    if any(array.shape != (3, 4) for array in arrays):
+        pytest.skip("its first operands are no matrices")
+    turned = [t.t() for t in tensors(torch, row, [array.T.copy() for array in arrays])]
+    result = call(torch, turned)
+    assert result.stride() == (1, 3)
+    compare(row, main_dtype(row), result, call(torch, tensors(torch, row, arrays)))
 
 
-@ALL
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_values(row, count, dtype):
-    inputs = tensors(row, count, dtype)
-    try:
-        want = find(oracle, row.name)(*row.first, *inputs, *row.extra, **row.kwargs)
-    except (RuntimeError, NotImplementedError):
-        pytest.skip("PyTorch refuses this type")
-    got = find(torch, row.name)(*row.first, *(ours(t) for t in inputs), *row.extra, **row.kwargs)
-    check(got, want, wide=row.name in {"tan", "lgamma", "digamma", "erfinv"})
+@POINTWISE
+def test_operands_broadcast(row):
+    arrays, call = operands(row)
+    if len(arrays) < 2:
+        pytest.skip("one operand")
+    arrays = [np.resize(array, shape) for array, shape in zip(arrays, [(5, 1, 3), (2, 1), (3,)])]
+    compare(row, main_dtype(row), *(call(m, tensors(m, row, arrays)) for m in (torch, oracle)))
 
 
-@ALL
-def test_integers(row, count):
-    if not row.integers:
-        pytest.skip("floating only")
-    for dtype in ("int64", "int32", "uint8", "bool"):
-        inputs = (
-            tensors(row, count, dtype) if row.low >= 0 else [abs(t) for t in tensors(row, count, "int64")]
-        )
-        inputs = [t.to(getattr(oracle, dtype)) for t in inputs]
-        try:
-            want = find(oracle, row.name)(*row.first, *inputs, *row.extra, **row.kwargs)
-        except (RuntimeError, NotImplementedError):
-            continue
-        check(
-            find(torch, row.name)(*row.first, *(ours(t) for t in inputs), *row.extra, **row.kwargs),
-            want,
-            wide=True,
-        )
-
-
-@pytest.mark.parametrize("row", [r for r in INTEGER], ids=ident)
-def test_integer_operators(row):
-    for dtype in ("int64", "int32", "int16", "int8", "uint8"):
-        got, want = both(row, tensors(row, row.inputs, dtype))
-        check(got, want)
-
-
-@ALL
-def test_layouts(row, count):
-    if row.name == "nn.functional.glu":
-        pytest.skip("halves a dimension")
-    base = tensors(row, count, "float64", [(6, 4)] * 3)
-    got, want = both(row, base)
-    transposed = find(torch, row.name)(*row.first, *(ours(t).t() for t in base), *row.extra, **row.kwargs)
-    assert tuple(transposed.shape) == (4, 6)
-    check(transposed.t(), want)
-    if str(want.dtype) == "torch.float64" and row.name != "mvlgamma":  # a sum over a dimension of its own
-        assert tuple(transposed.stride()) == (1, 4)
-    if count > 1:
-        shapes = [(5, 1, 3), (2, 1), (3,)]
-        check(*both(row, tensors(row, count, "float64", shapes)))
-    empty = find(torch, row.name)(*row.first, *(ours(t)[:0] for t in base), *row.extra, **row.kwargs)
-    assert tuple(empty.shape) == (0, 4)
-
-
-@ALL
-def test_inplace(row, count):
-    if not row.inplace or "." in row.name:
-        pytest.skip("no in-place form")
-    inputs = tensors(row, count, "float64")
-    want, got = inputs[0].clone(), ours(inputs[0])
-    getattr(want, row.name + "_")(*inputs[1:], *row.extra, **row.kwargs)
-    same = getattr(got, row.name + "_")(*(ours(t) for t in inputs[1:]), *row.extra, **row.kwargs)
-    assert same is got
-    check(got, want)
-
-
-@ALL
-def test_gradients(row, count):
-    if not row.grad:
-        pytest.skip("no gradient")
-    order = 1 if row.name == "nn.functional.hardsigmoid" else 2  # PyTorch stops there
-    inputs = tensors(row, count, "float64")
-    results = []
-    for module, convert in ((oracle, lambda t: t.clone()), (torch, ours)):
-        leaves = [convert(t).requires_grad_() for t in inputs]
-        y = find(module, row.name)(*row.first, *leaves, *row.extra, **row.kwargs)
-        cotangent = convert(
-            oracle.linspace(0.5, 1.5, y.numel(), dtype=oracle.float64)
-            .reshape(tuple(y.shape))
-            .to(oracle.float64)
-        )
-        first = module.autograd.grad(y, leaves, cotangent, create_graph=True, allow_unused=True)
-        total = [g for g in first if g is not None and g.requires_grad and order == 2]
-        second = (
-            module.autograd.grad(sum(g.sum() for g in total), leaves, allow_unused=True)
-            if total
-            else [None] * count
-        )
-        results.append((first, second))
-    for want, got in zip(results[0], results[1], strict=True):
-        for w, g in zip(want, got, strict=True):
-            if w is None and g is None:
-                continue
-            w = oracle.zeros_like(inputs[0]) if w is None else w
-            g = torch.zeros_like(ours(inputs[0])) if g is None else g
-            check(g, w, wide=True)
+@POINTWISE
+def test_operands_without_elements(row):
+    arrays, call = operands(row)
+    arrays = [np.zeros((0, 4), array.dtype) for array in arrays]
+    compare(row, main_dtype(row), *(call(m, tensors(m, row, arrays)) for m in (torch, oracle)))
 
 
 @pytest.mark.parametrize("name", FLAGGED)

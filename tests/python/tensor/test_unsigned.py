@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from engine import flatten, maker, resolve
-from test_ops import ROWS
+from loader import each
 
 import rushlight
 
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError)
-# hardtanh refuses negative limits, see below.
-LEFT_OUT = {"empty", "empty_like", "Tensor.new_empty", "bitwise_not", "nn.functional.hardtanh"}
-NAMES = sorted({row.name for row in ROWS} - LEFT_OUT)
 
 
 def in_dtype(value, dtype):
@@ -34,10 +31,7 @@ def outcome(row, sample, dtype):
 
 
 def samples_of(row):
-    try:
-        return list(row.samples(maker(row, "uint8", 3)))[:6]
-    except ERRORS:
-        return []
+    return list(row.samples(maker(row, "uint8", 3)))[:6]
 
 
 def signed_outcome(row, sample):
@@ -50,18 +44,21 @@ def signed_outcome(row, sample):
     return None if negative else results
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_unsigned_as_signed(name):
-    for row in (row for row in ROWS if row.name == name):
-        for sample in samples_of(row):
-            expected = signed_outcome(row, sample)
-            if expected is None:
-                continue
-            for dtype in (rushlight.uint16, rushlight.uint32, rushlight.uint64):
-                for mine, other in zip(outcome(row, sample, dtype), expected, strict=True):
-                    assert mine.dtype == (dtype if other.dtype == rushlight.int16 else other.dtype)
-                    same = np.array(mine.tolist()), np.array(other.tolist())
-                    np.testing.assert_allclose(*same, rtol=1e-6)
+@each("unsigned")
+def test_unsigned_as_signed(row):
+    compared = 0
+    for sample in samples_of(row):
+        expected = signed_outcome(row, sample)
+        if expected is None:
+            continue
+        for dtype in (rushlight.uint16, rushlight.uint32, rushlight.uint64):
+            for mine, other in zip(outcome(row, sample, dtype), expected, strict=True):
+                assert mine.dtype == (dtype if other.dtype == rushlight.int16 else other.dtype)
+                same = np.array(mine.tolist()), np.array(other.tolist())
+                np.testing.assert_allclose(*same, rtol=1e-6)
+                compared += 1
+    if not compared:
+        pytest.skip("int16 is refused, or has negative results")
 
 
 @pytest.mark.parametrize("name", ["uint8", "uint16", "uint64"])

@@ -1,0 +1,156 @@
+"""Names of operators in lists of Python code: each is an operator, so that no list speaks of what is gone.
+
+A list is of one kind: of operators in `torch.ops.aten`, of functions and methods as programs call them, of
+formulas, or of operators of PyTorch that other people's files name.
+"""
+
+import ast
+import importlib
+from pathlib import Path
+
+import pytest
+
+import rushlight
+from rushlight import _C
+
+PACKAGE = Path(rushlight.__file__).parent
+PLACES = (
+    rushlight,
+    rushlight.Tensor,
+    rushlight.nn.functional,
+    rushlight.linalg,
+    rushlight.fft,
+    rushlight.special,
+    _C._nn,
+    _C._linalg,
+    _C._VariableFunctions,
+    rushlight.functional,
+    rushlight.nested,
+)
+
+
+def is_operator(name):
+    """``add``, ``add_``, ``add.Tensor``, ``add.default`` in `torch.ops.aten`."""
+    name, _, overload = name.partition(".")
+    packet = getattr(rushlight.ops.aten, name, None)
+    return packet is not None and (not overload or overload in packet.overloads())
+
+
+def is_called(name):
+    """What a program calls: a function, a method, an attribute of tensors or Python's operator."""
+    return any(hasattr(place, name) for place in PLACES)
+
+
+def is_formula(name):
+    return name in _C._formula_names()
+
+
+def is_pytorchs(name):
+    """An operator of PyTorch: ``aten`` or one of its numbers, lists and words."""
+    torch = pytest.importorskip("torch")
+    name, _, overload = name.partition(".")
+    packet = getattr(torch.ops.aten, name, None)
+    return packet is not None and (not overload or overload in packet.overloads())
+
+
+# (module, list): what its names are. Of a dict the keys; see VALUES.
+LISTS = {
+    "_dynamo._backward": {"VIEWS": is_operator},
+    "_dynamo._capture": {"_VALUES": is_operator, "_WHOLE": is_operator, "_REFUSED": is_operator},
+    "_functorch.functionalization": {"_GEOMETRIES": is_operator, "_SAME_ELEMENTS": is_operator},
+    "_inductor._functional": {"_NAMES": is_operator},
+    "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
+    "_inductor._joint": {"_WHOLE": is_operator},
+    "_inductor._passes": {"_DRAWS": is_operator, "_DROPS": is_operator},
+    "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
+    "_inductor._simplify": {"_SHAPED": is_operator},
+    "_ops": {"_DEFINED_LATE": is_operator},
+    "_subclasses.fake_tensor": {
+        "_DATA_DEPENDENT": is_operator,
+        "_DYNAMIC": is_operator,
+        "_LIFTS": is_operator,
+    },
+    "array_api._elementwise": {"_UNARY": is_called, "_BINARY": is_called},
+    "autograd._profiler_flops": {"_RULES": is_operator},
+    "distributed.tensor._ops": {
+        "RULES": is_operator,
+        "ADJUSTMENTS": is_operator,
+        "HANDLERS": is_operator,
+        "FREE": is_operator,
+    },
+    "distributed.tensor._ops._pointwise": {"_ADDITIVE": is_operator, "_SCALED_BY_OTHER": is_operator},
+    "distributed.tensor._ops._reductions": {"_TERMS": is_operator},
+    "distributed.tensor.parallel.loss": {"_HANDLERS": is_operator},
+    "export._pt2_operators": {
+        "DEFAULTS": is_operator,
+        "_FOREIGN": is_pytorchs,
+        "_PUBLIC": is_pytorchs,
+        "_SIZES": is_pytorchs,
+        "_OVERLOADS": is_operator,
+        "_NAMES": is_operator,
+        "_ARITHMETIC_TAKES_NUMBERS": is_operator,
+        "_NUMBER_OVERLOADS": is_operator,
+        "_FIRST_IS_SELF": is_pytorchs,
+        "_BY_NAME": is_operator,
+        "_OURS_ALONE": is_operator,
+    },
+    "export._sizes": {"_LAYOUT": is_operator},
+    "fx._names": {"_NATIVE_NN": is_called, "_NATIVE_TORCH": is_called, "_OWN_FUNCTIONAL": is_called},
+    "fx.experimental.proxy_tensor": {"_VALUE_OPERATORS": is_operator},
+    "masked.maskedtensor": {"_SHAPES": is_called, "_REDUCTIONS": is_called, "_PLAIN": is_called},
+    "nested._internal.ops": {
+        "_POINTWISE": is_called,
+        "_VALUEWISE": is_called,
+        "_REDUCTIONS": is_called,
+        "_RULES": is_called,
+        "_AS_THEY_ARE": is_called,
+    },
+    "nested._internal.strided": {
+        "_BUFFERWISE": is_called,
+        "_COMPONENTWISE": is_called,
+        "_SHIFTED": is_called,
+        "_OTHERS": is_called,
+    },
+    "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},
+    "onnx._rules": {"RULES": is_operator},
+    "overrides": {"_IGNORED": is_called, "_IGNORED_MEMBERS": is_called},
+    "special": {"_ALIASES": is_called},
+}
+# Dicts whose values are names, too.
+VALUES = {
+    "_inductor._fuse": {"_PLAIN": is_formula, "_TURNED": is_formula},
+    "array_api._elementwise": {"_UNARY": is_called, "_BINARY": is_called},
+    "export._pt2_operators": {"_NAMES": is_pytorchs},
+    "special": {"_ALIASES": is_operator},
+}
+
+
+def found(module, name):
+    value = importlib.import_module(f"rushlight.{module}")
+    for part in name.split("."):
+        value = getattr(value, part)
+    return value
+
+
+def text(entry):
+    return entry if isinstance(entry, str) else f"{entry._opname}.{entry._overloadname}"
+
+
+def cases(table):
+    return [
+        pytest.param(module, name, kind, id=f"{module}.{name}")
+        for module, lists in table.items()
+        for name, kind in lists.items()
+    ]
+
+
+@pytest.mark.parametrize(("module", "name", "kind"), cases(LISTS))
+def test_names_are_known(module, name, kind):
+    entries = list(found(module, name))
+    assert entries and [e for e in map(text, entries) if not kind(e)] == []
+
+
+@pytest.mark.parametrize(("module", "name", "kind"), cases(VALUES))
+def test_values_are_known(module, name, kind):
+    entries = list(found(module, name).values())
+    assert entries and [e for e in entries if not kind(e)] == []
