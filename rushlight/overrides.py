@@ -48,7 +48,7 @@ def is_tensor_like(inp):
 _IGNORED = """
     typename is_tensor is_storage set_default_tensor_type set_default_device get_default_device set_rng_state
     get_rng_state manual_seed initial_seed seed save load set_printoptions set_default_dtype get_default_dtype
-    get_num_threads set_num_threads init_num_threads import_ir_module from_numpy frombuffer asarray tensor
+    get_num_threads set_num_threads from_numpy frombuffer asarray tensor
     as_tensor
     empty empty_permuted empty_strided zeros ones full eye arange range linspace logspace rand randn
     randint randperm
@@ -57,13 +57,13 @@ _IGNORED = """
     is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_inference_mode_enabled
     promote_types
     result_type can_cast finfo iinfo broadcast_shapes use_deterministic_algorithms complex compile vmap cond
-    are_deterministic_algorithms_enabled set_deterministic_debug_mode get_deterministic_debug_mode fork
+    are_deterministic_algorithms_enabled set_deterministic_debug_mode get_deterministic_debug_mode
     sparse_coo_tensor
     set_float32_matmul_precision get_float32_matmul_precision is_warn_always_enabled set_warn_always from_file
 """.split()
 _IGNORED_MEMBERS = """
     __new__ __init__ __subclasshook__ __hash__ __class__ __dict__ __delattr__ __setattr__ __getattribute__
-    __sizeof__ __dir__ __init_subclass__ __doc__ __module__ __weakref__ __torch_function__ __torch_dispatch__
+    __sizeof__ __dir__ __init_subclass__ __doc__ __module__ __torch_function__ __torch_dispatch__
     __dlpack__ __dlpack_device__ as_subclass _make_subclass _make_wrapper_subclass new_tensor new_empty
     new_zeros
     new_ones new_full new_empty_strided new type_as stride is_sparse

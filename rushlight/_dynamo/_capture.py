@@ -38,9 +38,9 @@ __capture__ = "skip"  # Note [Capture marks]
 _lock = threading.RLock()
 _thread = threading.local()
 
-_VALUES = frozenset("item _local_scalar_dense is_nonzero equal allclose".split())
+_VALUES = frozenset("_local_scalar_dense equal allclose".split())
 _WHOLE = frozenset("linear scaled_dot_product_attention".split())
-_REFUSED = frozenset("set_ resize_ requires_grad_ record_stream lift_fresh_copy".split())
+_REFUSED = frozenset(["resize_"])
 
 
 def capturing():

@@ -9,7 +9,7 @@ from ._passes import remove_dead
 __all__ = ["simplify"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
-_SHAPED = VIEWS | frozenset("swapaxes swapdims as_strided resize squeeze".split())
+_SHAPED = VIEWS | frozenset("swapaxes swapdims as_strided resize".split())
 
 
 def simplify(graph):

@@ -160,8 +160,7 @@ class FakeTensorConverter:
     from_meta_and_device = None
 
 
-_DATA_DEPENDENT = ("_local_scalar_dense", "item", "equal", "is_nonzero")
-_LIFTS = ("lift_fresh", "lift")
+_DATA_DEPENDENT = ("_local_scalar_dense", "equal")
 
 
 class FakeTensorMode(TorchDispatchMode):
@@ -224,7 +223,7 @@ class FakeTensorMode(TorchDispatchMode):
 
     def dispatch(self, func, types, args, kwargs):
         name = func._opname if func.namespace == "aten" else None
-        if name in _LIFTS and not isinstance(args[0], FakeTensor):
+        if name == "lift_fresh" and not isinstance(args[0], FakeTensor):
             return self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
         if name in _DATA_DEPENDENT:
             return self._value(func, args, kwargs)

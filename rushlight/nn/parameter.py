@@ -93,8 +93,7 @@ class UninitializedTensorMixin:
 
     _allowed_methods = frozenset(
         "__hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to "
-        "get_device "
-        "_has_compatible_shallow_copy_type __deepcopy__ detach requires_grad_ __get__ __set__".split()
+        "get_device __deepcopy__ detach requires_grad_ __get__ __set__".split()
     )
 
     def materialize(self, shape, device=None, dtype=None):

@@ -57,7 +57,7 @@ def register_flop_formula(targets, get_raw=False):
 
 
 def _packets(*names):
-    return [getattr(aten, name) for name in names if name in dir(aten)]
+    return [getattr(aten, name) for name in names]
 
 
 @register_flop_formula(_packets("mm"))
@@ -134,10 +134,8 @@ def sdpa_flop_count(query_shape, key_shape, value_shape):
 
 @register_flop_formula(
     _packets(
-        "_scaled_dot_product_flash_attention",
         "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_efficient_attention",
-        "_scaled_dot_product_attention",
     )
 )
 def sdpa_flop(query_shape, key_shape, value_shape, *args, out_shape=None, **kwargs):

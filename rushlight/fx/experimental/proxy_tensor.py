@@ -47,7 +47,7 @@ __all__ = [
 py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CURRENT_DECOMPOSITION_TABLE: dict = {}
 
-_VALUE_OPERATORS = frozenset(["item", "_local_scalar_dense", "is_nonzero", "equal"])
+_VALUE_OPERATORS = frozenset(["_local_scalar_dense", "equal"])
 
 
 class PythonKeyTracer(Tracer):

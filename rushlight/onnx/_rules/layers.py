@@ -203,8 +203,7 @@ for _n in (1, 2, 3):
     RULES[f"max_pool{_n}d_with_indices"] = _max_pool(_n)
     RULES[f"avg_pool{_n}d"] = _avg_pool(_n)
     RULES[f"adaptive_max_pool{_n}d_with_indices"] = _adaptive(_n, "MaxPool", "ReduceMax")
-    for _name in (f"_adaptive_avg_pool{_n}d", f"adaptive_avg_pool{_n}d"):
-        RULES[_name] = _adaptive(_n, "AveragePool", "ReduceMean")
+    RULES[f"{'_' if _n > 1 else ''}adaptive_avg_pool{_n}d"] = _adaptive(_n, "AveragePool", "ReduceMean")
 
 
 def _resize(mode, **attributes):

@@ -129,7 +129,7 @@ def std_mean(g, x, dim=None, *, correction=None, keepdim=False):
     return std(g, x, dim, correction=correction, keepdim=keepdim), _reduce(g, "ReduceMean", x, dim, keepdim)
 
 
-@rule("vector_norm", "linalg_vector_norm")
+@rule("linalg_vector_norm")
 def vector_norm(g, x, ord=2, dim=None, keepdim=False, *, dtype=None):
     x = _cast(g, x, dtype)
     if ord in (1, 2):

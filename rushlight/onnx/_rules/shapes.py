@@ -10,7 +10,7 @@ def _view(g, x, size, *_, **__):
     return g.reshape(x, size) if size else g.op("Reshape", x, g.constant([], torch.int64), shape=())
 
 
-for _name in ("view", "_unsafe_view", "reshape", "_reshape_alias"):
+for _name in ("view", "_unsafe_view", "reshape"):
     RULES[_name] = _view
 
 
