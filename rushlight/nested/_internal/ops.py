@@ -27,7 +27,7 @@ def _elementwise():
 # The same shape, nothing broadcast: conversions, copies, random numbers.
 _VALUEWISE = set(
     """
-    alias alpha_dropout bernoulli bfloat16 bool byte cdouble cfloat chalf char clone contiguous
+    alpha_dropout bernoulli bfloat16 bool byte cdouble cfloat chalf char clone contiguous
     copy_ cpu cuda detach double dropout embedding empty_like feature_alpha_dropout fill_ float
     full_like half int long new_empty normal_ ones_like pin_memory rand_like randint_like randn_like
     requires_grad_ retain_grad short to type type_as uniform_ zero_ zeros_like data
@@ -271,7 +271,7 @@ def _refuse_holes(name, x):
         raise RuntimeError(f"{name}(): not supported for nested tensors with holes")
 
 
-@_rule("to_padded_tensor", "nested_to_padded_tensor")
+@_rule("to_padded_tensor")
 def _to_padded_tensor(func, x, padding, output_size=None, out=None):
     return to_padded(x, padding, output_size)
 

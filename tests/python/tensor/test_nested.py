@@ -4,6 +4,8 @@ import copy
 import pickle
 
 import pytest
+from engine import arguments, resolve
+from loader import ROWS, main_dtype, records_of, samples
 
 import rushlight
 
@@ -311,3 +313,40 @@ def test_copies(make):
         assert shown(other.detach()) == shown(x.detach())
         assert other.values().data_ptr() != x.values().data_ptr()
     assert rushlight.equal(x, copy.deepcopy(x))
+
+
+def _pointwise_rows():
+    records = [(row, records_of(row)) for row in ROWS]
+    return [row for row, found in records if found and all(r["family"] == "pointwise" for r in found)]
+
+
+@pytest.mark.parametrize("row", _pointwise_rows(), ids=lambda row: row.id)
+def test_every_operator_by_element_takes_jagged_tensors(row):
+    """As on each component; which operators these are is told by their records."""
+    sample = samples(row)[0]
+    args, kwargs = arguments(rushlight, sample, main_dtype(row))
+    where = [i for i, a in enumerate(args) if isinstance(a, rushlight.Tensor) and a.dim() == 2]
+    if where != [i for i, a in enumerate(args) if isinstance(a, rushlight.Tensor)]:
+        pytest.skip("its first operands are no matrices")
+    parts = {i: [args[i], args[i][:1]] for i in where}
+    jagged = {
+        i: rushlight.nested.nested_tensor(parts[i], layout=rushlight.jagged) if i == where[0] else None
+        for i in where
+    }
+    for i in where[1:]:  # of the same lengths, not only of equal ones
+        values = rushlight.cat(parts[i])
+        jagged[i] = rushlight.nested.nested_tensor_from_jagged(values, jagged[where[0]].offsets())
+    function = resolve(rushlight, row.name)
+    found = function(*(jagged.get(i, a) for i, a in enumerate(args)), **kwargs)
+    for k, mine in enumerate(found.unbind()):
+        expected = function(*(parts[i][k] if i in parts else a for i, a in enumerate(args)), **kwargs)
+        rushlight.testing.assert_close(mine, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", ["gcd", "lcm"])
+def test_divisors_of_jagged_tensors_are_pytorchs(name):
+    def program(m):
+        x = m.nested.nested_tensor([m.tensor([4, 6, 9]), m.tensor([10])], layout=m.jagged)
+        return [t.tolist() for t in getattr(m, name)(x, x * 3).unbind()]
+
+    assert program(rushlight) == program(oracle)
