@@ -338,7 +338,8 @@ void register_gammas(Table& t) {
       .inplace()
       .out()
       .doc("Logarithm of the multivariate gamma function.")
-      .one_node();
+      .one_node()
+      .elementwise();
   add_binary(t, ops::igamma, "special::gammainc(Tensor self, Tensor other) -> Tensor", Formula::Igamma,
              Promote::Float)
       .doc("Regularised lower incomplete gamma function.")
