@@ -69,9 +69,9 @@ const PointwiseSpec& spec_of(const Call& call) {
 }
 
 // Whether an operand may have a deferred layout: none with memory has.
-bool maybe_hidden(const Tensor& t) { return !t.has_data(); }
-bool maybe_hidden(Inputs inputs) {
-  return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return maybe_hidden(*t); });
+bool maybe_deferred(const Tensor& t) { return !t.has_data(); }
+bool maybe_deferred(Inputs inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const Tensor* t) { return maybe_deferred(*t); });
 }
 
 Tensor with_channels_last(const Tensor& t) {
@@ -182,7 +182,7 @@ Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
 
 Tensor compute(const Call& call, Formula formula, DType common, Inputs inputs,
                std::span<const Scalar> parameters) {
-  if (maybe_hidden(inputs)) [[unlikely]]
+  if (maybe_deferred(inputs)) [[unlikely]]
     if (auto on_images =
             compute_on_images(call, inputs, [&](const Call& inner, const std::vector<Tensor>& t) {
               return inputs.size() == 1 ? compute(inner, formula, common, {&t[0]}, parameters)
@@ -204,7 +204,7 @@ Tensor promoted(const Call& call, const PointwiseSpec& spec, Inputs inputs,
 
 Tensor unary_with(const Call& call, const PointwiseSpec& spec, const Tensor& self,
                   std::span<const Scalar> parameters) {
-  if (maybe_hidden(self)) [[unlikely]]
+  if (maybe_deferred(self)) [[unlikely]]
     if (auto on_images =
             compute_on_images(call, {&self}, [&](const Call& inner, const std::vector<Tensor>& t) {
               return unary_with(inner, spec, t[0], parameters);
@@ -261,7 +261,7 @@ Tensor straight_binary(const Call& call, const PointwiseSpec& spec, const Tensor
 
 Tensor binary_with(const Call& call, const PointwiseSpec& spec, const Tensor& a, const Tensor& b,
                    std::span<const Scalar> parameters) {
-  if (maybe_hidden(a) || maybe_hidden(b)) [[unlikely]]
+  if (maybe_deferred(a) || maybe_deferred(b)) [[unlikely]]
     if (auto on_images =
             compute_on_images(call, {&a, &b}, [&](const Call& inner, const std::vector<Tensor>& t) {
               return binary_with(inner, spec, t[0], t[1], parameters);
