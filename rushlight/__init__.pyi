@@ -360,7 +360,6 @@ from rushlight._C import tensor as tensor
 from rushlight._C import as_tensor as as_tensor
 from rushlight._C import asarray as asarray
 from rushlight._C import is_tensor as is_tensor
-from rushlight._C import OperatorTraits as OperatorTraits
 from rushlight._C import get_num_threads as get_num_threads
 from rushlight._C import set_num_threads as set_num_threads
 from rushlight._C import StorageBase as StorageBase

@@ -165,7 +165,7 @@ class OpOverload(OperatorBase):
 
     @functools.cached_property
     def traits(self):
-        """What the library knows of the operator besides its schema: a ``_C.OperatorTraits``."""
+        """What the library knows of the operator besides its schema: a ``_C._OperatorTraits``."""
         return _C._operator_traits(self._entry.index)
 
     def _record(self):

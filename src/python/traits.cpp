@@ -55,7 +55,7 @@ PyStructSequence_Field fields[] = {
     {"devices", "whether CUDA has a kernel"},
     {nullptr, nullptr},
 };
-PyStructSequence_Desc description = {"rushlight._C.OperatorTraits",
+PyStructSequence_Desc description = {"rushlight._C._OperatorTraits",
                                      "What the library knows of an operator besides its schema and kernels.",
                                      fields, std::size(fields) - 1};
 PyTypeObject* traits_type = nullptr;
@@ -118,7 +118,7 @@ PyObject* wrap_traits(const Op& op) {
 void init_traits(PyObject* module) {
   traits_type = PyStructSequence_NewType(&description);
   check(reinterpret_cast<PyObject*>(traits_type));
-  check(PyModule_AddObjectRef(module, "OperatorTraits", reinterpret_cast<PyObject*>(traits_type)));
+  check(PyModule_AddObjectRef(module, "_OperatorTraits", reinterpret_cast<PyObject*>(traits_type)));
   add_functions(module, functions);
 }
 
