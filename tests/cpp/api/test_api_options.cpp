@@ -54,6 +54,28 @@ TEST(ApiOptions, Functions) {
   EXPECT_TRUE(F::smooth_l1_loss(x, x + 2, torch::kMean, 0.5).allclose(torch::tensor(1.75)));
 }
 
+// With options, by name and in the form of torch:: they are one body, which checks its arguments.
+TEST(ApiOptions, LossesAreRecords) {
+  const Tensor a = torch::randn({4, 3}), b = torch::randn({4, 3}), sign = torch::tensor({1, -1, 1, -1});
+  const Tensor cosine = F::cosine_embedding_loss(
+      a, b, sign, F::CosineEmbeddingLossFuncOptions().margin(0.2).reduction(torch::kSum));
+  EXPECT_TRUE(cosine.equal(torch::cosine_embedding_loss(a, b, sign, 0.2, torch::Reduction::Sum)));
+  EXPECT_TRUE(cosine.equal(F::cosine_embedding_loss(a, b, sign, 0.2, "sum")));
+  EXPECT_THROW(torch::cosine_embedding_loss(a, b, a), c10::Error);
+  EXPECT_TRUE(F::hinge_embedding_loss(a, b.sign()).equal(torch::hinge_embedding_loss(a, b.sign())));
+  const Tensor classes = torch::tensor({0, 2, 1, 1});
+  const auto squares = F::MultiMarginLossFuncOptions().p(2).reduction(torch::kNone);
+  EXPECT_TRUE(F::multi_margin_loss(a, classes, squares)
+                  .equal(torch::multi_margin_loss(a, classes, 2, 1, {}, torch::Reduction::None)));
+  EXPECT_THROW(torch::multi_margin_loss(a, classes, 3), c10::Error);
+  EXPECT_THROW(F::margin_ranking_loss(a, b, sign, F::MarginRankingLossFuncOptions()), c10::Error);
+  EXPECT_THROW(torch::cosine_similarity(a, b, 1, -1.0), c10::Error);
+  EXPECT_TRUE(torch::pairwise_distance(a, b, 2, 0).allclose((a - b).norm(2, 1), 1e-5, 1e-6));
+  EXPECT_TRUE(torch::hann_window(4).allclose(torch::tensor({0.0, 0.5, 1.0, 0.5})));
+  EXPECT_TRUE(torch::hann_window(3, false).allclose(torch::tensor({0.0, 1.0, 0.0})));
+  EXPECT_EQ(torch::bartlett_window(3, torch::kDouble).scalar_type(), torch::kDouble);
+}
+
 TEST(ApiOptions, TargetsWithoutTheLastDimension) {
   const Tensor x = torch::rand({5, 1}, torch::requires_grad()), y = torch::rand({5});
   const Tensor loss = torch::binary_cross_entropy(x, y);

@@ -46,6 +46,47 @@ TEST(ApiOptim, Learn) {
   expect_learns<torch::optim::LBFGS>(torch::optim::LBFGSOptions(1).max_iter(10), 1e-6, 5);
 }
 
+// Three steps of the optimizer and of its rule, written out.
+template <class O, class Options, class Rule>
+void expect_steps(Options options, Rule rule) {
+  torch::manual_seed(2);
+  torch::Tensor p = torch::randn({5}, torch::kDouble), q = p.clone();
+  p.set_requires_grad(true);
+  O optimizer({p}, options);
+  for (int step = 1; step <= 3; ++step) {
+    const torch::Tensor g = torch::randn({5}, torch::kDouble);
+    p.mutable_grad() = g;
+    optimizer.step();
+    rule(q, g + options.weight_decay() * q, step);
+    EXPECT_TRUE(p.detach().allclose(q, 1e-9, 1e-12)) << step;
+  }
+}
+
+TEST(ApiOptim, RulesWrittenOut) {
+  const auto adagrad =
+      torch::optim::AdagradOptions(0.1).lr_decay(0.2).weight_decay(0.3).initial_accumulator_value(0.5);
+  torch::Tensor sum = torch::full({5}, 0.5, torch::kDouble);
+  expect_steps<torch::optim::Adagrad>(adagrad, [&](torch::Tensor& p, const torch::Tensor& g, int step) {
+    sum += g * g;
+    p -= 0.1 / (1 + (step - 1) * 0.2) * g / (sum.sqrt() + adagrad.eps());
+  });
+  const auto rmsprop = torch::optim::RMSpropOptions(0.1).alpha(0.9).weight_decay(0.2);
+  torch::Tensor square = torch::zeros({5}, torch::kDouble);
+  const auto average = [](torch::Tensor& of, const torch::Tensor& value) { of = 0.9 * of + 0.1 * value; };
+  expect_steps<torch::optim::RMSprop>(rmsprop, [&](torch::Tensor& p, const torch::Tensor& g, int) {
+    average(square, g * g);
+    p -= 0.1 * g / (square.sqrt() + rmsprop.eps());
+  });
+  const auto centred = torch::optim::RMSpropOptions(rmsprop).centered(true).momentum(0.5);
+  torch::Tensor mean = torch::zeros({5}, torch::kDouble), buffer = mean.clone();
+  square.zero_();
+  expect_steps<torch::optim::RMSprop>(centred, [&](torch::Tensor& p, const torch::Tensor& g, int) {
+    average(square, g * g), average(mean, g);
+    buffer = 0.5 * buffer + g / ((square - mean * mean).sqrt() + centred.eps());
+    p -= 0.1 * buffer;
+  });
+}
+
 TEST(ApiOptim, GroupsAndSchedulers) {
   nn::Linear a(2, 2), b(2, 2);
   std::vector<torch::optim::OptimizerParamGroup> groups;
