@@ -62,6 +62,7 @@ def _cases():
     yield "scans", lambda a: a.cumsum(0) * a.sort(1)[0] + a.topk(3, 0)[0].sum(), [r(8, 6)]
     yield "where", lambda a: torch.where(a > 0, a, a * 0.1).clamp(-1, 1).masked_fill(a > 1, 2.0), [r(8, 6)]
     yield "pooling of a volume without a batch", lambda a: F.avg_pool3d(a, 2), [r(4, 4, 6, 4)]
+    yield "largest of cells of a volume", lambda a: F.adaptive_max_pool3d(a, 2), [r(4, 3, 4, 6, 4)]
     yield "mirrored borders", lambda a: F.pad(a, (1, 2, 0, 1), mode="reflect"), [r(4, 2, 3, 4)]
     yield "convolution", lambda a, w, b: F.conv2d(a, w, b, padding=1), [r(4, 3, 6, 6), r(5, 3, 3, 3), r(5)]
     yield "no rule", lambda a: torch.linalg.svdvals(a) + F.pad(a, (1, 1)).sum(), [r(8, 6)]
@@ -153,6 +154,8 @@ def redistribution(rank, size, file):
 def behaviour(rank, size, file):
     _join(rank, size, file)
     mesh = dist.init_device_mesh("cpu", (size,))
+    volumes = distribute_tensor(torch.rand(4, 3, 4, 4, 4), mesh, [Shard(0)])
+    assert F.adaptive_max_pool3d(volumes, 2).placements == (Shard(0),)
     d = distribute_tensor(torch.arange(10.0).view(5, 2) + rank, mesh, [Shard(0)])  # rank 0's values count
     assert d.shape == (5, 2) and d.full_tensor().tolist() == torch.arange(10.0).view(5, 2).tolist()
     assert [t.shape[0] for t in _gathered(d.to_local())] == [3, 2]

@@ -117,8 +117,16 @@ def _spatial_dims(call):
 
 def on_images(call):
     """By example and by channel."""
-    free = len(call.specs[0].shape) - _spatial_dims(call)
-    return [([Shard(d)] * len(call.out_metas), [Shard(d)] * len(call.specs)) for d in range(free)]
+    shape = call.specs[0].shape
+    free = len(shape) - _spatial_dims(call)
+    # A part may be without examples, but not without channels.
+    dims = [d for d in range(free) if (d == 0 and free == 2) or _fills(shape[d], call.mesh)]
+    return [([Shard(d)] * len(call.out_metas), [Shard(d)] * len(call.specs)) for d in dims]
+
+
+def _fills(size, mesh):
+    """Whether each process has something of a dimension that is cut."""
+    return all(-(-size // n) * (n - 1) < size for n in (*mesh.shape, mesh.size()))
 
 
 def own_input_sizes(call, plan, args, kwargs):
