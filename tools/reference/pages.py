@@ -15,14 +15,29 @@ ACCURACY = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
 
 TITLES = {
     "pointwise": "Pointwise operators",
-    "reduction": "Reductions and scans",
+    "reduction": "Reductions",
+    "scan": "Running sums and sorting",
     "view": "Views",
-    "index": "Indexing, scattering, sorting",
+    "copy": "Copies and conversions",
+    "join": "Joining tensors",
+    "index": "Indexing and scattering",
     "matmul": "Matrix products",
     "factory": "Making tensors",
     "random": "Random numbers",
     "composite": "Compositions",
-    "kernel": "Other kernels",
+    "window": "Convolution, pooling, padding",
+    "normalization": "Normalization and softmax",
+    "loss": "Losses",
+    "embedding": "Embeddings",
+    "attention": "Attention",
+    "recurrent": "Recurrent layers",
+    "linear algebra": "Factorizations and solvers",
+    "transform": "Fourier transforms",
+    "gradient": "Gradients",
+    "multi-tensor": "Lists of tensors",
+    "sparse": "Sparse tensors",
+    "value": "Numbers and truth values",
+    "other": "Others",
     "nn": "torch.nn.functional",
     "linalg": "torch.linalg",
     "special": "torch.special",
@@ -46,7 +61,8 @@ def family_pages(records):
     families = {}
     for record in records:
         families.setdefault(record["space"] or record["family"], []).append(record)
-    files = {"index": "indexing"}  # "index" is what servers call the page of a folder
+    # "index" is what servers call the page of a folder.
+    files = {"index": "indexing", "linear algebra": "factorizations"}
     return {f"operators/{files.get(f, f)}.md": page(f, found) for f, found in families.items()}
 
 
