@@ -231,3 +231,19 @@ def test_scattering_a_differentiable_source_into_integers():
     ):
         assert not result.requires_grad
         assert result.sum() == 3
+
+
+def test_layouts_of_gradients():
+    def same_layout(**options):
+        p = torch.ones(2, 3, 4).permute(2, 0, 1).requires_grad_()
+        loss = (p.contiguous() * torch.ones(4, 2, 3)).exp().sum()
+        if options:
+            with torch.autograd.enforce_grad_layout_policy(**options):
+                loss.backward()
+        else:
+            loss.backward()
+        return p.grad.stride() == p.stride()
+
+    assert same_layout() and same_layout(enable=True)
+    assert not same_layout(enable=False)
+    assert torch._C._is_grad_layout_enforcement_enabled()

@@ -219,3 +219,41 @@ def test_cycles_through_hooks_are_collected():
     del y, marker
     gc.collect()
     assert alive() is None
+
+
+def test_boxed_gradients():
+    class Boxed(rl.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * 2, b * 3
+
+        @staticmethod
+        def backward(ctx, grads):
+            assert isinstance(grads, list)
+            second, first = grads.pop(), grads.pop()
+            return first * 2, second * 3
+
+    a, b = rl.ones(2, requires_grad=True), rl.ones(2, requires_grad=True)
+    sum(out.sum() for out in Boxed.apply(a, b)).backward()
+    assert a.grad.tolist() == [2, 2] and b.grad.tolist() == [3, 3]
+
+
+def test_gradients_of_outputs_that_have_none_may_stay_none():
+    class Two(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            constant = x.clone()
+            ctx.mark_non_differentiable(constant)
+            ctx._materialize_non_diff_grads = False
+            return x.clone(), constant
+
+        @staticmethod
+        def backward(ctx, grad, of_constant):
+            assert of_constant is None
+            return grad * 3
+
+    x = rl.ones(2, requires_grad=True)
+    Two.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [3, 3]

@@ -3,6 +3,7 @@
 import pytest
 
 import rushlight
+from rushlight.autograd.graph import get_gradient_edge
 
 graph = rushlight.autograd.graph
 
@@ -169,3 +170,35 @@ def test_vjp_serves_as_backward():
     y = _leaf()
     Double.apply(a=y, factor=5).sum().backward()
     assert y.grad.tolist() == [5.0, 5.0]
+
+
+def test_hooks_of_outputs_without_gradient_see_none():
+    seen = []
+    x = rushlight.ones(2, requires_grad=True)
+    first, second = x.unbind()
+    first.register_hook(seen.append)
+    second.backward()
+    assert seen == [None] and x.grad.tolist() == [0, 1]
+
+
+def test_inputs_that_are_no_leaves_run_their_nodes_hooks():
+    log = []
+    a = rushlight.tensor(1.0, requires_grad=True)
+    b = a.clone()
+    b.grad_fn.register_prehook(lambda grads: log.append("node"))
+    b.register_hook(lambda g: log.append("tensor"))
+    b.sum().backward(inputs=(b,))
+    assert log == ["tensor", "node"] and b.grad.item() == 1 and a.grad is None
+
+
+def test_gradient_edges_as_outputs():
+    x = rushlight.tensor([1.0, 2.0], requires_grad=True)
+    scalar, vector = get_gradient_edge((x * x).sum()), get_gradient_edge(x * 3)
+    assert rushlight.autograd.grad(scalar, x)[0].tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="only for scalar outputs"):
+        rushlight.autograd.grad(vector, x)
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        rushlight.autograd.grad(vector, x, grad_outputs=rushlight.ones(4))
+    other = get_gradient_edge(rushlight.ones(1, requires_grad=True) * 1)
+    with pytest.raises(RuntimeError, match="GradientEdge"):
+        rushlight.autograd.grad((x * 3).sum(), (x, other), allow_unused=True, materialize_grads=True)

@@ -96,3 +96,15 @@ def test_cond():
         cond(x > 0, lambda x: x, lambda x: x, (x,))
     with pytest.raises(RuntimeError, match="Expected pred"):
         cond(1, lambda: 1, lambda: 2)
+
+
+def test_while_loop():
+    def body(i, x):
+        return i + 1, x * 2
+
+    i, x = torch.while_loop(lambda i, x: i < 5, body, (torch.tensor(0), torch.ones(2)))
+    assert i == 5 and x.tolist() == [32.0, 32.0]
+    with pytest.raises(RuntimeError, match="must return what it takes"):
+        torch.while_loop(lambda x: True, lambda x: torch.ones(3), (torch.ones(2),))
+    with pytest.raises(RuntimeError, match="must return a bool"):
+        torch.while_loop(lambda x: 1, lambda x: x, (torch.ones(2),))

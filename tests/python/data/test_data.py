@@ -195,3 +195,12 @@ def test_loader_is_pickled_also_while_it_iterates():
     copy = pickle.loads(pickle.dumps(loader))
     assert [batch.tolist() for batch in copy] == [[0, 1], [2, 3]]
     assert next(iterator).tolist() == [2, 3]
+
+
+def test_iterators_take_loaders_that_have_neither_samplers_nor_batch_sizes():
+    from rushlight.utils.data import _resume
+
+    class Loader:  # as fastai makes them
+        generator = None
+
+    assert _resume._generators(Loader()) == {} and _resume._samplers(Loader()) == {}

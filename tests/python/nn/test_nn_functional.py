@@ -363,3 +363,25 @@ def test_gradients_of_gradients_of_distances():
     for wrong, message in ((rushlight.ones(3), "2D"), (rushlight.ones(2, 2).int(), "floating")):
         with pytest.raises(RuntimeError, match=message):
             rushlight.pdist(wrong)
+
+
+F = rushlight.nn.functional
+
+
+def test_any_number_says_inplace():
+    x = rushlight.tensor([-1.0, 2.0])
+    assert F.relu(x, 1) is x and x.tolist() == [0, 2]
+    y = rushlight.tensor([-1.0, 2.0])
+    assert F.hardtanh(y, 0, 1, 0).tolist() == [0, 1] and y.tolist() == [-1, 2]
+    with pytest.raises(TypeError):
+        F.relu(x, "yes")
+
+
+def test_functions_take_attributes():
+    try:
+        F.relu.default_init = "kaiming"
+        assert F.relu.default_init == "kaiming" and F.relu(rushlight.tensor(-1.0)).item() == 0
+        assert not hasattr(F.gelu, "default_init") and F.relu.__name__ == "relu"
+    finally:
+        del F.relu.default_init
+    assert not hasattr(F.relu, "default_init")

@@ -306,3 +306,50 @@ def test_second_derivatives(case):
     _, function, inputs = case
     assert gradcheck(function, inputs)
     assert gradgradcheck(function, inputs)
+
+
+@pytest.mark.parametrize("heads_inside", [False, True])
+def test_attention_lies_as_its_query(heads_inside):
+    q = rushlight.randn(2, 4, 16, 8) if not heads_inside else rushlight.randn(2, 16, 4, 8).transpose(1, 2)
+    assert F.scaled_dot_product_attention(q, q, q).stride() == q.stride()
+
+
+def test_nearest_grid_sample_keeps_the_grid_in_the_graph():
+    x = rushlight.rand(1, 1, 3, 3, requires_grad=True)
+    grid = rushlight.zeros(1, 2, 2, 2, requires_grad=True)
+    y = F.grid_sample(x, grid, mode="nearest", align_corners=False)
+    grads = rushlight.autograd.grad(y.sum(), [x, grid], create_graph=True)
+    assert grads[1].requires_grad and grads[1].abs().sum() == 0
+
+
+def test_fractional_max_pool_of_no_images():
+    assert F.fractional_max_pool3d(rushlight.empty(0, 1, 4, 5, 4), (2, 2, 1), output_size=2).shape == (
+        0,
+        1,
+        2,
+        2,
+        2,
+    )
+
+
+def test_attention_with_dropout_of_half_types_runs_in_float32(torch):
+    def program(m):
+        m.manual_seed(0)
+        q = (m.arange(96) % 13 / 5).view(4, 3, 8).half()
+        return m.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True, dropout_p=0.5).tolist()
+
+    assert torch.allclose(torch.tensor(program(rushlight)), torch.tensor(program(torch)), rtol=1e-3)
+
+
+def test_rows_of_tables_are_bounded_in_place():
+    table = rushlight.tensor([[3.0, 4.0], [0.1, 0.0], [6.0, 8.0]])
+    assert rushlight.embedding_renorm_(table, rushlight.tensor([0, 1]), 1.0, 2.0) is table
+    assert table.tolist() == [pytest.approx([0.6, 0.8]), pytest.approx([0.1, 0.0]), [6.0, 8.0]]
+
+
+def test_second_derivatives_of_ctc_loss_are_refused():
+    x = rushlight.randn(5, 1, 4).log_softmax(-1).requires_grad_()
+    loss = F.ctc_loss(x, rushlight.tensor([[1, 2]]), rushlight.tensor([5]), rushlight.tensor([2]))
+    (grad,) = rushlight.autograd.grad(loss, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="_ctc_loss_backward is not implemented"):
+        rushlight.autograd.grad(grad.sum(), x)

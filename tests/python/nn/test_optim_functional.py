@@ -86,3 +86,25 @@ def test_signatures_are_pytorchs():
         mine = inspect.signature(getattr(getattr(torch.optim, name), name)).parameters
         theirs = inspect.signature(getattr(oracle, name)).parameters
         assert [(p.name, p.kind) for p in mine.values()] == [(p.name, p.kind) for p in theirs.values()], name
+
+
+def test_an_optimizer_steps_on_other_tensors():
+    p = torch.nn.Parameter(torch.ones(2))
+    optimizer = torch.optim.Adam([p], lr=0.1)
+    p.grad = torch.ones(2)
+    optimizer.step()
+    before, state = p.detach().clone(), optimizer.state_dict()
+    other = torch.nn.Parameter(torch.full((2,), 5.0))
+    other.grad = torch.ones(2)
+    copies = {
+        "state": {0: {k: v.clone() for k, v in state["state"][0].items()}},
+        "param_groups": [{**state["param_groups"][0], "lr": 1.0}],
+    }
+    with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"p": other}, copies):
+        optimizer.step()
+    assert torch.equal(p, before) and optimizer.param_groups[0]["lr"] == 0.1
+    assert optimizer.state[p]["step"] == 1 and copies["state"][0]["step"] == 2
+    torch.testing.assert_close(other.detach(), torch.full((2,), 4.0))
+    with pytest.raises(ValueError, match="parameters"):
+        with torch.optim.swap_in_optimizer_params_and_state(optimizer, {}, copies):
+            pass

@@ -57,3 +57,25 @@ def test_further_derivatives(mode):
     assert rl.autograd.gradcheck(padded, (x,), check_forward_ad=True, check_batched_grad=True)
     assert rl.autograd.gradgradcheck(lambda t: padded(t).sin(), (x,))
     assert rl.equal(rl.func.vmap(padded)(x), padded(x))
+
+
+def both(program, *arrays):
+    """What a program returns with each library, as lists."""
+    results = []
+    for module in (rl, oracle):
+        tensors = [module.tensor(a, requires_grad=isinstance(a[0], float)) for a in arrays]
+        results.append([t.tolist() for t in program(module, *tensors)])
+    return results
+
+
+oracle = pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("amounts", [(-1, 1, -2, 1), (2, -1, 1, -1), (0, -2, 3, 0), (-1, -1, 2, 2)])
+def test_circular_padding_wraps_what_negative_amounts_leave(amounts):
+    def program(m, x):
+        y = m.nn.functional.pad(x.view(1, 1, 4, 4), amounts, "circular")
+        return [y, *m.autograd.grad((y * y).sum(), [x])]
+
+    ours, theirs = both(program, [float(i) for i in range(16)])
+    assert ours == theirs

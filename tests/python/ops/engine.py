@@ -135,7 +135,7 @@ def tensors_in(result):
 
 
 def variables(module, row, sample, dtype):
-    """The sample's floating operands as leaves, and a function that calls the operator with others instead."""
+    """The sample's floating operands as leaves, and the operator as a function of these."""
     leaves = []
 
     def take(value):

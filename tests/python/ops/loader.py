@@ -5,7 +5,6 @@ which comes from the row itself or from the operator's record.
 """
 
 import collections
-import functools
 import importlib
 from pathlib import Path
 

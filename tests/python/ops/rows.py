@@ -1,8 +1,8 @@
 """Rows: one operator, how to make inputs for it, and what it must agree with.
 
-A family's file ``samples_<family>.py`` offers ``ROWS``, a list of `Row`; ``loader.py`` collects them, and every
-property runs over every row to which it applies. Inputs are described as NumPy arrays: the operator and its
-oracle see the same numbers. Which forms an operator has is told by its record; what does not apply for
+A family's file ``samples_<family>.py`` offers ``ROWS``, a list of `Row`; ``loader.py`` collects them, and
+every property runs over every row to which it applies. Inputs are described as NumPy arrays: the operator and
+its oracle see the same numbers. Which forms an operator has is told by its record; what does not apply for
 another cause is refused on the row, with the reason.
 """
 

@@ -5,6 +5,7 @@ import warnings
 import pytest
 
 import rushlight as torch
+from rushlight.nn import functional as F
 
 INDEX = torch.tensor([0, 1])
 ROWS = torch.zeros(2, 3, dtype=torch.int64)
@@ -147,3 +148,54 @@ def test_ranges_between_numbers_in_tensors():
     assert torch.logspace(start, 3, 3, 2).tolist() == [2, 4, 8]
     with pytest.raises(RuntimeError, match="linspace only supports 0-dimensional start and end tensors"):
         torch.linspace(torch.zeros(1), torch.tensor(1.0), 3)
+
+
+@pytest.mark.parametrize("name", ["unbind_copy", "split_with_sizes_copy", "split_copy"])
+def test_copies_of_views_take_out_lists(name):
+    x = torch.arange(6.0).view(3, 2)
+    sizes = {"unbind_copy": [], "split_with_sizes_copy": [[1, 2]], "split_copy": [2]}[name]
+    views = getattr(torch, name)(x, *sizes)
+    out = [torch.full_like(v, 9) if i else torch.empty(0) for i, v in enumerate(views)]
+    assert getattr(torch, name)(x, *sizes, out=out) is None
+    assert [o.tolist() for o in out] == [v.tolist() for v in views]
+    with pytest.raises(RuntimeError, match="expected out"):
+        getattr(torch, name)(x, *sizes, out=out[:1])
+    with pytest.raises(RuntimeError, match="dtype"):
+        getattr(torch, name)(x, *sizes, out=[o.double() for o in out])
+
+
+def test_linear_takes_out():
+    x, w = torch.arange(6.0).view(2, 3), torch.ones(4, 3)
+    out = torch.empty(0)
+    assert F.linear(x, w, out=out) is out and out.tolist() == F.linear(x, w).tolist()
+    with pytest.raises(RuntimeError, match="dtype"):
+        F.linear(x, w, out=torch.empty(2, 4, dtype=torch.float64))
+
+
+def test_ravel_copies_what_is_not_contiguous():
+    column = torch.zeros(8, 2)[:, 0]
+    assert column.ravel().data_ptr() != column.data_ptr()
+    assert torch.zeros(3, 4).ravel()._base is not None
+
+
+def test_casts_leave_gaps_and_the_tensor_alone():
+    column = torch.zeros(4, 3)[:, 0]
+    assert column.float(memory_format=torch.contiguous_format) is column
+    images = torch.zeros(2, 3, 4, 4).to(memory_format=torch.channels_last)
+    assert images.float(memory_format=torch.contiguous_format).is_contiguous()
+
+
+def test_storages_stay_on_their_device():
+    x = torch.empty(3, device="meta")
+    for source in (torch.ones(3), torch.ones(3).untyped_storage()):
+        with pytest.raises(RuntimeError, match="different device"):
+            x.set_(source)
+
+
+def test_outputs_of_complex_and_polar_have_their_dtype():
+    x = torch.ones(3, dtype=torch.float64)
+    for name in ("complex", "polar"):
+        with pytest.raises(
+            RuntimeError, match="Expected (object of scalar type ComplexDouble|out tensor to have dtype)"
+        ):
+            getattr(torch, name)(x, x, out=torch.empty(3, dtype=torch.complex64))

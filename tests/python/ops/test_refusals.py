@@ -436,3 +436,9 @@ def test_different_dtypes_and_shapes_are_told_first():
             assert not isinstance(caught.value, NotImplementedError)
         with pytest.raises(RuntimeError, match="shape"):
             m.ones(2, 1).gt_(m.ones(2, dtype=m.complex64))
+
+
+def test_linear_algebra_errors_have_pytorchs_name():
+    assert rushlight.linalg.LinAlgError.__name__ == torch.linalg.LinAlgError.__name__
+    with pytest.raises(rushlight.linalg.LinAlgError):
+        rushlight.linalg.inv(rushlight.zeros(2, 2))

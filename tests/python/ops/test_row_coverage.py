@@ -1,4 +1,4 @@
-"""Every operator has a row: all records run while the rows do, forward and backward, or it is said why not."""
+"""Every operator has a row: all records run while the rows do, and their gradients, or it is said why not."""
 
 import warnings
 

@@ -104,3 +104,26 @@ def test_operators_of_triton_run_what_they_run_without_it():
         torch.library.wrap_triton(None)
     kernel = SimpleNamespace(run=lambda: None)
     assert torch.library.wrap_triton(kernel) is kernel
+
+
+def test_names_of_the_compiler_and_of_quantizers():
+    import rushlight._dynamo as dynamo
+
+    model = torch.nn.Linear(2, 2)
+    assert torch._dynamo.disable(model) is model and isinstance(torch.compile(model), dynamo.OptimizedModule)
+    with dynamo.config.patch(verbose=True):
+        assert dynamo.config.verbose
+    assert not dynamo.config.verbose
+    with pytest.raises(AttributeError):
+        dynamo.config.patch(colour=1)
+    add = torch.nn.quantized.FloatFunctional()
+    add.activation_post_process.register_forward_hook(lambda module, args, output: output * 10)
+    assert add.add_relu(torch.tensor([-3.0, 1.0]), torch.ones(2)).tolist() == [0.0, 20.0]
+    with pytest.raises(RuntimeError, match="not registered"):
+        torch.classes.some.Thing  # noqa: B018
+    assert torch.thread_safe_generator() is None
+    assert issubclass(torch.AcceleratorError, RuntimeError)
+
+
+def test_the_module_names_itself():
+    assert torch.torch is torch and torch.torch.special.gammainc is torch.special.gammainc

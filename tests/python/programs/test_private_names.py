@@ -169,3 +169,15 @@ def test_infinities_of_integers():
     assert ValueRanges(1, 8) & ValueRanges(3, int_oo) == ValueRanges(3, 8)
     with pytest.raises(ValueRangeError, match="Invalid ranges"):
         ValueRanges(2, 1)
+
+
+def test_tensors_as_one_vector():
+    from rushlight._utils import _flatten_dense_tensors, _unflatten_dense_tensors
+
+    tensors = [torch.arange(6.0).view(2, 3).t(), torch.empty(0, 2), torch.tensor(7.0)]
+    flat = _flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 3, 1, 4, 2, 5, 7] and _flatten_dense_tensors(tensors[:1]).shape == (6,)
+    first, empty, last = _unflatten_dense_tensors(flat, tensors)
+    assert first.tolist() == tensors[0].tolist() and empty.shape == (0,) and last.item() == 7
+    first.zero_()
+    assert flat.sum() == 7

@@ -184,3 +184,9 @@ def test_arrays_of_other_libraries_come_by_dlpack():
     assert rushlight.as_tensor(array).data_ptr() == rushlight.asarray(array).data_ptr() == data.data_ptr()
     assert rushlight.tensor(array).data_ptr() != data.data_ptr()
     assert rushlight.tensor(array, dtype=rushlight.int64).dtype == rushlight.int64
+
+
+def test_one_step_of_logspace_is_the_first_power():
+    for dtype in ("bfloat16", "float16", "float32"):
+        ours, theirs = (m.logspace(4.3, 9.0, 1, dtype=getattr(m, dtype)).tolist() for m in (rushlight, torch))
+        assert ours == theirs

@@ -127,3 +127,29 @@ def test_zero_dim():
         len(x)
     with pytest.raises(TypeError, match="iteration over a 0-d tensor"):
         iter(x)
+
+
+def test_assigning_another_type_by_index_is_refused(torch):
+    def program(m, write):
+        x = m.zeros(3, 2, dtype=m.int64)
+        try:
+            write(m, x)
+        except RuntimeError as error:
+            return str(error)
+        return x.tolist()
+
+    def by_rows(m, x):
+        x[m.tensor([0, 2])] = m.tensor([[0.5, 1.5]])
+
+    def by_column(m, x):
+        x[0, m.tensor([1])] = m.tensor(2.5)
+
+    def by_mask(m, x):
+        x[x == 0] = m.tensor(2.5)
+
+    def by_number(m, x):
+        x[m.tensor([1])] = 2.5
+
+    for write in (by_rows, by_column, by_mask, by_number):
+        ours, theirs = program(rl, write), program(torch, write)
+        assert ours == theirs, (write.__name__, ours, theirs)

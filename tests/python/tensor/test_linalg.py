@@ -332,3 +332,18 @@ def test_addr_refuses_factors_that_the_result_cannot_hold():
         torch.addr(m.long(), v.long(), v.long(), alpha=0.5)
     with pytest.raises(RuntimeError, match="Boolean beta only supported for Boolean results"):
         torch.addr(m, v, v, beta=True)
+
+
+def test_pivots_of_one_factorisation_serve_a_batch():
+    a = torch.rand(4, 4)
+    lu, pivots = torch.linalg.lu_factor(a)
+    p, lower, upper = torch.lu_unpack(lu.expand(2, 4, 4), pivots)
+    # PyTorch leaves the second permutation as it found it in memory.
+    assert torch.allclose(p @ lower @ upper, a.expand(2, 4, 4), atol=1e-6)
+    with pytest.raises(RuntimeError, match="4 elements in its last dimension"):
+        torch.lu_unpack(torch.rand(4, 4), torch.ones(3, dtype=torch.int32))
+
+
+def test_nan_reaches_distances_of_order_zero():
+    x = torch.tensor([[float("nan"), 1.0], [2.0, 3.0]])
+    assert str(torch.cdist(x, x[1:], 0.0).tolist()) == "[[nan], [0.0]]"

@@ -246,3 +246,32 @@ def test_samples_move_with_their_parameters():
     total = oracle.tensor(a).sum(-1, True).expand(2, 3)
     want = oracle._dirichlet_grad(q, oracle.tensor(a), total) * (weights - (weights * q).sum(-1, True))
     assert torch.allclose(ours.grad, torch.from_numpy(want.numpy()), rtol=5e-3, atol=1e-5)
+
+
+def test_hash_of_a_number():
+    for module in (torch, oracle):
+        hashed = module.hash_tensor(module.tensor(3.0), dim=0, keepdim=True)
+        assert hashed.shape == () and hashed.item() == 4613937818241073152
+
+
+def test_hashes_of_nothing():
+    assert torch.hash_tensor(torch.zeros(0, 3), dim=1).shape == (0,)
+    assert torch.hash_tensor(torch.zeros(2, 0), dim=1).tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="Expected reduction dim"):
+        torch.hash_tensor(torch.zeros(0))
+
+
+def test_logcumsumexp_of_complex_numbers():
+    values = [1 + 2j, 0.5 - 1j, 0.5 + 3j, -2 + 0.25j, 3 - 3j]
+
+    def program(m):
+        x = m.tensor(values, dtype=m.complex128, requires_grad=True)
+        y = m.logcumsumexp(x, 0)
+        (grad,) = m.autograd.grad(y, [x], m.tensor(values[::-1], dtype=m.complex128))
+        return y.detach(), grad
+
+    for mine, other in zip(program(torch), program(oracle), strict=True):
+        assert oracle.allclose(oracle.tensor(mine.tolist()), oracle.tensor(other.tolist()))
+    special = [complex(-float("inf"), 1), 0.5 - 1j, complex(float("nan"), 0), 1j]
+    assert str(torch.logcumsumexp(torch.tensor(special), 0)[0].item()) == "(-inf+0j)"
+    assert torch.logcumsumexp(torch.tensor(special), 0)[2:].isnan().all()

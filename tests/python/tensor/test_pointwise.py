@@ -234,3 +234,93 @@ def test_rows_of_any_length_are_computed_where_they_lie(row, dtype):
         assert torch.equal(torch.addcmul(a, a, b), torch.addcmul(apart[0], *apart))
         room = torch.zeros(3, 4, 7, row + 5, dtype=kind)[:, :, :, 5:]
         assert torch.equal(torch.sub(a, b, out=room), apart[0] - apart[1])
+
+
+HALVES = ("float16", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_nextafter_steps_by_units_of_the_half_type(dtype):
+    a = [float("inf"), 1.0, 0.0, -0.0, -1.0, float("nan"), 3.0, 65504.0, -2.0]
+    b = [0.0, 2.0, -1.0, 1.0, 0.0, 1.0, 3.0, float("inf"), -9.0]
+    ours, theirs = (
+        m.nextafter(m.tensor(a, dtype=getattr(m, dtype)), m.tensor(b, dtype=getattr(m, dtype))).tolist()
+        for m in (torch, oracle)
+    )
+    assert str(ours) == str(theirs)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_truncated_quotients_of_half_types_are_rounded_first(dtype):
+    values = [i * 0.37 + 0.5 for i in range(200)]
+    ours, theirs = (
+        m.div(
+            m.tensor(values, dtype=getattr(m, dtype)),
+            m.tensor(values[::-1], dtype=getattr(m, dtype)) / 30,
+            rounding_mode="trunc",
+        ).tolist()
+        for m in (torch, oracle)
+    )
+    assert ours == theirs
+
+
+def test_heaviside_of_nan_is_zero():
+    x = torch.tensor([float("nan"), 0.0, -1.0, 2.0])
+    assert torch.heaviside(x, torch.full((4,), 0.5)).tolist() == [0, 0.5, 0, 1]
+
+
+def test_masked_fill_takes_every_value_that_fits():
+    values = [2.5, 3, True, 300, 1e30, 2 + 0j, 1 + 1j, -1, float("nan")]
+
+    def outcome(m, dtype, value):
+        x, mask = m.tensor([1, 0], dtype=getattr(m, dtype)), m.tensor([True, False])
+        try:
+            return str(x.masked_fill(mask, value(m)).tolist())
+        except RuntimeError as error:
+            return str(error)
+
+    for dtype in ("bool", "uint8", "int32", "float16", "float32", "complex64"):
+        for value in values:
+            makes = (lambda m, v=value: v), (lambda m, v=value: m.tensor(v))
+            for make in makes:
+                assert outcome(torch, dtype, make) == outcome(oracle, dtype, make)
+
+
+def test_quotients_by_zero_in_addcdiv():
+    def program(m):
+        x, zero = m.tensor([1 + 1j, 2 - 1j, 0j]), m.zeros(3, dtype=m.complex64)
+        return str(m.addcdiv(x, x, zero).tolist()), m.addcdiv(
+            m.ones(1), m.ones(1), m.full((1,), 3.0), value=0.7
+        )
+
+    (ours, mine), (theirs, other) = program(torch), program(oracle)
+    assert ours == theirs and mine.tolist() == other.tolist()
+
+
+def test_lerp_of_integers_takes_the_weights_dtype():
+    def program(m):
+        x = m.tensor([-3, 1], dtype=m.int8)
+        return m.lerp(x, x + 2, m.tensor(0.25)).tolist()
+
+    assert program(torch) == program(oracle)
+    with pytest.raises(NotImplementedError):
+        torch.lerp(torch.tensor([1]), torch.tensor([2]), 0.5)
+
+
+@pytest.mark.parametrize("whole", [torch.int32, torch.int64])
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_ldexp_keeps_the_type_of_what_is_scaled(half, whole):
+    x = torch.tensor([1.0, 3.0]).to(getattr(torch, half))
+    y = torch.ldexp(x, torch.tensor([2, -1], dtype=whole))
+    assert y.dtype == x.dtype and y.tolist() == [4.0, 1.5]
+
+
+@pytest.mark.parametrize("name, least", [("int8", -128), ("int64", -(2**63))])
+def test_multiples_of_the_least_number(name, least):
+    def of(function, a, b):
+        dtype = getattr(torch, name)
+        return function(torch.tensor(a, dtype=dtype), torch.tensor(b, dtype=dtype)).item()
+
+    assert of(torch.gcd, least, least) == least and of(torch.gcd, least, 6) == 2
+    assert of(torch.lcm, least, 7) == least  # wrapped around, and no trap of the processor
+    assert of(torch.lcm, least, 0) == 0

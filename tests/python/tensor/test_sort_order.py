@@ -71,3 +71,21 @@ def test_topk_names_the_same_of_equal_elements(largest, k):
 def test_expanded_lines_stay_as_they_are():
     ours, theirs = (m.tensor([3.0]).expand(23).sort(descending=True)[1].tolist() for m in (rushlight, torch))
     assert ours == theirs
+
+
+def test_sets_with_nan_still_hold_infinity():
+    nan, inf = float("nan"), float("inf")
+    x = rushlight.tensor([nan, 1.0, inf, -inf, 0.25])
+    assert rushlight.isin(x, rushlight.tensor([nan, -2.0, inf, 0.25, nan])).tolist() == [0, 0, 1, 0, 1]
+    assert rushlight.isin(x, rushlight.tensor([nan])).tolist() == [False] * 5
+    assert rushlight.isin(x, rushlight.tensor([nan]), invert=True).tolist() == [True] * 5
+
+
+def test_distinct_values_do_not_drop_a_gradient():
+    x = rushlight.tensor([1.0, 2.0, 1.0], requires_grad=True)
+    for values in (rushlight.unique(x), rushlight.unique(x, dim=0), rushlight.unique_consecutive(x)):
+        assert values.requires_grad
+        with pytest.raises(NotImplementedError, match="unique.*is not implemented"):
+            values.sum().backward()
+    _, inverse, counts = rushlight.unique(x, return_inverse=True, return_counts=True)
+    assert not inverse.requires_grad and counts.tolist() == [2, 1]

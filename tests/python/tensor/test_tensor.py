@@ -265,3 +265,18 @@ def test_a_power_may_be_written_on_to():
     rl.pow(base, exponent).mul_(2).sum().backward()
     expected = rl.tensor([16 * math.log(2), 0.0, 2 / 3 * math.log(3)], dtype=rl.float64)
     assert rl.allclose(exponent.grad, expected)
+
+
+def test_finfo_reads_as_pytorchs(torch):
+    for name in ("float16", "bfloat16", "float32", "float64"):
+        assert repr(rl.finfo(getattr(rl, name))) == repr(torch.finfo(getattr(torch, name)))
+
+
+def test_order_of_dimensions_may_be_ambiguous():
+    assert rl.empty(2, 3, 5, 7).transpose(1, 2).dim_order(ambiguity_check=True) == (0, 2, 1, 3)
+    with pytest.raises(RuntimeError, match="unique dim order"):
+        rl.empty(1, 2, 3, 4).dim_order(ambiguity_check=True)
+    formats = [rl.contiguous_format, rl.channels_last]
+    assert rl.empty(1, 2, 3, 4).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+    with pytest.raises(TypeError, match="must be a bool or a list"):
+        rl.empty(1).dim_order(ambiguity_check="x")
