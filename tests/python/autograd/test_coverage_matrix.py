@@ -69,9 +69,11 @@ def test_the_meta_column_is_true(row):
                 assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
 
 
-@each("gradcheck")
+@each()
 def test_the_derivative_column_is_true(row):
     """Where the matrix promises a derivative, a floating result of a differentiable input has a grad_fn."""
+    if "gradcheck" in row.refused:
+        pytest.skip(row.refused["gradcheck"])
     states = cells(row, "derivative")
     dtype = main_dtype(row)
     if not states or not dtype.startswith("float"):

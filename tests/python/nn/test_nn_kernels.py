@@ -353,3 +353,64 @@ def test_second_derivatives_of_ctc_loss_are_refused():
     (grad,) = rushlight.autograd.grad(loss, x, create_graph=True)
     with pytest.raises(RuntimeError, match="_ctc_loss_backward is not implemented"):
         rushlight.autograd.grad(grad.sum(), x)
+
+
+def test_channels_last_is_kept():
+    x = rushlight.randn(2, 5, 6, 7).to(memory_format=rushlight.channels_last)
+    for f in (
+        lambda t: F.max_pool2d(t, 2),
+        lambda t: F.avg_pool2d(t, 3, 1, 1),
+        lambda t: F.batch_norm(t, None, None, training=True),
+    ):
+        last, plain = f(x), f(x.contiguous())
+        assert last.is_contiguous(memory_format=rushlight.channels_last)
+        assert rushlight.allclose(last, plain, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: F.cross_entropy(rushlight.randn(2, 3), rushlight.tensor([0, 10])),
+            IndexError,
+            "Target 10 is out of bounds.",
+        ),
+        (
+            lambda: F.embedding(rushlight.tensor([7]), rushlight.randn(5, 2)),
+            IndexError,
+            "index out of range in self",
+        ),
+        (lambda: F.max_pool2d(rushlight.randn(1, 1, 2, 2), 5), RuntimeError, "Output size is too small"),
+        (
+            lambda: F.max_pool2d(rushlight.randn(1, 1, 9, 9), 2, padding=2),
+            RuntimeError,
+            "at most half of effective kernel size",
+        ),
+        (lambda: F.avg_pool2d(rushlight.randn(1, 1, 9, 9), 2, 0), RuntimeError, "stride"),
+        (lambda: F.layer_norm(rushlight.randn(2, 3), [4]), RuntimeError, "Given normalized_shape"),
+        (
+            lambda: F.batch_norm(rushlight.randn(1, 3), None, None, training=True),
+            ValueError,
+            "Expected more than 1 value per channel",
+        ),
+        (
+            lambda: F.pad(rushlight.randn(1, 2, 3), (4, 4), mode="reflect"),
+            RuntimeError,
+            "Padding size should be less",
+        ),
+        (
+            lambda: F.mse_loss(rushlight.randn(2), rushlight.randn(2), reduction="avg"),
+            ValueError,
+            "is not a valid value for reduction",
+        ),
+        (lambda: rushlight.linalg.inv(rushlight.zeros(2, 2)), rushlight.linalg.LinAlgError, "singular"),
+        (
+            lambda: rushlight.einsum("ij,jk", rushlight.ones(2, 3), rushlight.ones(4, 2)),
+            RuntimeError,
+            "does not broadcast",
+        ),
+    ],
+)
+def test_errors_say_what_is_wrong(call, error, text):
+    with pytest.raises(error, match=text.replace(".", r"\.")):
+        call()

@@ -86,6 +86,67 @@ def test_every_test_asserts():
     assert sum((empty_tests(path) for path in files().values()), []) == []
 
 
+BROAD = {"Exception", "BaseException"}
+
+
+def gives_a_verdict(node):
+    """Whether a function's results are true and false, which somebody must look at."""
+    returned = [n.value for n in ast.walk(node) if isinstance(n, ast.Return)]
+    return any(isinstance(v, ast.Constant) and isinstance(v.value, bool) for v in returned)
+
+
+def is_silent(handler):
+    """Whether a handler takes any error and tells nobody."""
+    name = handler.type.id if isinstance(handler.type, ast.Name) else None
+    plain = (ast.Pass, ast.Continue)
+    told = [s for s in handler.body if not isinstance(s, plain) and not _returns_a_constant(s)]
+    return (handler.type is None or name in BROAD) and not told
+
+
+def _returns_a_constant(statement):
+    return isinstance(statement, ast.Return) and isinstance(statement.value, (ast.Constant, type(None)))
+
+
+def is_always_true(test):
+    """`x or True`, a constant, or a pair in parentheses."""
+    if isinstance(test, ast.Tuple) or isinstance(test, ast.Constant) and test.value:
+        return True
+    choices = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else ()
+    return any(isinstance(v, ast.Constant) and v.value for v in choices)
+
+
+def vacuous(path):
+    """Places that look like checks and are none."""
+    tree, found = parsed(path), []
+    verdicts = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and gives_a_verdict(n)}
+    for node in ast.walk(tree):
+        call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        if call and isinstance(call.func, ast.Name) and call.func.id in verdicts:
+            found.append((node.lineno, f"nobody looks at what {call.func.id}() returns"))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Compare):
+            found.append((node.lineno, "a comparison that is no assertion"))
+        if isinstance(node, ast.ExceptHandler) and is_silent(node):
+            found.append((node.lineno, "any error is swallowed"))
+        if isinstance(node, ast.Assert) and is_always_true(node.test):
+            found.append((node.lineno, "an assertion that always holds"))
+    return [f"{path.relative_to(TESTS)}:{line} {what}" for line, what in found]
+
+
+def test_no_check_is_vacuous():
+    assert sum((vacuous(path) for path in files().values()), []) == []
+
+
+def test_vacuous_checks_are_found(tmp_path, monkeypatch):
+    program = tmp_path / "test_written.py"
+    program.write_text(
+        "def ok(x):\n    return False\n\n\n"
+        "def test_all(x):\n    ok(x)\n    x == 1\n    assert x or True\n    assert (x, 1)\n"
+        "    try:\n        x()\n    except Exception:\n        pass\n"
+    )
+    monkeypatch.setitem(globals(), "TESTS", tmp_path)
+    assert sorted(int(line.split(":")[1].split()[0]) for line in vacuous(program)) == [6, 7, 8, 9, 12]
+
+
 def test_one_that_asserts_nothing_is_found(tmp_path, monkeypatch):
     program = tmp_path / "test_written.py"
     program.write_text(
