@@ -68,14 +68,11 @@ LISTS = {
     "_inductor._functional": {"_NAMES": is_operator},
     "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
     "_inductor._joint": {"_WHOLE": is_operator},
-    "_inductor._passes": {"_DRAWS": is_operator, "_DROPS": is_operator},
+    "_inductor._passes": {"_DROPS": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_inductor._simplify": {"_SHAPED": has_a_form},
     "_ops": {"_DEFINED_LATE": is_operator},
-    "_subclasses.fake_tensor": {
-        "_DATA_DEPENDENT": is_operator,
-        "_DYNAMIC": is_operator,
-    },
+    "_subclasses.fake_tensor": {"_DATA_DEPENDENT": is_operator},
     "autograd._profiler_flops": {"_RULES": is_operator},
     "distributed.tensor._ops": {
         "RULES": is_operator,
@@ -87,9 +84,7 @@ LISTS = {
     "distributed.tensor._ops._reductions": {"_TERMS": is_operator},
     "distributed.tensor.parallel.loss": {"_HANDLERS": is_operator},
     "export._pt2_operators": {
-        "DEFAULTS": is_operator,
         "_FOREIGN": is_pytorchs,
-        "_PUBLIC": is_pytorchs,
         "_SIZES": is_pytorchs,
         "_OVERLOADS": is_operator,
         "_NAMES": is_operator,
@@ -104,7 +99,7 @@ LISTS = {
     "fx.experimental.proxy_tensor": {"_VALUE_OPERATORS": is_operator},
     "masked.maskedtensor": {"_SHAPES": is_called, "_REDUCTIONS": is_called, "_PLAIN": is_called},
     "nested._internal.ops": {
-        "_COMPOSED": is_called,
+        "_OPERATORS": is_called,
         "_VALUEWISE": is_called,
         "_REDUCTIONS": is_called,
         "_RULES": is_called,
@@ -119,14 +114,12 @@ LISTS = {
     "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},
     "onnx._rules": {"RULES": is_operator},
     "overrides": {"_IGNORED": is_called, "_IGNORED_MEMBERS": is_called},
-    "special": {"_ALIASES": is_called},
 }
 # Dicts whose values are names, too.
 VALUES = {
     "_inductor._fuse": {"_PLAIN": is_formula, "_TURNED": is_formula},
     "array_api._elementwise": {"_UNARY": is_called, "_BINARY": is_called},
     "export._pt2_operators": {"_NAMES": is_pytorchs},
-    "special": {"_ALIASES": is_operator},
 }
 
 
