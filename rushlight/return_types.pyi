@@ -198,10 +198,6 @@ class _scaled_dot_product_efficient_attention(NamedTuple):
     philox_seed: Tensor
     philox_offset: Tensor
 
-class histogram(NamedTuple):
-    hist: Tensor
-    bin_edges: Tensor
-
 class histogramdd(NamedTuple):
     hist: Tensor
     bin_edges: tuple[Tensor, ...]

@@ -209,8 +209,8 @@ def named_tuples():
         head = f"class {signatures.named_type_of(record)}(NamedTuple):"
         if len(fields) > 1 and head not in lines:
             lines += ["", head, *(f"    {name}: Tensor" for name in fields)]
-    for name, edges in ("histogram", "Tensor"), ("histogramdd", "tuple[Tensor, ...]"):
-        lines += ["", f"class {name}(NamedTuple):", "    hist: Tensor", f"    bin_edges: {edges}"]
+    edges = "    bin_edges: tuple[Tensor, ...]"
+    lines += ["", "class histogramdd(NamedTuple):", "    hist: Tensor", edges]
     return "\n".join(lines) + "\n"
 
 
