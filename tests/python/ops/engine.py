@@ -206,7 +206,7 @@ def answer(module, row, sample, dtype):
     args, kwargs = arguments(module, sample, dtype)
     try:
         return resolve(module, row.name)(*args, **kwargs)
-    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+    except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
         return error
 
 

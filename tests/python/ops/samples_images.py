@@ -63,11 +63,10 @@ ALONG = {
     "gradcheck": "the gradient is that along scores that stay normalised",
     "meta": "the lengths are read",
 }
-UNSET = {
-    "values": "what lies behind a sequence's end is left as it was found",
-    "fuzz": "likewise",
-    "vmap": "likewise",
-}
+UNSET = dict.fromkeys(
+    ("values", "layout", "vmap", "trace", "unsigned", "fuzz"),
+    "what lies behind a sequence's end is left as it was found",
+)
 KEPT = {
     "values": "the further results are working memory, which is kept where a gradient needs it",
     "fuzz": "likewise",
@@ -78,7 +77,14 @@ ROWS = [
     *fixed_rows(BAGS, refused=KEPT),
     *fixed_rows({"nn.functional.embedding_bag": BAG_CALLS}),
     *fixed_rows(FORWARD_ONLY, refused={**KEPT, "gradcheck": "as its name says"}),
-    *fixed_rows(RENORM, refused={**WRITTEN, "vmap": "the table is not mapped where the rows are"}),
+    *fixed_rows(
+        RENORM,
+        refused={
+            **WRITTEN,
+            "fuzz": "complex tables are refused here",
+            "vmap": "the table is not mapped where the rows are",
+        },
+    ),
     *fixed_rows({"ctc_loss": LENGTHS.pop("ctc_loss")}, refused=ALONG),
-    *fixed_rows(LENGTHS, refused={**ALONG, **UNSET, "trace": "likewise"}),
+    *fixed_rows(LENGTHS, refused={**ALONG, **UNSET}),
 ]

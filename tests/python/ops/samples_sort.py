@@ -35,5 +35,9 @@ TABLE = {
 COUNTED = {
     "histogram": [((V, 4), {}), ((V, np.linspace(-3, 3, 5)), {"weight": np.abs(real(7)), "density": True})]
 }
-STEPS = {"gradcheck": "counts are steps, and PyTorch's have no gradient", "trace": "the range is read"}
+STEPS = {
+    "gradcheck": "counts are steps, and PyTorch's have no gradient",
+    "trace": "the range is read",
+    "fuzz": "halves are refused here",
+}
 ROWS = [*fixed_rows(TABLE), *fixed_rows(COUNTED, refused=STEPS)]

@@ -23,7 +23,7 @@ RATES = {"lr": 0.1, "weight_decay": 0.01, "maximize": False}
 SGD = {**RATES, "momentum": 0.9, "dampening": 0.1, "nesterov": False, "is_first_step": False}
 ADAM = {**RATES, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "amsgrad": True}
 WRITES = dict.fromkeys(
-    ("vmap", "gradcheck", "gradients", "forward", "layout", "trace", "meta"),
+    ("vmap", "gradcheck", "gradients", "forward", "layout", "trace", "meta", "fuzz"),
     "an optimizer's step writes to several lists, and records nothing",
 )
 ROWS = fixed_rows(

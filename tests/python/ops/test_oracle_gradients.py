@@ -59,7 +59,7 @@ def test_gradients_are_the_oracles(row):
         with oracle.nn.attention.sdpa_kernel(oracle.nn.attention.SDPBackend.MATH):
             try:
                 theirs = gradients(oracle, row, sample, dtype)
-            except (RuntimeError, NotImplementedError, TypeError):
+            except (RuntimeError, TypeError, IndexError, AttributeError):
                 continue  # the oracle has no such gradient
         if theirs is None:
             continue
