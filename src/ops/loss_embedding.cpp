@@ -1,5 +1,6 @@
 // Losses of pairs and triples of examples, by their distance, angle or rank: composites.
 #include "dispatch/table.h"
+#include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/linalg.h"
 #include "ops/loss.h"
@@ -24,7 +25,8 @@ Tensor by_target(const Tensor& target, const Tensor& like, const Tensor& unlike)
 
 Tensor hinge_embedding_body(const Call&, const Tensor& self, const Tensor& target, double margin,
                             int64_t reduction) {
-  return reduced(by_target(target, self, positive_part(Scalar(margin) - self)), reduction);
+  const Tensor unlike = to_dtype(positive_part(Scalar(margin) - self), self.dtype());
+  return reduced(by_target(target, self, unlike), reduction);
 }
 
 Tensor cosine_embedding_body(const Call&, const Tensor& input1, const Tensor& input2, const Tensor& target,

@@ -1,7 +1,7 @@
 """Rows of composites: losses, distances, normalisations, windows, integrals and derivatives of samples."""
 
 import numpy as np
-from rows import Row, Sample
+from rows import Row, Sample, fixed_rows
 
 F = "nn.functional."
 SIGNS, BITS = np.array([1, -1, 1, -1]), np.array([0.0, 1.0, 1.0, 0.0])
@@ -10,7 +10,8 @@ LABELS = np.array([[1, 3, -1, 0], [2, -1, 0, 0]])
 NUMBERS, NAMES = (0, 1, 2), ("none", "mean", "sum")
 BY_NUMBER, BY_NAME = [{"reduction": r} for r in NUMBERS], [{"reduction": r} for r in NAMES]
 
-COUNTED = dict.fromkeys(("gradcheck", "gradients"), "what is counted does not move with the elements")
+COUNTED = dict.fromkeys(("gradcheck", "gradients", "fuzz"), "what is counted does not move with the elements")
+WRAPS = {"unsigned": "differences of unsigned numbers wrap around"}
 MADE = dict.fromkeys(("gradcheck", "gradients", "vmap", "layout"), "no operands")
 
 
@@ -26,11 +27,12 @@ def row(name, shapes, *rest, words=({},), **options):
 LOSSES = [
     row("hinge_embedding_loss", [(4,)], SIGNS, words=BY_NUMBER),
     row("cosine_embedding_loss", [(4, 3), (4, 3)], SIGNS, words=BY_NUMBER),
-    row("margin_ranking_loss", [(4,), (4,)], SIGNS, 0.3, words=BY_NUMBER),
+    row("margin_ranking_loss", [(4,), (4,)], SIGNS, 0.3, words=BY_NUMBER, refused=WRAPS),
     row(
         "triplet_margin_loss",
         [(4, 3)] * 3,
         words=[{"swap": s, "reduction": r} for s in (False, True) for r in NUMBERS],
+        refused=WRAPS,
     ),
     row("kl_div", [(2, 3)], SHARES, words=BY_NUMBER),
     row("poisson_nll_loss", [(4,)], 2 * BITS + 2, True, True, 1e-8, words=BY_NUMBER),
@@ -43,7 +45,7 @@ LOSSES = [
 ]
 LAYERS = [
     row("cosine_similarity", [(3, 4), (3, 4)], words=[{"dim": 0}, {"dim": -1}]),
-    row("pairwise_distance", [(3, 4), (4,)], words=[{"p": 1.0}, {"keepdim": True}]),
+    row("pairwise_distance", [(3, 4), (4,)], words=[{"p": 1.0}, {"keepdim": True}], refused=WRAPS),
     row("bilinear", [(2, 3), (2, 4), (5, 3, 4), (5,)]),
     row("conv_tbc", [(5, 2, 3), (3, 3, 4), (4,)], words=[{}, {"pad": 1}], rtol=1e-5, atol=1e-5),
     row("norm_except_dim", [(3, 4, 2)], words=[{"dim": d} for d in (0, 1, -1)]),
@@ -55,16 +57,18 @@ LAYERS = [
         refused={"gradgradcheck": "too slow by differences"},
     ),
     row(F + "lp_pool1d", [(2, 3, 6)], 2, words=[{"kernel_size": 2}], domain=(0.2, 3.0)),
+    row(F + "lp_pool3d", [(1, 2, 4, 4, 4)], 2, words=[{"kernel_size": 2}], domain=(0.2, 3.0)),
     row(F + "lp_pool2d", [(1, 2, 6, 5)], 3, words=[{"kernel_size": (2, 3), "stride": 2}], domain=(0.2, 3.0)),
 ]
 SAMPLED = [
     row("trapezoid", [(3, 4)], words=[{}, {"dx": 0.5, "dim": 0}]),
-    row("trapz", [(3, 4), (4,)]),
-    row("cumulative_trapezoid", [(3, 4), (3, 4)], words=[{}, {"dim": 0}]),
+    row("trapz", [(3, 4), (4,)], refused=WRAPS),
+    row("cumulative_trapezoid", [(3, 4), (3, 4)], words=[{}, {"dim": 0}], refused=WRAPS),
     row(
         "gradient",
         [(4, 5)],
         words=[{}, {"spacing": 0.5, "edge_order": 2}, {"spacing": [2.0, 3.0], "dim": (1, 0)}],
+        refused=WRAPS,
     ),
     row("histogram", [(9,)], 4, words=[{}, {"range": (-1.0, 1.0), "density": True}], refused=COUNTED),
     row(
@@ -85,4 +89,40 @@ SAMPLED = [
         ]
     ),
 ]
-ROWS = [*LOSSES, *LAYERS, *SAMPLED]
+# What other functions are made of.
+INNER = dict.fromkeys(
+    (
+        "layout",
+        "method",
+        "inplace",
+        "out",
+        "vmap",
+        "gradcheck",
+        "gradients",
+        "trace",
+        "meta",
+        "unsigned",
+        "fuzz",
+    ),
+    "a part of another function",
+)
+IMAGE, CHANNELS = np.linspace(-1, 1, 24).reshape(2, 3, 4), np.array([0.5, 1.0, 1.5])
+ONE, INDICES = np.array([1.0]), np.array([0, 1, 1, 2])
+PARTS = {
+    "_amp_update_scale_": [((ONE, np.array([3], "int32"), 0 * ONE, 2.0, 0.5, 2000), {})],
+    "_assert_async": [((ONE,), {}), ((ONE, "message"), {})],
+    "_cast_Long": [((IMAGE,), {})],
+    "_convert_indices_from_coo_to_csr": [((INDICES, 3), {})],
+    "_convert_indices_from_csr_to_coo": [((np.array([0, 1, 3]), np.array([0, 0, 1])), {})],
+    "_histogramdd_bin_edges": [((IMAGE[0], [2, 2, 2, 2]), {})],
+    "_histogramdd_from_bin_cts": [((IMAGE[0], [2, 2, 2, 2]), {})],
+    "_histogramdd_from_bin_tensors": [((IMAGE[0], [np.array([-1.0, 0.0, 1.0])] * 4), {})],
+    "_shape_as_tensor": [((IMAGE,), {})],
+    "batch_norm_stats": [((IMAGE, 1e-5), {})],
+    "batch_norm_elemt": [((IMAGE, CHANNELS, CHANNELS, CHANNELS, CHANNELS, 1e-5), {})],
+    "batch_norm_update_stats": [((IMAGE, CHANNELS, CHANNELS, 0.1), {})],
+    "slice_inverse": [((IMAGE[0], IMAGE[1], 0, 0, 3), {})],
+    "view_as_real_copy": [((np.array([1 + 2j, 3 - 1j]),), {})],
+    "view_as_complex_copy": [((IMAGE[0, :, :2],), {})],
+}
+ROWS = [*LOSSES, *LAYERS, *SAMPLED, *fixed_rows(PARTS, refused=INNER)]
