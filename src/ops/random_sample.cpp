@@ -47,7 +47,7 @@ Tensor bernoulli_kernel(const Call& call, const Tensor& self, OptGenerator gener
 
 Tensor bernoulli_p_kernel(const Call&, const Tensor& self, double p, OptGenerator generator) {
   RL_CHECK(0 <= p && p <= 1, "bernoulli expects p to be in [0, 1], but got p=", p);
-  const Tensor result = empty_like_tensor(self, self.dtype());
+  const Tensor result = empty_tensor(self.sizes(), self.dtype(), self.device());
   write_random(result,
                [&](cpu::RandomOut out) { cpu::fill_bernoulli(out, p, generator_or_default(generator)); });
   return result;

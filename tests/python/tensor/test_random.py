@@ -256,3 +256,14 @@ def test_gradients_stop_at_random_numbers():
 def test_float_bounds_at_the_end_of_integers(bounds):
     with pytest.raises(RuntimeError, match="random_ expects 'from'"):
         rushlight.ones(3).random_(*bounds)
+
+
+def test_coins_for_operands_in_another_order_are_pytorchs():
+    """The result is contiguous, and drawn in that order."""
+
+    def program(m):
+        m.manual_seed(0)
+        tossed = m.bernoulli(m.zeros(4, 3).t(), 0.4)
+        return tossed.stride(), tossed.tolist()
+
+    assert program(rushlight) == program(torch)
