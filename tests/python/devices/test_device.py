@@ -111,7 +111,8 @@ ROWS = (
 @needs_device
 def test_rows_of_operators():
     options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "../ops/test_ops.py"]
-    chosen = f"(test_values or test_inplace) and float32 and ({ROWS})"
+    # Devices draw other numbers.
+    chosen = f"(test_values or test_inplace) and float32 and not exponential_ and ({ROWS})"
     printed = on_device(*options, "-k", chosen, RUSHLIGHT_TEST_DEVICE="cuda")
     assert " passed" in printed
 
