@@ -16,7 +16,7 @@ def make_overridable(namespace, lists=(), skip=(), belong_to_top=False):
     """Do so for all public functions of a module, which from then on belong to it by name.
 
     With belong_to_top, those that `torch` shows belong to `torch`, by which scripts and fx know them."""
-    shown = rushlight._HOME_OF if belong_to_top else ()
+    shown = rushlight._HOME_OF if belong_to_top else ()  # type: ignore[attr-defined]
     for name, function in list(namespace.items()):
         if not isinstance(function, types.FunctionType):
             continue

@@ -17,9 +17,7 @@ from .dynamic_shapes import UserError
 
 MOST_SYMBOLS = 4
 _LARGE = 1 << 12
-_LAYOUT = frozenset(
-    "alias clone contiguous detach reshape squeeze unsqueeze _unsafe_view view".split()
-)
+_LAYOUT = frozenset("alias clone contiguous detach reshape squeeze unsqueeze _unsafe_view view".split())
 _STEPS = (5, 12)  # how far the further sizes lie from the example's
 
 
