@@ -195,12 +195,11 @@ using nn::functional::relu6;
 Tensor adaptive_avg_pool2d(const Tensor& self, IntArrayRef output_size);
 Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size);
 Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size);
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target,
-                          const std::optional<Tensor>& weight = std::nullopt,
-                          int64_t reduction = reduction::Mean, int64_t ignore_index = -100,
-                          double label_smoothing = 0.0);
-Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt,
-                int64_t reduction = reduction::Mean, int64_t ignore_index = -100);
+inline Tensor nll_loss(const Tensor& self, const Tensor& target,
+                       const std::optional<Tensor>& weight = std::nullopt,
+                       int64_t reduction = reduction::Mean, int64_t ignore_index = -100) {
+  return nll_loss_nd(self, target, weight, reduction, ignore_index);
+}
 
 // Random numbers: as in Python, value for value.
 void manual_seed(uint64_t seed);

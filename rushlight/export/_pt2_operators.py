@@ -55,13 +55,6 @@ class ForeignOperator:
 
 # --- from PyTorch -----------------------------------------------------------------------------------
 
-_REDUCTIONS = ("none", "mean", "sum")
-
-
-def _nll_loss(input, target, weight=None, reduction=1, ignore_index=-100):
-    words = {"weight": weight, "ignore_index": ignore_index, "reduction": _REDUCTIONS[reduction]}
-    return functional.nll_loss(input, target, **words)
-
 
 def _resize(mode, aligns):
     """upsample_*.vec: a size, or factors."""
@@ -136,7 +129,7 @@ def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, de
 
 
 _FOREIGN = {
-    **dict.fromkeys(("nll_loss_nd", "nll_loss", "nll_loss2d"), _nll_loss),
+    **dict.fromkeys(("nll_loss", "nll_loss2d"), torch.ops.aten.nll_loss_nd),
     "nll_loss_forward": torch.ops.aten.nll_loss,
     "nll_loss2d_forward": torch.ops.aten.nll_loss2d,
     "_cdist_forward": lambda a, b, p, compute_mode=None: torch.cdist(a, b, p),

@@ -4,13 +4,6 @@ import rushlight
 from rushlight.nn import functional
 
 
-def cross_entropy(x, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-    kind = ("none", "mean", "sum")[reduction]
-    return functional.cross_entropy(
-        x, target, weight, ignore_index=ignore_index, reduction=kind, label_smoothing=label_smoothing
-    )
-
-
 def _split_heads(x, heads):
     return x.unflatten(-1, (heads, -1)).transpose(1, 2)
 

@@ -336,7 +336,6 @@ _TABLE = {
         x, dtype=dtype_of(dtype), device=device
     ),
     ("torch", "einsum"): lambda equation, tensors, path=None: rushlight.einsum(equation, tensors),
-    ("torch", "cross_entropy_loss"): layers.cross_entropy,
     ("torch", "_transformer_encoder_layer_fwd"): layers.encoder_layer,
     ("torch", "_native_multi_head_attention"): layers.native_attention,
     # Without nested tensors: the layers then take padding as a mask.

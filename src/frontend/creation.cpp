@@ -187,20 +187,6 @@ Tensor adaptive_avg_pool3d(const Tensor& self, IntArrayRef output_size) {
 Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size) {
   return nn::functional::upsample_nearest2d(self, output_size, std::optional<double>());
 }
-static const char* reduction_name(int64_t reduction) {
-  RL_CHECK_VALUE(reduction >= 0 && reduction < reduction::END, reduction,
-                 " is not a valid value for reduction");
-  return reduction == reduction::None ? "none" : reduction == reduction::Mean ? "mean" : "sum";
-}
-Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                          int64_t reduction, int64_t ignore_index, double label_smoothing) {
-  return nn::functional::cross_entropy(self, target, weight, ignore_index, reduction_name(reduction),
-                                       label_smoothing);
-}
-Tensor nll_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight,
-                int64_t reduction, int64_t ignore_index) {
-  return nn::functional::nll_loss(self, target, weight, ignore_index, reduction_name(reduction));
-}
 
 // --- random numbers, threads, devices
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }

@@ -31,7 +31,14 @@ inline Fn<Tensor(const Tensor& input, const Tensor& target, OptBool size_average
                  std::string_view reduction, bool log_target)>
     kl_div;
 
-// reduction: 0 none, 1 mean, 2 sum. The second result is the total weight that a mean divides by.
+// reduction: 0 none, 1 mean, 2 sum.
+inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 int64_t ignore_index, double label_smoothing)>
+    cross_entropy_loss;
+inline Fn<Tensor(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 int64_t ignore_index)>
+    nll_loss_nd;
+// The second result is the total weight that a mean divides by.
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& target, const Tensor& weight,
                                      int64_t reduction, int64_t ignore_index)>
     nll_loss_forward, nll_loss2d_forward;

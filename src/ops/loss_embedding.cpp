@@ -95,58 +95,40 @@ Tensor nn_triplet_margin_body(const Call&, const Tensor& anchor, const Tensor& p
 }  // namespace
 
 void register_embedding_loss_operators(Table& t) {
-  t.composite(hinge_embedding_loss,
-              "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
-              hinge_embedding_body)
-      .function_only()
-      .doc("The input where the target is 1, max(0, margin - input) where it is -1.")
-      .autocast(Cast::Float);
-  t.composite(cosine_embedding_loss,
-              "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int "
-              "reduction=1) -> Tensor",
-              cosine_embedding_body)
-      .function_only()
-      .doc("1 - cosine for pairs of target 1, the cosine above `margin` for those of -1.")
-      .autocast(Cast::Float);
-  t.composite(margin_ranking_loss,
-              "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int "
-              "reduction=1) -> Tensor",
-              margin_ranking_body)
-      .function_only()
-      .doc("max(0, -target (input1 - input2) + margin).")
-      .autocast(Cast::Float);
-  t.composite(triplet_margin_loss,
-              "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float "
-              "p=2, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
-              triplet_margin_body)
-      .function_only()
-      .doc("max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance.")
-      .autocast(Cast::Float);
-  t.composite(
-       "nn::hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, bool? "
-       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-       nn_hinge_embedding_body)
-      .doc("The input where the target is 1, max(0, margin - input) where it is -1.")
-      .autocast(Cast::Float);
-  t.composite(
-       "nn::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
-       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-       nn_cosine_embedding_body)
-      .doc("1 - cosine for pairs of target 1, the cosine above `margin` for those of -1.")
-      .autocast(Cast::Float);
-  t.composite(
-       "nn::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? "
-       "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
-       nn_margin_ranking_body)
-      .doc("max(0, -target (input1 - input2) + margin).")
-      .autocast(Cast::Float);
-  t.composite(
-       "nn::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, "
-       "float p=2, float eps=1e-06, bool swap=False, bool? size_average=None, bool? reduce=None, str "
-       "reduction='mean') -> Tensor",
-       nn_triplet_margin_body)
-      .doc("max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance.")
-      .autocast(Cast::Float);
+  const auto add = [&](const char* doc, auto& handle, const char* schema, auto body, const char* by_name,
+                       auto nn_body) {
+    t.composite(handle, schema, body).function_only().doc(doc).autocast(Cast::Float);
+    t.composite(by_name, nn_body).doc(doc).autocast(Cast::Float);
+  };
+#define RL_BY_NAME "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor"
+  add("The input where the target is 1, max(0, margin - input) where it is -1.", hinge_embedding_loss,
+      "hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor",
+      hinge_embedding_body,
+      "nn::hinge_embedding_loss(Tensor input, Tensor target, float margin=1.0, " RL_BY_NAME,
+      nn_hinge_embedding_body);
+  add("1 - cosine for pairs of target 1, the cosine above `margin` for those of -1.", cosine_embedding_loss,
+      "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) "
+      "-> Tensor",
+      cosine_embedding_body,
+      "nn::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, " RL_BY_NAME,
+      nn_cosine_embedding_body);
+  add("max(0, -target (input1 - input2) + margin).", margin_ranking_loss,
+      "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) "
+      "-> "
+      "Tensor",
+      margin_ranking_body,
+      "nn::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, " RL_BY_NAME,
+      nn_margin_ranking_body);
+  add("max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance.",
+      triplet_margin_loss,
+      "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
+      "float "
+      "eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+      triplet_margin_body,
+      "nn::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
+      "float eps=1e-06, bool swap=False, " RL_BY_NAME,
+      nn_triplet_margin_body);
+#undef RL_BY_NAME
 }
 
 }  // namespace rushlight

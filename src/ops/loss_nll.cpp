@@ -146,10 +146,13 @@ Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, i
   return std::get<0>(nll_loss2d_forward(input, target, weight, reduction, ignored));
 }
 
+Tensor nll_loss_nd_body(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
+                        int64_t reduction, int64_t ignored) {
+  return nll_of(self, target_of(self, target), weight, reduction, ignored);
+}
 Tensor nll_loss_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
                      OptBool size_average, int64_t ignored, OptBool reduce, std::string_view reduction) {
-  return nll_of(input, target_of(input, target), weight, reduction_of(reduction, size_average, reduce),
-                ignored);
+  return nll_loss_nd(input, target, weight, reduction_of(reduction, size_average, reduce), ignored);
 }
 
 Tensor weight_along(const Tensor& weight, int64_t dim) {
@@ -205,10 +208,8 @@ Tensor smoothed(const Tensor& log_p, const Tensor& target, const Tensor& weight,
   return nll * Scalar(1 - smoothing) + uniform * Scalar(smoothing / static_cast<double>(classes));
 }
 
-Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& given, const Tensor& weight,
-                          OptBool size_average, int64_t ignored, OptBool reduce,
-                          std::string_view reduction_name, double smoothing) {
-  const int64_t reduction = reduction_of(reduction_name, size_average, reduce);
+Tensor cross_entropy_loss_body(const Call&, const Tensor& input, const Tensor& given, const Tensor& weight,
+                               int64_t reduction, int64_t ignored, double smoothing) {
   RL_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
   RL_CHECK_VALUE(input.dim() >= 1, "Expected 1 or more dimensions (got ", input.dim(), ")");
   if (input.sizes() == given.sizes())
@@ -217,6 +218,13 @@ Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& given,
   const Tensor log_p = log_softmax(input, input.dim() == 1 ? 0 : 1, std::nullopt);
   return smoothing > 0 ? smoothed(log_p, target, weight, reduction, ignored, smoothing)
                        : nll_of(log_p, target, weight, reduction, ignored);
+}
+
+Tensor cross_entropy_body(const Call&, const Tensor& input, const Tensor& target, const Tensor& weight,
+                          OptBool size_average, int64_t ignored, OptBool reduce, std::string_view reduction,
+                          double smoothing) {
+  const int64_t how = reduction_of(reduction, size_average, reduce);
+  return cross_entropy_loss(input, target, weight, how, ignored, smoothing);
 }
 
 template <bool Spatial>
@@ -264,6 +272,20 @@ void register_nll_operators(Table& t) {
           [](Grad g, In<1> target, In<2> weight, Attr<3, int64_t> reduction, Attr<4, int64_t> ignored) {
             return Grads{nll_of(g, target, weight, reduction, ignored), Tensor(), Tensor(), Tensor()};
           });
+  t.composite(nll_loss_nd,
+              "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+              "ignore_index=-100) -> Tensor",
+              nll_loss_nd_body)
+      .internal()
+      .doc("Minus the log probability of each target class. Shapes: [batch, classes, ...] and [batch, ...].")
+      .autocast(Cast::Float);
+  t.composite(cross_entropy_loss,
+              "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+              "ignore_index=-100, float label_smoothing=0.0) -> Tensor",
+              cross_entropy_loss_body)
+      .internal()
+      .doc("Cross entropy of softmax(self) and target classes or class probabilities.")
+      .autocast(Cast::Float);
   t.composite(nll_loss,
               "nn::nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
               "ignore_index=-100, "

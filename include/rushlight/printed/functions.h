@@ -1043,6 +1043,8 @@ Tensor batch_norm_elemt(const Tensor& input, const std::optional<Tensor>& weight
 Tensor& batch_norm_elemt_out(Tensor& out, const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean, const Tensor& invstd, double eps);
 std::tuple<Tensor, Tensor> batch_norm_update_stats(const Tensor& input, const std::optional<Tensor>& running_mean, const std::optional<Tensor>& running_var, double momentum);
 Tensor norm_except_dim(const Tensor& v, int64_t pow = 2, int64_t dim = 0);
+Tensor nll_loss_nd(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t reduction = 1, int64_t ignore_index = -100);
+Tensor cross_entropy_loss(const Tensor& self, const Tensor& target, const std::optional<Tensor>& weight = std::nullopt, int64_t reduction = 1, int64_t ignore_index = -100, double label_smoothing = 0.0);
 Tensor mse_loss(const Tensor& self, const Tensor& target, int64_t reduction = 1);
 Tensor smooth_l1_loss(const Tensor& self, const Tensor& target, int64_t reduction = 1, double beta = 1.0);
 Tensor huber_loss(const Tensor& self, const Tensor& target, int64_t reduction = 1, double delta = 1.0);
