@@ -11,8 +11,8 @@ bool takes_generator(const Op& op) {
   return false;
 }
 
-// Composites that draw numbers only when asked: dropout, attention with dropout, recurrent layers.
-bool may_drop(const Op& op) {
+// Dropout, attention and recurrent layers draw numbers only when asked; batch norm updates statistics then.
+bool depends_on_training(const Op& op) {
   for (const Parameter& p : op.schema.parameters)
     if (p.name == "dropout_p" || p.name == "train" || p.name == "training") return true;
   return false;
@@ -58,7 +58,7 @@ void resolve_traits(Op& op) {
   if (t.batching == Batching::ByFamily) t.batching = batching_of_family(op);
   if (t.aliasing == Aliasing::ByFamily) t.aliasing = aliasing_of_family(op);
   if (t.batching == Batching::Pointwise) t.elementwise = true;
-  if (op.family == Family::Random || op.made_in_python || takes_generator(op) || may_drop(op))
+  if (op.family == Family::Random || op.made_in_python || takes_generator(op) || depends_on_training(op))
     t.random = true;
   const bool cast = t.autocast_cpu != Cast::None || t.autocast_cuda != Cast::None || op.made_in_python;
   if (!cast) op.intercepted &= ~kAutocast;

@@ -128,7 +128,7 @@ struct Traits {
   Numbers numbers = Numbers::None;
   OutRule out = OutRule::Castable;
   OutOverlap out_overlap;
-  bool random = false;         // draws numbers, or does so when asked
+  bool random = false;         // equal calls may differ: it draws numbers or updates statistics, or may
   bool uninitialized = false;  // gives memory as it was found
   // Each element of the results comes from the elements at its place in the operands, broadcast together.
   bool elementwise = false;

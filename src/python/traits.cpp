@@ -43,7 +43,7 @@ PyStructSequence_Field fields[] = {
     {"out_apart", "operands that out= must not partly overlap, as bits"},
     {"out_strict", "whether it must not be one of them either"},
     {"out_accumulates", "whether the kernel starts from what out= holds"},
-    {"random", "whether it draws numbers"},
+    {"random", "whether equal calls may differ: it draws numbers or updates statistics"},
     {"uninitialized", "whether it gives memory as it was found"},
     {"elementwise", "whether each element of the results comes from those at its place"},
     {"data_dependent_shape", "whether shapes depend on values"},
