@@ -1,0 +1,272 @@
+"""The commands of `./dev`, in the order in which it lists them. --help adds a command's docstring."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from . import machine, times
+from .build import build, update
+from .environment import debian_packages, install
+from .paths import BUILD, PYTHON, ROOT
+from .problems import Failure
+from .process import run
+
+COMMANDS = {}  # name: (usage, summary, function)
+BUILT = ("bin", "include", "lib")  # folders of the package that a build writes, beside its modules
+DEVELOPMENT = BUILD / "dev"  # the build in place
+CPP = ("*.h", "*.cpp", "*.c", "*.cu", "*.cuh")
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # a worker: the workers already fill the cores
+TYPED = [ROOT / "rushlight", ROOT / "benchmarks"]
+
+
+def command(usage, summary):
+    def register(function):
+        COMMANDS[usage.split()[0]] = (usage, summary, function)
+        return function
+
+    return register
+
+
+@command("demo [options]", "train, save and check the digits network")
+def demo(*options):
+    build(DEVELOPMENT)
+    install("demo")
+    run(PYTHON, "-m", "rushlight", "demo", *options, PYTHONPATH=ROOT)
+
+
+@command("test [pytest options]", "build, then run every C++ and Python test")
+def test(*pytest_options):
+    """Options go to pytest. Where they name files or folders, those alone are run, and no C++ tests:
+    ./dev test tests/python/nn -k adam"""
+    folder = build(DEVELOPMENT, "-DRUSHLIGHT_TESTS=ON")
+    install("test", "oracle", "packages", "docs")
+    if any(names_a_path(option) for option in pytest_options):
+        run_pytest(ROOT, pytest_options, **ONE_THREAD)
+    else:
+        run_tests(folder, ROOT, pytest_options)
+
+
+@command("build [cmake options]", "build in place, so that PYTHONPATH=. imports rushlight")
+def build_in_place(*options):
+    """Options such as -DRUSHLIGHT_BLAS=none stay in force in build/dev; --fresh forgets them, and looks for
+    programs and libraries again. The options of builds are listed in CONTRIBUTING.md."""
+    build(DEVELOPMENT, *options)
+
+
+@command("cuda", "compile the CUDA library, if nvcc is found; no GPU is needed")
+def cuda():
+    folder = build(DEVELOPMENT, "-DRUSHLIGHT_TESTS=ON")
+    cache = (folder / "CMakeCache.txt").read_text()
+    if "RUSHLIGHT_NVCC:FILEPATH=/" not in cache:
+        print("dev: no nvcc was found (PATH, CUDA_HOME, /usr/local/cuda): the CUDA library is NOT compiled")
+        return
+    update(folder, targets=["rushlight_cuda"])
+    install("test")
+    run_pytest(ROOT, ["tests/python/devices/test_device.py", "-k", "without_a_device"])
+
+
+@command("lint [FILE ...]", "check format (clang-format, ruff) and types (mypy), of all or of some files")
+def lint(*files):
+    """Types are checked of all or of nothing: one file's change others."""
+    install("lint")
+    paths = [Path(file).resolve() for file in files]
+    cpp = [path for path in paths if any(path.match(pattern) for pattern in CPP)] if files else sources(*CPP)
+    python = [path for path in paths if path not in cpp] or ([] if files else [ROOT])
+    checks = []
+    if cpp:
+        checks.append(["clang-format", "--dry-run", "-Werror", *cpp])
+    if python:
+        checks.append(["ruff", "check", "--quiet", "--force-exclude", *python])
+        checks.append(["ruff", "format", "--check", "--force-exclude", *python])
+    if not files or any(path.is_relative_to(folder) for path in python for folder in TYPED):
+        checks.append(["mypy", "--config-file", ROOT / "pyproject.toml", *TYPED])
+    failed = []
+    for check in checks:
+        try:
+            run(*check)
+        except SystemExit:
+            failed.append(" ".join(str(word) for word in check[:2] if word != ROOT))
+    if failed:
+        raise Failure(f"lint: {', '.join(failed)} failed (`./dev format` repairs the format)")
+
+
+@command("tidy [FILE ...]", "check C++ sources with clang-tidy: these, or those that differ from main")
+def tidy(*files):
+    if not (DEVELOPMENT / "compile_commands.json").exists():
+        build(DEVELOPMENT, "-DRUSHLIGHT_TESTS=ON")
+    install("tidy")
+    if not files:
+        files = git("diff", "--name-only", "--diff-filter=d", "main", "--", "src/*.cpp", "tests/cpp/*.cpp")
+    for file in files:
+        run("clang-tidy", "--quiet", "-p", DEVELOPMENT, ROOT / file)
+
+
+@command("format", "rewrite the sources in that format")
+def reformat():
+    install("lint")
+    run("clang-format", "-i", *sources(*CPP))
+    run("ruff", "check", "--fix", "--quiet", ROOT)
+    run("ruff", "format", "--quiet", ROOT)
+
+
+@command("docs [serve]", "build, document in build/site; serve shows it while one writes")
+def docs(*options):
+    """Pages about operators are printed from the built module while the site is made."""
+    build(DEVELOPMENT)
+    install("docs")
+    words = [PYTHON, "-m", "mkdocs", options[0] if options else "build", "--strict", *options[1:]]
+    # The warning would tell of the theme's next major version.
+    run(*words, cwd=ROOT, PYTHONPATH=ROOT, NO_MKDOCS_2_WARNING=1)
+
+
+@command("bench [check|report] [suites] [options]", "build, measure beside PyTorch (benchmarks/README.md)")
+def bench(*options):
+    """check compares with the recorded ratios, report writes docs/benchmarks.md from what --record kept."""
+    build(DEVELOPMENT, "-DRUSHLIGHT_BENCHMARKS=ON")
+    install("bench", "oracle")
+    module = "benchmarks"
+    if options[:1] in (("check",), ("report",)):
+        module, options = f"benchmarks.{options[0]}", options[1:]
+    run(PYTHON, "-m", module, *options, cwd=ROOT, PYTHONPATH=ROOT)
+
+
+@command("times [kernel|record|header ...] [--units|--save]", "how long it takes from an edit to its test")
+def show_times(*arguments):
+    """Edits a kernel, an operator's record and a header of src/core in turn, builds without ccache, runs a
+    test, puts the file back, and prints a table. --units lists the units that take longest to compile. --save
+    writes tools/dev/unit_costs.txt, which later builds are compared with, after a build from clean without
+    ccache."""
+    if arguments == ("--units",):
+        print("\n".join(times.slowest(DEVELOPMENT)))
+        return
+    if arguments == ("--save",):
+        count, seconds = times.save(DEVELOPMENT)
+        print(f"dev: {count} units, {seconds:.0f} s, in {times.COSTS.relative_to(ROOT)}")
+        return
+    for kind in arguments:
+        if kind not in times.EDITS:
+            raise Failure(f"times: {kind!r} is none of {', '.join(times.EDITS)}, --units, --save")
+    install("build", "test")
+    os.environ["CCACHE_DISABLE"] = "1"
+    build(DEVELOPMENT)
+
+    def run_test(file, words):
+        chosen = ["-k", words] if words else []
+        run_pytest(ROOT, [file, *chosen], workers=0, **ONE_THREAD)
+
+    kinds = arguments or tuple(times.EDITS)
+    table = list(times.edit_to_test(kinds, lambda: update(DEVELOPMENT), run_test))
+    print("\n".join(table))
+
+
+@command("portable [pytest options]", "the same tests, built without any library: no BLAS, oneDNN, TBB")
+def portable(*pytest_options):
+    folder = BUILD / "portable"
+    libraries = ["-DRUSHLIGHT_BLAS=none", "-DRUSHLIGHT_ONEDNN=off", "-DRUSHLIGHT_TBB=off"]
+    package_root = build_apart(folder, "-DRUSHLIGHT_TESTS=ON", *libraries)
+    install("test", "oracle")
+    run_tests(folder, package_root, pytest_options)
+
+
+@command("small [pytest options]", "the small runtime (docs/one_file.md) and its tests")
+def small(*pytest_options):
+    package_root = build_apart(BUILD / "small", "-DRUSHLIGHT_SMALL_RUNTIME=ON")
+    install("test")
+    run_pytest(package_root, pytest_options or ["tests/python/graphs/test_small_runtime.py"])
+
+
+@command(
+    "sanitize [address|undefined] [pytest options]", "the same in a sanitizer build: by default both in one"
+)
+def sanitize(*arguments):
+    chosen = arguments[:1] if arguments and arguments[0] in ("address", "undefined") else ()
+    kind = "".join(chosen) or "address,undefined"
+    pytest_options = arguments[len(chosen) :]
+    folder = BUILD / f"sanitize-{kind.replace(',', '-')}"
+    # Less optimization compiles in half the time and keeps the lines of a report true.
+    package_root = build_apart(
+        folder, "-DRUSHLIGHT_TESTS=ON", f"-DRUSHLIGHT_SANITIZE={kind}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
+    )
+    variables = {"UBSAN_OPTIONS": "print_stacktrace=1"}
+    install("test", "oracle")
+    if "address" in kind:
+        # The interpreter is not instrumented: the runtime is loaded first, and Python's leaks are no finding.
+        # A size that no machine has is refused as usual.
+        runtimes = [compiler_file("libasan.so"), compiler_file("libstdc++.so")]
+        # Stack use after return is not looked for: its frames are aligned to 32 bytes, AVX-512 asks for 64.
+        options = "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0"
+        variables |= {"ASAN_OPTIONS": options, "LD_PRELOAD": ":".join(runtimes)}
+    run_tests(folder, package_root, pytest_options, **variables)
+
+
+@command("wheel [PYTHON ...]", "sdist and wheels in dist/, repaired and tried out (docs/releasing.md)")
+def wheel(*options):
+    machine.compiler()
+    install("build", "wheel")
+    machine.check_headers(PYTHON)
+    root = debian_packages({"Gloo": "libgloo-dev"})
+    run(PYTHON, ROOT / "tools" / "wheels.py", *options, RUSHLIGHT_DEBIAN_ROOT=root or "")
+
+
+# --- what they share ----------------------------------------------------------------------------------------
+
+
+def run_tests(folder, package_root, pytest_options, **variables):
+    run(folder / "rushlight_tests", "--gtest_brief=1", **variables)
+    run_pytest(package_root, pytest_options, **ONE_THREAD, **variables)
+
+
+def names_a_path(option):
+    return not option.startswith("-") and (ROOT / option.partition("::")[0]).exists()
+
+
+def run_pytest(package_root, pytest_options, workers=None, **variables):
+    options = [f"{ROOT / option}" if names_a_path(option) else option for option in pytest_options]
+    paths = [] if options != list(pytest_options) else [ROOT / "tests"]
+    workers = machine.usable_cores() if workers is None else workers
+    # `python -m` puts the working folder first on the path: it must be the one that holds the right package.
+    words = [PYTHON, "-m", "pytest", "-q", "-n", workers, "-c", ROOT / "pyproject.toml", "--rootdir", ROOT]
+    run(*words, *options, *paths, cwd=package_root, PYTHONPATH=package_root, **variables)
+
+
+def build_apart(folder, *options):
+    """Build beside links to the Python package, which is left as it is; return what to put on the path."""
+    package = folder / "python" / "rushlight"
+    machine.check_writable(package)
+    package.mkdir(parents=True, exist_ok=True)
+    for link in package.iterdir():
+        if link.is_symlink() and (not link.exists() or link.name in BUILT):
+            link.unlink()
+    for source in (ROOT / "rushlight").iterdir():
+        link = package / source.name
+        if source.name not in (*BUILT, "__pycache__") and source.suffix != ".so" and not link.is_symlink():
+            link.symlink_to(source)
+    build(folder, *options, f"-DRUSHLIGHT_PACKAGE_DIR={package}")
+    return package.parent
+
+
+def compiler_file(name):
+    compiler = machine.compiler()
+    words = [*([compiler] if shutil.which(compiler) else compiler.split()), f"-print-file-name={name}"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    if not os.path.isabs(printed):
+        raise Failure(
+            f"{words[0]} has no {name}: install its sanitizers (Debian and Ubuntu: apt install libasan8)"
+        )
+    return os.path.realpath(printed)
+
+
+def git(*words):
+    """Lines that git prints."""
+    try:
+        ran = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Failure("no git: install it, or name the files")
+    if ran.returncode:
+        raise Failure(f"git {words[0]}: {ran.stderr.strip().splitlines()[0]}; name the files instead")
+    return ran.stdout.splitlines()
+
+
+def sources(*patterns):
+    return [ROOT / name for name in git("ls-files", *patterns) if not name.startswith("third_party/")]
