@@ -185,18 +185,21 @@ def turn_on():
     path = _pth_file()
     with open(path, "w", encoding="utf-8") as file:
         file.write(TORCH_PATH + "\n")
-    from rushlight._command import alias_stubs
+    from rushlight._command import alias_record, alias_stubs
 
-    alias_stubs.write(os.path.dirname(path))
+    site_packages = os.path.dirname(path)
+    alias_stubs.write(site_packages)
+    alias_record.update(site_packages, [path, *alias_stubs.files(site_packages)])
     return path
 
 
 def turn_off():
     """Undo turn_on; returns the removed file, or None if the alias was not on."""
     path = _pth_file()
-    from rushlight._command import alias_stubs
+    from rushlight._command import alias_record, alias_stubs
 
     alias_stubs.remove(os.path.dirname(path))
+    alias_record.update(os.path.dirname(path), [])
     try:
         os.remove(path)
     except FileNotFoundError:

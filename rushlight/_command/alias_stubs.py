@@ -58,14 +58,26 @@ def write(site_packages):
     return folder
 
 
+def _is_ours(folder):
+    try:
+        with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
+            return file.read().startswith(_HEAD)
+    except FileNotFoundError:
+        return False
+
+
+def files(site_packages):
+    """Paths of the stubs, if the stub package is ours."""
+    folder = os.path.join(site_packages, FOLDER)
+    if not _is_ours(folder):
+        return []
+    return [os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names]
+
+
 def remove(site_packages):
     """Remove the stub package if it is ours; whether it was."""
     folder = os.path.join(site_packages, FOLDER)
-    try:
-        with open(os.path.join(folder, "__init__.pyi"), encoding="utf-8") as file:
-            if not file.read().startswith(_HEAD):
-                return False
-    except FileNotFoundError:
+    if not _is_ours(folder):
         return False
     shutil.rmtree(folder)
     return True

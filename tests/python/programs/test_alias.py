@@ -1,6 +1,7 @@
 """The name `torch`: in a program, in its children, and for a virtual environment."""
 
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -166,6 +167,29 @@ def test_environment_alias(venv):
         assert run_ok("-m", "rushlight", "alias", "off", python=venv).startswith("off: removed")
     assert run("-c", "import torch", python=venv).returncode == 1
     assert run_ok("-m", "rushlight", "alias", "off", python=venv) == "off: it was not on\n"
+
+
+def test_uninstalling_removes_what_the_alias_wrote(venv):
+    """As pip would after `alias on`: what RECORD lists goes. Beside it pip only removes emptied folders."""
+    site = Path(run_ok("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=venv).strip())
+    before = {path for path in site.rglob("*") if path.is_file()}
+    info = site / "rushlight-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: rushlight\nVersion: 0.1.0\n")
+    record = info / "RECORD"
+    record.write_text("rushlight-0.1.0.dist-info/METADATA,,\nrushlight-0.1.0.dist-info/RECORD,,\n")
+    plain = record.read_text()
+    try:
+        for _ in range(2):
+            run_ok("-m", "rushlight", "alias", "on", python=venv)
+        listed = {site / line.split(",")[0] for line in record.read_text().splitlines()}
+        there = {path for path in site.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+        assert listed == there - before and site / "rushlight-torch.pth" in listed
+        assert any(path.match("torch-stubs/nn/__init__.pyi") for path in listed)
+    finally:
+        run_ok("-m", "rushlight", "alias", "off", python=venv)
+    assert record.read_text() == plain
+    shutil.rmtree(info)
 
 
 def test_environment_alias_is_refused_beside_pytorch(venv):
