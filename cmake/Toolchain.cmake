@@ -6,7 +6,8 @@ target_compile_options(rushlight_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGU
                                                  -fdata-sections)
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
-  message(FATAL_ERROR "g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Rushlight needs g++ 12 or newer.")
+  message(FATAL_ERROR " g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Rushlight needs g++ 12 or newer; "
+                      "name another compiler in CXX and CC (Debian and Ubuntu: apt install g++-12, CXX=g++-12 CC=gcc-12).")
 endif()
 
 find_program(CCACHE_PROGRAM ccache)
