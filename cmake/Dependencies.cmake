@@ -74,8 +74,9 @@ if(RUSHLIGHT_ONEDNN)
   wheel_library(intel_math intel-cmplr-lib-rt libimf.so)
   wheel_library(intel_base intel-cmplr-lib-rt libintlc.so.5)
   target_include_directories(rushlight_deps SYSTEM INTERFACE "${dnnl_include}")
-  # libdnnl has no path of its own to what it needs: naming that too gets it found.
-  target_link_libraries(rushlight_deps INTERFACE dnnl intel_math intel_base)
+  # Loaded with its first use (cpu/onednn_api.h), by the path of the library that asks for it. A program that links the
+  # static library has no such path, so that one names them, and all that libdnnl needs.
+  set(loaded_when_used dnnl intel_math intel_base)
   target_link_options(rushlight_deps INTERFACE -Wl,--no-as-needed)
   with_feature(ONEDNN)
 endif()

@@ -52,7 +52,7 @@ if(RUSHLIGHT_STATIC)
 else()
   add_library(rushlight_static STATIC EXCLUDE_FROM_ALL ${static_objects})
 endif()
-target_link_libraries(rushlight_static PUBLIC rushlight_deps)
+target_link_libraries(rushlight_static PUBLIC rushlight_deps ${loaded_when_used})
 set_target_properties(rushlight_static PROPERTIES ARCHIVE_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib")
 
 # Wheels hold no links, so each library is installed once, under the name the loader asks for, without debug symbols.

@@ -2,13 +2,13 @@
 #pragma once
 #ifdef RUSHLIGHT_WITH_ONEDNN
 #include <array>
-#include <dnnl.hpp>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 #include "core/fork_mutex.h"
+#include "cpu/onednn_api.h"
 
 namespace rushlight::cpu {
 
