@@ -1,5 +1,7 @@
 #include "dispatch/schema.h"
 
+#include <algorithm>
+
 namespace rushlight {
 
 // Recursive descent over:  [space::]name[.overload](parameter, ..., *, parameter, ...) -> returns
@@ -10,6 +12,8 @@ class SchemaParser {
   void run() {
     parse_name();
     expect("(");
+    const auto commas = std::count(rest_.begin(), rest_.begin() + rest_.find("->"), ',');
+    schema_.parameters.reserve(static_cast<size_t>(commas) + 1);  // a few too many: some are in defaults
     bool keyword_only = false;
     while (!accept(")")) {
       if (accept("*"))
