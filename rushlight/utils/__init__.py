@@ -2,7 +2,6 @@
 
 import os
 from importlib import import_module
-from importlib.util import find_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `__getattr__` finds
@@ -28,6 +27,10 @@ def __getattr__(name):
     if name == "cmake_prefix_path":  # for find_package(Rushlight), and for find_package(Torch)
         return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "share", "cmake")
     full = f"{__name__}.{name}"
-    if name.startswith("__") or find_spec(full) is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return import_module(full)
+    if not name.startswith("__"):
+        try:
+            return import_module(full)
+        except ModuleNotFoundError as error:
+            if error.name != full:
+                raise
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """Handles that undo the registration of a hook."""
 
-import weakref
+from _weakref import ref
 from collections import OrderedDict
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
@@ -15,27 +15,27 @@ class RemovableHandle:
     next_id = 0
 
     def __init__(self, hooks_dict, *, extra_dict=None):
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.hooks_dict_ref = ref(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         extras = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extras)
+        self.extra_dict_ref = tuple(ref(d) for d in extras)
 
     def remove(self):
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
+        for reference in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = reference()
             if hooks is not None:
                 hooks.pop(self.id, None)
 
     def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
+        return self.hooks_dict_ref(), self.id, tuple(reference() for reference in self.extra_dict_ref)
 
     def __setstate__(self, state):
         hooks, self.id, *extras = state
         # The dictionary may be gone: an empty one that nobody else holds stands in for it.
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
+        self.hooks_dict_ref = ref(OrderedDict() if hooks is None else hooks)
         extras = extras[0] if extras else ()
-        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in extras)
+        self.extra_dict_ref = tuple(ref(OrderedDict() if d is None else d) for d in extras)
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self):

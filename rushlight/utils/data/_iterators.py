@@ -9,7 +9,7 @@ from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _resume, _utils
 from rushlight.utils.data._utils import seeding
 from rushlight.utils.data._utils.pin_memory import pin_memory
-from rushlight.utils.data._utils.worker import (
+from rushlight.utils.data._utils.serving import (
     _IterableDatasetStopIteration,
     _ResumeIteration,
     _SendStates,
@@ -17,20 +17,13 @@ from rushlight.utils.data._utils.worker import (
     _StateRequest,
     _Task,
 )
+from rushlight.utils.data.dataset import _is_pipe
 
 _OFTEN = 16  # batches
 
 
 def _draw_seed(generator):
     return rushlight.empty((), dtype=rushlight.int64).random_(generator=generator).item()
-
-
-def _is_pipe(dataset, kind):
-    """Whether the dataset is a data pipe; asks only where the module is in use."""
-    import sys
-
-    module = sys.modules.get("rushlight.utils.data.datapipes.datapipe")
-    return module is not None and isinstance(dataset, getattr(module, kind))
 
 
 class _BaseDataLoaderIter:

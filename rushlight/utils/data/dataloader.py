@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
-
 from rushlight._errors.advice import advised
-from rushlight.utils.data import _resume
-from rushlight.utils.data._iterators import (
-    _BaseDataLoaderIter,  # noqa: F401
-    _is_pipe,
-    _MultiProcessingDataLoaderIter,
-    _SingleProcessDataLoaderIter,
-)
+from rushlight.utils.data._generic import type_variable
 from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
 from rushlight.utils.data._utils.worker import get_worker_info
-from rushlight.utils.data.dataset import Dataset, IterableDataset
+from rushlight.utils.data.dataset import Dataset, IterableDataset, _is_pipe
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, Generic, TypeVar
 
     from rushlight import Generator
+    from rushlight.utils.data._iterators import _BaseDataLoaderIter as _BaseDataLoaderIter
+    from rushlight.utils.data._iterators import (
+        _MultiProcessingDataLoaderIter as _MultiProcessingDataLoaderIter,
+    )
+    from rushlight.utils.data._iterators import _SingleProcessDataLoaderIter as _SingleProcessDataLoaderIter
+
+    T_co = TypeVar("T_co", covariant=True)
+else:
+    from rushlight.utils.data._generic import Generic, T_co
 
 __all__ = ["DataLoader", "get_worker_info", "default_collate", "default_convert"]
-
-T_co = TypeVar("T_co", covariant=True)
-_collate_fn_t = Callable[[list], Any]  # packages annotate with it
 
 
 class _DatasetKind:
@@ -189,9 +186,11 @@ class DataLoader(Generic[T_co]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def _get_iterator(self, resume=None):
+        from rushlight.utils.data import _iterators
+
         if self.num_workers == 0:
-            return _SingleProcessDataLoaderIter(self, resume)
-        return _MultiProcessingDataLoaderIter(self, resume=resume)
+            return _iterators._SingleProcessDataLoaderIter(self, resume)
+        return _iterators._MultiProcessingDataLoaderIter(self, resume=resume)
 
     def _packed_dataset(self, dataset):
         """What worker processes are to read from in place of the dataset."""
@@ -207,13 +206,17 @@ class DataLoader(Generic[T_co]):
         return {**self.__dict__, "_current": None, "_packing": None}
 
     def __iter__(self) -> Iterator[Any]:
+        from weakref import ref
+
+        from rushlight.utils.data import _resume
+
         state, self._loaded_state = self._loaded_state, None
         if state is None or state["iterator"] is None:
             iterator = self._new_epoch(None)
         else:
             with _resume.at_beginning_of(self, state["beginning"]):
                 iterator = self._new_epoch(state["iterator"])
-        self._current = weakref.ref(iterator)
+        self._current = ref(iterator)
         return iterator
 
     def _new_epoch(self, resume):
@@ -235,6 +238,8 @@ class DataLoader(Generic[T_co]):
         """
         if self._loaded_state is not None:
             return self._loaded_state
+        from rushlight.utils.data import _resume
+
         iterator = self._current and self._current()
         if iterator is None or iterator._finished:
             return {"version": 1, "beginning": _resume.to_plain(_resume.capture(self)), "iterator": None}
@@ -247,6 +252,8 @@ class DataLoader(Generic[T_co]):
             raise ValueError("DataLoader.load_state_dict: this is not what DataLoader.state_dict gave")
         self._loaded_state = state_dict
         if state_dict["iterator"] is None:
+            from rushlight.utils.data import _resume
+
             _resume.restore_own(self, state_dict["beginning"])
 
     def __len__(self) -> int:
@@ -337,3 +344,20 @@ def _process_context(context):
             f"start method, but got multiprocessing_context={context!r}"
         )
     return context
+
+
+def __getattr__(name):
+    if name in ("_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"):
+        from rushlight.utils.data import _iterators
+
+        return getattr(_iterators, name)
+    if name == "_collate_fn_t":  # packages annotate with it
+        from collections.abc import Callable
+        from typing import Any
+
+        return Callable[[list], Any]
+    return type_variable(__name__, name)
+
+
+if not TYPE_CHECKING:
+    del T_co  # `__getattr__` makes it

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from bisect import bisect_right
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight._errors.advice import advised
+from rushlight.utils.data._generic import type_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Generic, TypeVar
 
     from rushlight import Generator, Tensor
+
+    _T = TypeVar("_T")
+    T_co = TypeVar("T_co", covariant=True)
+else:
+    from rushlight.utils.data._generic import Generic, T_co
 
 __all__ = [
     "Dataset",
@@ -26,9 +31,6 @@ __all__ = [
     "Subset",
     "random_split",
 ]
-
-_T = TypeVar("_T")
-T_co = TypeVar("T_co", covariant=True)
 
 
 class Dataset(Generic[T_co]):
@@ -55,6 +57,14 @@ class IterableDataset(Dataset[T_co], metaclass=ABCMeta):
         return ChainDataset([self, other])
 
 
+def _is_pipe(dataset, kind):
+    """Whether the dataset is a data pipe; asks only where the module is in use."""
+    import sys
+
+    module = sys.modules.get("rushlight.utils.data.datapipes.datapipe")
+    return module is not None and isinstance(dataset, getattr(module, kind))
+
+
 class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
     """Tensors of equal first size; sample ``i`` is the tuple of their rows ``i``."""
 
@@ -74,7 +84,7 @@ class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
         return self.tensors[0].size(0)
 
 
-class StackDataset(Dataset[Any]):
+class StackDataset(Dataset["Any"]):
     """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by
     name)."""
 
@@ -137,6 +147,8 @@ class ConcatDataset(Dataset[T_co]):
             if -idx > len(self):
                 raise ValueError("absolute value of index should not exceed dataset length")
             idx += len(self)
+        from bisect import bisect_right
+
         which = bisect_right(self.cumulative_sizes, idx)
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
@@ -150,7 +162,7 @@ class ConcatDataset(Dataset[T_co]):
         return self.cumulative_sizes
 
 
-class ChainDataset(IterableDataset[Any]):
+class ChainDataset(IterableDataset["Any"]):
     """Streams one after the other."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
@@ -242,3 +254,11 @@ def random_split(
         generator = rushlight.default_generator
     order = rushlight.randperm(sum(lengths), generator=generator).tolist()
     return [Subset(dataset, order[end - n : end]) for end, n in zip(accumulate(lengths), lengths)]
+
+
+def __getattr__(name):
+    return type_variable(__name__, name)
+
+
+if not TYPE_CHECKING:
+    del T_co  # `__getattr__` makes it

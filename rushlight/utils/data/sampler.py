@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any, Generic, TypeVar
 
 import rushlight
 from rushlight._errors.advice import advised
+from rushlight.utils.data._generic import type_variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Generic, TypeVar
 
     from rushlight import Generator, Tensor
+
+    T_co = TypeVar("T_co", covariant=True)
+else:
+    from rushlight.utils.data._generic import Generic, T_co
 
 __all__ = [
     "BatchSampler",
@@ -33,9 +38,6 @@ def _fresh_generator():
     generator = rushlight.Generator()
     generator.manual_seed(int(rushlight.empty((), dtype=rushlight.int64).random_().item()))
     return generator
-
-
-T_co = TypeVar("T_co", covariant=True)
 
 
 class Sampler(Generic[T_co]):
@@ -179,3 +181,11 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         n = len(self.sampler)
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def __getattr__(name):
+    return type_variable(__name__, name)
+
+
+if not TYPE_CHECKING:
+    del T_co  # `__getattr__` makes it

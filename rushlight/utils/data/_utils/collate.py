@@ -1,22 +1,28 @@
 """Collation: from a list of samples to a batch of the same structure."""
 
-import re
 import sys
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
-from copy import copy
 
 import rushlight
 from rushlight._errors.advice import advised
 from rushlight.utils.data._utils.worker import get_worker_info
 
-np_str_obj_array_pattern = re.compile(r"[SaUO]")  # found in the dtype of arrays that hold no numbers
+_NO_NUMBERS = "SaUO"  # one of these is in the dtype of arrays that hold no numbers
 default_collate_err_msg_format = (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 )
 
 
+def __getattr__(name):
+    if name == "np_str_obj_array_pattern":  # packages take it from here
+        import re
+
+        return re.compile(f"[{_NO_NUMBERS}]")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def _is_text_array(array):
-    return np_str_obj_array_pattern.search(array.dtype.str) is not None
+    return any(kind in array.dtype.str for kind in _NO_NUMBERS)
 
 
 def default_convert(data):
@@ -39,12 +45,18 @@ def default_convert(data):
     return data
 
 
+def _copied(sample):
+    from copy import copy
+
+    return copy(sample)
+
+
 def _like_mapping(sample, values):
     """The values in a mapping of the sample's type, or a plain dict where that type cannot be built so."""
     try:
         if isinstance(sample, MutableMapping):
             # A copy keeps what the type carries besides its items.
-            result = copy(sample)
+            result = _copied(sample)
             result.update(values)
             return result
         return type(sample)(values)
@@ -55,7 +67,7 @@ def _like_mapping(sample, values):
 def _like_sequence(sample, values):
     try:
         if isinstance(sample, MutableSequence):
-            result = copy(sample)
+            result = _copied(sample)
             for i, value in enumerate(values):
                 result[i] = value
             return result

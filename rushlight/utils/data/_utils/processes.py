@@ -11,7 +11,7 @@ from pickle import PicklingError
 from rushlight.utils.data import _utils
 from rushlight.utils.data._utils import signal_handling
 from rushlight.utils.data._utils.channel import Channel
-from rushlight.utils.data._utils.worker import WorkerSetup, _worker_loop
+from rushlight.utils.data._utils.serving import WorkerSetup, _worker_loop
 
 _TERM_GRACE = 1.0  # seconds between SIGTERM and SIGKILL
 

@@ -9,7 +9,7 @@ from collections import deque
 from rushlight import _C
 from rushlight.utils.data._utils import seeding, worker
 from rushlight.utils.data._utils.processes import WorkerDied
-from rushlight.utils.data._utils.worker import WorkerInfo, WorkerSetup, _first_wanted, _serve, _Worker
+from rushlight.utils.data._utils.serving import WorkerInfo, WorkerSetup, _first_wanted, _serve, _Worker
 
 
 class _ThreadWorker(_Worker):
