@@ -3,7 +3,6 @@
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import rushlight as torch
 from rushlight import Tensor
@@ -42,6 +41,12 @@ from ._state_dict import (
     _IncompatibleKeys,  # noqa: F401
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object  # the module typing is slow to load
+
 __all__ = [
     "register_module_forward_pre_hook",
     "register_module_forward_hook",
@@ -75,7 +80,17 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
-class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
+_PARTS = (HookMixin, StateDictMixin, ConversionMixin)
+if TYPE_CHECKING:
+
+    class _Base(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
+        pass
+
+else:
+    _Base = ModuleBase  # not the parts, which each class of modules would search when it is made and used
+
+
+class Module(_Base):
     """Base class of all neural network modules.
 
     Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it; calling the module runs
@@ -457,6 +472,15 @@ class Module(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
         return f"{self._get_name()}(\n  " + "\n  ".join(lines + children) + "\n)"
 
 
+for _part in _PARTS:
+    for _name, _value in vars(_part).items():
+        if hasattr(_value, "__code__"):
+            _value.__qualname__ = f"Module.{_name}"  # by which errors of Python name it
+        elif _name.startswith("__"):  # what every class has
+            continue
+        if _name not in vars(Module):
+            setattr(Module, _name, _value)
+
 _set_module_class(Module)
 _set_module_setattr(
     Module._assign,
@@ -469,12 +493,6 @@ _set_module_setattr(
 )
 sys.modules[__name__].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
-
-
-for _mixin in (HookMixin, StateDictMixin, ConversionMixin):  # errors of Python name methods by their class
-    for _name, _method in vars(_mixin).items():
-        if hasattr(_method, "__code__"):
-            _method.__qualname__ = f"Module.{_name}"
 
 
 def __getattr__(name):
