@@ -1,9 +1,8 @@
 """Reverse-mode automatic differentiation: ``backward`` and ``grad``, custom functions, checks."""
 
 import math
-import threading
+from _thread import _local
 from importlib import import_module
-from typing import Any
 
 import rushlight
 from rushlight import _C
@@ -56,6 +55,8 @@ _MODULES = frozenset(
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `__getattr__` finds
+    from typing import Any
+
     from rushlight.autograd import anomaly_mode as anomaly_mode
     from rushlight.autograd import forward_ad as forward_ad
     from rushlight.autograd import function as function
@@ -98,7 +99,7 @@ def _is_checkpoint_valid():
     return True
 
 
-_running = threading.local()  # .passes: what each backward pass of this thread queued, innermost last
+_running = _local()  # .passes: what each backward pass of this thread queued, innermost last
 
 
 def _run_engine(*args):

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterable
 from functools import wraps
-from typing import Any, TypeAlias
 
 import rushlight as torch
-from rushlight.utils import _foreach_utils
 from rushlight.utils._foreach_utils import (
     _get_foreach_kernels_supported_devices,
     _get_fused_kernels_supported_devices,
+    _group_tensors_by_device_and_dtype,
 )
 
-ParamsT: TypeAlias = Iterable[torch.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, torch.Tensor]]
-StateDict: TypeAlias = dict[str, Any]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+else:
+    Any = object  # the module typing is slow to load
+
+ParamsT: "TypeAlias" = Iterable[torch.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, torch.Tensor]]
+StateDict: "TypeAlias" = dict[str, Any]
 
 _params_doc = """params (iterable): iterable of parameters or named_parameters to optimize
             or iterable of dicts defining parameter groups. When using named_parameters,
@@ -122,4 +127,4 @@ def _disable_dynamo_if_unsupported(single_tensor_fn=None):
 
 def group_tensors(tensorlistlist, with_indices=False):
     """`Optimizer._group_tensors_by_device_and_dtype`."""
-    return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
+    return _group_tensors_by_device_and_dtype(tensorlistlist, with_indices)

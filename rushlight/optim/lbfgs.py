@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import rushlight
 from rushlight.optim.optimizer import Optimizer, _check_learning_rate, _number
 
@@ -17,8 +15,14 @@ if TYPE_CHECKING:
 
 __all__ = ["LBFGS"]
 
-# A point on the search line: its distance, the loss, the gradient, and the slope along the line.
-_Point = namedtuple("_Point", ["t", "loss", "grad", "slope"])
+
+class _Point:
+    """A point on the search line: its distance, the loss, the gradient, and the slope along the line."""
+
+    __slots__ = "grad", "loss", "slope", "t"
+
+    def __init__(self, t, loss, grad, slope):
+        self.t, self.loss, self.grad, self.slope = t, loss, grad, slope
 
 
 class LBFGS(Optimizer):
@@ -84,9 +88,12 @@ class LBFGS(Optimizer):
             p.copy_(value)
         return _Point(t, loss, grad, grad.dot(direction))
 
-    @rushlight.no_grad()
     def step(self, closure: Callable[[], Any]) -> Any:  # type: ignore[override]
         """Run up to ``max_iter`` iterations; returns the loss at their start."""
+        with rushlight.no_grad():
+            return self._step(closure)
+
+    def _step(self, closure):
         group = self.param_groups[0]
         lr, wanted = group["lr"], group["tolerance_grad"]
         if isinstance(lr, rushlight.Tensor):

@@ -4,12 +4,8 @@ step."""
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable
-from contextlib import contextmanager
-from copy import deepcopy
 from functools import wraps
 from itertools import chain
-from typing import Any, TypeVar
 
 import rushlight
 from rushlight._errors.advice import advised
@@ -38,15 +34,19 @@ from rushlight.optim._shared import (  # noqa: F401
 )
 from rushlight.utils.hooks import RemovableHandle
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+
 __all__ = [
     "Optimizer",
     "register_optimizer_step_pre_hook",
     "register_optimizer_step_post_hook",
     "required",
 ]
-
-
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class _RequiredParameter:
@@ -90,14 +90,17 @@ _HOOK_TABLES = (
 )
 
 
-@contextmanager
-def _profiled(name):
+class _profiled:
     """Name what runs inside in profiles."""
-    range = rushlight._C._profiler_enter(name)
-    try:
-        yield
-    finally:
-        rushlight._C._profiler_exit(range)
+
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        self.range = rushlight._C._profiler_enter(self.name)
+
+    def __exit__(self, *exc):
+        rushlight._C._profiler_exit(self.range)
 
 
 def _use_grad_for_differentiable(func: _F) -> _F:
@@ -290,6 +293,8 @@ class Optimizer:
                 state_dict = replaced
         if "param_groups" not in state_dict:
             raise advised(KeyError("param_groups"))
+        from copy import deepcopy
+
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
         if len(groups) != len(saved):
             raise advised(ValueError("loaded state dict has a different number of parameter groups"))

@@ -1,7 +1,6 @@
 """What changes a whole tree of modules: devices and dtypes, modes, gradients."""
 
 import warnings
-from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight import Tensor
@@ -10,8 +9,10 @@ from rushlight.nn.parameter import Parameter
 
 from ._state_dict import future_switch
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from typing_extensions import Self
 

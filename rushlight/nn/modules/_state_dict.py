@@ -4,12 +4,17 @@ import sys
 import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 import rushlight as torch
 from rushlight._C import _write_state_dict
 from rushlight._errors.advice import advised
 from rushlight.nn.parameter import Parameter, is_lazy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object  # the module typing is slow to load
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 

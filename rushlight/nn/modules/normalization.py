@@ -1,7 +1,5 @@
 """Normalization over features, groups of channels, and neighbouring channels."""
 
-import numbers
-
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._errors.advice import advised
@@ -55,7 +53,9 @@ class CrossMapLRN2d(Module):
 
 
 def _shape(normalized_shape):
-    return (normalized_shape,) if isinstance(normalized_shape, numbers.Integral) else tuple(normalized_shape)
+    from numbers import Integral
+
+    return (normalized_shape,) if isinstance(normalized_shape, Integral) else tuple(normalized_shape)
 
 
 class LayerNorm(Module):

@@ -1,13 +1,18 @@
 """Pooling: maximum, average and power mean, over windows or to a given size, and the way back."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rushlight import Tensor
 from rushlight.nn import functional as F
 
 from .module import Module
 from .utils import _pair, _single, _triple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+else:
+    Any = object  # the module typing is slow to load
 
 __all__ = [
     "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "AvgPool1d",

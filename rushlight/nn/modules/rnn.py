@@ -1,9 +1,7 @@
 """Recurrent layers and cells."""
 
 import math
-import numbers
 import warnings
-from typing import TYPE_CHECKING, overload
 
 import rushlight as torch
 from rushlight import Tensor
@@ -13,6 +11,10 @@ from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
 from .module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import overload
 
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
 
@@ -27,6 +29,12 @@ def _op(name):
 
         op = getattr(_recurrent, name)
     return op
+
+
+def _is_number(value):
+    from numbers import Number
+
+    return isinstance(value, Number)
 
 
 def _autocasting():
@@ -76,7 +84,7 @@ class RNNBase(Module):
         self.num_layers = num_layers
         self.bias = bias
         self.batch_first = batch_first
-        self.dropout = float(dropout) if isinstance(dropout, numbers.Number) else dropout
+        self.dropout = float(dropout) if _is_number(dropout) else dropout
         self.bidirectional = bidirectional
         self.proj_size = proj_size
         self._check_arguments(dropout)
@@ -84,7 +92,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _check_arguments(self, dropout):
-        if not isinstance(dropout, numbers.Number) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
+        if not _is_number(dropout) or not 0 <= dropout <= 1 or isinstance(dropout, bool):
             raise ValueError(
                 "dropout should be a number in range [0, 1] representing the probability of an element being "
                 "zeroed"

@@ -1,7 +1,5 @@
 """The transformer of "Attention Is All You Need" and its layers."""
 
-import copy
-
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.nn import functional as F
@@ -34,7 +32,9 @@ def _detect_is_causal_mask(mask, is_causal=None, size=None):
 
 
 def _get_clones(module, N):
-    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+    from copy import deepcopy
+
+    return ModuleList([deepcopy(module) for _ in range(N)])
 
 
 def _get_activation_fn(activation):

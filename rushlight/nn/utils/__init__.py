@@ -1,20 +1,18 @@
 """Helpers around modules: gradient clipping, packed sequences, parametrizations, fusion."""
 
-from .clip_grad import (
-    clip_grad_norm,
-    clip_grad_norm_,
-    clip_grad_value_,
-    clip_grads_with_norm_,
-    get_total_norm,
-)
-from .convert_parameters import parameters_to_vector, vector_to_parameters
-from .init import skip_init
-
 _LAZY_MODULES = (
     "clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize",
     "prune", "rnn", "stateless",
 )  # fmt: skip
 _LAZY_NAMES = {
+    "clip_grad_norm": "clip_grad",
+    "clip_grad_norm_": "clip_grad",
+    "clip_grads_with_norm_": "clip_grad",
+    "clip_grad_value_": "clip_grad",
+    "get_total_norm": "clip_grad",
+    "parameters_to_vector": "convert_parameters",
+    "vector_to_parameters": "convert_parameters",
+    "skip_init": "init",
     "fuse_conv_bn_eval": "fusion",
     "fuse_conv_bn_weights": "fusion",
     "fuse_linear_bn_eval": "fusion",
@@ -27,11 +25,7 @@ _LAZY_NAMES = {
     "remove_spectral_norm": "_spectral_norm",
 }
 
-__all__ = [
-    "clip_grad_norm", "clip_grad_norm_", "clip_grads_with_norm_", "clip_grad_value_", "get_total_norm",
-    "parameters_to_vector", "vector_to_parameters", "skip_init", *_LAZY_NAMES, "parametrizations",
-    "parametrize", "rnn", "stateless",
-]  # fmt: skip
+__all__ = [*_LAZY_NAMES, "parametrizations", "parametrize", "rnn", "stateless"]
 
 
 TYPE_CHECKING = False
@@ -50,10 +44,18 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.nn.utils._spectral_norm import spectral_norm as spectral_norm
     from rushlight.nn.utils._weight_norm import remove_weight_norm as remove_weight_norm
     from rushlight.nn.utils._weight_norm import weight_norm as weight_norm
+    from rushlight.nn.utils.clip_grad import clip_grad_norm as clip_grad_norm
+    from rushlight.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
+    from rushlight.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
+    from rushlight.nn.utils.clip_grad import clip_grads_with_norm_ as clip_grads_with_norm_
+    from rushlight.nn.utils.clip_grad import get_total_norm as get_total_norm
+    from rushlight.nn.utils.convert_parameters import parameters_to_vector as parameters_to_vector
+    from rushlight.nn.utils.convert_parameters import vector_to_parameters as vector_to_parameters
     from rushlight.nn.utils.fusion import fuse_conv_bn_eval as fuse_conv_bn_eval
     from rushlight.nn.utils.fusion import fuse_conv_bn_weights as fuse_conv_bn_weights
     from rushlight.nn.utils.fusion import fuse_linear_bn_eval as fuse_linear_bn_eval
     from rushlight.nn.utils.fusion import fuse_linear_bn_weights as fuse_linear_bn_weights
+    from rushlight.nn.utils.init import skip_init as skip_init
     from rushlight.nn.utils.memory_format import (
         convert_conv2d_weight_memory_format as convert_conv2d_weight_memory_format,
     )
