@@ -4,7 +4,6 @@ Importing loads the extension and little else: submodules and everything written
 """
 
 import builtins as _builtins
-import importlib as _importlib
 from math import e, inf, nan, pi
 
 from rushlight import _C
@@ -119,13 +118,15 @@ for _name in _HOME_OF:
 
 
 def __getattr__(name):
+    from importlib import import_module
+
     if name == "torch":  # programs say torch.torch, which PyTorch has by the way its modules import it
-        return _importlib.import_module("rushlight")
+        return import_module("rushlight")
     home = _HOME_OF.get(name)
     if home is None and name not in _SUBMODULES:
-        package = _importlib.import_module(__name__)  # of whose names Python makes `Did you mean: ...?`
+        package = import_module(__name__)  # of whose names Python makes `Did you mean: ...?`
         raise AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=package)
-    value = _importlib.import_module(f"rushlight.{home or name}")
+    value = import_module(f"rushlight.{home or name}")
     if home is not None:
         value = getattr(value, name)
     globals()[name] = value

@@ -1,7 +1,5 @@
 """``torch.Tensor``: the members that are written in Python, on top of the C type."""
 
-import functools
-
 import rushlight
 from rushlight import _C
 from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
@@ -39,11 +37,15 @@ def _convert(result, cls):
     return result
 
 
-@functools.cache
-def _nowrap_functions():
-    from rushlight.overrides import get_default_nowrap_functions
+_nowrap: set = set()
 
-    return get_default_nowrap_functions()
+
+def _nowrap_functions():
+    if not _nowrap:
+        from rushlight.overrides import get_default_nowrap_functions
+
+        _nowrap.update(get_default_nowrap_functions())
+    return _nowrap
 
 
 class Tensor(_C.TensorBase):

@@ -1,15 +1,13 @@
 """The functions that pickled tensors name: how a tensor is taken apart for pickling and put together
 again."""
 
-import threading
-import warnings
-from collections import OrderedDict
+from _thread import _local as _local_of_thread
 
 import rushlight
 
 __capture__ = "through"  # Note [Capture marks]
 
-_local = threading.local()  # .saver: the file being written by this thread, which may move tensors within it
+_local = _local_of_thread()  # .saver: the file being written by this thread, which may move tensors within it
 
 
 def _extent(size, stride, offset=0):
@@ -84,11 +82,17 @@ def _reduce_plain(tensor):
     if tensor.is_meta:
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
     storage, offset = _storage_for_pickle(tensor)
-    # Hooks are code and stay behind; an empty dict keeps their place.
-    args = (storage, offset, size, stride, requires_grad, OrderedDict())
+    args = (storage, offset, size, stride, requires_grad, _no_hooks())
     if storage.is_extended:
         return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
     return _rebuild_tensor_v2, args
+
+
+def _no_hooks():
+    """Hooks are code and stay behind; an empty dict keeps their place."""
+    from collections import OrderedDict
+
+    return OrderedDict()
 
 
 def _without_data(tensor):
@@ -103,6 +107,8 @@ def _without_data(tensor):
         real.set_(room, tensor.storage_offset(), tensor.size(), tensor.stride())
         return real.requires_grad_(tensor.requires_grad)
     if tensor.is_meta:
+        import warnings
+
         warnings.warn(
             "Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2
         )
@@ -141,7 +147,7 @@ def _rebuild_sparse_tensor(layout, data):
 def _reduce_parameter(parameter, protocol=2):
     """What ``Parameter.__reduce_ex__`` returns."""
     state = _get_obj_state(parameter)
-    args = (parameter.data, parameter.requires_grad, OrderedDict())
+    args = (parameter.data, parameter.requires_grad, _no_hooks())
     return (_rebuild_parameter_with_state, (*args, state)) if state else (_rebuild_parameter, args)
 
 
