@@ -1,6 +1,5 @@
 """`python -m rushlight`: run PyTorch programs on Rushlight, the demo, and the alias for an environment."""
 
-import argparse
 import os
 import sys
 
@@ -66,6 +65,8 @@ def run_module(name, arguments):
 
 
 def run_alias(arguments):
+    import argparse
+
     from rushlight._command import alias
 
     parser = argparse.ArgumentParser("python -m rushlight alias", description=_run_alias_help)

@@ -14,7 +14,6 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
-import sysconfig
 import types
 
 ALIAS = "torch"
@@ -103,20 +102,26 @@ def _show_as_torch(module):
         sys.modules.setdefault(name, module)
         module.__name__ = name
     for value in list(vars(module).values()):
-        _rename(value)
-        if isinstance(value, type):
+        if type(value) is types.FunctionType:
+            _rename(value)
+        elif isinstance(value, type) and value not in _renamed:
+            _renamed.add(value)
+            _rename(value)
             for member in list(vars(value).values()):
-                _rename(member)
+                if isinstance(member, (type, types.FunctionType)):
+                    _rename(member)
+
+
+_renamed: set = set()  # classes: many modules show the same ones
 
 
 def _rename(value):
-    if isinstance(value, (type, types.FunctionType)):
-        name = value.__module__
-        if isinstance(name, str) and name.partition(".")[0] == PACKAGE:
-            try:
-                value.__module__ = _alias_name(name)
-            except TypeError:
-                pass  # a type of the core, which renames its own
+    name = value.__module__
+    if isinstance(name, str) and (name == PACKAGE or name.startswith(PACKAGE + ".")):
+        try:
+            value.__module__ = _alias_name(name)
+        except TypeError:
+            pass  # a type of the core, which renames its own
 
 
 def _alias_name(name):
@@ -167,6 +172,8 @@ def find_pytorch():
 
 
 def _pth_file():
+    import sysconfig
+
     return os.path.join(sysconfig.get_path("purelib"), PTH_NAME)
 
 
