@@ -1,5 +1,5 @@
-"""Counts the instructions of small operations under Valgrind's callgrind, which gives the same numbers
-on each run, however busy the machine is.
+"""Counts the instructions of small operations and of imports under Valgrind's callgrind, which gives the
+same numbers on each run, however busy the machine is.
 
     python tests/python/project/instructions.py            # prints the counts beside their ceilings
     python tests/python/project/instructions.py --update   # sets the ceilings 15% above the counts
@@ -18,6 +18,7 @@ import tempfile
 
 CEILINGS = pathlib.Path(__file__).with_name("instruction_ceilings.json")
 REPEATS, WARM_UP = 100, 40
+STARTS = ("import rushlight", "import rushlight.nn, rushlight.optim, rushlight.utils.data")
 
 
 def rows():
@@ -110,8 +111,42 @@ def missing():
     return None if shutil.which("valgrind") else "valgrind is not installed"
 
 
-def costs(dump, own):
-    """Instructions in one dump: all, and those inside the objects whose path matches `own`."""
+def run_under_callgrind(dumps, options, program, **variables):
+    """What the program prints; the counts are written to `dumps`."""
+    root = str(pathlib.Path(__file__).resolve().parents[3])
+    path = os.pathsep.join([root, *filter(None, sys.path)])
+    fixed = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+    done = subprocess.run(
+        ["valgrind", "--tool=callgrind", f"--callgrind-out-file={dumps}", *options, sys.executable, *program],
+        env={**os.environ, **fixed, **variables},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"callgrind failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def count_starts():
+    """As `count`, of imports: by a bare interpreter, whose own start is taken off, from compiled files."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        dumps, compiled = os.path.join(folder, "dump"), os.path.join(folder, "compiled")
+        variables = {"PYTHONPYCACHEPREFIX": compiled, "PYTHONDONTWRITEBYTECODE": ""}
+        for statement in ("pass", *STARTS):
+            for _ in range(2):  # the first run compiles
+                run_under_callgrind(dumps, [], ["-S", "-c", statement], **variables)
+            with open(dumps) as dump:
+                found[statement] = costs(dump)
+    bare = found.pop("pass")
+    return {name: {"all": every - bare[0], "core": core - bare[1]} for name, (every, core) in found.items()}
+
+
+def costs(dump):
+    """Instructions in one dump: all, and those inside our libraries."""
+    own = re.compile(r"/rushlight/(_C\.|lib/librushlight)")
     total = ours = 0
     names, mine, skip = {}, False, False
     for line in dump:
@@ -136,23 +171,13 @@ def costs(dump, own):
 
 def count():
     """Name -> {"all": instructions of a call with the interpreter's, "core": those of the core alone}."""
-    own = re.compile(r"/rushlight/(_C\.|lib/librushlight)")
     with tempfile.TemporaryDirectory() as folder:
         dumps = os.path.join(folder, "dump")
-        child = [sys.executable, __file__, "--rows"]
-        callgrind = ["valgrind", "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={dumps}"]
-        root = str(pathlib.Path(__file__).resolve().parents[3])
-        path = os.pathsep.join([root, *filter(None, sys.path)])
-        environment = dict(os.environ, PYTHONPATH=path, PYTHONHASHSEED="0", MKL_ENABLE_INSTRUCTIONS="AVX2")
-        done = subprocess.run(
-            callgrind + child, env=environment, capture_output=True, text=True, timeout=600, check=False
-        )
-        if done.returncode:
-            raise RuntimeError(f"callgrind failed:\n{done.stdout}\n{done.stderr[-3000:]}")
+        printed = run_under_callgrind(dumps, ["--dump-before=getppid"], [__file__, "--rows"])
         counts = {}
-        for i, name in enumerate(done.stdout.split("\n")[:-1]):
+        for i, name in enumerate(printed.split("\n")[:-1]):
             with open(f"{dumps}.{2 * i + 2}") as dump:
-                counts[name] = [n / REPEATS for n in costs(dump, own)]
+                counts[name] = [n / REPEATS for n in costs(dump)]
     nothing = counts.pop("nothing")
     return {
         name: {"all": round(every - nothing[0]), "core": round(core - nothing[1])}
@@ -164,7 +189,7 @@ def main():
     if "--rows" in sys.argv:
         run_rows()
         return
-    counts = count()
+    counts = {**count(), **count_starts()}
     ceilings = json.loads(CEILINGS.read_text()) if CEILINGS.exists() else {}
     for name, found in counts.items():
         allowed = ceilings.get(name, {})

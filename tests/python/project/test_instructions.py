@@ -18,7 +18,7 @@ def counts():
     if reason:
         pytest.skip(reason)
     try:
-        return instructions.count()
+        return {**instructions.count(), **instructions.count_starts()}
     except subprocess.TimeoutExpired:
         pytest.skip("the machine is too busy to count within the time")
 
