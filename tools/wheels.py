@@ -7,10 +7,12 @@ the oldest system that it runs on; then it is checked (tools/check_wheel.py).
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -68,6 +70,11 @@ def make_wheel(source, interpreter, backend, defines):
     return only(folder / "raw", "*.whl")
 
 
+def bundled(names):
+    """The libraries among a wheel's files that the build put into it."""
+    return sorted({Path(name).name for name in names if re.match(r"rushlight/lib/[^/]+\.so(\.\d+)*$", name)})
+
+
 def repair(wheel, dist, debian_root):
     """Let auditwheel finish the wheel; what it copies into it is found in debian_root or on the system."""
     folders = [debian_root / "usr/lib", *(debian_root / "usr/lib").glob("*-linux-gnu")] if debian_root else []
@@ -75,7 +82,10 @@ def repair(wheel, dist, debian_root):
     variables = {"LD_LIBRARY_PATH": paths} if paths else {}
     out = wheel.parent.parent / "repaired"
     run(sys.executable, "-m", "auditwheel", "show", wheel, **variables)
-    run(sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", out, wheel, **variables)
+    # libdnnl is loaded by name, so auditwheel does not find what it needs, which lies beside it.
+    with zipfile.ZipFile(wheel) as archive:
+        there = [f"--exclude={name}" for name in bundled(archive.namelist())]
+    run(sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", out, *there, wheel, **variables)
     return Path(shutil.copy2(only(out, "*.whl"), dist))
 
 

@@ -26,7 +26,11 @@ def test_developers_build_with_the_wheels_packages():
 
 
 def check_wheel():
-    spec = importlib.util.spec_from_file_location("check_wheel", ROOT / "tools" / "check_wheel.py")
+    return tool("check_wheel")
+
+
+def tool(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -63,6 +67,11 @@ def test_what_a_wheel_lacks_is_named(without, added, complaint):
     files = [name for name in a_wheels_files() if name != without] + ([added] if added else [])
     (wrong,) = check_wheel().contents(files)
     assert complaint in wrong
+
+
+def test_auditwheel_looks_for_nothing_that_the_wheel_holds():
+    there = ["libdnnl.so.3", "libimf.so", "libintlc.so.5", "librushlight.so", "libtbb.so.12"]
+    assert tool("wheels").bundled(a_wheels_files()) == there
 
 
 def test_a_wheel():
