@@ -33,6 +33,8 @@ def update(folder, *options, targets=()):
         packages["Google Benchmark"] = "libbenchmark-dev"
     if root := environment.debian_packages(packages, retry="--fresh" in options):
         options = (f"-DRUSHLIGHT_DEBIAN_ROOT={root}", *options)
+    if sets := os.environ.get("RUSHLIGHT_INSTRUCTION_SETS"):
+        options = (f"-DRUSHLIGHT_INSTRUCTION_SETS={sets}", *options)
     machine.check_writable(folder, PACKAGE)
     folder.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(folder):
@@ -66,6 +68,7 @@ def conditions():
     up by configuring again, that which it only takes up from scratch)."""
     again = {name: shutil.which(name) for name in ("ccache", "ld.lld", "nvcc")}
     again["packages"] = environment.digest("build")
+    again["processor"] = machine.vector_extensions()  # cmake/InstructionSets.cmake
     scratch = {name: os.environ.get(name) for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")}
     scratch["python"] = [str(PYTHON), os.path.realpath(PYTHON)]
     return again, scratch

@@ -130,6 +130,17 @@ def _reclaimable(folder):
     return int(match[1]) if match else 0
 
 
+def vector_extensions(proc=Path("/proc")):
+    """Which of the instruction sets that kernels are compiled for this processor has."""
+    try:
+        text = (proc / "cpuinfo").read_text()
+    except OSError:
+        return []
+    flags = re.search(r"^flags\s*:(.*)$", text, re.M)
+    wanted = ("avx2", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma")
+    return [flag for flag in wanted if flags and flag in flags[1].split()]
+
+
 def jobs():
     """How many compilers run at once: CMAKE_BUILD_PARALLEL_LEVEL, else what cores and memory allow."""
     named = os.environ.get("CMAKE_BUILD_PARALLEL_LEVEL", "")
