@@ -1,9 +1,8 @@
 // Errors: user mistakes (RL_CHECK family, mapped to Python exception types) and internal bugs (RL_ASSERT).
 #pragma once
-#include <charconv>
-#include <complex>
 #include <cstdint>
 #include <exception>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -38,38 +37,64 @@ class Error : public std::exception {
 };
 
 namespace detail {
-template <class T>
-void append(std::string& out, const T& part) {
-  if constexpr (std::is_same_v<T, bool>) {
-    out += part ? "True" : "False";
-  } else if constexpr (std::is_same_v<T, char>) {
-    out += part;
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    out += std::string_view(part);
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    char buffer[32];
-    auto end = std::to_chars(buffer, buffer + sizeof buffer, part).ptr;
-    out.append(buffer, end);
-  } else {
-    out += to_string(part);  // found by argument-dependent look-up
+
+// One part of a message. Whoever makes a message stores parts and calls one function: the text is put
+// together out of line, so that the two thousand places that check something stay small and compile fast.
+class MessagePart {
+ public:
+  template <class T>
+  constexpr MessagePart(const T& part) {
+    if constexpr (std::is_same_v<T, bool>) {
+      text_ = part ? "True" : "False", size_ = part ? 4 : 5;
+    } else if constexpr (std::is_same_v<T, char>) {
+      kind_ = Kind::Char, integer_ = part;
+    } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+      const std::string_view view = part;
+      text_ = view.data(), size_ = view.size();
+    } else if constexpr (std::is_same_v<T, float>) {
+      kind_ = Kind::Float, real_ = part;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      kind_ = Kind::Double, real_ = static_cast<double>(part);
+    } else if constexpr (std::is_integral_v<T>) {
+      kind_ = std::is_signed_v<T> ? Kind::Signed : Kind::Unsigned, integer_ = static_cast<int64_t>(part);
+    } else {
+      kind_ = Kind::Object, object_ = &part;
+      print_ = [](const void* object) { return to_string(*static_cast<const T*>(object)); };  // found by ADL
+    }
   }
-}
-[[noreturn]] void throw_error(ErrorKind kind, std::string message);
-[[noreturn]] void throw_internal(const char* condition, const char* file, int line, std::string message);
+  void append_to(std::string& out) const;
+
+ private:
+  enum class Kind : uint8_t { Text, Char, Signed, Unsigned, Float, Double, Object };
+  union {
+    const char* text_;
+    int64_t integer_;
+    double real_;
+    const void* object_;
+  };
+  union {
+    size_t size_;
+    std::string (*print_)(const void*);
+  };
+  Kind kind_ = Kind::Text;
+};
+
+using MessageParts = std::initializer_list<MessagePart>;
+std::string join(MessageParts parts);
+[[noreturn, gnu::cold]] void throw_error(ErrorKind kind, MessageParts parts);
+[[noreturn, gnu::cold]] void throw_internal(const char* condition, const char* file, int line,
+                                            MessageParts parts);
 }  // namespace detail
 
 // Joins its arguments into one string; types outside the library join in through a to_string overload.
 template <class... Parts>
 std::string str(const Parts&... parts) {
-  std::string out;
-  (detail::append(out, parts), ...);
-  return out;
+  return detail::join({detail::MessagePart(parts)...});
 }
 
 }  // namespace rushlight
 
-#define RL_FAIL_AS(kind, ...) \
-  ::rushlight::detail::throw_error(::rushlight::ErrorKind::kind, ::rushlight::str(__VA_ARGS__))
+#define RL_FAIL_AS(kind, ...) ::rushlight::detail::throw_error(::rushlight::ErrorKind::kind, {__VA_ARGS__})
 #define RL_CHECK_AS(kind, condition, ...) \
   do {                                    \
     if (!(condition)) [[unlikely]]        \
@@ -82,8 +107,8 @@ std::string str(const Parts&... parts) {
 #define RL_CHECK_INDEX(condition, ...) RL_CHECK_AS(Index, condition, __VA_ARGS__)
 #define RL_FAIL(...) RL_FAIL_AS(Runtime, __VA_ARGS__)
 #define RL_NOT_IMPLEMENTED(...) RL_FAIL_AS(NotImplemented, __VA_ARGS__)
-#define RL_ASSERT(condition, ...)                                                                            \
-  do {                                                                                                       \
-    if (!(condition)) [[unlikely]]                                                                           \
-      ::rushlight::detail::throw_internal(#condition, __FILE__, __LINE__, ::rushlight::str("" __VA_ARGS__)); \
+#define RL_ASSERT(condition, ...)                                                                     \
+  do {                                                                                                \
+    if (!(condition)) [[unlikely]]                                                                    \
+      ::rushlight::detail::throw_internal(#condition, __FILE__, __LINE__, {__VA_OPT__(__VA_ARGS__)}); \
   } while (false)
