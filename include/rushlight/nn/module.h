@@ -129,6 +129,10 @@ class Module : public std::enable_shared_from_this<Module> {
   friend std::ostream& operator<<(std::ostream& stream, const Module& module);
   void register_child(std::string name, std::shared_ptr<Module> module);
   void copy_state_of(const Module& other, const std::optional<Device>& device);
+  // The part of clone() that is the same for every class: compiled once, not in each program for each class.
+  std::shared_ptr<Module> adopt_copy(Module* copy, void (*reset)(Module&),
+                                     const std::optional<Device>& device) const;
+  [[noreturn]] void refuse_copy_of(const Module& other) const;
   // Makes this module, which a parent's reset() made anew, a copy of the one in the original.
   virtual void become_copy_of(const Module& other, const std::optional<Device>& device) {
     copy_state_of(other, device);
@@ -150,21 +154,18 @@ class Cloneable : public Module {
   using Module::Module;
   virtual void reset() = 0;
   std::shared_ptr<Module> clone(const std::optional<Device>& device = std::nullopt) const override {
-    auto copy = std::make_shared<Derived>(static_cast<const Derived&>(*this));
-    copy->parameters_.clear();
-    copy->buffers_.clear();
-    copy->children_.clear();
-    copy->reset();
-    copy->copy_state_of(*this, device);
-    return copy;
+    return adopt_copy(
+        new Derived(static_cast<const Derived&>(*this)),
+        [](Module& copy) { static_cast<Derived&>(copy).reset(); }, device);
   }
 
  private:
   void become_copy_of(const Module& other, const std::optional<Device>& device) override {
     if constexpr (std::is_copy_assignable_v<Derived>) {
-      const auto copy = std::dynamic_pointer_cast<Derived>(other.clone(device));
-      RL_CHECK(copy, "Attempted to clone submodule ", other.name(), " into one of another type, ", name());
-      static_cast<Derived&>(*this) = *copy;
+      const std::shared_ptr<Module> copy = other.clone(device);
+      const auto* same = dynamic_cast<const Derived*>(copy.get());
+      if (!same) refuse_copy_of(other);
+      static_cast<Derived&>(*this) = *same;
     } else {
       copy_state_of(other, device);
     }

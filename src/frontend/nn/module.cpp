@@ -39,6 +39,21 @@ void Module::copy_state_of(const Module& other, const std::optional<Device>& dev
   is_training_ = other.is_training_;
 }
 
+std::shared_ptr<Module> Module::adopt_copy(Module* copy, void (*reset)(Module&),
+                                           const std::optional<Device>& device) const {
+  std::shared_ptr<Module> adopted(copy);
+  copy->parameters_.clear();
+  copy->buffers_.clear();
+  copy->children_.clear();
+  reset(*copy);
+  copy->copy_state_of(*this, device);
+  return adopted;
+}
+
+void Module::refuse_copy_of(const Module& other) const {
+  RL_FAIL("Attempted to clone submodule ", other.name(), " into one of another type, ", name());
+}
+
 // --- walking
 static std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "." + name;
