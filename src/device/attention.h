@@ -46,7 +46,7 @@ struct DeviceAttention {
 
 struct DeviceAttentionGradients {
   DeviceAttention::Operand grad_out, query, key, value;
-  DeviceAttention::Operand mask;  // data null: not wanted; in the compute type
+  DeviceAttention::Operand mask{};  // data null: not wanted; in the compute type
   int64_t mask_column = 0;
   bool mask_adds = false;  // elements serve several scores: gradients are added to what is there
 };
