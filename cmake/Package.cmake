@@ -40,7 +40,7 @@ endif()
 
 # The same objects as an archive: `ninja rushlight_static`, or with everything where it is asked for.
 option(RUSHLIGHT_STATIC "Build and install librushlight_static.a too" OFF)
-set(static_objects $<TARGET_OBJECTS:rushlight> $<TARGET_OBJECTS:rushlight_frontend>)
+set(static_objects $<TARGET_OBJECTS:rushlight> $<TARGET_OBJECTS:rushlight_ops> $<TARGET_OBJECTS:rushlight_frontend>)
 foreach(isa ${isas})
   if(TARGET rushlight_${isa})
     list(APPEND static_objects $<TARGET_OBJECTS:rushlight_${isa}>)

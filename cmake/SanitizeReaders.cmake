@@ -10,4 +10,7 @@ set_source_files_properties(${reader_sources} PROPERTIES COMPILE_OPTIONS
   "${reader_flags};-U__SANITIZE_ADDRESS__;-D_GLIBCXX_ASSERTIONS")
 set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/src/core/cpu_allocator.cpp" PROPERTIES COMPILE_OPTIONS
   "${reader_flags}")
+# A precompiled header is for units without sanitizers.
+set_source_files_properties(${reader_sources} "${CMAKE_CURRENT_SOURCE_DIR}/src/core/cpu_allocator.cpp" PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON)
 add_link_options(-fsanitize=${RUSHLIGHT_SANITIZE_READERS})

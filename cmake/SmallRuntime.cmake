@@ -18,11 +18,15 @@ add_library(rushlight_inference OBJECT ${in_all} ${runtime_ops} ${runtime_source
 target_include_directories(rushlight_inference PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
 target_link_libraries(rushlight_inference PRIVATE rushlight_flags rushlight_deps)
 target_compile_definitions(rushlight_inference PRIVATE RUSHLIGHT_CORE RUSHLIGHT_INFERENCE)
-target_compile_options(rushlight_inference PRIVATE -Os
-  "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/no_derivatives.h\"")
+target_compile_options(rushlight_inference PRIVATE -Os)
+precompile(rushlight_inference inference)
+if(CMAKE_DISABLE_PRECOMPILE_HEADERS)
+  target_compile_options(rushlight_inference PRIVATE
+    "SHELL:-include \"${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/no_derivatives.h\"")
+endif()
 
 # Everything else is the library's.
-set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/(ops/|transform/operator_table)>"
+set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/transform/operator_table>"
   "$<FILTER:$<TARGET_OBJECTS:rushlight_frontend>,INCLUDE,/frontend/c_(tensor|model)\\.cpp>"
   $<TARGET_OBJECTS:rushlight_inference>)
 foreach(isa ${isas})

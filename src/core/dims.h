@@ -35,7 +35,7 @@ class Dims {
     if (this != &o) release(), steal(o);
     return *this;
   }
-  ~Dims() { release(); }
+  [[gnu::always_inline]] ~Dims() { release(); }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -85,7 +85,7 @@ class Dims {
     heap_ = grown;
     capacity_ = static_cast<uint32_t>(n);
   }
-  void release() {
+  [[gnu::always_inline]] void release() {
     if (capacity_ > kInline) delete[] heap_;
     capacity_ = kInline;
   }

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/host.h"
 #include "cpu/isa/tables.h"
 
 namespace rushlight::cpu {
@@ -138,15 +139,12 @@ void compute_float8(Formula formula) {
 
 void choose_loops() {
   adopt(RL_TABLES(baseline));
+  [[maybe_unused]] const host::Isa isa = host::isa();
 #if RUSHLIGHT_WITH_AVX2
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
-    adopt(RL_TABLES(avx2));
-#if RUSHLIGHT_WITH_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-      adopt(RL_TABLES(avx512));
+  if (isa >= host::Isa::kAvx2) adopt(RL_TABLES(avx2));
 #endif
-  }
+#if RUSHLIGHT_WITH_AVX512
+  if (isa >= host::Isa::kAvx512) adopt(RL_TABLES(avx512));
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
   compute_signs_by_bits();

@@ -72,10 +72,10 @@ struct ReduceLoops {
     Acc lanes[kLanes];
     for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
     int64_t i = 0;
-    if constexpr (std::is_same_v<In, Half>) {
+    if constexpr (std::is_same_v<In, Half> && std::is_same_v<Acc, float> && kLanes % kHalfBlock == 0) {
       for (; i + kLanes <= n; i += kLanes) {
         Acc wide[kLanes];
-        widen(x + i, wide, kLanes);
+        for (int l = 0; l < kLanes; l += kHalfBlock) widen_block(x + i + l, wide + l);
         for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], wide[l], centre);
       }
     } else {

@@ -1,0 +1,55 @@
+# The instruction sets that src/cpu/isa is compiled for, in `isas`, and their flags, in isa_flags_<set>.
+#   all     baseline, AVX2 and AVX-512: what is installed, and what CI compiles
+#   native  baseline and the widest one of this machine: a developer's build
+set(instruction_sets native)
+if(SKBUILD OR RUSHLIGHT_SMALL_RUNTIME)
+  set(instruction_sets all)
+elseif(DEFINED ENV{RUSHLIGHT_INSTRUCTION_SETS})
+  set(instruction_sets $ENV{RUSHLIGHT_INSTRUCTION_SETS})
+endif()
+set(RUSHLIGHT_INSTRUCTION_SETS ${instruction_sets} CACHE STRING "Instruction sets of the kernels: all or native")
+if(NOT RUSHLIGHT_INSTRUCTION_SETS MATCHES "^(all|native)$")
+  message(FATAL_ERROR "RUSHLIGHT_INSTRUCTION_SETS is '${RUSHLIGHT_INSTRUCTION_SETS}'; it can be all or native.")
+endif()
+
+set(isas baseline)
+if(RUSHLIGHT_X86_64)
+  list(APPEND isas avx2 avx512)
+  if(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "native")
+    execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -march=native -dM -E -x c++ /dev/null
+      OUTPUT_VARIABLE macros ERROR_QUIET)
+    set(isas baseline)
+    if(macros MATCHES "__AVX512F__" AND macros MATCHES "__AVX512DQ__" AND macros MATCHES "__AVX512BW__"
+       AND macros MATCHES "__AVX512VL__")
+      list(APPEND isas avx512)
+    elseif(macros MATCHES "__AVX2__" AND macros MATCHES "__FMA__" AND macros MATCHES "__F16C__")
+      list(APPEND isas avx2)
+    endif()
+  endif()
+endif()
+list(JOIN isas ", " names)
+message(STATUS "Instruction sets: ${names}")
+
+set(isa_flags_avx2 -O3 -mavx2 -mfma -mf16c)
+set(isa_flags_avx512 ${isa_flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+# Beside a wider set the baseline runs on processors of before 2013 only, but for casts of complex numbers and scalar
+# functions of the library, which have no wider variant: those are optimized as the wider ones are.
+set(only_in_baseline activation arithmetic cast comparison special transcendental)
+list(TRANSFORM only_in_baseline REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpu/isa/\\1.cpp")
+if(RUSHLIGHT_SMALL_RUNTIME)
+  set(isa_flags_baseline -Os)  # a quarter of the code
+elseif(isas STREQUAL "baseline")
+  set(isa_flags_baseline -O3)
+else()
+  set(isa_flags_baseline -O2)
+  if(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "native")
+    set(isa_flags_baseline -O1)
+  endif()
+  set_source_files_properties(${only_in_baseline} PROPERTIES COMPILE_OPTIONS -O3)
+endif()
+foreach(isa ${isas})
+  if(NOT isa STREQUAL "baseline")
+    string(TOUPPER ${isa} upper)
+    target_compile_definitions(rushlight PRIVATE RUSHLIGHT_WITH_${upper}=1)
+  endif()
+endforeach()
