@@ -5,10 +5,10 @@ import io
 import os
 import pty
 import re
+import resource
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -80,14 +80,21 @@ def test_the_entry_is_read_by_old_interpreters_and_names_a_newer_one(tmp_path):
 # --- what one sees ------------------------------------------------------------------------------------------
 
 
+def processor_time():
+    """Seconds that this process's children took so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def test_a_build_prints_little_and_a_second_one_nothing(project):
     first = project.builds()
-    assert re.fullmatch(r"dev: configuring\ndev: building\ndev: built in \d:\d\d, 4 steps\n", first)
+    beside = re.sub(r"(?m)^dev: \w+  .*\n", "", first)  # a slow machine takes long enough for more lines
+    assert re.fullmatch(r"dev: configuring\ndev: building\ndev: built in \d:\d\d, 4 steps\n", beside)
     made = (project.root / "build/dev/build.ninja").stat().st_mtime_ns
     before = project.objects()
-    begun = time.monotonic()
+    begun = processor_time()
     assert project.builds() == ""
-    assert time.monotonic() - begun < 5  # a quiet machine takes a fifth of a second
+    assert processor_time() - begun < 1  # a sixth of a second is usual
     assert project.objects() == before
     assert (project.root / "build/dev/build.ninja").stat().st_mtime_ns == made
 
