@@ -32,7 +32,7 @@ from rushlight.optim._shared import (  # noqa: F401
     _view_as_real,
     group_tensors,
 )
-from rushlight.utils.hooks import RemovableHandle
+from rushlight.utils.hooks import RemovableHandle, _HookTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class _RequiredParameter:
 
 required = _RequiredParameter()
 
-_global_pre_hooks: OrderedDict = OrderedDict()
-_global_post_hooks: OrderedDict = OrderedDict()
+_global_pre_hooks: OrderedDict = _HookTable()
+_global_post_hooks: OrderedDict = _HookTable()
 
 
 def _add_hook(hooks, hook, prepend=False):
@@ -172,7 +172,7 @@ class Optimizer:
         # Not through __dict__: asking for it would slow down every look-up in the object.
         for table in _HOOK_TABLES:
             if not hasattr(self, table):
-                setattr(self, table, OrderedDict())
+                setattr(self, table, _HookTable())
         self._patch_step_function()
 
     def _patch_step_function(self):

@@ -1,9 +1,59 @@
-"""Handles that undo the registration of a hook."""
+"""Tables of hooks, and handles that undo the registration of a hook."""
 
+import sys
+from _thread import allocate_lock
 from _weakref import ref
 from collections import OrderedDict
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+
+_lock = threading.RLock()
+
+
+class _SharedTable(OrderedDict):
+    """An `OrderedDict` that threads may change while others walk over it. Without a global lock its own methods
+    are not made for that (CPython 3.13)."""
+
+    def __reduce__(self):  # in files it is what PyTorch has there
+        return OrderedDict, (list(self.items()),)
+
+    def __iter__(self):
+        with _lock:
+            return iter(list(super().__iter__()))
+
+    def keys(self):
+        return list(self)
+
+    def values(self):
+        with _lock:
+            return list(super().values())
+
+    def items(self):
+        with _lock:
+            return list(super().items())
+
+    def copy(self):
+        return type(self)(self.items())
+
+    __copy__ = copy
+
+
+def _locked(name):
+    plain = getattr(OrderedDict, name)
+
+    def method(self, *args, **kwargs):
+        with _lock:
+            return plain(self, *args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("__setitem__", "__delitem__", "pop", "popitem", "setdefault", "update", "clear", "move_to_end"):
+    setattr(_SharedTable, _name, _locked(_name))
+
+# What hooks are filed in.
+_HookTable = _SharedTable if "t" in getattr(sys, "abiflags", "") else OrderedDict
 
 
 class RemovableHandle:
@@ -16,8 +66,9 @@ class RemovableHandle:
 
     def __init__(self, hooks_dict, *, extra_dict=None):
         self.hooks_dict_ref = ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
+        with _lock:
+            self.id = RemovableHandle.next_id
+            RemovableHandle.next_id += 1
         extras = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
         self.extra_dict_ref = tuple(ref(d) for d in extras)
 
@@ -36,7 +87,8 @@ class RemovableHandle:
         self.hooks_dict_ref = ref(OrderedDict() if hooks is None else hooks)
         extras = extras[0] if extras else ()
         self.extra_dict_ref = tuple(ref(OrderedDict() if d is None else d) for d in extras)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        with _lock:
+            RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
 
     def __enter__(self):
         return self

@@ -22,38 +22,44 @@ void AccumulateGrad::expect_dtype(OptDType dtype) {
 
 Ref<Node> grad_accumulator(const Tensor& t) {
   AutogradMeta& meta = autograd_meta(t);
+  auto found = [&] {
+    std::lock_guard guard(meta.lock);
+    return meta.accumulator ? Ref<Node>::share(meta.accumulator) : nullptr;
+  };
+  if (Ref<Node> there = found()) return there;
+  auto made = Ref<AccumulateGrad>::adopt(new AccumulateGrad(t));
   std::lock_guard guard(meta.lock);
-  // A count of zero: the last owner is about to free it and waits for the lock.
-  if (meta.accumulator && meta.accumulator->use_count() > 0) return Ref<Node>::share(meta.accumulator);
-  meta.accumulator = new AccumulateGrad(t);
-  return Ref<Node>::adopt(meta.accumulator);
+  if (meta.accumulator)
+    return Ref<Node>::share(meta.accumulator);  // another thread's; `made` dies after the lock
+  meta.accumulator = made.get();
+  return made;
 }
 
-void AccumulateGrad::free() noexcept {
+bool AccumulateGrad::leave_leaf() noexcept {
   AutogradMeta& meta = *variable_->autograd;
-  {
-    std::lock_guard guard(meta.lock);
-    if (use_count() > 1) {  // found by grad_accumulator meanwhile: only our own reference goes
-      [[maybe_unused]] const bool last = release();
-      return;
-    }
-    if (meta.accumulator == this) meta.accumulator = nullptr;
-  }
-  delete this;
+  std::lock_guard guard(meta.lock);
+  if (!release()) return false;  // found by grad_accumulator meanwhile: only our own reference goes
+  if (meta.accumulator == this) meta.accumulator = nullptr;
+  return true;
 }
 
 void AccumulateGrad::run_tensor_hooks(Gradients& grads) {
   Node::run_tensor_hooks(grads);
-  const auto& extra = variable_->autograd->extra;
+  AutogradMeta& meta = *variable_->autograd;
+  AutogradMeta::Extra* extra = meta.extra;
   if (!extra || !grads[0].defined()) return;
-  auto run = [&](const Ref<TensorHook>& kept) {
-    const Ref<TensorHook> hook = kept;
+  auto run = [&](const Ref<TensorHook>& hook) {
     Tensor changed = hook->call(grads[0]);
     if (changed.defined()) grads[0] = std::move(changed);
   };
-  if (extra->python_hooks) run(extra->python_hooks);
-  for (size_t i = 0; i < extra->hooks.size(); ++i)
-    if (extra->hooks[i]) run(extra->hooks[i]);
+  auto read = [&](auto&& f) {
+    std::lock_guard guard(meta.lock);
+    return f();
+  };
+  if (const Ref<TensorHook> hook = read([&] { return extra->python_hooks; })) run(hook);
+  for (size_t i = 0; i < read([&] { return extra->hooks.size(); }); ++i)
+    if (const auto hook = read([&] { return i < extra->hooks.size() ? extra->hooks[i] : nullptr; }))
+      run(hook);
 }
 
 bool held_alone(const Tensor& t) {
@@ -99,19 +105,17 @@ Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
 }  // namespace
 
 void AccumulateGrad::accumulate(Tensor grad) {
-  Tensor& target = variable_->autograd->grad;
-  if (!target.defined()) {
-    if (!GradMode::enabled() && can_steal(grad, variable_)) {
-      leave_base(grad);
-      target = std::move(grad);
-    } else {
-      target = copy_for(grad, variable_);
-    }
-  } else if (!GradMode::enabled() && (is_sparse(grad) || !is_sparse(target))) {
-    gradient_ops.add_into(target, grad);
+  const Tensor sum = grad_of(variable_);
+  if (sum.defined() && !GradMode::enabled() && (is_sparse(grad) || !is_sparse(sum)))
+    return gradient_ops.add_into(sum, grad);
+  if (sum.defined()) {
+    grad = gradient_ops.add(sum, grad);
+  } else if (!GradMode::enabled() && can_steal(grad, variable_)) {
+    leave_base(grad);
   } else {
-    target = gradient_ops.add(target, grad);
+    grad = copy_for(grad, variable_);
   }
+  exchange_grad(*variable_->autograd, std::move(grad));
 }
 
 Gradients AccumulateGrad::apply(Gradients grads) {
@@ -120,9 +124,14 @@ Gradients AccumulateGrad::apply(Gradients grads) {
     std::lock_guard guard(mutex_);
     accumulate(std::move(grads[0]));
   }
-  if (const auto& extra = variable_->autograd->extra; extra && extra->after_accumulate) {
-    const Ref<PostAccumulateHook> hook = extra->after_accumulate;
-    hook->call(variable_);
+  AutogradMeta& meta = *variable_->autograd;
+  if (AutogradMeta::Extra* extra = meta.extra) {
+    Ref<PostAccumulateHook> hook;
+    {
+      std::lock_guard guard(meta.lock);
+      hook = extra->after_accumulate;
+    }
+    if (hook) hook->call(variable_);
   }
   return {};
 }

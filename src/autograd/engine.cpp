@@ -201,14 +201,18 @@ class Pass {
 
   static Gradients apply(Node& node, Gradients grads) {
     NodeHooks* hooks = node.hooks();
-    if (!hooks || (hooks->before.empty() && hooks->after.empty())) [[likely]]
+    if (!hooks) [[likely]]
       return node.apply(std::move(grads));
-    for (size_t i = 0; i < hooks->before.size(); ++i) Ref<NodePreHook>(hooks->before[i])->call(grads);
-    if (hooks->after.empty()) return node.apply(std::move(grads));
+    // One by one: a hook may register another.
+    auto at = [&](const auto& list, size_t i) {
+      std::lock_guard guard(node.lock);
+      return i < list.size() ? list[i] : nullptr;
+    };
+    for (size_t i = 0; const auto hook = at(hooks->before, i); ++i) hook->call(grads);
+    if (!at(hooks->after, 0)) return node.apply(std::move(grads));
     const Gradients outputs = grads.clone();
     Gradients results = node.apply(std::move(grads));
-    for (size_t i = 0; i < hooks->after.size(); ++i)
-      Ref<NodePostHook>(hooks->after[i])->call(results, outputs);
+    for (size_t i = 0; const auto hook = at(hooks->after, i); ++i) hook->call(results, outputs);
     return results;
   }
 

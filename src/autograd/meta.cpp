@@ -35,11 +35,19 @@ void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) 
   AutogradMeta& meta = autograd_meta(t);
   const bool retains = meta.retains_grad;
   if (retains && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
-  meta.grad_fn = node;
-  meta.output_nr = output;
-  if (t->view_base && !(t->flags & kInference)) meta.seen_version = t.version();
-  if (meta.extra)
-    meta.extra->python_hooks.reset(), meta.extra->hooks.clear();  // they stay with the former grad_fn
+  const bool counted = t->view_base && !(t->flags & kInference);
+  const uint32_t version = counted ? t.version() : 0;
+  Ref<Node> former = node;
+  Ref<TensorHook> python_hooks;  // they stay with the former grad_fn
+  std::vector<Ref<TensorHook>> hooks;
+  {
+    std::lock_guard guard(meta.lock);
+    std::swap(meta.grad_fn, former);
+    meta.output_nr = output;
+    if (counted) meta.seen_version = version;
+    if (AutogradMeta::Extra* extra = meta.extra) [[unlikely]]
+      std::swap(extra->python_hooks, python_hooks), std::swap(extra->hooks, hooks);
+  }
   if (retains) add_retained(*node, &meta);
   t->flags |= kAutograd;
 }
@@ -53,7 +61,8 @@ void install_autograd_meta() { free_autograd_meta = free_meta; }
 static Ref<Node> next_node(const Tensor& t) {
   if (t->view_base) [[unlikely]]
     return view_grad_fn(t);
-  return t->autograd ? t->autograd->grad_fn : nullptr;
+  AutogradMeta* meta = t->autograd;
+  return meta ? recorded_node(*meta) : nullptr;
 }
 
 Ref<Node> grad_fn(const Tensor& t) {
@@ -82,12 +91,15 @@ void set_requires_grad(const Tensor& t, bool value) {
   }
   RL_CHECK(!value || is_differentiable(t.dtype()),
            "only Tensors of floating point and complex dtype can require gradients");
-  t->flags = value ? t->flags | kAutograd : t->flags & ~kAutograd;
+  if (value)
+    t->flags.set(kAutograd);
+  else
+    t->flags.clear(kAutograd);
 }
 
 void set_grad(const Tensor& t, const Tensor& grad) {
   if (!grad.defined()) {
-    if (t->autograd) t->autograd->grad.reset();
+    if (AutogradMeta* meta = t->autograd) exchange_grad(*meta, Tensor());
     return;
   }
   RL_CHECK(!grad.is_same(t), "can't assign Variable as its own grad");
@@ -105,7 +117,7 @@ void set_grad(const Tensor& t, const Tensor& grad) {
   RL_CHECK(grad.sizes() == t.sizes(), "attempting to assign a gradient of size '", grad.sizes(),
            "' to a tensor of size '", t.sizes(),
            "'. Please ensure that the gradient and the tensor are the same size");
-  autograd_meta(t).grad = grad;
+  exchange_grad(autograd_meta(t), grad);
 }
 
 OptDType grad_dtype(const Tensor& t) {
@@ -122,9 +134,9 @@ void set_grad_dtype(const Tensor& t, OptDType dtype) {
              "grad_dtype matches the existing gradient's dtype.");
   AutogradMeta& meta = autograd_meta(t);
   AutogradMeta::Extra& extra = meta.ensure_extra();
+  std::lock_guard guard(meta.lock);
   extra.grad_dtype_set = true;
   extra.grad_dtype = dtype;
-  std::lock_guard guard(meta.lock);
   if (meta.accumulator) meta.accumulator->expect_dtype(dtype);
 }
 
@@ -151,10 +163,15 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
   AutogradMeta& meta = autograd_meta(t);
   const bool retains = meta.retains_grad;
   if (retains && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
-  meta.grad_fn = node;  // any: what matters is that it is out of date
-  meta.seen_version = t.version() - 1;
-  view_grad_fn(t);
-  if (retains) add_retained(*meta.grad_fn, &meta);
+  const uint32_t version = t.version();
+  Ref<Node> former = node;  // any: what matters is that it is out of date
+  {
+    std::lock_guard guard(meta.lock);
+    std::swap(meta.grad_fn, former);
+    meta.seen_version = version - 1;
+  }
+  const Ref<Node> renewed = view_grad_fn(t);
+  if (retains) add_retained(*renewed, &meta);
 }
 
 void check_inplace(const Tensor& t, bool recorded) {
@@ -192,7 +209,9 @@ void detach_in_place(const Tensor& t) {
   AutogradMeta& meta = *t->autograd;
   if (meta.retains_grad && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
   meta.retains_grad = false;
-  meta.grad_fn.reset();
+  Ref<Node> former;
+  std::lock_guard guard(meta.lock);
+  std::swap(meta.grad_fn, former);
   meta.output_nr = 0;
 }
 
@@ -226,23 +245,37 @@ void set_data(const Tensor& t, const Tensor& source) {
 std::function<void()> register_tensor_hook(const Tensor& t, Ref<TensorHook> hook) {
   RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
   if (Ref<Node> node = grad_fn(t)) {
-    node->ensure_hooks().on_outputs.push_back({output_nr(t), hook});
+    node->add_output_hook(output_nr(t), hook);
     return [node, hook] {
+      std::lock_guard guard(node->lock);
       std::erase_if(node->hooks()->on_outputs, [&](const NodeHooks::OnOutput& h) { return h.hook == hook; });
     };
   }
-  autograd_meta(t).ensure_extra().hooks.push_back(hook);
-  return [t, hook] { std::erase(autograd_meta(t).ensure_extra().hooks, hook); };
+  AutogradMeta& meta = autograd_meta(t);
+  AutogradMeta::Extra& extra = meta.ensure_extra();
+  std::lock_guard guard(meta.lock);
+  extra.hooks.push_back(hook);
+  return [t, hook] {
+    AutogradMeta& meta = autograd_meta(t);
+    std::lock_guard guard(meta.lock);
+    std::erase(meta.ensure_extra().hooks, hook);
+  };
 }
 
 void set_python_hooks(const Tensor& t, Ref<TensorHook> hooks) {
   if (hooks)
-    if (const Ref<Node> node = grad_fn(t)) node->ensure_hooks().on_outputs.push_back({output_nr(t), hooks});
-  autograd_meta(t).ensure_extra().python_hooks = std::move(hooks);
+    if (const Ref<Node> node = grad_fn(t)) node->add_output_hook(output_nr(t), hooks);
+  AutogradMeta& meta = autograd_meta(t);
+  AutogradMeta::Extra& extra = meta.ensure_extra();
+  std::lock_guard guard(meta.lock);
+  std::swap(extra.python_hooks, hooks);
 }
 
 void set_post_accumulate_hook(const Tensor& t, Ref<PostAccumulateHook> hook) {
-  autograd_meta(t).ensure_extra().after_accumulate = std::move(hook);
+  AutogradMeta& meta = autograd_meta(t);
+  AutogradMeta::Extra& extra = meta.ensure_extra();
+  std::lock_guard guard(meta.lock);
+  std::swap(extra.after_accumulate, hook);
 }
 
 }  // namespace rushlight

@@ -18,26 +18,35 @@ struct AutogradMeta {
     bool grad_dtype_set = false;
     OptDType grad_dtype;  // once it is set: what gradients are cast to, or nothing for any dtype
   };
+  AutogradMeta() = default;
+  ~AutogradMeta() { delete extra.get(); }
+  // `lock` guards what may be replaced: grad, grad_fn with what belongs to it, and the hooks in `extra`.
   Tensor grad;
   Ref<Node> grad_fn;
-  AccumulateGrad* accumulator = nullptr;  // not owned; guarded by `lock`. Note [Accumulators]
-  std::unique_ptr<Extra> extra;
+  AccumulateGrad* accumulator = nullptr;  // not owned. Note [Accumulators]
+  Published<Extra> extra;                 // owned
   uint32_t output_nr = 0;
   uint32_t seen_version = 0;  // views: the version at which grad_fn was made. Note [Views]
   bool retains_grad = false;
   SpinLock lock;
 
   Extra& ensure_extra() {
-    if (!extra) extra = std::make_unique<Extra>();
-    return *extra;
+    if (Extra* there = extra) return *there;
+    auto mine = std::make_unique<Extra>();
+    Extra* there = extra.publish(mine.get());
+    if (there == mine.get()) (void)mine.release();
+    return *there;
   }
   static void* operator new(size_t) { return FreeList<64, 16>::take(); }
   static void operator delete(void* memory) { FreeList<64, 16>::give(memory); }
 };
 
 inline AutogradMeta& autograd_meta(const Tensor& t) {
-  if (!t->autograd) t->autograd = new AutogradMeta;
-  return *t->autograd;
+  if (AutogradMeta* meta = t->autograd) return *meta;
+  auto mine = std::make_unique<AutogradMeta>();
+  AutogradMeta* there = t->autograd.publish(mine.get());
+  if (there == mine.get()) (void)mine.release();
+  return *there;
 }
 
 // Tensor.requires_grad. A view also requires grad when its base came to do so after the view was taken.
@@ -56,7 +65,22 @@ Edge gradient_edge(const Tensor& t);
 Ref<Node> grad_accumulator(const Tensor& t);
 
 // Tensor.grad. set_grad checks shape, dtype and device with PyTorch's messages; an undefined grad clears it.
-inline Tensor grad_of(const Tensor& t) { return t->autograd ? t->autograd->grad : Tensor(); }
+inline Tensor grad_of(const Tensor& t) {
+  AutogradMeta* meta = t->autograd;
+  if (!meta) return Tensor();
+  std::lock_guard guard(meta->lock);
+  return meta->grad;
+}
+// Replaces it without a check, and returns what was there.
+inline Tensor exchange_grad(AutogradMeta& meta, Tensor grad) {
+  std::lock_guard guard(meta.lock);
+  return std::exchange(meta.grad, std::move(grad));
+}
+// A copy of the node that `meta` names, which another thread may renew.
+inline Ref<Node> recorded_node(AutogradMeta& meta) {
+  std::lock_guard guard(meta.lock);
+  return meta.grad_fn;
+}
 void set_grad(const Tensor& t, const Tensor& grad);
 // Tensor.grad_dtype of a leaf: the dtype that its gradients are cast to; nothing lets them be of any.
 OptDType grad_dtype(const Tensor& t);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autograd/accumulate.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/meta.h"
 
@@ -25,6 +26,7 @@ struct DeadNodes {
 static_assert(sizeof(uint64_t) >= sizeof(Node*));
 
 void Node::destroy(Node* node) noexcept {
+  if (node->is_accumulate && !static_cast<AccumulateGrad*>(node)->leave_leaf()) return;
   static thread_local constinit DeadNodes dead __attribute__((tls_model("initial-exec")));
   dead.push(node);
   if (dead.working) return;
@@ -39,10 +41,15 @@ uint64_t& Node::next_sequence() {
 }
 
 void Node::run_tensor_hooks(Gradients& grads) {
-  NodeHooks* hooks = hooks_.get();
+  NodeHooks* hooks = hooks_;
   if (!hooks) return;
-  for (size_t i = 0; i < hooks->on_outputs.size(); ++i) {  // by index: a hook may register another
-    const NodeHooks::OnOutput entry = hooks->on_outputs[i];
+  for (size_t i = 0;; ++i) {  // by index: a hook may register another
+    NodeHooks::OnOutput entry;
+    {
+      std::lock_guard guard(lock);
+      if (i >= hooks->on_outputs.size()) break;
+      entry = hooks->on_outputs[i];
+    }
     if (entry.output >= grads.size()) continue;
     if (!grads[entry.output].defined() && !entry.hook->python()) continue;  // Python sees None, as in PyTorch
     Tensor changed = entry.hook->call(grads[entry.output]);
@@ -67,11 +74,14 @@ void Node::keep_retained(const Gradients& grads) {
     Tensor sum;
     {
       std::lock_guard guard(lock);
-      if (alive(r)) sum = r.meta->grad;
+      if (alive(r)) {
+        std::lock_guard grad_guard(r.meta->lock);
+        sum = r.meta->grad;
+      }
     }
     sum = sum.defined() ? gradient_ops.add(sum, grads[r.output]) : gradient_ops.clone(grads[r.output]);
     std::lock_guard guard(lock);
-    if (alive(r)) std::swap(r.meta->grad, sum);
+    if (alive(r)) sum = exchange_grad(*r.meta, std::move(sum));
   }
 }
 

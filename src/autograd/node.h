@@ -63,25 +63,34 @@ class Node : public RefCounted {
   // Counts recorded operations of this thread.
   static uint64_t& next_sequence();
 
-  NodeHooks* hooks() const { return hooks_.get(); }
+  // Read and changed under `lock`.
+  NodeHooks* hooks() const { return hooks_; }
   NodeHooks& ensure_hooks() {
-    if (!hooks_) hooks_ = std::make_unique<NodeHooks>();
-    return *hooks_;
+    if (NodeHooks* there = hooks_) return *there;
+    auto mine = std::make_unique<NodeHooks>();
+    NodeHooks* there = hooks_.publish(mine.get());
+    if (there == mine.get()) (void)mine.release();
+    return *there;
+  }
+  void add_output_hook(uint32_t output, Ref<TensorHook> hook) {
+    NodeHooks& hooks = ensure_hooks();
+    std::lock_guard guard(lock);
+    hooks.on_outputs.push_back({output, std::move(hook)});
   }
   // Runs the tensor hooks of the forward outputs, in order of registration, then keeps retained gradients.
   virtual void run_tensor_hooks(Gradients& grads);
 
-  SpinLock lock;           // guards saved tensors and retained gradients against concurrent backward passes
+  SpinLock lock;           // guards saved tensors, hooks and retained gradients
   bool is_op = false;      // an OpNode
   bool is_python = false;  // a custom Function: pyobj is its ctx object, owned by the node
   bool is_accumulate = false;
   bool any_dtype = false;  // gradients keep their dtype (Tensor.grad_dtype = None)
   uint8_t numbers = 0;     // bit per parameter that was a Python number where a tensor may stand; for names
   uint16_t end_of = 0;     // 1 + the id of the composite whose last step this is. See autograd/node_names.h
-  void* pyobj = nullptr;   // the Python wrapper, if one lives (borrowed, except for custom Functions)
+  Published<void> pyobj;   // the Python wrapper, if one lives (borrowed, except for custom Functions)
 
  protected:
-  virtual ~Node() = default;
+  virtual ~Node() { delete hooks_.get(); }
   virtual void free() noexcept { delete this; }
 
   Edge* edges_ = nullptr;
@@ -92,7 +101,7 @@ class Node : public RefCounted {
   friend struct DeadNodes;
   void keep_retained(const Gradients& grads);
   uint64_t sequence_;
-  std::unique_ptr<NodeHooks> hooks_;
+  Published<NodeHooks> hooks_;  // owned
 };
 
 // A node with its edges and output descriptions in vectors; for everything but recorded operators.

@@ -130,8 +130,9 @@ void SavedVariable::fail_version(const Node& owner) const {
       str("one of the variables needed for gradient computation has been modified by an inplace operation: "
           "[torch.",
           legacy_name(data_.dtype()), "Tensor ", data_.sizes(), "]");
-  const Node* maker = is_output_ ? &owner : data_->autograd ? data_->autograd->grad_fn.get() : nullptr;
-  if (maker) {
+  AutogradMeta* meta = data_->autograd;
+  const Ref<Node> made_by = !is_output_ && meta ? recorded_node(*meta) : nullptr;
+  if (const Node* maker = is_output_ ? &owner : made_by.get()) {
     std::string name = maker->name();
     if (const size_t at = name.rfind("Backward"); at != std::string::npos) name.resize(at);
     text += str(", which is output ", is_output_ ? output_nr_ : output_nr(data_), " of ", name, ",");

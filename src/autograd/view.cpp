@@ -86,10 +86,15 @@ void check_view_inplace(const Tensor& view) {
 Ref<Node> view_grad_fn(const Tensor& view) {
   const Tensor base(view->view_base);
   AutogradMeta* meta = view->autograd;
-  const bool has_own = meta && meta->grad_fn;
-  if (!requires_grad(base) || (view->flags & kInference)) return has_own ? meta->grad_fn : nullptr;
-  const uint32_t version = view.version();
-  if (has_own && meta->seen_version == version) return meta->grad_fn;
+  const bool counted = requires_grad(base) && !(view->flags & kInference);
+  const uint32_t version = counted ? view.version() : 0;
+  bool has_own = false;
+  if (meta) {
+    std::lock_guard guard(meta->lock);
+    has_own = static_cast<bool>(meta->grad_fn);
+    if (has_own && (!counted || meta->seen_version == version)) return meta->grad_fn;
+  }
+  if (!counted) return nullptr;
   // A base that is a leaf was never written to under autograd, and a view under no_grad never had a history.
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
   if (view->flags & kMultiView)
@@ -101,11 +106,14 @@ Ref<Node> view_grad_fn(const Tensor& view) {
            "a view whose base was modified inplace has no history any more: the function transform that "
            "recorded it has ended");
   AutogradMeta& own = autograd_meta(view);
+  view->flags.set(kAutograd);
+  Ref<Node> former = again->autograd->grad_fn;  // what it takes the place of dies after the lock
   std::lock_guard guard(own.lock);
-  own.grad_fn = again->autograd->grad_fn;
+  // Another reader may have been faster: all get the same node.
+  if (own.grad_fn && own.seen_version == version) return own.grad_fn;
+  std::swap(own.grad_fn, former);
   own.output_nr = 0;
   own.seen_version = version;
-  view->flags |= kAutograd;
   return own.grad_fn;
 }
 

@@ -169,7 +169,7 @@ void materialize_layout(StorageImpl& storage) {
   Registry& registry = Registry::get();
   std::lock_guard guard(registry.mutex);
   if (storage.data()) return;  // another reader was faster
-  storage.swap_contents(*former);
+  storage.take_contents(*former);
   ++registry.materialized;
 }
 

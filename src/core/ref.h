@@ -17,9 +17,13 @@ class RefCounted {
   void retain() const noexcept { count_.fetch_add(1, std::memory_order_relaxed); }
   // True when this was the last reference: the caller must destroy the object.
   bool release() const noexcept {
-    // A sole owner needs no read-modify-write: nobody else can retain meanwhile.
-    if (count_.load(std::memory_order_acquire) == 1) return true;
-    return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+    // A sole owner writes nothing: nobody else can retain meanwhile. So the last reference stays counted, for
+    // those that find a dying object without owning it (Note [Accumulators], Note [Python identity]).
+    uint32_t n = count_.load(std::memory_order_acquire);
+    do {
+      if (n == 1) return true;
+    } while (!count_.compare_exchange_weak(n, n - 1, std::memory_order_acq_rel, std::memory_order_acquire));
+    return false;
   }
   uint32_t use_count() const noexcept { return count_.load(std::memory_order_acquire); }
 

@@ -29,7 +29,7 @@ void StorageImpl::acquire(size_t nbytes) {
   if (storage_source && device_.is_cpu() && !fits_inside(nbytes)) [[unlikely]] {
     const StorageBlock block = storage_source->take(nbytes);
     data_ = static_cast<std::byte*>(block.data);
-    deleter_ = block.deleter;
+    deleter_.store(block.deleter, std::memory_order_relaxed);
     context_ = block.context;
     if (data_) return;
   }
@@ -37,14 +37,15 @@ void StorageImpl::acquire(size_t nbytes) {
 }
 
 void StorageImpl::free_data() {
-  if (deleter_)
-    deleter_(context_, data_, nbytes_);
-  else if (data_ && data_ != inline_ && device_.is_cpu())
-    cpu_deallocate(data_, nbytes_);
-  else if (data_ && data_ != inline_)
-    find_device_backend(device_.type())->deallocate(data_, nbytes_, device_.index());
+  std::byte* const memory = data_;
+  if (const Deleter deleter = deleter_.load(std::memory_order_relaxed))
+    deleter(context_, memory, nbytes_);
+  else if (memory && memory != inline_ && device_.is_cpu())
+    cpu_deallocate(memory, nbytes_);
+  else if (memory && memory != inline_)
+    find_device_backend(device_.type())->deallocate(memory, nbytes_, device_.index());
   data_ = nullptr;
-  deleter_ = nullptr;
+  deleter_.store(nullptr, std::memory_order_relaxed);
 }
 
 Ref<StorageImpl> StorageImpl::allocate(size_t nbytes, Device device) {
@@ -64,10 +65,10 @@ Ref<StorageImpl> StorageImpl::wrap(void* data, size_t nbytes, Device device, Del
   storage->data_ = static_cast<std::byte*>(data);
   storage->nbytes_ = nbytes;
   storage->device_ = device;
-  storage->deleter_ = deleter ? deleter : keep;
+  storage->deleter_.store(deleter ? deleter : keep, std::memory_order_relaxed);
   storage->context_ = context;
-  storage->read_only_ = read_only;
-  storage->resizable_ = false;
+  storage->set_read_only(read_only);
+  storage->forbid_resize();
   return storage;
 }
 
@@ -78,7 +79,7 @@ void StorageImpl::destroy(StorageImpl* s) {
 
 void StorageImpl::resize(size_t nbytes) {
   if (nbytes == nbytes_) return;
-  RL_CHECK(resizable_, "Trying to resize storage that is not resizable");
+  RL_CHECK(resizable(), "Trying to resize storage that is not resizable");
   if (device_.is_meta()) {
     nbytes_ = nbytes;
     return;
@@ -107,14 +108,25 @@ void StorageImpl::swap_contents(StorageImpl& other) {
     std::memcpy(other.inline_, inline_, kInlineBytes);
   else if (theirs_inline)
     std::memcpy(inline_, other.inline_, kInlineBytes);
-  std::swap(data_, other.data_);
+  std::byte *const mine = data_, *const theirs = other.data_;
+  data_ = theirs_inline ? inline_ : theirs;
+  other.data_ = mine_inline ? other.inline_ : mine;
   std::swap(nbytes_, other.nbytes_);
-  std::swap(deleter_, other.deleter_);
   std::swap(context_, other.context_);
-  std::swap(read_only_, other.read_only_);
-  std::swap(resizable_, other.resizable_);
-  if (theirs_inline) data_ = inline_;
-  if (mine_inline) other.data_ = other.inline_;
+  deleter_ = other.deleter_.exchange(deleter_);
+  read_only_ = other.read_only_.exchange(read_only_);
+  resizable_ = other.resizable_.exchange(resizable_);
+}
+
+void StorageImpl::take_contents(StorageImpl& other) {
+  const bool theirs_inline = other.data_ == other.inline_;
+  std::byte* const memory = theirs_inline ? inline_ : other.data_;
+  if (theirs_inline) std::memcpy(inline_, other.inline_, kInlineBytes);
+  other.data_ = nullptr;
+  data_ = memory;  // first: a reader that finds no memory must find the deleter that says why
+  std::swap(context_, other.context_);
+  deleter_ = other.deleter_.exchange(deleter_);
+  resizable_ = other.resizable_.exchange(resizable_);
 }
 
 }  // namespace rushlight

@@ -7,6 +7,7 @@
 #include "core/device.h"
 #include "core/free_list.h"
 #include "core/ref.h"
+#include "core/shared_field.h"
 
 namespace rushlight {
 
@@ -38,19 +39,24 @@ class StorageImpl final : public RefCounted {
   std::byte* data() const { return data_; }
   size_t nbytes() const { return nbytes_; }
   Device device() const { return device_; }
-  bool read_only() const { return read_only_; }
-  void set_read_only(bool value) { read_only_ = value; }
-  bool resizable() const { return resizable_; }
-  void forbid_resize() { resizable_ = false; }  // somebody else keeps the address
-  bool owns_memory() const { return deleter_ == nullptr; }
+  bool read_only() const { return read_only_.load(std::memory_order_relaxed); }
+  void set_read_only(bool value) { read_only_.store(value, std::memory_order_relaxed); }
+  bool resizable() const { return resizable_.load(std::memory_order_relaxed); }
+  void forbid_resize() {
+    resizable_.store(false, std::memory_order_relaxed);
+  }  // somebody else keeps the address
+  bool owns_memory() const { return deleter_.load(std::memory_order_relaxed) == nullptr; }
   // Grows or shrinks, keeping the common bytes. Fails for memory that is borrowed.
   void resize(size_t nbytes);
   // Exchanges the contents of two storages; tensors keep pointing at the same objects.
   void swap_contents(StorageImpl& other);
+  // Gives a storage without memory what `other` has, of the same size. Others may read meanwhile: they see no
+  // memory, or all of it.
+  void take_contents(StorageImpl& other);
 
   std::atomic<uint32_t> version{0};
   std::atomic<const std::string_view*> last_writer{nullptr};  // name of the operator that wrote in place last
-  void* pyobj = nullptr;  // the Python UntypedStorage, if one lives (borrowed; owned by src/python)
+  Published<void> pyobj;  // the Python UntypedStorage, if one lives (borrowed; owned by src/python)
 
   static void* operator new(size_t) { return Pool::take(); }
   static void operator delete(void* memory) { Pool::give(memory); }
@@ -63,13 +69,13 @@ class StorageImpl final : public RefCounted {
   void free_data();
   using Pool = FreeList<192, 64>;
 
-  std::byte* data_ = nullptr;
+  Published<std::byte> data_;
   size_t nbytes_ = 0;
-  Deleter deleter_ = nullptr;  // null: ours (inline or from the allocator)
+  std::atomic<Deleter> deleter_{nullptr};  // null: ours (inline or from the allocator)
   void* context_ = nullptr;
   Device device_;
-  bool read_only_ = false;
-  bool resizable_ = true;
+  std::atomic<bool> read_only_{false};
+  std::atomic<bool> resizable_{true};
   alignas(64) std::byte inline_[64];
 };
 using Storage = Ref<StorageImpl>;

@@ -13,12 +13,12 @@ namespace rushlight {
 __attribute__((tls_model("initial-exec"))) thread_local uint32_t view_flags = 0;
 __attribute__((tls_model("initial-exec"))) thread_local uint32_t new_tensor_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
-void (*release_pyobj)(void*) = nullptr;
+bool (*release_pyobj)(TensorImpl*) = nullptr;
 WrappingHooks wrapping_hooks;
 Scalar (*read_dispatched_scalar)(const Tensor&) = nullptr;
 
 TensorImpl::~TensorImpl() {
-  if (autograd) free_autograd_meta(autograd);
+  if (AutogradMeta* meta = autograd) free_autograd_meta(meta);
   if (wrapping) [[unlikely]]
     wrapping_hooks.free(wrapping);
   if (sparse) [[unlikely]]
@@ -26,10 +26,8 @@ TensorImpl::~TensorImpl() {
 }
 
 void TensorImpl::destroy(TensorImpl* t) {
-  if (t->owns_pyobj) [[unlikely]] {
-    t->owns_pyobj = false;
-    release_pyobj(t->pyobj);
-  }
+  if (t->owns_pyobj.load(std::memory_order_relaxed) && !release_pyobj(t)) [[unlikely]]
+    return;
   delete t;
 }
 

@@ -79,15 +79,15 @@ class TensorImpl final : public RefCounted {
   Dims sizes, strides;
   DType dtype;
   Device device;
-  uint32_t flags;
-  AutogradMeta* autograd = nullptr;  // owned; freed through free_autograd_meta
+  SharedBits flags;
+  Published<AutogradMeta> autograd;  // owned; freed through free_autograd_meta
   SparseParts* sparse = nullptr;     // owned, rarely present
   Wrapping* wrapping = nullptr;      // owned, rarely present; see wrapping_hooks
   Ref<TensorImpl> view_base;         // the tensor this is a differentiable view of, if any
   Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]
   // The Python wrapper. Note [Python identity] in python/tensor_type.cpp says who owns whom.
-  void* pyobj = nullptr;
-  bool owns_pyobj = false;
+  Published<void> pyobj;
+  std::atomic<bool> owns_pyobj{false};
 
   static void* operator new(size_t) { return Pool::take(); }
   static void operator delete(void* memory) { Pool::give(memory); }
@@ -104,7 +104,9 @@ struct NoData : Error {
 
 // Hooks filled in by the layers above; core only calls them.
 extern void (*free_autograd_meta)(AutogradMeta*);
-extern void (*release_pyobj)(void* pyobj);
+// Lets go of the wrapper that a dying tensor owns. False: somebody found the tensor through the wrapper and
+// owns it now, so that it lives on.
+extern bool (*release_pyobj)(TensorImpl*);
 // Filled by src/transform: what the few functions below do when a tensor wraps another one.
 struct WrappingHooks {
   void (*free)(Wrapping*) = nullptr;

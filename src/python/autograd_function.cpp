@@ -23,14 +23,14 @@ void FunctionNode::free() noexcept {
   if (Py_IsInitialized()) {
     GilAcquire gil;
     ctx().node = nullptr;
-    Py_DECREF(static_cast<PyObject*>(std::exchange(pyobj, nullptr)));
+    Py_DECREF(static_cast<PyObject*>(pyobj.exchange(nullptr)));
   }
   delete this;
 }
 
 std::string FunctionNode::name() const {
   GilAcquire gil;
-  const std::string_view full = Py_TYPE(static_cast<PyObject*>(pyobj))->tp_name;
+  const std::string_view full = Py_TYPE(static_cast<PyObject*>(pyobj.get()))->tp_name;
   return std::string(full.substr(full.rfind('.') + 1));
 }
 
@@ -53,7 +53,7 @@ Tensor zeros_of(const InputMeta& meta) {
 
 Gradients FunctionNode::apply(Gradients grads) {
   GilAcquire gil;
-  PyRef self = PyRef::borrow(static_cast<PyObject*>(pyobj));
+  PyRef self = PyRef::borrow(static_cast<PyObject*>(pyobj.get()));
   PyRef args(check(PyTuple_New(static_cast<Py_ssize_t>(grads.size()))));
   for (size_t i = 0; i < grads.size(); ++i) {
     const bool described = i < outputs().size() && outputs()[i].described;
@@ -94,11 +94,11 @@ Gradients FunctionNode::read_result(PyRef result) {
 namespace {
 
 PyObject* function_class() {
-  static PyObject* cls = [] {
+  static constinit Lazy cls;
+  return cls.get([] {
     PyRef module(check(PyImport_ImportModule("rushlight.autograd.function")));
     return check(PyObject_GetAttrString(module.get(), "Function"));
-  }();
-  return cls;
+  });
 }
 
 bool has_setup_context(PyObject* cls) {

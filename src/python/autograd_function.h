@@ -27,7 +27,7 @@ class FunctionNode final : public PlainNode {
   void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
     for (const SavedVariable& s : saved) f(s);
   }
-  PyFunctionObject& ctx() const { return *static_cast<PyFunctionObject*>(pyobj); }
+  PyFunctionObject& ctx() const { return *static_cast<PyFunctionObject*>(pyobj.get()); }
 
   std::vector<SavedVariable> saved;
   std::vector<bool> is_tensor_input;

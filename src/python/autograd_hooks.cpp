@@ -123,12 +123,14 @@ Node& expect_node(PyObject* o) {
 
 // The dictionary of the node's Python hooks of type Hook, made on demand.
 template <class Hook, class List>
-PyObject* dict_in(List& list, PyRef& fresh) {
+PyRef dict_in(Node& node, List& list) {
+  PyRef fresh = new_hook_dict();
+  const Ref<Hook> hook = Ref<Hook>::adopt(new Hook(fresh.get()));
+  std::lock_guard guard(node.lock);
   for (const auto& h : list)
-    if (auto* ours = dynamic_cast<Hook*>(h.get())) return ours->object();
-  fresh = new_hook_dict();
-  list.push_back(Ref<Hook>::adopt(new Hook(fresh.get())));
-  return fresh.get();
+    if (auto* ours = dynamic_cast<Hook*>(h.get())) return PyRef::borrow(ours->object());
+  list.push_back(hook);
+  return fresh;
 }
 
 }  // namespace
@@ -141,13 +143,16 @@ Ref<PostAccumulateHook> make_post_accumulate_hook(PyObject* dict) {
 }
 
 PyRef new_hook_dict() {
-  static PyObject* type = attribute_of_module("collections", "OrderedDict").release();
-  return PyRef(check(PyObject_CallNoArgs(type)));
+  static constinit Lazy type;
+  return PyRef(check(PyObject_CallNoArgs(
+      type.get([] { return attribute_of_module("rushlight.utils.hooks", "_HookTable").release(); }))));
 }
 
 PyObject* add_hook(PyObject* dict, PyObject* hook) {
-  static PyObject* type = attribute_of_module("rushlight.utils.hooks", "RemovableHandle").release();
-  PyRef handle(check(PyObject_CallOneArg(type, dict)));
+  static constinit Lazy type;
+  PyObject* handle_type =
+      type.get([] { return attribute_of_module("rushlight.utils.hooks", "RemovableHandle").release(); });
+  PyRef handle(check(PyObject_CallOneArg(handle_type, dict)));
   PyRef id(check(PyObject_GetAttrString(handle.get(), "id")));
   check(PyObject_SetItem(dict, id.get(), hook));
   return handle.release();
@@ -155,15 +160,15 @@ PyObject* add_hook(PyObject* dict, PyObject* hook) {
 
 PyObject* node_register_hook(PyObject* self, PyObject* hook) {
   return guard([&] {
-    PyRef fresh;
-    return add_hook(dict_in<DictPostHook>(expect_node(self).ensure_hooks().after, fresh), hook);
+    Node& node = expect_node(self);
+    return add_hook(dict_in<DictPostHook>(node, node.ensure_hooks().after).get(), hook);
   });
 }
 
 PyObject* node_register_prehook(PyObject* self, PyObject* hook) {
   return guard([&] {
-    PyRef fresh;
-    return add_hook(dict_in<DictPreHook>(expect_node(self).ensure_hooks().before, fresh), hook);
+    Node& node = expect_node(self);
+    return add_hook(dict_in<DictPreHook>(node, node.ensure_hooks().before).get(), hook);
   });
 }
 

@@ -49,24 +49,34 @@ PyObject* get_next_functions(PyObject* self, void*) {
 
 PyObject* get_metadata(PyObject* self, void*) {
   return guard([&] {
-    NodeHooks& hooks = expect(self).ensure_hooks();
-    if (!hooks.metadata) {
+    Node& node = expect(self);
+    NodeHooks& hooks = node.ensure_hooks();
+    Ref<Attachment> metadata;
+    auto read = [&] {
+      std::lock_guard guard(node.lock);
+      metadata = hooks.metadata;
+    };
+    read();
+    if (!metadata) {
       PyRef dict(check(PyDict_New()));
-      hooks.metadata = Ref<PyAttached<Attachment>>::adopt(new PyAttached<Attachment>(dict.get()));
+      const Ref<Attachment> made = Ref<PyAttached<Attachment>>::adopt(new PyAttached<Attachment>(dict.get()));
+      std::lock_guard guard(node.lock);
+      if (!hooks.metadata) hooks.metadata = made;
+      metadata = hooks.metadata;
     }
-    return Py_NewRef(static_cast<PyObject*>(hooks.metadata->python()));
+    return Py_NewRef(static_cast<PyObject*>(metadata->python()));
   });
 }
 
 // Shape, dtype and device of each output, as objects with these attributes.
 PyObject* get_input_metadata(PyObject* self, void*) {
   return guard([&] {
-    static PyObject* type = nullptr;
-    if (!type) {
+    static constinit Lazy tuple_type;
+    PyObject* type = tuple_type.get([] {
       PyRef module(check(PyImport_ImportModule("collections")));
-      type = check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape",
+      return check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape",
                                        "dtype", "device"));
-    }
+    });
     const auto outputs = expect(self).outputs();
     PyRef list(check(PyList_New(static_cast<Py_ssize_t>(outputs.size()))));
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -214,21 +224,27 @@ PyTypeObject* make_type(OpType& t, const std::string& name) {
 // Keyed by record where there is one, since overloads share a name but not what they save; and by name, since
 // the last step of a composite bears the composite's.
 PyTypeObject* type_of(Node& node) {
-  static auto& by_op = *new std::map<std::pair<const Op*, std::string>, OpType>;
-  static auto& by_name = *new std::map<std::string, OpType>;
-  if (node.is_op) {
-    const Op& op = static_cast<OpNode&>(node).op();
-    const std::string name = node.name();
-    OpType& t = by_op[{&op, name}];
-    if (!t.type) {
-      make_type(t, name);
-      add_saved(t, op);
-      PyType_Modified(t.type);
-    }
-    return t.type;
+  using Key = std::pair<const Op*, std::string>;  // no record: by name alone
+  static auto& types = *new std::map<Key, OpType>;
+  static constinit ShortLock lock;
+  const Op* op = node.is_op ? &static_cast<OpNode&>(node).op() : nullptr;
+  std::map<Key, OpType> made;
+  Key key{op, node.name()};
+  {
+    const std::lock_guard guard(lock);
+    if (const auto found = types.find(key); found != types.end()) return found->second.type;
   }
-  OpType& t = by_name[node.name()];
-  return t.type ? t.type : make_type(t, node.name());
+  OpType& t = made[key];
+  make_type(t, key.second);
+  if (op) {
+    add_saved(t, *op);
+    PyType_Modified(t.type);
+  }
+  static auto& unused = *new std::vector<decltype(made)::node_type>;  // types live on
+  const std::lock_guard guard(lock);
+  auto inserted = types.insert(made.extract(made.begin()));
+  if (!inserted.inserted) unused.push_back(std::move(inserted.node));
+  return inserted.position->second.type;
 }
 
 PyObject* node_repr(PyObject* o) {
@@ -239,8 +255,11 @@ void node_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
   auto* self = reinterpret_cast<PyNodeObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
-  if (self->node) {
-    if (self->node->pyobj == o) self->node->pyobj = nullptr;
+  if (Node* node = self->node) {
+    {
+      const IdentityLock lock(node);
+      if (node->pyobj == o) node->pyobj = nullptr;
+    }
     Ref<Node>::adopt(std::exchange(self->node, nullptr));
   }
   PyObject_GC_Del(o);
@@ -316,15 +335,31 @@ PyTypeObject NodeType = {
 
 PyObject* wrap_node(Node* node) {
   if (!node) Py_RETURN_NONE;
-  if (node->pyobj) return Py_NewRef(static_cast<PyObject*>(node->pyobj));
+  if (node->is_python) return Py_NewRef(static_cast<PyObject*>(node->pyobj.get()));  // owned by the node
+  auto existing = [&]() -> PyObject* {
+    auto* there = static_cast<PyObject*>(node->pyobj.get());
+    return there && try_incref(there) ? there : nullptr;
+  };
+  if (node->pyobj) {
+    const IdentityLock lock(node);
+    if (PyObject* there = existing()) return there;
+  }
   PyTypeObject* type = type_of(*node);
   auto* self = PyObject_GC_New(PyNodeObject, type);
   if (!self) throw PythonError();
+  auto* object = reinterpret_cast<PyObject*>(self);
+  enable_try_incref(object);
   node->retain();
   self->node = node;
-  node->pyobj = self;
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(self));
-  return reinterpret_cast<PyObject*>(self);
+  PyObject_GC_Track(object);
+  PyRef unused;  // freed after the lock
+  const IdentityLock lock(node);
+  if (PyObject* there = existing()) {
+    unused = PyRef(object);
+    return there;
+  }
+  node->pyobj = self;  // one that is dying leaves it alone
+  return object;
 }
 
 // Walks the part of the graph that hangs on `node` alone. Bounded, so that a collection stays quick: what
@@ -335,7 +370,7 @@ int visit_node(Node* first, visitproc visit, void* arg) {
   auto visit_tensor = [&](const Tensor& t) -> int {
     if (!t.defined() || t->use_count() != 1) return 0;
     if (t->owns_pyobj)
-      Py_VISIT(static_cast<PyObject*>(t->pyobj));
+      Py_VISIT(static_cast<PyObject*>(t->pyobj.get()));
     else if (t->autograd && t->autograd->grad_fn && t->autograd->grad_fn->use_count() == 1)
       stack.push_back(t->autograd->grad_fn.get());
     return 0;
@@ -354,7 +389,7 @@ int visit_node(Node* first, visitproc visit, void* arg) {
       for (const auto& h : hooks->after) status = status ? status : visit_attachment(h.get());
       status = status ? status : visit_attachment(hooks->metadata.get());
     }
-    if (node->is_python && node->pyobj) Py_VISIT(static_cast<PyObject*>(node->pyobj));
+    if (node->is_python && node->pyobj) Py_VISIT(static_cast<PyObject*>(node->pyobj.get()));
     node->each_saved([&](const SavedVariable& s) { status = status ? status : visit_tensor(s.kept()); });
     if (status) return status;
     for (const Edge& e : node->edges())

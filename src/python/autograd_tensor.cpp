@@ -152,15 +152,24 @@ PyObject* detach_inplace(PyObject* self, PyObject*) {
 PyObject* hooks_dict(const Ref<TensorHook>& hooks) {
   return hooks ? static_cast<PyObject*>(hooks->python()) : nullptr;
 }
-AutogradMeta::Extra* extra_of(PyObject* self) {
+// The dictionary behind a hook of the tensor, `hook` being a member of AutogradMeta::Extra; null where there
+// is none.
+template <class Hook>
+PyRef dict_of_hook(PyObject* self, Ref<Hook> AutogradMeta::Extra::* hook) {
   AutogradMeta* meta = tensor_of(self)->autograd;
-  return meta ? meta->extra.get() : nullptr;
+  AutogradMeta::Extra* extra = meta ? meta->extra.get() : nullptr;
+  if (!extra) return {};
+  Ref<Hook> found;
+  {
+    std::lock_guard guard(meta->lock);
+    found = extra->*hook;
+  }
+  return PyRef::borrow(found ? static_cast<PyObject*>(found->python()) : nullptr);
 }
+PyObject* dict_or_none(PyRef dict) { return dict ? dict.release() : Py_NewRef(Py_None); }
 
 PyObject* get_backward_hooks(PyObject* self, void*) {
-  auto* extra = extra_of(self);
-  PyObject* dict = extra ? hooks_dict(extra->python_hooks) : nullptr;
-  return Py_NewRef(dict ? dict : Py_None);
+  return dict_or_none(dict_of_hook(self, &AutogradMeta::Extra::python_hooks));
 }
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
@@ -172,24 +181,19 @@ PyObject* register_hook(PyObject* self, PyObject* hook) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
-    auto* extra = extra_of(self);
-    PyObject* dict = extra ? hooks_dict(extra->python_hooks) : nullptr;
-    PyRef fresh;
+    const CriticalSection section(self);
+    PyRef dict = dict_of_hook(self, &AutogradMeta::Extra::python_hooks);
     if (!dict) {
-      fresh = new_hook_dict();
-      dict = fresh.get();
-      set_python_hooks(t, make_tensor_hook(dict));
+      dict = new_hook_dict();
+      set_python_hooks(t, make_tensor_hook(dict.get()));
       track(self);
     }
-    return add_hook(dict, hook);
+    return add_hook(dict.get(), hook);
   });
 }
 
 PyObject* get_post_hooks(PyObject* self, void*) {
-  auto* extra = extra_of(self);
-  auto* dict =
-      extra && extra->after_accumulate ? static_cast<PyObject*>(extra->after_accumulate->python()) : nullptr;
-  return Py_NewRef(dict ? dict : Py_None);
+  return dict_or_none(dict_of_hook(self, &AutogradMeta::Extra::after_accumulate));
 }
 int set_post_hooks(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
@@ -203,14 +207,14 @@ PyObject* register_post_hook(PyObject* self, PyObject* hook) {
     const Tensor& t = tensor_of(self);
     RL_CHECK(requires_grad(t), "cannot register a hook on a tensor that doesn't require gradient");
     RL_CHECK(!grad_fn(t), "post accumulate grad hooks cannot be registered on non-leaf tensors");
-    auto* extra = extra_of(self);
-    PyRef fresh;
-    if (!extra || !extra->after_accumulate) {
-      fresh = new_hook_dict();
-      set_post_accumulate_hook(t, make_post_accumulate_hook(fresh.get()));
+    const CriticalSection section(self);
+    PyRef dict = dict_of_hook(self, &AutogradMeta::Extra::after_accumulate);
+    if (!dict) {
+      dict = new_hook_dict();
+      set_post_accumulate_hook(t, make_post_accumulate_hook(dict.get()));
       track(self);
     }
-    return add_hook(static_cast<PyObject*>(extra_of(self)->after_accumulate->python()), hook);
+    return add_hook(dict.get(), hook);
   });
 }
 
@@ -267,7 +271,7 @@ int traverse(TensorImpl* impl, visitproc visit, void* arg) {
       Py_VISIT(static_cast<PyObject*>(meta.extra->after_accumulate->python()));
   }
   if (meta.grad.defined() && meta.grad->owns_pyobj && meta.grad->use_count() == 1)
-    Py_VISIT(static_cast<PyObject*>(meta.grad->pyobj));
+    Py_VISIT(static_cast<PyObject*>(meta.grad->pyobj.get()));
   return meta.grad_fn && meta.grad_fn->use_count() == 1 ? visit_node(meta.grad_fn.get(), visit, arg) : 0;
 }
 

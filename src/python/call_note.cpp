@@ -61,11 +61,16 @@ bool is_default(const Parameter& parameter, const Value& v) {
 
 // rushlight._errors.advice.add_notes, imported by the first error.
 PyObject* note_function() {
-  static PyObject* function = nullptr;
-  if (function) return function;
-  PyRef module(PyImport_ImportModule((package_name() + "._errors.advice").c_str()));
-  if (module) function = PyObject_GetAttrString(module.get(), "add_notes");
-  return function;
+  static constinit Lazy function;
+  try {
+    return function.get([] {
+      PyRef module(check(PyImport_ImportModule((package_name() + "._errors.advice").c_str())));
+      return check(PyObject_GetAttrString(module.get(), "add_notes"));
+    });
+  } catch (PythonError& e) {
+    e.restore();
+    return nullptr;
+  }
 }
 
 }  // namespace

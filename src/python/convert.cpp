@@ -107,8 +107,11 @@ PyObject* make_return_type(PyObject*, PyObject* args) {
 }
 
 static PyTypeObject* return_type_of(const Op& op) {
-  if (!op.python) op.python = make_return_type(op);
-  return static_cast<PyTypeObject*>(op.python);
+  std::atomic_ref<void*> kept(op.python);
+  if (void* type = kept.load(std::memory_order_acquire)) return static_cast<PyTypeObject*>(type);
+  PyTypeObject* made = make_return_type(op);
+  void* found = nullptr;  // another thread may be faster: all get the same type
+  return kept.compare_exchange_strong(found, made) ? made : static_cast<PyTypeObject*>(found);
 }
 
 PyObject* return_type(PyObject*, PyObject* name) {

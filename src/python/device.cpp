@@ -1,4 +1,5 @@
 // torch.device.
+#include "python/free_threading.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -6,13 +7,14 @@ namespace rushlight::python {
 static Device self_of(PyObject* self) { return device_of_object(self); }
 
 PyObject* wrap(Device device) {
-  static PyObject* cpu = nullptr;  // nearly every answer
-  if (device == Device{} && cpu) return Py_NewRef(cpu);
-  auto* box = PyObject_New(PyBox<Device>, &DeviceType_);
-  if (!box) throw PythonError();
-  box->value = device;
-  if (device == Device{}) cpu = Py_NewRef(reinterpret_cast<PyObject*>(box));
-  return reinterpret_cast<PyObject*>(box);
+  static constinit Lazy cpu;  // nearly every answer
+  auto make = [device] {
+    auto* box = PyObject_New(PyBox<Device>, &DeviceType_);
+    if (!box) throw PythonError();
+    box->value = device;
+    return reinterpret_cast<PyObject*>(box);
+  };
+  return device == Device{} ? Py_NewRef(cpu.get(make)) : make();
 }
 
 bool is_device_like(PyObject* o) {

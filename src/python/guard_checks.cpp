@@ -5,12 +5,14 @@
 
 namespace rushlight::python::guards {
 
+#if PY_VERSION_HEX < 0x030C0000
+static const Name any_name{"__init__"};
+#endif
 unsigned version_of(PyTypeObject* type) {
 #if PY_VERSION_HEX >= 0x030C0000
   PyUnstable_Type_AssignVersionTag(type);
   return type->tp_version_tag;
 #else
-  static PyObject* any_name = PyUnicode_InternFromString("__init__");
   if (!(type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG)) _PyType_Lookup(type, any_name);
   return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG ? type->tp_version_tag : 0;
 #endif
@@ -46,15 +48,15 @@ bool matches(const Check& c, PyObject* found) {
   return found && (found == c.expected.get() || (c.by_value && is_equal(found, c.expected.get())));
 }
 
-// Borrowed; null where there is none.
-PyObject* entry_of(PyObject* dict, PyObject* key) {
-  PyObject* found = PyDict_GetItemWithError(dict, key);
+Found entry_of(PyObject* dict, PyObject* key) {
+  Found found = find_item(dict, key);
   if (!found && PyErr_Occurred()) PyErr_Clear();
   return found;
 }
+// Borrowed from the arguments of the call; null where there is none.
 PyObject* item_of(const Source& s, PyObject* parent) {
   if (!parent) return nullptr;
-  if (s.key) return PyDict_Check(parent) ? entry_of(parent, s.key.get()) : nullptr;
+  if (s.key) return PyDict_Check(parent) ? entry_of(parent, s.key.get()).get() : nullptr;
   if (PyTuple_Check(parent))
     return s.position < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, s.position) : nullptr;
   if (PyList_Check(parent))
@@ -75,8 +77,9 @@ bool has_keys(PyObject* dict, PyObject* keys) {
     if (!found) PyErr_Clear();
     return found && is_equal(found.get(), keys);
   }
+  const DictItems items(dict);
   PyObject *key, *value;
-  for (Py_ssize_t at = 0, i = 0; PyDict_Next(dict, &at, &key, &value); ++i)
+  for (Py_ssize_t at = 0, i = 0; i < PyTuple_GET_SIZE(keys) && items.next(at, key, value); ++i)
     if (!is_equal(key, PyTuple_GET_ITEM(keys, i))) return false;
   return true;
 }
@@ -122,7 +125,7 @@ bool holds(const Guards& g, const Check& c, Incoming& in) {
     case Check::kForm:
       return value && reinterpret_cast<PyObject*>(Py_TYPE(value)) == object && length_of(value) == c.number;
     case Check::kEntry:
-      return matches(c, entry_of(object, c.key.get()));
+      return matches(c, entry_of(object, c.key.get()).get());
     case Check::kAbsent:
       return !entry_of(object, c.key.get());
     case Check::kKeys:
@@ -167,7 +170,7 @@ void resolve(const Guards& g, Incoming& in) {
     if (s.kind == Source::kArgument)
       value = s.position < PyTuple_GET_SIZE(in.args) ? PyTuple_GET_ITEM(in.args, s.position) : nullptr;
     else if (s.kind == Source::kKeyword)
-      value = in.kwargs ? entry_of(in.kwargs, s.key.get()) : nullptr;
+      value = in.kwargs ? entry_of(in.kwargs, s.key.get()).get() : nullptr;
     else
       value = item_of(s, in.values[static_cast<size_t>(s.parent)]);
   }

@@ -193,8 +193,7 @@ static void add_index(Index& index, int64_t& dim, PyObject* o, int64_t position,
 // A list that holds slices, sequences or tensors is read as a tuple, with PyTorch's warning.
 static bool list_means_tuple(PyObject* o) {
   if (!PyList_CheckExact(o) || PyList_GET_SIZE(o) >= 32) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(o); ++i) {
-    PyObject* item = PyList_GET_ITEM(o, i);
+  for (PyObject* item : Items(o)) {
     if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
         item == Py_Ellipsis || item == Py_None) {
       show_warning(
@@ -210,10 +209,11 @@ static Index read_index(const Tensor& t, PyObject* o) {
   Index index{ViewBuilder(t), {}};
   PyObject* const* items = &o;
   Py_ssize_t n = 1;
+  std::optional<Items> given;
   const bool as_list = !PyTuple_Check(o) && list_means_tuple(o);
   if (PyTuple_Check(o) || as_list) {
-    items = PySequence_Fast_ITEMS(o);
-    n = PySequence_Fast_GET_SIZE(o);
+    items = given.emplace(o).data();
+    n = given->size();
   }
   int64_t specified = 0, dim = 0;
   for (Py_ssize_t i = 0; i < n; ++i) specified += dims_consumed(items[i]);

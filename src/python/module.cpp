@@ -37,6 +37,7 @@ static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  nullptr};
 
 static void init_all(PyObject* module) {
+  Name::make_all();
   init_errors(module);
   init_dtypes(module);
   init_devices(module);
@@ -85,6 +86,9 @@ static void init_all(PyObject* module) {
 PyMODINIT_FUNC PyInit__C() {
   using namespace rushlight::python;
   PyRef module(PyModule_Create(&definition));
+#ifdef Py_GIL_DISABLED
+  if (module) PyUnstable_Module_SetGIL(module.get(), Py_MOD_GIL_NOT_USED);
+#endif
   if (!module || guard_status([&] { init_all(module.get()); }) < 0) return nullptr;
   return module.release();
 }

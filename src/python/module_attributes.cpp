@@ -3,6 +3,7 @@
 #include <array>
 
 #include "autograd/meta.h"
+#include "python/autograd.h"
 #include "python/op_function.h"
 
 namespace rushlight::python {
@@ -17,17 +18,10 @@ PyObject* assign_in_full = nullptr;      // the Python method
 std::array<PyObject*, 2> registering{};  // nn.Module.register_parameter and register_buffer
 std::array<PyObject*, 3> table_hooks{};  // hooks on registering, in the order of `Tables`
 
-PyObject* intern(const char* text) { return PyUnicode_InternFromString(text); }
+const Name table_names[] = {Name{"_parameters"}, Name{"_buffers"}, Name{"_modules"}};
+const Name transient_name{"_non_persistent_buffers_set"}, class_name{"__class__"};
+const Name registering_names[] = {Name{"register_parameter"}, Name{"register_buffer"}};
 
-struct Names {
-  std::array<PyObject*, 3> tables = {intern("_parameters"), intern("_buffers"), intern("_modules")};
-  PyObject *transient = intern("_non_persistent_buffers_set"), *cls = intern("__class__");
-  std::array<PyObject*, 2> registering = {intern("register_parameter"), intern("register_buffer")};
-};
-const Names& names() {
-  static const Names n;
-  return n;
-}
 enum Tables { kParameters, kBuffers, kModules };
 
 // The module's dictionary and its three tables, all plain.
@@ -36,7 +30,8 @@ struct Parts {
 
   explicit Parts(PyObject* module) : dict(module_dict(module)), tables{} {
     for (size_t i = 0; dict && i < 3; ++i) {
-      PyObject* table = PyDict_GetItemWithError(dict, names().tables[i]);
+      found[i].emplace(find_item(dict, table_names[i]));
+      PyObject* table = found[i]->get();
       if (!table || !PyDict_CheckExact(table)) {
         dict = nullptr;
         return;
@@ -44,6 +39,7 @@ struct Parts {
       tables[i] = table;
     }
   }
+  std::optional<Found> found[3];
   bool complete() const { return dict; }
   bool holds(Tables table, PyObject* name) const { return PyDict_Contains(tables[table], name) != 0; }
 };
@@ -53,19 +49,19 @@ bool has_plain_type(PyObject* value) {
   PyTypeObject* type = Py_TYPE(value);
   if (type->tp_getattro != PyObject_GenericGetAttr && type->tp_getattro != PyType_Type.tp_getattro)
     return false;
-  return _PyType_Lookup(type, names().cls) == _PyType_Lookup(&PyBaseObject_Type, names().cls);
+  return type_attribute(type, class_name).get() == type_attribute(&PyBaseObject_Type, class_name).get();
 }
 
 bool is_unhooked(Tables table) { return table_hooks[table] && PyDict_GET_SIZE(table_hooks[table]) == 0; }
 
 bool has_transient_buffers(PyObject* dict) {
-  PyObject* set = PyDict_GetItemWithError(dict, names().transient);
-  return !set || !PyAnySet_Check(set) || PySet_GET_SIZE(set) > 0;
+  const Found set = find_item(dict, transient_name);
+  return !set || !PyAnySet_Check(set.get()) || PySet_GET_SIZE(set.get()) > 0;
 }
 
 // Whether nothing but the tables can hold the name.
 bool is_free(PyObject* self, const Parts& parts, PyObject* name) {
-  return Py_TYPE(self)->tp_getattro == module_getattro && !_PyType_Lookup(Py_TYPE(self), name) &&
+  return Py_TYPE(self)->tp_getattro == module_getattro && !type_attribute(Py_TYPE(self), name) &&
          PyDict_Contains(parts.dict, name) == 0;
 }
 
@@ -76,17 +72,17 @@ bool is_simple_name(PyObject* name) {
 
 // Whether the class leaves register_parameter or register_buffer as nn.Module has it.
 bool keeps_registering(PyObject* self, Tables table) {
-  return _PyType_Lookup(Py_TYPE(self), names().registering[table]) == registering[table];
+  return type_attribute(Py_TYPE(self), registering_names[table]).get() == registering[table];
 }
 
 // The table that takes a parameter or module, if that is all there is to do.
 PyObject* table_for(PyObject* self, const Parts& parts, PyObject* name, PyObject* value) {
   if (has_transient_buffers(parts.dict) || parts.holds(kBuffers, name)) return nullptr;
   if (Py_TYPE(value) == parameter_type) {
-    const AutogradMeta* meta = tensor_of(value)->autograd;
-    const bool registers = is_unhooked(kParameters) && is_simple_name(name) && (!meta || !meta->grad_fn) &&
-                           !parts.holds(kModules, name) && is_free(self, parts, name) &&
-                           keeps_registering(self, kParameters);
+    AutogradMeta* meta = tensor_of(value)->autograd;
+    const bool registers = is_unhooked(kParameters) && is_simple_name(name) &&
+                           (!meta || !recorded_node(*meta)) && !parts.holds(kModules, name) &&
+                           is_free(self, parts, name) && keeps_registering(self, kParameters);
     return registers ? parts.tables[kParameters] : nullptr;
   }
   const bool registers =
@@ -118,24 +114,28 @@ int assign(PyObject* self, PyObject* name, PyObject* value) {
 
 // In the order in which they stand in the module's __dict__.
 enum class Kind { True, None, Dict, Set, Hooks };
-constexpr std::pair<const char*, Kind> kEntries[] = {
-    {"training", Kind::True},
-    {"_parameters", Kind::Dict},
-    {"_buffers", Kind::Dict},
-    {"_non_persistent_buffers_set", Kind::Set},
-    {"_backward_pre_hooks", Kind::Hooks},
-    {"_backward_hooks", Kind::Hooks},
-    {"_is_full_backward_hook", Kind::None},
-    {"_forward_hooks", Kind::Hooks},
-    {"_forward_hooks_with_kwargs", Kind::Hooks},
-    {"_forward_hooks_always_called", Kind::Hooks},
-    {"_forward_pre_hooks", Kind::Hooks},
-    {"_forward_pre_hooks_with_kwargs", Kind::Hooks},
-    {"_state_dict_hooks", Kind::Hooks},
-    {"_state_dict_pre_hooks", Kind::Hooks},
-    {"_load_state_dict_pre_hooks", Kind::Hooks},
-    {"_load_state_dict_post_hooks", Kind::Hooks},
-    {"_modules", Kind::Dict},
+struct Entry {
+  Name name;
+  Kind kind;
+};
+const Entry entries[] = {
+    {Name{"training"}, Kind::True},
+    {Name{"_parameters"}, Kind::Dict},
+    {Name{"_buffers"}, Kind::Dict},
+    {Name{"_non_persistent_buffers_set"}, Kind::Set},
+    {Name{"_backward_pre_hooks"}, Kind::Hooks},
+    {Name{"_backward_hooks"}, Kind::Hooks},
+    {Name{"_is_full_backward_hook"}, Kind::None},
+    {Name{"_forward_hooks"}, Kind::Hooks},
+    {Name{"_forward_hooks_with_kwargs"}, Kind::Hooks},
+    {Name{"_forward_hooks_always_called"}, Kind::Hooks},
+    {Name{"_forward_pre_hooks"}, Kind::Hooks},
+    {Name{"_forward_pre_hooks_with_kwargs"}, Kind::Hooks},
+    {Name{"_state_dict_hooks"}, Kind::Hooks},
+    {Name{"_state_dict_pre_hooks"}, Kind::Hooks},
+    {Name{"_load_state_dict_pre_hooks"}, Kind::Hooks},
+    {Name{"_load_state_dict_post_hooks"}, Kind::Hooks},
+    {Name{"_modules"}, Kind::Dict},
 };
 
 PyObject* make(Kind kind) {
@@ -149,7 +149,7 @@ PyObject* make(Kind kind) {
     case Kind::Set:
       return PySet_New(nullptr);
     case Kind::Hooks:
-      return PyODict_New();
+      return kFreeThreaded ? guard([] { return new_hook_dict().release(); }) : PyODict_New();
   }
   return nullptr;
 }
@@ -158,14 +158,9 @@ PyObject* make(Kind kind) {
 PyObject* init_tables(PyObject*, PyObject* self) {
   PyRef dict(PyObject_GenericGetDict(self, nullptr));
   if (!dict) return nullptr;
-  static const auto keys = [] {
-    std::array<PyObject*, std::size(kEntries)> interned{};
-    for (size_t i = 0; i < interned.size(); ++i) interned[i] = intern(kEntries[i].first);
-    return interned;
-  }();
-  for (size_t i = 0; i < keys.size(); ++i) {
-    PyRef value(make(kEntries[i].second));
-    if (!value || PyDict_SetItem(dict.get(), keys[i], value.get()) < 0) return nullptr;
+  for (const Entry& entry : entries) {
+    PyRef value(make(entry.kind));
+    if (!value || PyDict_SetItem(dict.get(), entry.name, value.get()) < 0) return nullptr;
   }
   Py_RETURN_NONE;
 }

@@ -18,7 +18,7 @@ PyObject* module_setattr(PyObject* self, PyObject* const* args, Py_ssize_t n);  
 static PyObject* global_hooks = nullptr;  // a tuple of the dictionaries of hooks that all modules share
 static PyObject* note_error = nullptr;    // note_error(module, exception) adds the module's path to an error
 
-static PyObject* read_hook = nullptr;  // read_hook(module, name, value) says what reading a name gives
+static SharedObject read_hook;  // read_hook(module, name, value) says what reading a name gives
 
 static PyObject* dict_of(PyObject* self) { return reinterpret_cast<PyModule_*>(self)->dict; }
 
@@ -26,44 +26,34 @@ PyObject* module_dict(PyObject* module) {
   return PyObject_TypeCheck(module, &ModuleBaseType) ? dict_of(module) : nullptr;
 }
 
-// Interned names of the tables in a module's __dict__.
-struct Names {
-  PyObject *forward, *parameters, *buffers, *modules, *compiled, *hooks[4], *special_hooks[2];
-};
-static const Names& names() {
-  static const Names n = {
-      PyUnicode_InternFromString("forward"),
-      PyUnicode_InternFromString("_parameters"),
-      PyUnicode_InternFromString("_buffers"),
-      PyUnicode_InternFromString("_modules"),
-      PyUnicode_InternFromString("_compiled_call_impl"),
-      {PyUnicode_InternFromString("_forward_hooks"), PyUnicode_InternFromString("_forward_pre_hooks"),
-       PyUnicode_InternFromString("_backward_hooks"), PyUnicode_InternFromString("_backward_pre_hooks")},
-      {PyUnicode_InternFromString("_forward_hooks_with_kwargs"),
-       PyUnicode_InternFromString("_forward_hooks_always_called")}};
-  return n;
-}
+// Names in a module's __dict__.
+static const Name forward_name{"forward"}, parameters_name{"_parameters"}, buffers_name{"_buffers"},
+    modules_name{"_modules"}, compiled_name{"_compiled_call_impl"}, getattr_name{"__getattr__"},
+    getattribute_name{"__getattribute__"}, call_impl_name{"_call_impl"};
+static const Name hook_names[] = {Name{"_forward_hooks"}, Name{"_forward_pre_hooks"}, Name{"_backward_hooks"},
+                                  Name{"_backward_pre_hooks"}};
+static const Name special_hook_names[] = {Name{"_forward_hooks_with_kwargs"},
+                                          Name{"_forward_hooks_always_called"}};
 
 // --- attributes
 
-// Parameters, buffers and submodules live in tables beside the other attributes. Borrowed; null without an
-// error.
-static PyObject* find_registered(PyObject* dict, PyObject* name) {
-  if (!dict) return nullptr;
-  for (PyObject* table_name : {names().parameters, names().modules, names().buffers}) {
-    PyObject* table = PyDict_GetItemWithError(dict, table_name);
-    if (!table || !PyDict_Check(table) || PyDict_GET_SIZE(table) == 0) continue;
-    if (PyObject* found = PyDict_GetItemWithError(table, name)) return found;
+// Parameters, buffers and submodules live in tables beside the other attributes. Empty without an error.
+static Found find_registered(PyObject* dict, PyObject* name) {
+  if (!dict) return Found(nullptr);
+  for (const Name* table_name : {&parameters_name, &modules_name, &buffers_name}) {
+    const Found table = find_item(dict, *table_name);
+    if (!table || !PyDict_Check(table.get()) || PyDict_GET_SIZE(table.get()) == 0) continue;
+    if (Found found = find_item(table.get(), name)) return found;
   }
-  return nullptr;
+  return Found(nullptr);
 }
 
 // What a program reads: the registered object itself, unless a tracer wants to give another.
-static PyObject* read_registered(PyObject* self, PyObject* name, PyObject* found) {
+static PyObject* read_registered(PyObject* self, PyObject* name, Found found) {
   if (!read_hook) [[likely]]
-    return Py_NewRef(found);
-  PyRef hook = PyRef::borrow(read_hook), keep = PyRef::borrow(found);
-  return PyObject_CallFunctionObjArgs(hook.get(), self, name, found, nullptr);
+    return found.new_ref();
+  PyRef hook = read_hook.get(), value(found.new_ref());
+  return hook ? PyObject_CallFunctionObjArgs(hook.get(), self, name, value.get(), nullptr) : value.release();
 }
 
 // With the name and the object Python makes `Did you mean: ...?` of it.
@@ -78,50 +68,49 @@ static void set_no_attribute(PyObject* self, PyObject* name) {
 static bool is_data_descriptor(PyObject* o) { return Py_TYPE(o)->tp_descr_set != nullptr; }
 
 PyObject* module_getattro(PyObject* self, PyObject* name) {
-  PyObject* in_type = _PyType_Lookup(Py_TYPE(self), name);
-  if (in_type && is_data_descriptor(in_type)) return PyObject_GenericGetAttr(self, name);
+  Found in_type = type_attribute(Py_TYPE(self), name);
+  if (in_type && is_data_descriptor(in_type.get())) return PyObject_GenericGetAttr(self, name);
   PyObject* dict = dict_of(self);
   if (dict)
-    if (PyObject* own = PyDict_GetItemWithError(dict, name)) return Py_NewRef(own);
+    if (Found own = find_item(dict, name)) return own.new_ref();
   if (in_type) {
-    const descrgetfunc bind = Py_TYPE(in_type)->tp_descr_get;
-    if (!bind) return Py_NewRef(in_type);
-    PyRef keep = PyRef::borrow(in_type);
-    return bind(in_type, self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
+    const descrgetfunc bind = Py_TYPE(in_type.get())->tp_descr_get;
+    if (!bind) return in_type.new_ref();
+    PyRef keep(in_type.new_ref());
+    return bind(keep.get(), self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
   }
-  if (PyObject* found = find_registered(dict, name)) return read_registered(self, name, found);
+  if (Found found = find_registered(dict, name)) return read_registered(self, name, std::move(found));
   if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
 }
 
 // What subclasses call as super().__getattr__(name).
 static PyObject* m_getattr(PyObject* self, PyObject* name) {
-  if (PyObject* found = find_registered(dict_of(self), name)) return read_registered(self, name, found);
+  if (Found found = find_registered(dict_of(self), name))
+    return read_registered(self, name, std::move(found));
   if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
 }
 
 // The look-up of a class with a __getattr__ of its own, which is asked before the tables are looked at.
 static PyObject* overridden_getattro(PyObject* self, PyObject* name) {
-  static PyObject* getattr_name = PyUnicode_InternFromString("__getattr__");
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
   PyErr_Clear();  // before the look-up, which takes an error that is set for its own
-  PyObject* method = _PyType_Lookup(Py_TYPE(self), getattr_name);
-  const descrgetfunc bind = Py_TYPE(method)->tp_descr_get;
-  PyRef bound(bind ? bind(method, self, reinterpret_cast<PyObject*>(Py_TYPE(self))) : Py_NewRef(method));
+  Found method = type_attribute(Py_TYPE(self), getattr_name);
+  const descrgetfunc bind = Py_TYPE(method.get())->tp_descr_get;
+  PyRef bound(bind ? bind(method.get(), self, reinterpret_cast<PyObject*>(Py_TYPE(self))) : method.new_ref());
   return bound ? PyObject_CallOneArg(bound.get(), name) : nullptr;
 }
 
 // A class without a __getattr__ of its own keeps the C look-up.
 static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  static PyObject *getattr_name = PyUnicode_InternFromString("__getattr__"),
-                  *getattribute_name = PyUnicode_InternFromString("__getattribute__");
-  PyObject* own = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattr_name);
-  PyObject* own_getattribute = PyDict_GetItemWithError(ModuleBaseType.tp_dict, getattribute_name);
-  if (_PyType_Lookup(type, getattribute_name) == own_getattribute)
-    type->tp_getattro = _PyType_Lookup(type, getattr_name) == own ? module_getattro : overridden_getattro;
+  const Found own = find_item(ModuleBaseType.tp_dict, getattr_name);
+  const Found own_getattribute = find_item(ModuleBaseType.tp_dict, getattribute_name);
+  if (type_attribute(type, getattribute_name).get() == own_getattribute.get())
+    type->tp_getattro =
+        type_attribute(type, getattr_name).get() == own.get() ? module_getattro : overridden_getattro;
   type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
   PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls,
                                           nullptr));
@@ -136,33 +125,36 @@ static bool is_empty(PyObject* dict) { return PyDict_Check(dict) && PyDict_GET_S
 // Who wants to see a call pass: nobody, one forward hook of the plain kind, or anything else.
 enum class Observers { None, OneHook, Others };
 
+// Nothing that the dictionary holds dies while its lock is held.
 static Observers observers_of(PyObject* dict) {
+  const CriticalSection section(dict);
   Py_ssize_t forward_hooks = 0;
-  for (PyObject* name : names().hooks) {
+  for (const Name& name : hook_names) {
     PyObject* hooks = PyDict_GetItemWithError(dict, name);
     if (!hooks || !PyDict_Check(hooks)) return Observers::Others;
-    if (name == names().hooks[0])
+    if (&name == &hook_names[0])
       forward_hooks = PyDict_GET_SIZE(hooks);
     else if (PyDict_GET_SIZE(hooks) != 0)
       return Observers::Others;
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
     if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return Observers::Others;
-  PyObject* compiled = PyDict_GetItemWithError(dict, names().compiled);
+  PyObject* compiled = PyDict_GetItemWithError(dict, compiled_name);
   if (compiled && compiled != Py_None) return Observers::Others;
   if (forward_hooks == 0) return Observers::None;
-  for (PyObject* name : names().special_hooks)
+  for (const Name& name : special_hook_names)
     if (PyObject* hooks = PyDict_GetItemWithError(dict, name); !hooks || !is_empty(hooks))
       return Observers::Others;
   return forward_hooks == 1 ? Observers::OneHook : Observers::Others;
 }
 
 static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
-  if (PyObject* own = PyDict_GetItemWithError(dict_of(self), names().forward))
-    return PyObject_Vectorcall(own, args, nargsf & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names_given);
-  PyObject* forward = _PyType_Lookup(Py_TYPE(self), names().forward);
+  if (const Found own = find_item(dict_of(self), forward_name))
+    return PyObject_Vectorcall(own.get(), args, nargsf & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names_given);
+  const Found in_type = type_attribute(Py_TYPE(self), forward_name);
+  PyObject* forward = in_type.get();
   if (!forward || !PyFunction_Check(forward)) {
-    PyRef bound(PyObject_GetAttr(self, names().forward));
+    PyRef bound(PyObject_GetAttr(self, forward_name));
     return bound
                ? PyObject_Vectorcall(bound.get(), args, nargsf & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names_given)
                : nullptr;
@@ -185,10 +177,15 @@ static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t narg
 static PyObject* call_with_hook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   PyRef result(call_forward(self, args, nargsf, names_given));
   if (!result) return nullptr;
-  PyObject *hooks = PyDict_GetItemWithError(dict_of(self), names().hooks[0]), *key, *found;
-  Py_ssize_t at = 0;
-  if (!hooks || !PyDict_Check(hooks) || !PyDict_Next(hooks, &at, &key, &found)) return result.release();
-  PyRef hook = PyRef::borrow(found);
+  const Found hooks = find_item(dict_of(self), hook_names[0]);
+  PyRef hook;
+  if (hooks && PyDict_Check(hooks.get())) {
+    const CriticalSection section(hooks.get());
+    PyObject *key, *found;
+    Py_ssize_t at = 0;
+    if (PyDict_Next(hooks.get(), &at, &key, &found)) hook = PyRef::borrow(found);
+  }
+  if (!hook) return result.release();
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
   PyRef given(PyTuple_New(n));
   if (!given) return nullptr;
@@ -199,12 +196,11 @@ static PyObject* call_with_hook(PyObject* self, PyObject* const* args, size_t na
 }
 
 static PyObject* call_observed(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
-  static PyObject* call_impl = PyUnicode_InternFromString("_call_impl");
-  PyRef compiled(PyObject_GetAttr(self, names().compiled));
+  PyRef compiled(PyObject_GetAttr(self, compiled_name));
   if (!compiled) PyErr_Clear();
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
   if (compiled && compiled.get() != Py_None) return PyObject_Vectorcall(compiled.get(), args, n, names_given);
-  PyRef implementation(PyObject_GetAttr(self, call_impl));
+  PyRef implementation(PyObject_GetAttr(self, call_impl_name));
   return implementation ? PyObject_Vectorcall(implementation.get(), args, n, names_given) : nullptr;
 }
 
@@ -331,9 +327,8 @@ static PyObject* set_module_hooks(PyObject*, PyObject* args) {
 }
 // _set_module_read_hook(hook or None) -> the one before
 static PyObject* set_read_hook(PyObject*, PyObject* hook) {
-  PyObject* before = read_hook ? read_hook : Py_NewRef(Py_None);
-  read_hook = hook == Py_None ? nullptr : Py_NewRef(hook);
-  return before;
+  PyRef before = read_hook.exchange(hook == Py_None ? nullptr : Py_NewRef(hook));
+  return before ? before.release() : Py_NewRef(Py_None);
 }
 static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                                   {"_set_module_read_hook", set_read_hook, METH_O, nullptr},

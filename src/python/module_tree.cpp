@@ -11,37 +11,32 @@ extern PyTypeObject ModuleBaseType;
 
 namespace {
 
-PyObject* intern(const char* text) { return PyUnicode_InternFromString(text); }
-
 struct Names {
-  PyObject *modules = intern("_modules"), *parameters = intern("_parameters"), *buffers = intern("_buffers"),
-           *transient = intern("_non_persistent_buffers_set"), *named_modules = intern("named_modules"),
-           *named_parameters = intern("named_parameters"), *named_buffers = intern("named_buffers"),
-           *named_members = intern("_named_members"), *state_dict = intern("state_dict"),
-           *save = intern("_save_to_state_dict"), *extra_state = intern("get_extra_state"),
-           *pre_hooks = intern("_state_dict_pre_hooks"), *hooks = intern("_state_dict_hooks"),
-           *metadata = intern("_metadata"), *version = intern("_version"), *train = intern("train"),
-           *training = intern("training"), *setattr = intern("__setattr__"), *children = intern("children"),
-           *named_children = intern("named_children"), *dot = intern("."), *empty = intern("");
+  Name modules{"_modules"}, parameters{"_parameters"}, buffers{"_buffers"},
+      transient{"_non_persistent_buffers_set"}, named_modules{"named_modules"},
+      named_parameters{"named_parameters"}, named_buffers{"named_buffers"}, named_members{"_named_members"},
+      state_dict{"state_dict"}, save{"_save_to_state_dict"}, extra_state{"get_extra_state"},
+      pre_hooks{"_state_dict_pre_hooks"}, hooks{"_state_dict_hooks"}, metadata{"_metadata"},
+      version{"_version"}, train{"train"}, training{"training"}, setattr{"__setattr__"}, children{"children"},
+      named_children{"named_children"}, dot{"."}, empty{""}, detach{"detach"}, grad{"grad"};
 };
-const Names& names() {
-  static const Names n;
-  return n;
-}
+const Names all_names;
+const Names& names() { return all_names; }
 
 PyObject* module_class = nullptr;  // nn.Module, whose methods these walks stand for
 
 // Whether the class leaves `method` as nn.Module has it.
 bool keeps(PyObject* module, PyObject* method) {
-  return _PyType_Lookup(Py_TYPE(module), method) ==
-         _PyType_Lookup(reinterpret_cast<PyTypeObject*>(module_class), method);
+  return type_attribute(Py_TYPE(module), method).get() ==
+         type_attribute(reinterpret_cast<PyTypeObject*>(module_class), method).get();
 }
 
-// A table of the module, or null if it is no plain dictionary. Borrowed.
-PyObject* table_of(PyObject* module, PyObject* name) {
+// A table of the module; empty if it is no plain dictionary.
+Found table_of(PyObject* module, PyObject* name) {
   PyObject* dict = module_dict(module);
-  PyObject* table = dict ? PyDict_GetItemWithError(dict, name) : nullptr;
-  return table && PyDict_Check(table) ? table : nullptr;
+  if (!dict) return Found(nullptr);
+  Found table = find_item(dict, name);
+  return table && PyDict_Check(table.get()) ? std::move(table) : Found(nullptr);
 }
 
 bool is_module(PyObject* o) { return PyObject_TypeCheck(o, &ModuleBaseType); }
@@ -110,20 +105,22 @@ class Collector {
     return !recurse_ || visit_children(module, prefix);
   }
   bool add_members(PyObject* module, PyObject* prefix) {
-    PyObject* table = table_of(module, table_);
+    const Found table = table_of(module, table_);
     if (!table) return false;
+    const DictItems items(table.get());
     PyObject *key, *member;
-    for (Py_ssize_t at = 0; PyDict_Next(table, &at, &key, &member);) {
+    for (Py_ssize_t at = 0; items.next(at, key, member);) {
       if (member == Py_None || (unique_ && !members_.insert(member))) continue;
       add(named_ ? joined(prefix, key).get() : nullptr, member);
     }
     return true;
   }
   bool visit_children(PyObject* module, PyObject* prefix) {
-    PyObject* children = table_of(module, names().modules);
+    const Found children = table_of(module, names().modules);
     if (!children) return false;
+    const DictItems items(children.get());
     PyObject *key, *child;
-    for (Py_ssize_t at = 0; PyDict_Next(children, &at, &key, &child);) {
+    for (Py_ssize_t at = 0; items.next(at, key, child);) {
       if (child == Py_None) continue;
       if (!is_module(child)) return false;
       if (!visit(child, named_ ? joined(prefix, key).get() : prefix)) return false;
@@ -163,8 +160,8 @@ PyObject* collect_members(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // --- state_dict
 
 bool is_empty_table(PyObject* module, PyObject* name) {
-  PyObject* table = table_of(module, name);
-  return table && PyDict_GET_SIZE(table) == 0;
+  const Found table = table_of(module, name);
+  return table && PyDict_GET_SIZE(table.get()) == 0;
 }
 
 bool saves_plainly(PyObject* module) {
@@ -192,8 +189,8 @@ class StateWriter {
     if (metadata_) note_version(module, prefix);
     write_table(table_of(module, names().parameters), prefix, nullptr);
     write_table(table_of(module, names().buffers), prefix,
-                PyDict_GetItemWithError(module_dict(module), names().transient));
-    PyRef children(check(PyDict_Copy(table_of(module, names().modules))));  // a hook might change it
+                find_item(module_dict(module), names().transient).get());
+    PyRef children(check(PyDict_Copy(table_of(module, names().modules).get())));  // a hook might change it
     PyObject *key, *child;
     for (Py_ssize_t at = 0; PyDict_Next(children.get(), &at, &key, &child);) {
       if (child == Py_None) continue;
@@ -218,9 +215,11 @@ class StateWriter {
     PyRef entry(check(Py_BuildValue("{s:O}", "version", version.get())));
     set_item(metadata_.get(), name.get(), entry.get());
   }
-  void write_table(PyObject* table, PyObject* prefix, PyObject* left_out) {
+  void write_table(const Found& table, PyObject* prefix, PyObject* left_out) {
+    if (!table) return;  // taken away meanwhile
+    const DictItems items(table.get());
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(table, &at, &key, &value);) {
+    for (Py_ssize_t at = 0; items.next(at, key, value);) {
       if (value == Py_None) continue;
       if (left_out && PySet_Check(left_out) && PySet_GET_SIZE(left_out) && PySet_Contains(left_out, key) == 1)
         continue;
@@ -230,8 +229,7 @@ class StateWriter {
   }
   PyRef saved(PyObject* value) {
     if (keep_vars_) return PyRef::borrow(value);
-    static PyObject* detach = intern("detach");
-    return PyRef(check(PyObject_CallMethodNoArgs(value, detach)));
+    return PyRef(check(PyObject_CallMethodNoArgs(value, names().detach)));
   }
 
   PyObject* destination_;
@@ -263,14 +261,14 @@ void set_training(PyObject* module, PyObject* mode) {
 
 bool walks_plainly(PyObject* module) {
   return keeps(module, names().children) && keeps(module, names().named_children) &&
-         table_of(module, names().modules);
+         static_cast<bool>(table_of(module, names().modules));
 }
 
 void train_tree(PyObject* module, PyObject* mode) {
   if (Py_EnterRecursiveCall(" in nn.Module.train")) throw PythonError();
   set_training(module, mode);
   PyRef children = walks_plainly(module)
-                       ? PyRef(check(PyDict_Values(table_of(module, names().modules))))
+                       ? PyRef(check(PyDict_Values(table_of(module, names().modules).get())))
                        : PyRef(check(PySequence_List(
                              PyRef(check(PyObject_CallMethodNoArgs(module, names().children))).get())));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(children.get()); ++i) {
@@ -298,15 +296,13 @@ PyObject* train(PyObject*, PyObject* const* args, Py_ssize_t n) {
 // _drop_gradients(list of tensors): each `.grad = None`.
 PyObject* drop_gradients(PyObject*, PyObject* list) {
   return guard([&]() -> PyObject* {
-    PyRef items(check(PySequence_Fast(list, "_drop_gradients takes a list of tensors")));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    PyRef sequence(check(PySequence_Fast(list, "_drop_gradients takes a list of tensors")));
+    for (PyObject* item : Items(sequence.get())) {
       if (is_tensor(item) && !may_be_overridden(tensor_of(item))) {
         if (const Tensor t = tensor_of(item); t->autograd) set_grad(t, Tensor());
         continue;
       }
-      static PyObject* grad = intern("grad");
-      if (PyObject_SetAttr(item, grad, Py_None) < 0) throw PythonError();
+      if (PyObject_SetAttr(item, names().grad, Py_None) < 0) throw PythonError();
     }
     Py_RETURN_NONE;
   });
@@ -316,10 +312,9 @@ PyObject* drop_gradients(PyObject*, PyObject* list) {
 // than memory, for the caller.
 PyObject* zero_gradients(PyObject*, PyObject* list) {
   return guard([&]() -> PyObject* {
-    PyRef items(check(PySequence_Fast(list, "_zero_gradients takes a list of tensors"))),
+    PyRef sequence(check(PySequence_Fast(list, "_zero_gradients takes a list of tensors"))),
         left(check(PyList_New(0)));
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-      PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    for (PyObject* item : Items(sequence.get())) {
       if (is_tensor(item) && !may_be_overridden(tensor_of(item))) {
         const Tensor grad = grad_of(tensor_of(item));
         if (!grad.defined()) continue;
@@ -328,8 +323,7 @@ PyObject* zero_gradients(PyObject*, PyObject* list) {
           continue;
         }
       }
-      static PyObject* name = intern("grad");
-      PyRef grad(check(PyObject_GetAttr(item, name)));
+      PyRef grad(check(PyObject_GetAttr(item, names().grad)));
       if (grad.get() != Py_None && PyList_Append(left.get(), grad.get()) < 0) throw PythonError();
     }
     return left.release();

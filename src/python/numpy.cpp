@@ -36,7 +36,8 @@ static PyObject* import_table() {
 
 static const NumpyApi& numpy() {
   static NumpyApi api{};
-  if (api.array_type) return api;
+  static std::atomic<bool> filled{false};  // several threads may fill it in, all with the same
+  if (filled.load(std::memory_order_acquire)) return api;
   PyRef capsule(import_table());
   void** table = static_cast<void**>(PyCapsule_GetPointer(capsule.get(), nullptr));
   if (!table) throw PythonError();
@@ -44,6 +45,7 @@ static const NumpyApi& numpy() {
   api.new_from_descr = reinterpret_cast<decltype(api.new_from_descr)>(table[94]);
   api.set_base_object = reinterpret_cast<decltype(api.set_base_object)>(table[282]);
   api.array_type = static_cast<PyTypeObject*>(table[2]);
+  filled.store(true, std::memory_order_release);
   return api;
 }
 

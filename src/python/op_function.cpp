@@ -49,11 +49,12 @@ static void call_released(const Op& op, Arguments& a, Results& results, const Te
 
 // Writes the tensors of a list result into those of out=.
 static void store_list(const Op& op, const std::vector<Tensor>& results, PyObject* targets) {
-  const auto n = static_cast<size_t>(PySequence_Fast_GET_SIZE(targets));
+  const Items items(targets);
+  const auto n = static_cast<size_t>(items.size());
   RL_CHECK(n == results.size(), op.name(), "_out(): Expected out= to hold ", results.size(),
            " tensors, but it holds ", n);
   for (size_t i = 0; i < n; ++i) {
-    const Tensor target = tensor_of(PySequence_Fast_GET_ITEM(targets, static_cast<Py_ssize_t>(i)));
+    const Tensor target = tensor_of(items[static_cast<Py_ssize_t>(i)]);
     target.check_writable(op.name());
     RL_CHECK(target.device() == results[i].device(), op.name(), "_out(): Expected out= on ",
              results[i].device(), ", but a tensor of it is on ", target.device());
@@ -124,6 +125,7 @@ static void mark_other_lists(std::vector<SignatureSpec*>& specs) {
             spec->parameters[i].type == Tag::TensorList && is_number_list(*other, i);
 }
 
+// Two threads may both build them; one result is kept.
 static void build_specs(OpFunction* f) {
   std::vector<SignatureSpec*> specs;
   for (const Op* op : f->set->ops) {
@@ -132,12 +134,17 @@ static void build_specs(OpFunction* f) {
     specs.push_back(new SignatureSpec(*op, f->method, f->inplace, takes_numbers(*f->set, *op)));
   }
   mark_other_lists(specs);
-  f->specs = new std::vector<const SignatureSpec*>(specs.begin(), specs.end());
+  auto made = std::make_unique<const std::vector<const SignatureSpec*>>(specs.begin(), specs.end());
+  const std::vector<const SignatureSpec*>* found = nullptr;
+  if (f->specs.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))
+    (void)made.release();
+  else
+    for (SignatureSpec* spec : specs) delete spec;
 }
 
 const std::vector<const SignatureSpec*>& specs_of(OpFunction* f) {
-  if (!f->specs) build_specs(f);
-  return *f->specs;
+  if (!f->specs.load(std::memory_order_acquire)) build_specs(f);
+  return *f->specs.load(std::memory_order_acquire);
 }
 
 static PyObject* shown(OpFunction* f) { return f->shown ? f->shown : reinterpret_cast<PyObject*>(f); }
@@ -145,7 +152,7 @@ static PyObject* shown(OpFunction* f) { return f->shown ? f->shown : reinterpret
 static PyObject* no_match(OpFunction* f, const CallArgs& call) {
   if (PyObject* result = dispatch_torch_function(shown(f), call)) return result;
   if (PyErr_Occurred()) throw PythonError();
-  throw_no_match(*f->specs, call, f->text_name);
+  throw_no_match(specs_of(f), call, f->text_name);
 }
 
 static PyObject* run_or_dispatch(OpFunction* f, const SignatureSpec& spec, const CallArgs& call,
@@ -175,15 +182,14 @@ static PyObject* invoke(OpFunction* f, const CallArgs& call) {
                  str("descriptor '", f->text_name, "' for 'torch._C.TensorBase' objects doesn't apply to a '",
                      type_name(call.args[0]), "' object"));
   }
-  if (!f->specs) [[unlikely]]
-    build_specs(f);
+  const std::vector<const SignatureSpec*>& specs = specs_of(f);
   if (function_state.mode_active()) [[unlikely]] {
     if (PyObject* result = dispatch_torch_function(shown(f), call)) return result;
     if (PyErr_Occurred()) throw PythonError();
   }
   Arguments a;
   bool first = true;
-  for (const SignatureSpec* spec : *f->specs) {
+  for (const SignatureSpec* spec : specs) {
     if (!first) a.reset();
     first = false;
     if (!parse(*spec, call, a, f->text_name, false)) continue;
@@ -335,7 +341,7 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
   const std::string name = inplace ? str(set.name, "_") : std::string(set.name);
   f->vectorcall = vectorcall;
   f->set = &set;
-  f->specs = nullptr;
+  new (&f->specs) std::atomic<const std::vector<const SignatureSpec*>*>(nullptr);
   f->name = PyUnicode_InternFromString(name.c_str());
   f->text_name = method ? PyUnicode_AsUTF8(f->name) : name_in_errors(set.space, f->name);
   f->method = method;
@@ -356,8 +362,9 @@ static const SignatureSpec* schema_spec(const Op& op, bool inplace) {
 OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
   auto* set = new OverloadSet{ops[0]->schema.space, ops[0]->schema.name, std::move(ops)};
   OpFunction* f = make_function(*set, false, inplace);
-  f->specs = new std::vector<const SignatureSpec*>;
-  for (const Op* op : set->ops) f->specs->push_back(schema_spec(*op, inplace));
+  auto* specs = new std::vector<const SignatureSpec*>;
+  for (const Op* op : set->ops) specs->push_back(schema_spec(*op, inplace));
+  f->specs = specs;
   return f;
 }
 

@@ -13,8 +13,8 @@ struct OverloadSet {
 struct OpFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   const OverloadSet* set;
-  std::vector<const SignatureSpec*>* specs;
-  PyObject* name;  // "add", "add_"
+  std::atomic<const std::vector<const SignatureSpec*>*> specs;  // made by the first call
+  PyObject* name;                                               // "add", "add_"
   const char* text_name;
   bool method, inplace;
   PyObject* shown;  // what __torch_function__ is told was called, when it is not this object: borrowed

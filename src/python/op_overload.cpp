@@ -5,11 +5,14 @@ namespace rushlight::python {
 namespace {
 
 struct Forms {
-  PyObject* objects[3] = {};  // owned for good
+  Lazy objects[3];
 };
+// Grows with the table: operators may be registered later.
 Forms& forms_of(const Op& op) {
   static std::deque<Forms> all;
-  if (all.size() <= op.id) all.resize(op.id + 1);
+  static constinit ShortLock lock;
+  const std::lock_guard guard(lock);
+  while (all.size() <= op.id) all.emplace_back();
   return all[op.id];
 }
 
@@ -41,13 +44,10 @@ PyMethodDef functions[] = {{"_overload_function", overload_function, METH_VARARG
 }  // namespace
 
 PyObject* overload_object(const Op& op, Form form) {
-  PyObject*& object = forms_of(op).objects[static_cast<int>(form)];
-  if (!object) {
+  return forms_of(op).objects[static_cast<int>(form)].get([&] {
     PyRef ops(check(PyImport_ImportModule("rushlight._ops")));
-    PyRef made(check(PyObject_CallMethod(ops.get(), "_overload_of", "Ii", op.id, static_cast<int>(form))));
-    if (!object) object = made.release();
-  }
-  return object;
+    return check(PyObject_CallMethod(ops.get(), "_overload_of", "Ii", op.id, static_cast<int>(form)));
+  });
 }
 
 void init_op_overload(PyObject* module) { add_functions(module, functions); }

@@ -25,15 +25,12 @@ static PyObject* pop() {
 PyObject* disabled_torch_function = nullptr;
 PyObject* disabled_torch_dispatch = nullptr;
 
-static PyObject* hook_name() {
-  static PyObject* name = PyUnicode_InternFromString("__torch_function__");
-  return name;
-}
+static const Name hook_name{"__torch_function__"};
 
 // `type.__torch_function__`, unless it is absent or switched off.
 bool type_has_torch_function(PyTypeObject* type) {
   if (type == tensor_type || type == &TensorBaseType || type == parameter_type) return false;
-  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name()));
+  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name));
   if (!hook) PyErr_Clear();
   return hook && hook.get() != disabled_torch_function;
 }
@@ -57,10 +54,9 @@ static void add_overloaded(std::vector<PyObject*>& list, PyObject* o) {
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), o);
 }
 
-static void add_overloaded_deep(std::vector<PyObject*>& list, PyObject* o) {
+static void add_overloaded_deep(std::vector<PyObject*>& list, PyObject* o, std::vector<Items>& kept) {
   if (!PyTuple_Check(o) && !PyList_Check(o)) return add_overloaded(list, o);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-    add_overloaded(list, PySequence_Fast_GET_ITEM(o, i));
+  for (PyObject* item : kept.emplace_back(o)) add_overloaded(list, item);
 }
 
 static PyObject* types_tuple(const std::vector<PyObject*>& list) {
@@ -83,7 +79,7 @@ class ModeScope {
 
 static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types, PyObject* args,
                            PyObject* kwargs) {
-  PyRef hook(check(PyObject_GetAttr(target, hook_name())));
+  PyRef hook(check(PyObject_GetAttr(target, hook_name)));
   return PyObject_CallFunctionObjArgs(hook.get(), callable, types, args, kwargs ? kwargs : Py_None, nullptr);
 }
 
@@ -126,8 +122,9 @@ static thread_local bool skip_next = false;
 PyObject* dispatch_torch_function(PyObject* callable, const CallArgs& call) {
   if (std::exchange(skip_next, false)) return nullptr;
   std::vector<PyObject*> overloaded;
+  std::vector<Items> kept;
   const Py_ssize_t n = call.count + call.keyword_count();
-  for (Py_ssize_t i = 0; i < n; ++i) add_overloaded_deep(overloaded, call.args[i]);
+  for (Py_ssize_t i = 0; i < n; ++i) add_overloaded_deep(overloaded, call.args[i], kept);
   if (overloaded.empty() && !function_state.mode_active()) return nullptr;
   PyRef args(check(PyTuple_New(call.count)));
   for (Py_ssize_t i = 0; i < call.count; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(call.args[i]));
@@ -152,10 +149,11 @@ bool any_override(PyObject* const* args, Py_ssize_t n) {
 }
 
 static PyObject* has_torch_function(PyObject*, PyObject* args) {
-  PyRef sequence(PySequence_Fast(args, "expected a sequence"));
-  if (!sequence) return nullptr;
-  return PyBool_FromLong(
-      any_override(PySequence_Fast_ITEMS(sequence.get()), PySequence_Fast_GET_SIZE(sequence.get())));
+  return guard([&] {
+    PyRef sequence(check(PySequence_Fast(args, "expected a sequence")));
+    const Items items(sequence.get());
+    return PyBool_FromLong(any_override(items.data(), items.size()));
+  });
 }
 static PyObject* has_torch_function_unary(PyObject*, PyObject* o) {
   return PyBool_FromLong(any_override(&o, 1));

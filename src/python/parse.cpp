@@ -146,9 +146,13 @@ static bool take_truth(const ParameterSpec& p, PyObject* o, Value& v) {
 }
 
 // The items of a list or tuple; what another thread does to the list meanwhile is not seen.
-static PyObject** items_of(PyObject* sequence, Py_ssize_t& n) {
-  n = PySequence_Fast_GET_SIZE(sequence);
-  return PySequence_Fast_ITEMS(sequence);
+static PyObject** items_of(PyObject* sequence, Py_ssize_t& n, [[maybe_unused]] Arguments& out) {
+  Items items(sequence);
+  n = items.size();
+#ifdef Py_GIL_DISABLED
+  if (PyObject* kept = items.release()) out.hold(kept);
+#endif
+  return items.data();
 }
 static bool is_sequence(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o); }
 
@@ -170,7 +174,7 @@ static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments&
 static bool take_int_list(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   if (is_sequence(o)) {
     Py_ssize_t n;
-    PyObject** items = items_of(o, n);
+    PyObject** items = items_of(o, n, out);
     if (n > 0 && !is_index(items[0])) return false;
     take_ints(items, n, v, out, parameter);
     return true;
@@ -185,7 +189,7 @@ static bool take_int_list(const ParameterSpec& p, PyObject* o, Value& v, Argumen
 static bool take_float_list(PyObject* o, Value& v, Arguments& out) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
-  PyObject** items = items_of(o, n);
+  PyObject** items = items_of(o, n, out);
   auto* list = out.take<double>(static_cast<size_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_number(items[i])) return false;
@@ -199,7 +203,7 @@ static bool take_float_list(PyObject* o, Value& v, Arguments& out) {
 static bool take_scalar_list(PyObject* o, Value& v, Arguments& out) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
-  PyObject** items = items_of(o, n);
+  PyObject** items = items_of(o, n, out);
   static_assert(sizeof(Scalar) % sizeof(int64_t) == 0);
   auto* list = reinterpret_cast<Scalar*>(
       out.take<int64_t>(static_cast<size_t>(n) * (sizeof(Scalar) / sizeof(int64_t))));
@@ -214,7 +218,7 @@ static bool take_scalar_list(PyObject* o, Value& v, Arguments& out) {
 static bool take_bool_list(PyObject* o, Value& v, Arguments& out) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
-  PyObject** items = items_of(o, n);
+  PyObject** items = items_of(o, n, out);
   auto* list = reinterpret_cast<bool*>(out.take<int64_t>(static_cast<size_t>(n) / 8 + 1));
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!PyBool_Check(items[i])) return false;
@@ -249,7 +253,7 @@ static bool take_tensors(const ParameterSpec& p, PyObject* const* items, Py_ssiz
 static bool take_tensor_list(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
-  PyObject** items = items_of(o, n);
+  PyObject** items = items_of(o, n, out);
   return take_tensors(p, items, n, v, out, parameter);
 }
 
@@ -312,7 +316,7 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
 static bool take_out_list(PyObject* o, Arguments& out) {
   if (!is_sequence(o)) return false;
   Py_ssize_t n;
-  PyObject** items = items_of(o, n);
+  PyObject** items = items_of(o, n, out);
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_tensor(items[i])) return false;
     if (impl_of(items[i])->flags & kPythonSubclass) out.overloaded = true;
@@ -331,7 +335,7 @@ static bool take_out(const ParameterSpec& p, PyObject* o, const Op& op, Argument
   } else {
     if (!is_sequence(o)) return false;
     Py_ssize_t n;
-    PyObject** items = items_of(o, n);
+    PyObject** items = items_of(o, n, out);
     if (static_cast<size_t>(n) != outputs) return false;
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (!is_tensor(items[i])) return false;

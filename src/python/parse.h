@@ -75,6 +75,11 @@ class Arguments {
     return reinterpret_cast<T*>(heap_.back().get());
   }
 
+#ifdef Py_GIL_DISABLED
+  // Keeps what an argument's list holds now until the call is over.
+  void hold(PyObject* owned) { held_.emplace_back(owned); }
+#endif
+
   TensorImpl* outs[Results::kMax];
   int out_count = 0;
   PyObject* out_object = nullptr;
@@ -93,6 +98,9 @@ class Arguments {
   int temp_count_ = 0, word_count_ = 0;
   std::vector<Tensor> kept_;
   std::vector<std::unique_ptr<int64_t[]>> heap_;
+#ifdef Py_GIL_DISABLED
+  std::vector<PyRef> held_;
+#endif
 };
 
 // The arguments of a vectorcall.

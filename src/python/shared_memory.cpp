@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "python/free_threading.h"
 #include "python/parse.h"
 #include "python/storage.h"
 #include "python/types.h"
@@ -59,9 +60,15 @@ static shared::Handle parse_handle(PyObject* o) {
 
 static PyObject* f_receive(PyObject*, PyObject* handle) {
   return guard([&] {
-    // A storage that has a Python object is alive for certain, since we hold the GIL.
-    return wrap_storage(
-        shared::receive(parse_handle(handle), [](StorageImpl* s) { return s->pyobj != nullptr; }));
+    PyRef object;  // of a storage that we have already: it keeps that alive until we own it, too
+    auto reuse = [&](StorageImpl* s) {
+      const IdentityLock lock(s);
+      auto* there = static_cast<PyObject*>(s->pyobj.get());
+      if (!there || !try_incref(there)) return false;
+      object = PyRef(there);
+      return true;
+    };
+    return wrap_storage(shared::receive(parse_handle(handle), reuse));
   });
 }
 

@@ -15,30 +15,40 @@ namespace rushlight::python {
 struct PyStorage {
   PyObject_HEAD StorageImpl* storage;  // owned
   PyObject* weakrefs;
-  Py_ssize_t exports;  // live buffer views: no resizing meanwhile
+  std::atomic<Py_ssize_t> exports;  // live buffer views: no resizing meanwhile
 };
 
-static PyObject* storage_type = nullptr;  // rushlight.UntypedStorage once that is loaded
 extern PyTypeObject StorageBaseType;
 
 static PyStorage* as_storage(PyObject* o) { return reinterpret_cast<PyStorage*>(o); }
 static StorageImpl* storage_of(PyObject* o) { return as_storage(o)->storage; }
 
 static PyTypeObject* python_type() {
-  if (!storage_type) {
+  static constinit Lazy storage_type;  // rushlight.UntypedStorage once that is loaded
+  return reinterpret_cast<PyTypeObject*>(storage_type.get([] {
     PyRef module(check(PyImport_ImportModule("rushlight.storage")));
-    storage_type = check(PyObject_GetAttrString(module.get(), "UntypedStorage"));
-  }
-  return reinterpret_cast<PyTypeObject*>(storage_type);
+    return check(PyObject_GetAttrString(module.get(), "UntypedStorage"));
+  }));
 }
 
 static PyObject* wrap_storage(Storage storage, PyTypeObject* type) {
   materialize_layout(*storage);
-  if (storage->pyobj) return Py_NewRef(static_cast<PyObject*>(storage->pyobj));
-  PyObject* self = check(type->tp_alloc(type, 0));
-  storage->pyobj = self;
-  as_storage(self)->storage = storage.detach();
-  return self;
+  auto existing = [&]() -> PyObject* {
+    auto* there = static_cast<PyObject*>(storage->pyobj.get());
+    return there && try_incref(there) ? there : nullptr;
+  };
+  if (storage->pyobj) {
+    const IdentityLock lock(storage.get());
+    if (PyObject* there = existing()) return there;
+  }
+  PyRef self(check(type->tp_alloc(type, 0)));
+  enable_try_incref(self.get());
+  const IdentityLock lock(storage.get());
+  if (PyObject* there = existing()) return there;  // `self` dies after the lock
+  as_storage(self.get())->storage = storage.get();
+  storage->pyobj = self.get();  // one that is dying leaves it alone
+  (void)storage.detach();
+  return self.release();
 }
 
 PyObject* wrap_storage(Storage storage) { return wrap_storage(std::move(storage), python_type()); }
@@ -80,7 +90,10 @@ Tensor tensor_of_storage(PyObject* o, DType dtype) {
 static void storage_dealloc(PyObject* self) {
   if (as_storage(self)->weakrefs) PyObject_ClearWeakRefs(self);
   if (StorageImpl* s = storage_of(self)) {
-    s->pyobj = nullptr;
+    {
+      const IdentityLock lock(s);
+      if (s->pyobj == self) s->pyobj = nullptr;
+    }
     Storage::adopt(s);
   }
   Py_TYPE(self)->tp_free(self);  // of a Python subclass, the subclass's dealloc releases the type

@@ -16,7 +16,7 @@ struct BinarySlot {
   OpFunction *method = nullptr, *inplace = nullptr, *function = nullptr;
   const Op* op = nullptr;
   Value defaults[2];
-  bool ready = false;
+  std::atomic<bool> ready{false};
   // Typed, so unboxed, handles for the two signatures that arithmetic has; with the defaults of the second.
   enum class Form { Plain, Scaled, Other } form = Form::Other;
   FnBase<Tensor, const Tensor&, const Tensor&> plain;
@@ -24,7 +24,15 @@ struct BinarySlot {
   Scalar alpha;
 
   void resolve() {
-    ready = true;
+    static constinit ShortLock lock;
+    const std::lock_guard guard(lock);
+    if (ready.load(std::memory_order_relaxed)) return;
+    look_up();
+    ready.store(true, std::memory_order_release);
+  }
+
+ private:
+  void look_up() {
     method = find_method(name);
     inplace = find_method(str(name, "_"));
     function = find_function("", name);
@@ -42,8 +50,6 @@ struct BinarySlot {
       if (op) return choose_form();
     }
   }
-
- private:
   void choose_form() {
     const auto& p = op->schema.parameters;
     if (op->schema.returns.size() != 1 || op->schema.returns[0].type != Tag::Tensor) return;
@@ -124,7 +130,7 @@ static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor
 
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
 static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false) {
-  if (!slot.ready) [[unlikely]]
+  if (!slot.ready.load(std::memory_order_acquire)) [[unlikely]]
     slot.resolve();
   if (slot.op && !function_state.mode_active()) [[likely]] {
     try {

@@ -6,6 +6,16 @@
 // turns round: impl->owns_pyobj is set, the impl keeps the wrapper alive with that one reference, and the
 // wrapper's pointer on the impl becomes borrowed. wrap() turns it back. Both directions happen with the GIL
 // held.
+//
+// Without a GIL, IdentityLock of the impl guards impl->pyobj and both directions, and four things are added:
+// - wrap() finds a wrapper that does not belong to it, so it takes a reference only if the wrapper is not
+// dying
+//   (try_incref). A dying one has not passed the lock yet; wrap() then gives its state to a new wrapper.
+// - The deallocator first passes the lock: it resurrects the wrapper, or detaches it from the impl.
+// - A borrowed pointer could dangle while a weak reference leads to the wrapper. Such a wrapper is marked
+//   (PyTensor::borrows), and who uses it first makes it the owner again (take_impl).
+// - An impl that dies with a wrapper looks under the lock whether that has happened: then it lives on.
+// No object is made or freed under the lock.
 #include "python/tensor_type.h"
 
 #include <cstddef>
@@ -24,17 +34,13 @@ static PyTensor* as_tensor(PyObject* o) { return reinterpret_cast<PyTensor*>(o);
 
 // --- allocation: exact torch.Tensor wrappers come from a free list
 
-#ifdef Py_GIL_DISABLED
-constexpr int kFreeLimit = 0;
-#else
 constexpr int kFreeLimit = 256;
-#endif
-static PyTensor* free_wrappers[kFreeLimit + 1];
+static PyTensor* free_wrappers[kFreeLimit];
 static int free_count = 0;
 
 static PyTensor* allocate(PyTypeObject* type) {
   PyTensor* self;
-  if (type == tensor_type && free_count > 0) {
+  if (!kFreeThreaded && type == tensor_type && free_count > 0) {
     self = free_wrappers[--free_count];
     (void)PyObject_Init(reinterpret_cast<PyObject*>(self), type);
   } else {
@@ -45,6 +51,10 @@ static PyTensor* allocate(PyTypeObject* type) {
   }
   self->impl = nullptr;
   self->dict = self->weakrefs = nullptr;
+#ifdef Py_GIL_DISABLED
+  self->borrows = false;
+  enable_try_incref(reinterpret_cast<PyObject*>(self));
+#endif
   return self;
 }
 
@@ -56,9 +66,66 @@ static PyObject* attach(PyTypeObject* type, Tensor&& t) {
   return reinterpret_cast<PyObject*>(self);
 }
 
+#ifdef Py_GIL_DISABLED
+static void free_wrapper(PyObject* object);
+
+// What a dying wrapper holds goes to the one that takes its place.
+static void move_state(PyTensor* from, PyTensor* to) {
+  to->dict = std::exchange(from->dict, nullptr);
+  const auto slots = static_cast<size_t>(Py_TYPE(from)->tp_basicsize) - sizeof(PyTensor);
+  std::memcpy(static_cast<void*>(to + 1), static_cast<void*>(from + 1), slots);
+  std::memset(static_cast<void*>(from + 1), 0, slots);
+}
+
+// The wrapper of an impl that others may be looking at, too.
+static PyObject* wrap_shared(Tensor&& t) {
+  TensorImpl* impl = t.impl();
+  PyTensor *spare = nullptr, *found = nullptr;
+  for (PyTypeObject* wanted = tensor_type; !found;) {
+    if (spare && Py_TYPE(spare) != wanted)
+      free_wrapper(reinterpret_cast<PyObject*>(std::exchange(spare, nullptr)));
+    if (!spare) spare = allocate(wanted);
+    IdentityLock lock(impl);
+    auto* there = static_cast<PyTensor*>(impl->pyobj.get());
+    wanted = there ? Py_TYPE(there) : tensor_type;
+    if (there && impl->owns_pyobj) {
+      impl->owns_pyobj = false;
+      std::atomic_ref(there->borrows).store(false, std::memory_order_release);
+      t.detach_impl();
+      found = there;
+    } else if (there && try_incref(reinterpret_cast<PyObject*>(there))) {
+      found = there;
+    } else if (Py_TYPE(spare) == wanted) {
+      if (there) move_state(there, spare);
+      spare->impl = t.detach_impl();
+      impl->pyobj = spare;
+      found = std::exchange(spare, nullptr);
+    }
+  }
+  if (spare) free_wrapper(reinterpret_cast<PyObject*>(spare));
+  if (found->dict || Py_TYPE(found) != tensor_type) track(reinterpret_cast<PyObject*>(found));
+  return reinterpret_cast<PyObject*>(found);
+}
+
+void take_impl(PyTensor* self) {
+  for (;;) {
+    TensorImpl* impl = std::atomic_ref(self->impl).load(std::memory_order_acquire);
+    IdentityLock lock(impl);
+    std::atomic_ref borrows(self->borrows);
+    if (!borrows.load(std::memory_order_relaxed)) return;  // another thread did
+    if (self->impl != impl) continue;
+    impl->retain();
+    impl->owns_pyobj = false;
+    borrows.store(false, std::memory_order_release);
+    break;
+  }
+  Py_DECREF(self);  // the impl's reference; the caller has one
+}
+#endif
+
 static PyObject* existing_wrapper(Tensor&& t) {
   TensorImpl* impl = t.impl();
-  auto* self = static_cast<PyObject*>(impl->pyobj);
+  auto* self = static_cast<PyObject*>(impl->pyobj.get());
   if (!impl->owns_pyobj) return Py_NewRef(self);
   impl->owns_pyobj = false;  // the impl's reference goes to the caller, the caller's one to the wrapper
   t.detach_impl();
@@ -67,6 +134,9 @@ static PyObject* existing_wrapper(Tensor&& t) {
 
 PyObject* wrap(Tensor t) {
   if (!t.defined()) Py_RETURN_NONE;
+#ifdef Py_GIL_DISABLED
+  if (t->use_count() > 1 || t->pyobj) return wrap_shared(std::move(t));
+#endif
   if (t->pyobj) return existing_wrapper(std::move(t));
   return attach(tensor_type, std::move(t));
 }
@@ -74,9 +144,9 @@ PyObject* wrap(Tensor t) {
 static void mark_type(PyTypeObject* type, TensorImpl* impl) {
   if (type == tensor_type) return;
   if (type == parameter_type)
-    impl->flags |= kParameter;
+    impl->flags.set(kParameter);
   else
-    impl->flags |= type_has_torch_dispatch(type) ? kPythonSubclass | kPythonDispatch : kPythonSubclass;
+    impl->flags.set(type_has_torch_dispatch(type) ? kPythonSubclass | kPythonDispatch : kPythonSubclass);
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
@@ -102,6 +172,8 @@ const Tensor& expect_tensor(PyObject* o, const char* what) {
 }
 
 void track(PyObject* tensor) {
+  if (PyObject_GC_IsTracked(tensor)) return;
+  const CriticalSection section(tensor);
   if (!PyObject_GC_IsTracked(tensor)) PyObject_GC_Track(tensor);
 }
 
@@ -111,33 +183,69 @@ static bool has_state(PyTensor* self) {
   return (self->dict && PyDict_GET_SIZE(self->dict) > 0) || self->weakrefs || Py_TYPE(self) != tensor_type;
 }
 
-// The impl takes the wrapper over instead of letting it die.
+// The impl takes the wrapper over instead of letting it die. Without a GIL the wrapper has left the impl
+// afterwards, if it was not taken over.
 static bool resurrect(PyTensor* self) {
   TensorImpl* impl = self->impl;
-  if (!impl || impl->use_count() == 1 || !has_state(self)) return false;
+  if (!impl) return false;
+#ifdef Py_GIL_DISABLED
+  {
+    IdentityLock lock(impl);
+    if (impl->pyobj != self) return false;  // wrap() put another one in its place
+    if (impl->use_count() == 1 || !has_state(self)) {
+      impl->pyobj = nullptr;
+      return false;
+    }
+    std::atomic_ref(self->borrows).store(true, std::memory_order_release);
+    impl->owns_pyobj = true;
+    Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);  // last: a weak reference finds it from now on
+  }
+#else
+  if (impl->use_count() == 1 || !has_state(self)) return false;
   impl->owns_pyobj = true;
 #if PY_VERSION_HEX >= 0x030C0000
   Py_SET_REFCNT(reinterpret_cast<PyObject*>(self), 1);
 #else
   Py_SET_REFCNT(self, 1);
 #endif
+#endif
   Tensor dropped(Ref<TensorImpl>::adopt(impl));  // the wrapper's reference; others remain
   return true;
+}
+
+// Runs __del__; whether somebody holds the wrapper now.
+static bool finalize(PyTensor* self) {
+  auto* object = reinterpret_cast<PyObject*>(self);
+  if (!Py_TYPE(object)->tp_finalize) return false;
+  const bool held = PyObject_CallFinalizerFromDealloc(object) < 0;
+#ifdef Py_GIL_DISABLED
+  if (self->impl) {
+    if (held) enable_try_incref(object);
+    IdentityLock lock(self->impl);
+    if (!self->impl->pyobj) self->impl->pyobj = self;
+  }
+#endif
+  return held;
 }
 
 static void drop_impl(PyTensor* self) {
   TensorImpl* impl = std::exchange(self->impl, nullptr);
   if (!impl) return;
-  if (impl->pyobj == self) impl->pyobj = nullptr;
+  {
+    IdentityLock lock(impl);
+    if (impl->pyobj == self) impl->pyobj = nullptr;
+  }
   Tensor dropped(Ref<TensorImpl>::adopt(impl));
 }
 
 static void free_wrapper(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == tensor_type && free_count < kFreeLimit)
+  if (!kFreeThreaded && type == tensor_type && free_count < kFreeLimit)
     free_wrappers[free_count++] = as_tensor(object);
   else
     PyObject_GC_Del(object);
+  // Threads count the type's instances apart, but this would be a count that all share: torch.Tensor stays.
+  if (kFreeThreaded && type == tensor_type) return;
   if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
 }
 
@@ -156,8 +264,11 @@ static void clear_slots(PyObject* object) {
 
 static void tensor_dealloc(PyObject* object) {
   PyTensor* self = as_tensor(object);
-  if (Py_TYPE(object)->tp_finalize && PyObject_CallFinalizerFromDealloc(object) < 0) return;
-  if (resurrect(self)) return;
+  // Without a GIL the wrapper must have left its impl before Python code runs.
+  if (kFreeThreaded && resurrect(self)) return;
+  const bool finalized = Py_TYPE(object)->tp_finalize;
+  if (finalize(self)) return;
+  if ((finalized || !kFreeThreaded) && resurrect(self)) return;
   if (PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
   if (self->weakrefs) PyObject_ClearWeakRefs(object);
   if (Py_TYPE(object) != tensor_type) clear_slots(object);
@@ -174,18 +285,36 @@ static void give_empty_impl(PyTensor* self) {
 }
 
 // core calls this when an impl that owns its wrapper dies, on any thread.
-static void release_wrapper(void* pyobj) {
-  auto* self = static_cast<PyTensor*>(pyobj);
+static bool release_wrapper(TensorImpl* impl) {
   if (!Py_IsInitialized()) {
     // The interpreter is ending, which its flag says before the last collection visits every wrapper.
+    auto* self = static_cast<PyTensor*>(impl->pyobj.get());
     self->impl = nullptr;
     if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) give_empty_impl(self);
-    return;
+    return true;
   }
   GilAcquire gil;
+#ifdef Py_GIL_DISABLED
+  Tensor empty = empty_tensor({0}, DType::Float32);
+  PyTensor* self = nullptr;
+  {
+    IdentityLock lock(impl);
+    if (!impl->owns_pyobj) return impl->release();  // found through its wrapper: only our reference goes
+    self = static_cast<PyTensor*>(impl->pyobj.get());
+    impl->owns_pyobj = false;
+    impl->pyobj = nullptr;
+    empty->pyobj = self;
+    std::atomic_ref(self->impl).store(empty.detach_impl(), std::memory_order_release);
+    std::atomic_ref(self->borrows).store(false, std::memory_order_release);
+  }
+#else
+  auto* self = static_cast<PyTensor*>(impl->pyobj.get());
+  impl->owns_pyobj = false;
   self->impl = nullptr;
   if (Py_REFCNT(reinterpret_cast<PyObject*>(self)) > 1) give_empty_impl(self);
+#endif
   Py_DECREF(self);
+  return true;
 }
 
 static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
@@ -260,10 +389,12 @@ static PyObject* is_parameter(PyObject* cls, PyObject* instance) {
     const int marked = mark ? PyObject_IsTrue(mark.get()) : 0;
     if (marked) return marked < 0 ? nullptr : Py_NewRef(Py_True);
   }
-  static PyObject* plain =
-      PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__instancecheck__");
+  static constinit Lazy plain;
+  PyObject* check_plainly = plain.get([] {
+    return check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyType_Type), "__instancecheck__"));
+  });
   PyObject* args[] = {cls, instance};
-  return PyObject_Vectorcall(plain, args, 2, nullptr);
+  return PyObject_Vectorcall(check_plainly, args, 2, nullptr);
 }
 static PyMethodDef parameter_check = {"__instancecheck__", is_parameter, METH_O, nullptr};
 

@@ -1,7 +1,7 @@
 // The Python interface of a TensorImpl: wrapping, unwrapping, identity.
 #pragma once
 #include "core/tensor.h"
-#include "python/python.h"
+#include "python/free_threading.h"
 
 namespace rushlight::python {
 
@@ -9,6 +9,9 @@ struct PyTensor {
   PyObject_HEAD TensorImpl* impl;  // see Note [Python identity]
   PyObject* dict;                  // instance attributes, made on demand
   PyObject* weakrefs;
+#ifdef Py_GIL_DISABLED
+  bool borrows;  // the impl owns the wrapper: whoever uses it takes ownership first
+#endif
 };
 
 extern PyTypeObject TensorMeta;       // the type of tensor types
@@ -20,9 +23,20 @@ inline bool is_tensor(PyObject* o) {
   return Py_TYPE(o) == tensor_type || Py_TYPE(Py_TYPE(o)) == &TensorMeta ||
          PyType_IsSubtype(Py_TYPE(o), &TensorBaseType);
 }
-inline TensorImpl* impl_of(PyObject* tensor) { return reinterpret_cast<PyTensor*>(tensor)->impl; }
+void take_impl(PyTensor* wrapper);  // see Note [Python identity]
+inline TensorImpl* impl_of(PyObject* tensor) {
+  auto* wrapper = reinterpret_cast<PyTensor*>(tensor);
+#ifdef Py_GIL_DISABLED
+  if (std::atomic_ref(wrapper->borrows).load(std::memory_order_acquire)) [[unlikely]]
+    take_impl(wrapper);
+#endif
+  return wrapper->impl;
+}
 // Borrows: valid while the object lives.
 inline const Tensor& tensor_of(PyObject* tensor) {
+#ifdef Py_GIL_DISABLED
+  impl_of(tensor);
+#endif
   return reinterpret_cast<const Tensor&>(reinterpret_cast<PyTensor*>(tensor)->impl);
 }
 

@@ -52,17 +52,13 @@ class ModeScope {
   PyObject* mode_;
 };
 
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
-PyObject* hook_name() {
-  static PyObject* name = interned("__torch_dispatch__");
-  return name;
-}
+const Name hook_name{"__torch_dispatch__"};
 
 }  // namespace
 
 bool type_has_torch_dispatch(PyTypeObject* type) {
   if (type == tensor_type || type == &TensorBaseType || type == parameter_type) return false;
-  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name()));
+  PyRef hook(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), hook_name));
   if (!hook) PyErr_Clear();
   return hook && hook.get() != disabled_torch_dispatch && hook.get() != disabled_torch_function;
 }
@@ -283,7 +279,7 @@ struct Handled {
       return PyRef(check(PyObject_CallFunctionObjArgs(rule, first, func, types, args, kwargs, nullptr)));
     }
     PyRef hook(
-        check(PyObject_GetAttr(mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target)), hook_name())));
+        check(PyObject_GetAttr(mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target)), hook_name)));
     return PyRef(check(PyObject_CallFunctionObjArgs(hook.get(), func, types, args, kwargs, nullptr)));
   }
 };

@@ -15,6 +15,8 @@ from .process import run
 COMMANDS = {}  # name: (usage, summary, function)
 BUILT = ("bin", "include", "lib")  # folders of the package that a build writes, beside its modules
 DEVELOPMENT = BUILD / "dev"  # the build in place
+NO_LIBRARIES = ("-DRUSHLIGHT_BLAS=none", "-DRUSHLIGHT_ONEDNN=off", "-DRUSHLIGHT_TBB=off")
+THREADED_TESTS = ("tests/python/tensor/test_threads.py", "tests/python/data/test_data_threads.py")
 CPP = ("*.h", "*.cpp", "*.c", "*.cu", "*.cuh")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # a worker: the workers already fill the cores
 TYPED = [ROOT / "rushlight", ROOT / "benchmarks"]
@@ -163,10 +165,9 @@ def show_times(*arguments):
 @command("portable [pytest options]", "the same tests, built without any library: no BLAS, oneDNN, TBB")
 def portable(*pytest_options):
     folder = BUILD / "portable"
-    libraries = ["-DRUSHLIGHT_BLAS=none", "-DRUSHLIGHT_ONEDNN=off", "-DRUSHLIGHT_TBB=off"]
     # A unit that forgets a header which another build precompiles for it does not compile here.
     package_root = build_apart(
-        folder, "-DRUSHLIGHT_TESTS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", *libraries
+        folder, "-DRUSHLIGHT_TESTS=ON", "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON", *NO_LIBRARIES
     )
     install("test", "oracle")
     run_tests(folder, package_root, pytest_options)
@@ -180,17 +181,20 @@ def small(*pytest_options):
 
 
 @command(
-    "sanitize [address|undefined] [pytest options]", "the same in a sanitizer build: by default both in one"
+    "sanitize [address|undefined|thread] [pytest options]",
+    "the same in a sanitizer build: by default the first two in one; with thread, what uses threads",
 )
 def sanitize(*arguments):
-    chosen = arguments[:1] if arguments and arguments[0] in ("address", "undefined") else ()
+    chosen = arguments[:1] if arguments and arguments[0] in ("address", "undefined", "thread") else ()
     kind = "".join(chosen) or "address,undefined"
     pytest_options = arguments[len(chosen) :]
     folder = BUILD / f"sanitize-{kind.replace(',', '-')}"
     # Less optimization compiles in half the time and keeps the lines of a report true.
-    package_root = build_apart(
-        folder, "-DRUSHLIGHT_TESTS=ON", f"-DRUSHLIGHT_SANITIZE={kind}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"
-    )
+    options = ["-DRUSHLIGHT_TESTS=ON", f"-DRUSHLIGHT_SANITIZE={kind}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"]
+    if kind == "thread":
+        # Libraries that are not instrumented hide from it how their threads wait for each other.
+        options += NO_LIBRARIES
+    package_root = build_apart(folder, *options)
     variables = {"UBSAN_OPTIONS": "print_stacktrace=1"}
     install("test", "oracle")
     if "address" in kind:
@@ -200,6 +204,13 @@ def sanitize(*arguments):
         # Stack use after return is not looked for: its frames are aligned to 32 bytes, AVX-512 asks for 64.
         options = "detect_leaks=0:allocator_may_return_null=1:detect_stack_use_after_return=0"
         variables |= {"ASAN_OPTIONS": options, "LD_PRELOAD": ":".join(runtimes)}
+    if kind == "thread":
+        suppressions = ROOT / "tests" / "thread_sanitizer.txt"
+        variables |= {
+            "TSAN_OPTIONS": f"suppressions={suppressions}:exitcode=66:history_size=4",
+            "LD_PRELOAD": ":".join([compiler_file("libtsan.so"), compiler_file("libstdc++.so")]),
+        }
+        pytest_options = pytest_options or ("-n0", *THREADED_TESTS)
     run_tests(folder, package_root, pytest_options, **variables)
 
 

@@ -5,17 +5,17 @@ import warnings
 from collections import OrderedDict
 
 import rushlight as torch
-from rushlight.utils.hooks import RemovableHandle
+from rushlight.utils.hooks import RemovableHandle, _HookTable
 
-_global_parameter_registration_hooks: OrderedDict = OrderedDict()
-_global_buffer_registration_hooks: OrderedDict = OrderedDict()
-_global_module_registration_hooks: OrderedDict = OrderedDict()
-_global_forward_pre_hooks: OrderedDict = OrderedDict()
-_global_forward_hooks: OrderedDict = OrderedDict()
-_global_forward_hooks_with_kwargs: OrderedDict = OrderedDict()
-_global_forward_hooks_always_called: OrderedDict = OrderedDict()
-_global_backward_pre_hooks: OrderedDict = OrderedDict()
-_global_backward_hooks: OrderedDict = OrderedDict()
+_global_parameter_registration_hooks: OrderedDict = _HookTable()
+_global_buffer_registration_hooks: OrderedDict = _HookTable()
+_global_module_registration_hooks: OrderedDict = _HookTable()
+_global_forward_pre_hooks: OrderedDict = _HookTable()
+_global_forward_hooks: OrderedDict = _HookTable()
+_global_forward_hooks_with_kwargs: OrderedDict = _HookTable()
+_global_forward_hooks_always_called: OrderedDict = _HookTable()
+_global_backward_pre_hooks: OrderedDict = _HookTable()
+_global_backward_hooks: OrderedDict = _HookTable()
 _global_is_full_backward_hook = None
 
 

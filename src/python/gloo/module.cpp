@@ -360,6 +360,9 @@ PyMODINIT_FUNC PyInit__gloo() {
   using namespace rushlight::distributed;
   PyObject* self = PyModule_Create(&module);
   if (!self) return nullptr;
+#ifdef Py_GIL_DISABLED
+  PyUnstable_Module_SetGIL(self, Py_MOD_GIL_NOT_USED);
+#endif
   message_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&message_spec));
   PyObject* group = PyType_FromSpec(&group_spec);
   if (!message_type || !group || PyModule_AddObject(self, "Group", group) < 0) return nullptr;
